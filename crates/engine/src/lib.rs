@@ -1,1 +1,42 @@
-//! Placeholder.
+//! The engine: what the service does, decided without doing it.
+//!
+//! [`Engine::handle`] takes one [`Input`] and the time, and gives back [`Effect`]s in the order in which they
+//! must be carried out: commit this transaction, publish that scope, answer that request. It reads no clock,
+//! opens no file, awaits nothing; the runtime around it (or a simulator) does, and comes back with what
+//! became of it. So the simulator runs this very code through thousands of histories a second.
+//!
+//! **Life of a command.** A request becomes a *job*. [`plan`] works out its transaction from the state as it
+//! is: the scope's next value, records that go with it, facts, an idempotency record. The records that the
+//! transaction compares are locked, the commit goes out, and whatever else wants one of those records waits
+//! its turn. When the commit is durable the state takes it over, the change is published, and only then is
+//! the request answered: *persist, publish, answer*. If somebody else was faster (a conflict, in a cluster),
+//! the records found are taken over and the job is planned again. If nobody knows whether the commit is
+//! durable, the answer says just that; the retry carries the same idempotency key and finds the truth.
+//!
+//! **Operations** over several scopes are reconciled: [`operations`] compares an operation's record with the
+//! scopes and says what is missing. The same function goes on after a crash.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
+//! | [`plan`] | from a command to a transaction |
+//! | [`fleet`] | the plans that change the inventory |
+//! | [`draft`] | a transaction being put together |
+//! | [`operations`] | what an operation still needs |
+//! | [`state`] | the committed records, in memory |
+//! | [`records`] | their keys and their bytes |
+//! | [`request`] | commands, answers, failures |
+
+pub mod draft;
+pub mod engine;
+pub mod fleet;
+pub mod operations;
+pub mod plan;
+pub mod records;
+pub mod request;
+pub mod state;
+
+pub use engine::{CommitId, Effect, Engine, EngineSettings, Input, RequestId};
+pub use records::{Address, DecodeError, FactBatch, Vm};
+pub use request::{Answer, Command, Failure, Idempotency, NewOperation, Progress, PutScope, Request, VmSpec};
+pub use state::{Held, Published, State};

@@ -1,0 +1,153 @@
+//! What happened, in the past tense, with who did it. The audit trail and an event's history are lists of
+//! these; nothing in them is ever changed.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::cause::Cause;
+use crate::event::StartReason;
+use crate::ids::{EventId, Name, OperationId, ScopePath, VmId};
+
+/// A fact with its time and its actor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded<F> {
+    /// When it happened.
+    pub at: Timestamp,
+    /// Who did it.
+    pub by: Actor,
+    /// What it was.
+    pub fact: F,
+}
+
+/// Something that happened to one event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventFact {
+    /// It was announced.
+    EventScheduled {
+        /// Not before when; none for a cause that gives no notice.
+        not_before: Option<Timestamp>,
+    },
+    /// A guest or an operator approved it.
+    EventApproved,
+    /// All parts of its operation were approved or are gone.
+    EventReleased,
+    /// It may begin, and waits for somebody's automation to begin it.
+    EventReady {
+        /// What made it ready.
+        why: StartReason,
+    },
+    /// It began.
+    EventStarted {
+        /// What let it begin.
+        why: StartReason,
+    },
+    /// It was carried out.
+    EventCompleted,
+    /// It was called off.
+    EventCancelled {
+        /// Why.
+        why: CancelReason,
+    },
+}
+
+/// Why an event was called off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    /// Somebody asked for it.
+    Asked,
+    /// None of its VMs is there any more.
+    ResourcesGone,
+    /// The VM's owner redeployed it, so that the hardware expected to fail no longer matters to it.
+    Redeployed {
+        /// The redeploy.
+        by_event: EventId,
+    },
+}
+
+/// Something that happened, as the audit trail keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fact {
+    /// Something happened to an event.
+    Event {
+        /// The event.
+        event: EventId,
+        /// Why the event happens.
+        cause: Cause,
+        /// The VMs it happens to.
+        resources: Vec<Name>,
+        /// What happened.
+        what: EventFact,
+    },
+    /// Somebody asked for an operation.
+    OperationRequested {
+        /// Its id.
+        operation: OperationId,
+        /// Why.
+        cause: Cause,
+        /// In how many scopes and update domains it has a part.
+        targets: usize,
+    },
+    /// An operation was called off.
+    OperationCancelled {
+        /// Its id.
+        operation: OperationId,
+    },
+    /// A scope was made.
+    ScopeCreated {
+        /// Where.
+        path: ScopePath,
+    },
+    /// A scope's policy was changed.
+    PolicyChanged,
+    /// A scope was removed.
+    ScopeRemoved {
+        /// Where it was.
+        path: ScopePath,
+    },
+    /// A VM joined its scope.
+    VmAdded {
+        /// Its id.
+        vm: VmId,
+        /// Its name.
+        name: Name,
+    },
+    /// What is known of a VM changed.
+    VmChanged {
+        /// Its id.
+        vm: VmId,
+        /// Its name.
+        name: Name,
+    },
+    /// A VM left.
+    VmRemoved {
+        /// Its id.
+        vm: VmId,
+        /// Its name.
+        name: Name,
+    },
+    /// A VM moved to another host.
+    VmMoved {
+        /// Its id.
+        vm: VmId,
+        /// Its name.
+        name: Name,
+        /// The host it is on now.
+        host: String,
+    },
+    /// A spot VM was evicted.
+    VmDeallocated {
+        /// Its id.
+        vm: VmId,
+        /// Its name.
+        name: Name,
+    },
+    /// An evicted VM runs again.
+    VmStarted {
+        /// Its id.
+        vm: VmId,
+        /// Its name.
+        name: Name,
+    },
+}

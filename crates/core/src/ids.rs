@@ -1,0 +1,241 @@
+//! Names and ids. Each is a type of its own with one way to make it, so that a VM's id cannot be taken for an
+//! event's and a name that reached the domain is known to be a valid one.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! guid {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+guid! {
+    /// A VM, for as long as it exists; never used again for another.
+    VmId
+}
+guid! {
+    /// An event. Guests see it in upper case; [`fmt::Display`] here gives lower case, as keys and logs want it.
+    EventId
+}
+guid! {
+    /// An operation: what somebody asked for, in however many scopes.
+    OperationId
+}
+
+impl EventId {
+    /// The id of an operation's part in one place. It is derived, so that opening the same part twice, as
+    /// after a crash, makes one event and not two.
+    pub fn derive(operation: OperationId, scope: &ScopeId, update_domain: u32, alone: Option<VmId>) -> Self {
+        let name = match alone {
+            Some(vm) => format!("{scope}|{update_domain}|{vm}"),
+            None => format!("{scope}|{update_domain}"),
+        };
+        Self(Uuid::new_v5(&operation.0, name.as_bytes()))
+    }
+}
+
+/// The longest a name may be. Azure allows 64 for a VM and 80 for most groupings of them.
+pub const NAME_CHARS_MAX: usize = 80;
+
+/// The name of a subscription, group, scope, VM or network: letters, digits, `-`, `_` and `.`, at most
+/// [`NAME_CHARS_MAX`]. It keeps the case it was given and is compared without regard to it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(Arc<str>);
+
+/// Why a text is no [`Name`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing in it.
+    #[error("a name may not be empty")]
+    Empty,
+    /// Too long.
+    #[error("name {name:?} has {chars} characters, the limit is {NAME_CHARS_MAX}")]
+    TooLong {
+        /// The start of it.
+        name: String,
+        /// How long it is.
+        chars: usize,
+    },
+    /// A character that is not allowed.
+    #[error("name {name:?} contains {found:?}; letters, digits, '-', '_' and '.' are allowed")]
+    Character {
+        /// The name.
+        name: String,
+        /// The first such character.
+        found: char,
+    },
+}
+
+impl Name {
+    /// The name, as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form in which names are compared and stored in keys.
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        if text.is_empty() {
+            return Err(NameError::Empty);
+        }
+        let chars = text.chars().count();
+        if chars > NAME_CHARS_MAX {
+            return Err(NameError::TooLong { name: text.chars().take(NAME_CHARS_MAX).collect(), chars });
+        }
+        match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
+            Some(found) => Err(NameError::Character { name: text.to_owned(), found }),
+            None => Ok(Self(text.into())),
+        }
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        text.parse()
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0.as_ref().to_owned()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for Name {}
+
+/// Where a scope stands: `subscription/group/scope`, in the case its owner wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopePath {
+    /// The outermost part; `default` unless said.
+    pub subscription: Name,
+    /// The resource group; `default` unless said.
+    pub group: Name,
+    /// The scope's own name.
+    pub name: Name,
+}
+
+impl ScopePath {
+    /// The id under which the scope is stored.
+    pub fn id(&self) -> ScopeId {
+        ScopeId(self.to_string().to_ascii_lowercase().into())
+    }
+}
+
+impl fmt::Display for ScopePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.subscription, self.group, self.name)
+    }
+}
+
+impl FromStr for ScopePath {
+    type Err = NameError;
+
+    /// Reads `subscription/group/scope`, `group/scope` or `scope`.
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let mut parts = text.rsplit('/');
+        let mut next = |fallback: &str| parts.next().unwrap_or(fallback).parse::<Name>();
+        let (name, group, subscription) = (next("")?, next("default")?, next("default")?);
+        match parts.next() {
+            Some(_) => Err(NameError::Character { name: text.to_owned(), found: '/' }),
+            None => Ok(Self { subscription, group, name }),
+        }
+    }
+}
+
+/// A scope's path in the form in which it is compared: the key of everything that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ScopeId(Arc<str>);
+
+impl ScopeId {
+    /// The id as text: `subscription/group/scope`, lower case.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ScopeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_their_case_and_compare_without_it() {
+        let (a, b): (Name, Name) = ("Web-0".parse().unwrap(), "web-0".parse().unwrap());
+        assert_eq!(a, b);
+        assert_eq!(a.as_str(), "Web-0");
+        assert_eq!(a.folded(), "web-0");
+    }
+
+    #[test]
+    fn names_refuse_what_a_path_or_a_document_could_trip_over() {
+        for (text, found) in [("a/b", '/'), ("a b", ' '), ("a\"b", '"'), ("ä", 'ä')] {
+            assert_eq!(text.parse::<Name>(), Err(NameError::Character { name: text.into(), found }));
+        }
+        assert_eq!("".parse::<Name>(), Err(NameError::Empty));
+        assert!(matches!("x".repeat(81).parse::<Name>(), Err(NameError::TooLong { chars: 81, .. })));
+    }
+
+    #[test]
+    fn paths_fill_in_what_is_not_said() {
+        let path: ScopePath = "Web".parse().unwrap();
+        assert_eq!(path.to_string(), "default/default/Web");
+        assert_eq!(path.id().as_str(), "default/default/web");
+        assert_eq!("s/g/w".parse::<ScopePath>().unwrap().to_string(), "s/g/w");
+        assert!("x/s/g/w".parse::<ScopePath>().is_err());
+        assert!("s//w".parse::<ScopePath>().is_err());
+    }
+
+    #[test]
+    fn event_ids_differ_by_each_of_their_parts_and_by_nothing_else() {
+        let scope = "web".parse::<ScopePath>().unwrap().id();
+        let [one, two] = [1, 2].map(|n| OperationId(Uuid::from_u128(n)));
+        let vm = VmId(Uuid::from_u128(7));
+        let id = EventId::derive(one, &scope, 0, None);
+        assert_eq!(id, EventId::derive(one, &scope, 0, None));
+        assert_ne!(id, EventId::derive(two, &scope, 0, None));
+        assert_ne!(id, EventId::derive(one, &scope, 1, None));
+        assert_ne!(id, EventId::derive(one, &scope, 0, Some(vm)));
+    }
+}

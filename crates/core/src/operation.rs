@@ -1,0 +1,191 @@
+//! An operation: what somebody asked for ("patch host h7 on Friday"), split into one event per scope and
+//! update domain.
+//!
+//! Its record says what is still to be opened, so that a crash in the middle is finished afterwards, and for
+//! [`Release::Together`] which parts have been approved. That progress is derived from the scopes, which hold
+//! the approvals themselves: the scope's commit is the truth, the operation follows, and after a crash it is
+//! worked out again. A host with VMs in hundreds of scopes would otherwise make every approval wait for one
+//! hot record.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::apply::NewEvent;
+use crate::cause::{Cause, Grouping};
+use crate::event::{DriverKind, Resource};
+use crate::ids::{EventId, OperationId, ScopeId};
+
+/// An operation, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its id.
+    pub id: OperationId,
+    /// Why.
+    pub cause: Cause,
+    /// Who asked.
+    pub by: Actor,
+    /// When.
+    pub requested_at: Timestamp,
+    /// The host it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The one NotBefore of all its events; none for a cause without notice.
+    pub not_before: Option<Timestamp>,
+    /// How long guests are told to expect to be interrupted, in seconds.
+    pub duration_s: i32,
+    /// What guests read.
+    pub description: String,
+    /// Who carries it out.
+    pub driver: DriverKind,
+    /// How approvals release its events.
+    pub release: Release,
+    /// Its parts.
+    pub targets: Vec<Target>,
+    /// How far it is.
+    pub state: OperationState,
+    /// Whether every part was approved or gone, so that each may begin.
+    pub released: bool,
+    /// Who called the whole of it off, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<Actor>,
+}
+
+/// How approvals release an operation's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Release {
+    /// Each event may begin once it is approved.
+    Each,
+    /// An early start needs every event approved or gone.
+    Together,
+}
+
+/// How far an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationState {
+    /// Some scopes may not have their event yet.
+    Opening,
+    /// Every scope has its event.
+    Open,
+    /// Every event has ended.
+    Closed,
+}
+
+/// An operation's part in one scope and update domain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The scope.
+    pub scope: ScopeId,
+    /// The update domain.
+    pub update_domain: u32,
+    /// The event there.
+    pub event: EventId,
+    /// The VMs, in the order in which guests see them.
+    pub resources: Vec<Resource>,
+    /// How far this part is.
+    pub state: TargetState,
+}
+
+/// How far one part of an operation is. It only ever moves down this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetState {
+    /// Not known to be approved.
+    Waiting,
+    /// Approved, or begun.
+    Approved,
+    /// Ended.
+    Ended,
+}
+
+/// A VM that an operation is to reach, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// Its scope.
+    pub scope: ScopeId,
+    /// Its update domain.
+    pub update_domain: u32,
+    /// The VM.
+    pub resource: Resource,
+}
+
+/// Splits the VMs of an operation into its parts, in the order of scope and update domain; within a part the
+/// VMs keep the order in which they were named.
+pub fn targets(id: OperationId, grouping: Grouping, reached: Vec<Reached>) -> Vec<Target> {
+    let mut parts: BTreeMap<(ScopeId, u32, usize), Vec<Resource>> = BTreeMap::new();
+    for (position, vm) in reached.into_iter().enumerate() {
+        let alone = match grouping {
+            Grouping::PerUpdateDomain => 0,
+            Grouping::PerVm => position,
+        };
+        parts.entry((vm.scope, vm.update_domain, alone)).or_default().push(vm.resource);
+    }
+    parts
+        .into_iter()
+        .map(|((scope, update_domain, _), resources)| {
+            let alone = match grouping {
+                Grouping::PerUpdateDomain => None,
+                Grouping::PerVm => resources.first().map(|resource| resource.vm),
+            };
+            let event = EventId::derive(id, &scope, update_domain, alone);
+            Target { scope, update_domain, event, resources, state: TargetState::Waiting }
+        })
+        .collect()
+}
+
+impl Operation {
+    /// The event that one of its parts makes in its scope.
+    pub fn event(&self, target: &Target) -> NewEvent {
+        NewEvent {
+            id: target.event,
+            operation: self.id,
+            cause: self.cause,
+            update_domain: target.update_domain,
+            resources: target.resources.clone(),
+            not_before: self.not_before,
+            duration_s: self.duration_s,
+            description: self.description.clone(),
+            driver: self.driver,
+            release: self.release,
+            // With a single part there is nothing to wait for.
+            released: self.released || self.targets.len() == 1,
+        }
+    }
+
+    /// Notes how far one of its parts is, and draws the conclusions: released once all are approved or gone,
+    /// Closed once all have ended. Answers whether anything changed.
+    pub fn advance(&mut self, event: EventId, to: TargetState) -> bool {
+        let Some(target) = self.targets.iter_mut().find(|target| target.event == event) else { return false };
+        if target.state >= to {
+            return false;
+        }
+        target.state = to;
+        self.conclude();
+        true
+    }
+
+    /// Notes that every scope has its event.
+    pub fn opened(&mut self) {
+        if self.state == OperationState::Opening {
+            self.state = OperationState::Open;
+        }
+        self.conclude();
+    }
+
+    /// A part that is still to be opened is neither approved nor gone, so nothing is concluded before.
+    fn conclude(&mut self) {
+        if self.state == OperationState::Opening {
+            return;
+        }
+        if self.targets.iter().all(|target| target.state >= TargetState::Approved) {
+            self.released = true;
+        }
+        if self.targets.iter().all(|target| target.state == TargetState::Ended) {
+            self.state = OperationState::Closed;
+        }
+    }
+}

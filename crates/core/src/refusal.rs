@@ -1,0 +1,204 @@
+//! Why a command was refused. A message names the thing, the limit and the cure; [`Refusal::code`] is what
+//! programs go by and never changes.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::cause::EventType;
+use crate::ids::{EventId, Name, NameError, OperationId, ScopePath, VmId};
+use crate::scope::{EVENTS_MAX, MEMBERS_MAX, ScopeKind, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
+
+/// Why a command was refused; nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No such event, or none that this caller may know of.
+    #[error("there is no event {0} here; it may have ended more than a day ago")]
+    UnknownEvent(EventId),
+    /// An event that is over.
+    #[error("event {0} has ended")]
+    EventEnded(EventId),
+    /// Too late for it.
+    #[error("event {0} has started; it can be completed, no longer cancelled or started")]
+    EventStarted(EventId),
+    /// Too early for it.
+    #[error("event {0} has not started; start it first, or cancel it")]
+    EventNotStarted(EventId),
+    /// The gate between update domains.
+    #[error(
+        "event {event} must wait: event {blocker} of update domain {update_domain} is under way; complete that one, or wait for its end"
+    )]
+    UpdateDomainBusy {
+        /// The event that was to start.
+        event: EventId,
+        /// The one under way.
+        blocker: EventId,
+        /// Its update domain.
+        update_domain: u32,
+    },
+    /// No such VM.
+    #[error("there is no VM {0}")]
+    UnknownVm(VmId),
+    /// No such scope.
+    #[error("there is no scope {0}")]
+    UnknownScope(ScopePath),
+    /// No such operation.
+    #[error("there is no operation {0}")]
+    UnknownOperation(OperationId),
+    /// Less notice than the kind of event gives.
+    #[error("NotBefore {asked} is too near: a {event_type} gives {} of notice, so the earliest is {earliest}", human(.notice))]
+    NotBeforeTooNear {
+        /// What will happen.
+        event_type: EventType,
+        /// What was asked for.
+        asked: Timestamp,
+        /// The least notice.
+        notice: Duration,
+        /// The earliest time that gives it.
+        earliest: Timestamp,
+    },
+    /// A time for something that gives no notice.
+    #[error("a {0} without notice starts at once; leave NotBefore out")]
+    NotBeforeWithoutNotice(EventType),
+    /// An operation on nothing.
+    #[error("no VM was named; name at least one")]
+    NoResources,
+    /// A VM that is not running.
+    #[error("VM {0} is deallocated; start it first (notbefore vm start {0})")]
+    Deallocated(Name),
+    /// Too many live events.
+    #[error(
+        "the scope has {EVENTS_MAX} live events, the most there may be; wait for some to end or cancel some"
+    )]
+    TooManyEvents,
+    /// Too many live operations of users.
+    #[error(
+        "the scope has {limit} live user operations, the most there may be; wait for some to end or cancel some"
+    )]
+    TooManyUserOperations {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// Too many VMs.
+    #[error("a scope holds at most {MEMBERS_MAX} VMs; put the rest into another")]
+    TooManyMembers,
+    /// A second VM for a standalone scope.
+    #[error(
+        "scope {0} is standalone and holds one VM; give the other a scope of its own, or make it an availability set"
+    )]
+    StandaloneHoldsOne(ScopePath),
+    /// A kind that cannot be changed.
+    #[error(
+        "scope {path} is of kind {is}, not {asked}; a scope keeps its kind: remove it first, or name another"
+    )]
+    KindDiffers {
+        /// The scope.
+        path: ScopePath,
+        /// What it is.
+        is: ScopeKind,
+        /// What was asked for.
+        asked: ScopeKind,
+    },
+    /// A name that is taken.
+    #[error("VM name {0} is taken in this scope (names are compared without regard to case)")]
+    NameTaken(Name),
+    /// An address that is taken.
+    #[error("address {address} in network {network} belongs to VM {owner}; remove it there first")]
+    AddressTaken {
+        /// The address.
+        address: std::net::IpAddr,
+        /// Its network.
+        network: Name,
+        /// Who has it.
+        owner: VmId,
+    },
+    /// An address that is named twice.
+    #[error(
+        "address {address} in network {network} is named twice, the second time by VM {name}; an address belongs to one VM"
+    )]
+    AddressTwice {
+        /// The address.
+        address: std::net::IpAddr,
+        /// Its network.
+        network: Name,
+        /// The second VM.
+        name: Name,
+    },
+    /// More addresses than a VM may have.
+    #[error("VM {name} has more than {limit} addresses, the most there may be")]
+    TooManyAddresses {
+        /// The VM.
+        name: Name,
+        /// The limit.
+        limit: usize,
+    },
+    /// A notification time out of range.
+    #[error(
+        "a Terminate notification of {} is out of range; it may be {} to {}",
+        human(.0), human(&TERMINATE_NOTICE_MIN), human(&TERMINATE_NOTICE_MAX)
+    )]
+    TerminateNoticeOutOfRange(Duration),
+    /// The record would be too large to store.
+    #[error("scope would need {bytes} bytes, the limit is {limit}; split it into smaller scopes")]
+    ScopeTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A bad name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Somebody changed it in between.
+    #[error("it is at revision {found}, not {expected}; read it again and repeat the change")]
+    RevisionDiffers {
+        /// What the caller saw.
+        expected: u64,
+        /// What is there.
+        found: u64,
+    },
+}
+
+impl Refusal {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownEvent(_) => "unknown_event",
+            Self::EventEnded(_) => "event_ended",
+            Self::EventStarted(_) => "event_started",
+            Self::EventNotStarted(_) => "event_not_started",
+            Self::UpdateDomainBusy { .. } => "update_domain_busy",
+            Self::UnknownVm(_) => "unknown_vm",
+            Self::UnknownScope(_) => "unknown_scope",
+            Self::UnknownOperation(_) => "unknown_operation",
+            Self::NotBeforeTooNear { .. } => "not_before_too_near",
+            Self::NotBeforeWithoutNotice(_) => "not_before_without_notice",
+            Self::NoResources => "no_resources",
+            Self::Deallocated(_) => "vm_deallocated",
+            Self::TooManyEvents => "too_many_events",
+            Self::TooManyUserOperations { .. } => "too_many_user_operations",
+            Self::TooManyMembers => "too_many_members",
+            Self::StandaloneHoldsOne(_) => "standalone_holds_one",
+            Self::KindDiffers { .. } => "kind_differs",
+            Self::NameTaken(_) => "name_taken",
+            Self::AddressTaken { .. } => "address_taken",
+            Self::AddressTwice { .. } => "address_twice",
+            Self::TooManyAddresses { .. } => "too_many_addresses",
+            Self::TerminateNoticeOutOfRange(_) => "terminate_notice_out_of_range",
+            Self::ScopeTooLarge { .. } => "scope_too_large",
+            Self::Name(_) => "bad_name",
+            Self::RevisionDiffers { .. } => "revision_differs",
+        }
+    }
+}
+
+/// A span as a person would say it, to the second: `15 min`, `30 s`, `1 min 30 s`.
+fn human(span: &Duration) -> String {
+    let (minutes, seconds) = (span.as_secs() / 60, span.as_secs() % 60);
+    match (minutes, seconds) {
+        (0, _) if span.subsec_millis() > 0 => format!("{:.1} s", span.as_secs_f64()),
+        (0, s) => format!("{s} s"),
+        (m, 0) => format!("{m} min"),
+        (m, s) => format!("{m} min {s} s"),
+    }
+}

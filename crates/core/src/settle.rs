@@ -1,0 +1,265 @@
+//! What happens by itself. Settling ends what has run its time, calls off what has lost all its VMs, and
+//! starts what is due and free to start, again and again until nothing more is, so that the value that
+//! leaves [`Scope::apply`] never holds anything overdue.
+//!
+//! **The gate.** What is planned (maintenance, hardware expected to fail) does not start while a platform
+//! event of *another* update domain of its scope is Started: an availability set never loses two update
+//! domains to us at once. Among those that wait the earliest NotBefore goes first, then the smaller EventId.
+
+use jiff::Timestamp;
+
+use crate::actor::Actor;
+use crate::apply::Change;
+use crate::cause::{Cause, EventType};
+use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartReason};
+use crate::fact::{CancelReason, EventFact, Fact, Recorded};
+use crate::ids::VmId;
+use crate::operation::Release;
+use crate::scope::{ENDED_KEPT, ENDED_MAX, Ended, MemberState, Scope};
+use crate::time::after;
+
+impl Scope {
+    /// The started event that keeps this one waiting, if any does.
+    pub fn blocker(&self, event: &Event) -> Option<&Event> {
+        if !event.cause.waits_for_other_update_domains() {
+            return None;
+        }
+        self.events.iter().find(|other| {
+            other.is_started() && other.is_platforms() && other.update_domain != event.update_domain
+        })
+    }
+
+    /// When an event will be due by itself. One that is made to wait is due at no time: whatever ends its
+    /// wait settles it.
+    pub(crate) fn due_at(&self, event: &Event) -> Option<Timestamp> {
+        match &event.phase {
+            Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
+            Phase::Started { run: Run::Manual, .. } => None,
+            Phase::Scheduled { ready: Some(_), .. } => None,
+            Phase::Scheduled { not_before, .. } => match self.blocker(event) {
+                Some(_) => None,
+                None => Some(*not_before),
+            },
+        }
+    }
+}
+
+/// Why a scheduled event may begin at `now`, if it may.
+fn reason_to_begin(event: &Event, now: Timestamp) -> Option<StartReason> {
+    match &event.phase {
+        Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => None,
+        Phase::Scheduled { not_before, approval, released, ready: None } => {
+            let approved = approval.is_some()
+                && match event.release {
+                    Release::Each => true,
+                    Release::Together => *released,
+                };
+            if approved {
+                Some(StartReason::Approved)
+            } else if *not_before <= now {
+                Some(StartReason::NotBefore)
+            } else {
+                None
+            }
+        }
+    }
+}
+
+impl Change<'_> {
+    /// Does all that is due, to a fixpoint. Every round ends or starts an event and no phase goes back, so
+    /// there are at most two rounds an event.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            if let Some(index) = self.next_to_end() {
+                self.carried_out(index, Actor::Driver(DriverKind::Simulated.to_string()), &[]);
+            } else if let Some(index) = self.next_without_resources() {
+                match self.scope.events[index].is_started() {
+                    true => self.carried_out(index, Actor::Service, &[]),
+                    false => self.call_off(index, Actor::Service, CancelReason::ResourcesGone),
+                }
+            } else if let Some((index, why)) = self.next_to_begin() {
+                self.let_begin(index, why);
+            } else {
+                break;
+            }
+        }
+        self.forget_old_endings();
+    }
+
+    /// Ends go in the order of their time, so that history reads in the order in which things happened.
+    fn next_to_end(&self) -> Option<usize> {
+        let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| match event.phase {
+            Phase::Started { run: Run::Simulated { ends_at }, .. } if ends_at <= self.circumstances.now => {
+                Some((ends_at, index))
+            }
+            Phase::Started { .. } | Phase::Scheduled { .. } => None,
+        });
+        ends.min().map(|(_, index)| index)
+    }
+
+    fn next_without_resources(&self) -> Option<usize> {
+        self.scope.events.iter().position(|event| {
+            !event.resources.iter().any(|resource| self.scope.member(resource.vm).is_some())
+        })
+    }
+
+    fn next_to_begin(&self) -> Option<(usize, StartReason)> {
+        let due = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
+            let why = reason_to_begin(event, self.circumstances.now)?;
+            match self.scope.blocker(event) {
+                Some(_) => None,
+                None => Some(((event.not_before(), event.id), index, why)),
+            }
+        });
+        due.min_by_key(|(order, ..)| *order).map(|(_, index, why)| (index, why))
+    }
+
+    /// An event that may begin: it does, unless its driver wants to be told to.
+    fn let_begin(&mut self, index: usize, why: StartReason) {
+        let by = match (why, &self.scope.events[index].phase) {
+            (StartReason::Approved, Phase::Scheduled { approval: Some(approval), .. }) => approval.by.clone(),
+            (
+                StartReason::Approved
+                | StartReason::NotBefore
+                | StartReason::Forced
+                | StartReason::NoNotice
+                | StartReason::AutomaticallyApproved
+                | StartReason::NotEnabled,
+                _,
+            ) => Actor::Timer,
+        };
+        match self.scope.events[index].driver {
+            DriverKind::Simulated => self.begin(index, why, by),
+            DriverKind::Manual => {
+                let now = self.circumstances.now;
+                let mut event = self.scope.events[index].clone();
+                if let Phase::Scheduled { ready, .. } = &mut event.phase {
+                    *ready = Some(Ready { at: now, why });
+                }
+                self.note(&mut event, now, by, EventFact::EventReady { why });
+                self.scope.events[index] = event;
+            }
+        }
+    }
+
+    /// Moves an event to Started. Whoever calls has seen to it that nothing keeps it waiting.
+    pub(crate) fn begin(&mut self, index: usize, why: StartReason, by: Actor) {
+        let now = self.circumstances.now;
+        let mut event = self.scope.events[index].clone();
+        let run = match event.driver {
+            DriverKind::Simulated => Run::Simulated { ends_at: after(now, self.simulated_span(&event)) },
+            DriverKind::Manual => Run::Manual,
+        };
+        event.phase = Phase::Started { at: now, why, run };
+        self.note(&mut event, now, by, EventFact::EventStarted { why });
+        let redeployed = match event.cause {
+            Cause::UserRedeploy => Some((event.id, event.resources.clone())),
+            Cause::HostFreeze
+            | Cause::HostReboot
+            | Cause::HostRedeploy
+            | Cause::LiveMigration
+            | Cause::PredictedFailure
+            | Cause::HostFailure
+            | Cause::Eviction
+            | Cause::Deletion
+            | Cause::UserRestart => None,
+        };
+        self.scope.events[index] = event;
+        if let Some((by_event, resources)) = redeployed {
+            for resource in resources {
+                self.spare_from_predicted_failure(resource.vm, by_event);
+            }
+        }
+    }
+
+    fn simulated_span(&self, event: &Event) -> std::time::Duration {
+        match u64::try_from(event.duration_s) {
+            Ok(seconds) => std::time::Duration::from_secs(seconds),
+            Err(_) => self.circumstances.settings.simulated_duration,
+        }
+    }
+
+    /// A VM whose owner moves it away no longer cares that its old host is expected to fail.
+    fn spare_from_predicted_failure(&mut self, vm: VmId, by_event: crate::ids::EventId) {
+        let predicted = |event: &Event| {
+            event.cause == Cause::PredictedFailure && !event.is_started() && event.touches(vm)
+        };
+        while let Some(index) = self.scope.events.iter().position(predicted) {
+            self.call_off(index, self.circumstances.by.clone(), CancelReason::Redeployed { by_event });
+        }
+    }
+
+    pub(crate) fn call_off(&mut self, index: usize, by: Actor, why: CancelReason) {
+        self.end(index, by, Outcome::Cancelled, EventFact::EventCancelled { why });
+    }
+
+    /// Ends an event that was carried out, and lets the fleet know what that did.
+    pub(crate) fn carried_out(&mut self, index: usize, by: Actor, hosts: &[(VmId, String)]) {
+        let event = self.end(index, by.clone(), Outcome::Completed, EventFact::EventCompleted);
+        // The VM that was made for trying things out survives its own rehearsed end.
+        let spared = self.scope.first_run && event.driver == DriverKind::Simulated;
+        for (vm, host) in hosts {
+            self.move_to(*vm, host, &by);
+        }
+        match event.cause.event_type() {
+            EventType::Freeze | EventType::Reboot | EventType::Redeploy => {}
+            EventType::Preempt | EventType::Terminate if spared => {}
+            EventType::Preempt => event.resources.iter().for_each(|one| self.deallocate(one.vm, &by)),
+            EventType::Terminate => {
+                event.resources.iter().for_each(|one| self.drop_member(one.vm, by.clone()))
+            }
+        }
+    }
+
+    fn end(&mut self, index: usize, by: Actor, outcome: Outcome, fact: EventFact) -> Event {
+        let now = self.circumstances.now;
+        let mut event = self.scope.events.remove(index);
+        self.note(&mut event, now, by, fact);
+        self.scope.ended.push(Ended { event: event.id, at: now, outcome });
+        self.past.push(Past { scope: self.scope.id(), outcome, ended_at: now, event: event.clone() });
+        event
+    }
+
+    fn move_to(&mut self, vm: VmId, host: &str, by: &Actor) {
+        let now = self.circumstances.now;
+        if let Some(member) = self.scope.members.iter_mut().find(|member| member.vm == vm) {
+            member.host = Some(host.to_owned());
+            let fact = Fact::VmMoved { vm, name: member.name.clone(), host: host.to_owned() };
+            self.facts.push(Recorded { at: now, by: by.clone(), fact });
+        }
+    }
+
+    fn deallocate(&mut self, vm: VmId, by: &Actor) {
+        let now = self.circumstances.now;
+        if let Some(member) = self.scope.members.iter_mut().find(|member| member.vm == vm) {
+            member.state = MemberState::Deallocated;
+            let fact = Fact::VmDeallocated { vm, name: member.name.clone() };
+            self.facts.push(Recorded { at: now, by: by.clone(), fact });
+        }
+    }
+
+    /// Takes a VM out. Events that have none left end when the command settles.
+    pub(crate) fn drop_member(&mut self, vm: VmId, by: Actor) {
+        let now = self.circumstances.now;
+        if let Some(index) = self.scope.members.iter().position(|member| member.vm == vm) {
+            let member = self.scope.members.remove(index);
+            self.facts.push(Recorded { at: now, by, fact: Fact::VmRemoved { vm, name: member.name } });
+        }
+    }
+
+    /// Whether an ending is recent enough to be approved with a friendly answer.
+    pub(crate) fn is_recent(&self, ended_at: Timestamp) -> bool {
+        self.circumstances.now.duration_since(ended_at) < ENDED_KEPT
+    }
+
+    /// Old endings are dropped when a new one comes, so that a command that changes nothing writes nothing.
+    fn forget_old_endings(&mut self) {
+        if self.past.is_empty() {
+            return;
+        }
+        let now = self.circumstances.now;
+        let excess = self.scope.ended.len().saturating_sub(ENDED_MAX);
+        self.scope.ended.drain(..excess);
+        self.scope.ended.retain(|ended| now.duration_since(ended.at) < ENDED_KEPT);
+    }
+}

@@ -1,0 +1,290 @@
+//! A transaction being put together.
+//!
+//! Most fit into one. What does not (a scope in which hundreds of events end in the same second) is split:
+//! records that only accompany the change, such as history, go ahead in transactions of their own, and the
+//! one that compares the scope comes last. Should the process die in between, the scope is as it was, the
+//! change is worked out again, and the same accompanying records are written once more.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use notbefore_core::{
+    Applied, Fact, Operation, OperationId, Recorded, Refusal, Release, Scope, ScopeId, ScopeKind,
+};
+use notbefore_store::{Expect, Key, Revision, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX};
+
+use crate::records::{self, Address, FactBatch, Vm};
+use crate::state::{Held, State};
+
+/// Above this many bytes a list of facts is cut, well below the limit of a value.
+const FACTS_BYTES: usize = VALUE_BYTES_MAX / 4;
+
+/// What is left free in a transaction for the record of the command that it carries out.
+const RESERVED: usize = 2;
+
+/// A transaction being put together from the state as it is.
+pub struct Draft<'a> {
+    state: &'a State,
+    now: Timestamp,
+    /// What makes the keys of facts unique: the process and a count of its own.
+    node: &'a str,
+    count: u64,
+    expect: BTreeMap<Key, Option<Revision>>,
+    writes: Writes,
+    accompanying: Writes,
+    facts: Vec<(Option<ScopeId>, Vec<Recorded<Fact>>)>,
+    stirred: Vec<OperationId>,
+}
+
+#[derive(Default)]
+struct Writes(BTreeMap<Key, Option<Bytes>>);
+
+/// A transaction, ready to go, with what must go before it.
+#[derive(Debug)]
+pub struct Drafted {
+    /// To be committed one after the other; the last one compares and decides.
+    pub txns: Vec<Txn>,
+    /// The operations that must be looked at again when it is durable.
+    pub stirred: Vec<OperationId>,
+}
+
+impl<'a> Draft<'a> {
+    /// An empty one.
+    pub fn new(state: &'a State, now: Timestamp, node: &'a str, count: u64) -> Self {
+        Self {
+            state,
+            now,
+            node,
+            count,
+            expect: BTreeMap::new(),
+            writes: Writes::default(),
+            accompanying: Writes::default(),
+            facts: Vec::new(),
+            stirred: Vec::new(),
+        }
+    }
+
+    /// Whether nothing would be written.
+    pub fn is_empty(&self) -> bool {
+        self.writes.0.is_empty()
+    }
+
+    /// How many operations it has by now, so that whoever has more to add can stop in time.
+    pub fn operations(&self) -> usize {
+        self.expect.len() + self.writes.0.len() + self.accompanying.0.len()
+    }
+
+    /// Takes a scope's next value, its facts and its history, if it differs from what there is.
+    pub fn scope(&mut self, before: Option<&Held<Scope>>, applied: Applied) -> Result<(), Refusal> {
+        let Applied { scope, facts, past } = applied;
+        if before.is_some_and(|before| *before.value == scope) {
+            return Ok(());
+        }
+        let id = scope.id();
+        let key = records::scope(&id);
+        self.expect.insert(key.clone(), before.map(|held| held.revision));
+        if scope.kind == ScopeKind::Standalone && scope.members.is_empty() && scope.events.is_empty() {
+            // A standalone VM and its scope come and go together.
+            self.forget_scope(&id, key);
+        } else {
+            let bytes = records::encode(&scope);
+            if bytes.len() > VALUE_BYTES_MAX {
+                return Err(Refusal::ScopeTooLarge { bytes: bytes.len(), limit: VALUE_BYTES_MAX });
+            }
+            self.writes.0.insert(key, Some(bytes));
+        }
+        for past in past {
+            self.accompanying.0.insert(records::ended(past.ended_at, past.event.id), Some(Bytes::new()));
+            self.accompanying.0.insert(records::past(past.event.id), Some(records::encode(&past)));
+        }
+        if let Some(before) = before {
+            for gone in before.value.members.iter().filter(|member| scope.member(member.vm).is_none()) {
+                self.forget_vm(gone.vm);
+            }
+            self.stirred.extend(stirred(&before.value, &scope));
+        }
+        self.facts(Some(id), facts);
+        Ok(())
+    }
+
+    /// Removes a scope's record altogether; its members must have left it.
+    pub fn remove_scope(&mut self, id: &ScopeId) {
+        let key = records::scope(id);
+        self.forget_scope(id, key);
+    }
+
+    fn forget_scope(&mut self, id: &ScopeId, key: Key) {
+        self.writes.0.insert(key, None);
+        if self.state.heard(id).is_some() {
+            self.accompanying.0.insert(records::heard(id), None);
+        }
+    }
+
+    fn forget_vm(&mut self, vm: notbefore_core::VmId) {
+        for address in self.state.vm(vm).iter().flat_map(|held| &held.value.addresses) {
+            self.accompanying.0.insert(records::claim(address), None);
+        }
+        self.accompanying.0.insert(records::vm(vm), None);
+    }
+
+    /// Takes a VM's record and the difference in its addresses.
+    pub fn vm(&mut self, vm: &Vm) -> Result<(), Refusal> {
+        let before = self.state.vm(vm.id);
+        if before.is_some_and(|before| *before.value == *vm) {
+            return Ok(());
+        }
+        self.expect.insert(records::vm(vm.id), before.map(|held| held.revision));
+        self.writes.0.insert(records::vm(vm.id), Some(records::encode(vm)));
+        for address in &vm.addresses {
+            let key = records::claim(address);
+            match self.state.claim(address) {
+                Some(held) if *held.value == vm.id => {}
+                Some(held) => return Err(address_taken(address, *held.value)),
+                None => {
+                    self.expect.insert(key.clone(), None);
+                    self.writes.0.insert(key, Some(records::encode(&vm.id)));
+                }
+            }
+        }
+        for address in before.iter().flat_map(|held| &held.value.addresses) {
+            if !vm.addresses.contains(address) {
+                self.writes.0.insert(records::claim(address), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an operation's record.
+    pub fn operation(&mut self, operation: &Operation) {
+        let key = records::operation(operation.id);
+        let before = self.state.operation(operation.id);
+        self.expect.insert(key.clone(), before.map(|held| held.revision));
+        self.writes.0.insert(key, Some(records::encode(operation)));
+    }
+
+    /// Takes a record that must not be there yet.
+    pub fn create<T: serde::Serialize>(&mut self, key: Key, record: &T) {
+        self.expect.insert(key.clone(), None);
+        self.writes.0.insert(key, Some(records::encode(record)));
+    }
+
+    /// Makes the transaction fail if there is such a record.
+    pub fn expect_absent(&mut self, key: Key) {
+        self.expect.insert(key, None);
+    }
+
+    /// Makes the transaction fail if a record has changed.
+    pub fn expect_revision(&mut self, key: Key, revision: Revision) {
+        self.expect.insert(key, Some(revision));
+    }
+
+    /// Takes facts.
+    pub fn facts(&mut self, scope: Option<ScopeId>, facts: Vec<Recorded<Fact>>) {
+        if !facts.is_empty() {
+            self.facts.push((scope, facts));
+        }
+    }
+
+    /// Closes the draft.
+    pub fn finish(mut self) -> Drafted {
+        let mut n = 0;
+        for (scope, facts) in std::mem::take(&mut self.facts) {
+            for chunk in chunks_of_facts(facts) {
+                let key = records::fact(self.now, self.node, self.count + n);
+                let batch = records::encode(&FactBatch { scope: scope.clone(), facts: chunk });
+                // The first goes with the change itself, so that the two are never seen apart.
+                let writes = if n == 0 { &mut self.writes } else { &mut self.accompanying };
+                writes.0.insert(key, Some(batch));
+                n += 1;
+            }
+        }
+        let expect: Vec<Expect> =
+            self.expect.into_iter().map(|(key, revision)| Expect { key, revision }).collect();
+        let mut last = Txn { expect, ..Txn::default() };
+        fill(&mut last, self.writes);
+        let mut ahead = Vec::new();
+        for (key, value) in self.accompanying.0 {
+            let room = |txn: &Txn| {
+                let bytes: usize = txn.put.iter().map(|(_, value)| value.len()).sum();
+                txn.expect.len() + txn.put.len() + txn.delete.len() + RESERVED < TXN_OPERATIONS_MAX
+                    && bytes + value.as_ref().map_or(0, Bytes::len) <= TXN_BYTES_MAX
+            };
+            let one = Writes(BTreeMap::from([(key, value.clone())]));
+            if room(&last) {
+                fill(&mut last, one);
+                continue;
+            }
+            match ahead.last_mut().filter(|txn| room(txn)) {
+                Some(txn) => fill(txn, one),
+                None => {
+                    let mut txn = Txn::default();
+                    fill(&mut txn, one);
+                    ahead.push(txn);
+                }
+            }
+        }
+        ahead.push(last);
+        self.stirred.sort();
+        self.stirred.dedup();
+        Drafted { txns: ahead, stirred: self.stirred }
+    }
+}
+
+/// The refusal for an address that another VM has.
+pub(crate) fn address_taken(address: &Address, owner: notbefore_core::VmId) -> Refusal {
+    Refusal::AddressTaken { address: address.ip, network: address.network.clone(), owner }
+}
+
+fn fill(txn: &mut Txn, writes: Writes) {
+    for (key, value) in writes.0 {
+        match value {
+            Some(value) => txn.put.push((key, value)),
+            None => txn.delete.push(key),
+        }
+    }
+}
+
+fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
+    let mut chunks = vec![Vec::new()];
+    let mut bytes = 0;
+    for fact in facts {
+        let names = match &fact.fact {
+            Fact::Event { resources, .. } => resources.len(),
+            Fact::OperationRequested { .. }
+            | Fact::OperationCancelled { .. }
+            | Fact::ScopeCreated { .. }
+            | Fact::PolicyChanged
+            | Fact::ScopeRemoved { .. }
+            | Fact::VmAdded { .. }
+            | Fact::VmChanged { .. }
+            | Fact::VmRemoved { .. }
+            | Fact::VmMoved { .. }
+            | Fact::VmDeallocated { .. }
+            | Fact::VmStarted { .. } => 1,
+        };
+        let size = 400 + names * (notbefore_core::ids::NAME_CHARS_MAX + 3);
+        if bytes + size > FACTS_BYTES && bytes > 0 {
+            chunks.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += size;
+        if let Some(chunk) = chunks.last_mut() {
+            chunk.push(fact);
+        }
+    }
+    chunks
+}
+
+/// The operations for which a scope's change means something: one of their events has ended, or, where
+/// approvals are counted, was approved or has begun.
+fn stirred(before: &Scope, after: &Scope) -> Vec<OperationId> {
+    let moved = |event: &&notbefore_core::Event| match after.event(event.id) {
+        None => true,
+        Some(now) => {
+            event.release == Release::Together
+                && (now.approved(), now.is_started()) != (event.approved(), event.is_started())
+        }
+    };
+    before.events.iter().filter(moved).map(|event| event.operation).collect()
+}

@@ -1,0 +1,338 @@
+//! The plans that change the inventory: scopes and VMs made, changed and removed.
+//!
+//! A scope with a thousand VMs does not fit into one transaction, so a plan takes as many VMs as do and
+//! leaves the rest for the next one. Each step by itself is whole: a VM, its place in the scope and its
+//! addresses appear and vanish together.
+
+use std::collections::{HashMap, HashSet};
+
+use notbefore_core::scope::MEMBERS_MAX;
+use notbefore_core::{
+    Applied, Command as ScopeCommand, Fact, Member, MemberState, Origin, Policy, Recorded, Refusal, Scope,
+    ScopeId, ScopeKind, ScopePath, VmId,
+};
+use notbefore_store::{Revision, TXN_OPERATIONS_MAX};
+
+use crate::draft::{Draft, address_taken};
+use crate::plan::{Plan, Planner};
+use crate::records::{self, Vm};
+use crate::request::{Answer, Command, Failure, Progress, PutScope, VmSpec};
+use crate::state::{Held, caller_key};
+
+/// How many addresses a VM may have.
+pub const ADDRESSES_MAX: usize = 16;
+
+/// Where a plan stops taking further VMs: the next one, with all its addresses, would still have fitted, and
+/// so does what is written whatever the plan is.
+const OPERATIONS_ENOUGH: usize = TXN_OPERATIONS_MAX - 2 * (ADDRESSES_MAX + 2) - 8;
+
+/// How many VMs one step removes: each may take a record, its addresses, and its events' history with it.
+const REMOVED_PER_STEP: usize = 8;
+
+impl Planner<'_> {
+    pub(crate) fn plan_fleet(&self, command: &Command) -> Result<Plan, Failure> {
+        match command {
+            Command::PutScope(put) => self.put_scope(put),
+            Command::AddVm { path, kind, vm } => self.add_vm(path, *kind, vm),
+            Command::RemoveVm(vm) => {
+                let (scope, _) = self.home(*vm)?;
+                self.on_scope(&scope, ScopeCommand::Remove(vec![*vm]))
+            }
+            Command::RemoveScope(id) => self.remove_scope(id),
+            Command::MakeFirstRun { vm, name } => self.make_first_run(*vm, name),
+            Command::Approve { .. }
+            | Command::ApproveFor(_)
+            | Command::Cancel(_)
+            | Command::Start(_)
+            | Command::Complete { .. }
+            | Command::Schedule(_)
+            | Command::CancelOperation(_)
+            | Command::StartVm(_) => self.plan(command),
+        }
+    }
+
+    fn put_scope(&self, put: &PutScope) -> Result<Plan, Failure> {
+        let id = put.path.id();
+        self.check_description(&id, put)?;
+        let mut draft = self.draft();
+        let mut base = self.base(&mut draft, &put.path, put.kind, put.origin)?;
+        let held = self.state.scope(&id);
+        let mut progress = put.progress;
+        progress.created |= held.is_none();
+
+        let known: HashMap<String, &Member> =
+            base.scope.members.iter().map(|member| (member.name.folded(), member)).collect();
+        let mut members = Vec::new();
+        for spec in &put.vms[progress.seen..] {
+            if draft.operations() > OPERATIONS_ENOUGH {
+                break;
+            }
+            progress.seen += 1;
+            let before = known.get(&spec.name.folded()).copied();
+            let member = member(spec, before, put.origin);
+            let record = Vm {
+                id: member.vm,
+                scope: id.clone(),
+                addresses: spec.addresses.clone(),
+                instance: spec.instance.clone(),
+            };
+            let operations = draft.operations();
+            draft.vm(&record)?;
+            match before {
+                None => progress.added += 1,
+                Some(before) if *before != member || draft.operations() > operations => progress.changed += 1,
+                Some(_) => {}
+            }
+            members.push(member);
+        }
+        let all_seen = progress.seen == put.vms.len();
+        let unnamed = match put.prune && all_seen {
+            true => unnamed(&base.scope, &put.vms),
+            false => Vec::new(),
+        };
+        let removed: Vec<VmId> = unnamed.iter().copied().take(REMOVED_PER_STEP).collect();
+        progress.removed += removed.len();
+
+        let circumstances = self.circumstances(&id, self.by);
+        base.apply(ScopeCommand::SetPolicy(put.policy.clone()), circumstances)?;
+        base.apply(ScopeCommand::Enrol(members), circumstances)?;
+        base.apply(ScopeCommand::Remove(removed.clone()), circumstances)?;
+        draft.scope(held, base)?;
+        let answer = Answer::Scope { scope: id, progress };
+        if all_seen && removed.len() == unnamed.len() {
+            return Ok(self.write(draft, answer));
+        }
+        let rest = Command::PutScope(PutScope { progress, ..put.clone() });
+        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(rest) })
+    }
+
+    /// What a scope is changed from: itself, or an empty one where there is none. The VM that stood in for a
+    /// fleet goes when the first of a real one comes: from then on nobody is taken for a VM just because of
+    /// calling from this machine.
+    fn base(
+        &self,
+        draft: &mut Draft<'_>,
+        path: &ScopePath,
+        kind: ScopeKind,
+        origin: Origin,
+    ) -> Result<Applied, Refusal> {
+        let id = path.id();
+        let fresh = Scope::new(path.clone(), kind, Policy::default(), origin);
+        let retired = match self.state.first_run() {
+            Some(held) => {
+                let of = held.value.id();
+                let vms = held.value.members.iter().map(|member| member.vm).collect();
+                let circumstances = self.circumstances(&of, self.by);
+                Some((held, held.value.apply(ScopeCommand::Remove(vms), circumstances)?))
+            }
+            None => None,
+        };
+        match (retired, self.state.scope(&id)) {
+            (Some((held, retired)), _) if held.value.id() == id => {
+                // The same path: the record goes on as another scope, and its incarnation does not fall.
+                let incarnation = retired.scope.incarnation;
+                let ended = retired.scope.ended.clone();
+                Ok(Applied { scope: Scope { incarnation, ended, ..fresh }, ..retired })
+            }
+            (retired, held) => {
+                if let Some((held, retired)) = retired {
+                    draft.scope(Some(held), retired)?;
+                }
+                match held {
+                    Some(held) => Ok(unchanged((*held.value).clone())),
+                    None => {
+                        let fact = Fact::ScopeCreated { path: path.clone() };
+                        let created = Recorded { at: self.now, by: self.by.clone(), fact };
+                        Ok(Applied { facts: vec![created], ..unchanged(fresh) })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses a description that could not be carried out to its end, before anything of it is.
+    fn check_description(&self, id: &ScopeId, put: &PutScope) -> Result<(), Refusal> {
+        self.check_kind(&put.path, put.kind)?;
+        if put.kind == ScopeKind::Standalone && put.vms.len() > 1 {
+            return Err(Refusal::StandaloneHoldsOne(put.path.clone()));
+        }
+        if put.vms.len() > MEMBERS_MAX {
+            return Err(Refusal::TooManyMembers);
+        }
+        self.check_addresses(id, &put.vms)
+    }
+
+    fn check_kind(&self, path: &ScopePath, asked: ScopeKind) -> Result<(), Refusal> {
+        match self.state.scope(&path.id()) {
+            Some(held) if held.value.kind != asked && !held.value.first_run => {
+                Err(Refusal::KindDiffers { path: path.clone(), is: held.value.kind, asked })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Finds addresses that are named twice or belong to a VM outside, before anything is written.
+    fn check_addresses(&self, id: &ScopeId, vms: &[VmSpec]) -> Result<(), Refusal> {
+        let mut names = HashSet::new();
+        let mut seen = HashSet::new();
+        for spec in vms {
+            if !names.insert(spec.name.folded()) {
+                return Err(Refusal::NameTaken(spec.name.clone()));
+            }
+            if spec.addresses.len() > ADDRESSES_MAX {
+                return Err(Refusal::TooManyAddresses { name: spec.name.clone(), limit: ADDRESSES_MAX });
+            }
+            for address in &spec.addresses {
+                let owner = self.state.claim(address).map(|held| *held.value);
+                let elsewhere = owner.filter(|owner| {
+                    let here = self.state.scope(id).and_then(|held| held.value.member(*owner).cloned());
+                    here.is_none_or(|member| member.name != spec.name)
+                });
+                if let Some(owner) = elsewhere {
+                    return Err(address_taken(address, owner));
+                }
+                if !seen.insert(caller_key(address)) {
+                    return Err(Refusal::AddressTwice {
+                        address: address.ip,
+                        network: address.network.clone(),
+                        name: spec.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_vm(&self, path: &ScopePath, kind: Option<ScopeKind>, spec: &VmSpec) -> Result<Plan, Failure> {
+        let id = path.id();
+        if let Some(kind) = kind {
+            self.check_kind(path, kind)?;
+        }
+        self.check_addresses(&id, std::slice::from_ref(spec))?;
+        let mut draft = self.draft();
+        let kind = kind.unwrap_or(ScopeKind::Standalone);
+        let mut base = self.base(&mut draft, path, kind, Origin::Call)?;
+        if base.scope.members.iter().any(|member| member.name == spec.name) {
+            return Err(Refusal::NameTaken(spec.name.clone()).into());
+        }
+        let member = member(spec, None, Origin::Call);
+        let vm = member.vm;
+        base.apply(ScopeCommand::Enrol(vec![member]), self.circumstances(&id, self.by))?;
+        draft.scope(self.state.scope(&id), base)?;
+        draft.vm(&Vm {
+            id: vm,
+            scope: id,
+            addresses: spec.addresses.clone(),
+            instance: spec.instance.clone(),
+        })?;
+        Ok(self.write(draft, Answer::Vm(vm)))
+    }
+
+    fn remove_scope(&self, id: &ScopeId) -> Result<Plan, Failure> {
+        let held = match self.state.scope(id) {
+            Some(held) => held,
+            None => {
+                let path = id.as_str().parse::<ScopePath>().map_err(Refusal::from)?;
+                return Err(Refusal::UnknownScope(path).into());
+            }
+        };
+        let some: Vec<VmId> = held.value.members.iter().map(|one| one.vm).take(REMOVED_PER_STEP).collect();
+        let last = some.len() == held.value.members.len();
+        let removed = some.len();
+        let progress = Progress { removed, ..Progress::default() };
+        let mut draft = self.draft();
+        let mut applied = held.value.apply(ScopeCommand::Remove(some), self.circumstances(id, self.by))?;
+        if last {
+            let fact = Fact::ScopeRemoved { path: held.value.path.clone() };
+            applied.facts.push(Recorded { at: self.now, by: self.by.clone(), fact });
+        }
+        draft.scope_or_touch(held, applied)?;
+        let answer = Answer::Scope { scope: id.clone(), progress };
+        if last {
+            draft.remove_scope(id);
+            return Ok(self.write(draft, answer));
+        }
+        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(Command::RemoveScope(id.clone())) })
+    }
+
+    fn make_first_run(&self, vm: VmId, name: &notbefore_core::Name) -> Result<Plan, Failure> {
+        if !self.state.is_empty() {
+            return Ok(Plan::Settled(Answer::Done));
+        }
+        let path = name.as_str().parse::<ScopePath>().map_err(Refusal::from)?;
+        let id = path.id();
+        // It has the shortest notification, so that a Terminate can be tried on it as well.
+        let policy = Policy { terminate_notice_s: Some(300), ..Policy::default() };
+        let mut fresh = Scope::new(path, ScopeKind::Standalone, policy, Origin::Call);
+        fresh.first_run = true;
+        let spec = VmSpec {
+            vm,
+            name: name.clone(),
+            update_domain: 0,
+            fault_domain: 0,
+            zone: None,
+            host: None,
+            spot: false,
+            addresses: Vec::new(),
+            instance: serde_json::Value::Null,
+        };
+        let enrol = ScopeCommand::Enrol(vec![member(&spec, None, Origin::Call)]);
+        let applied = fresh.apply(enrol, self.circumstances(&id, self.by))?;
+        let mut draft = self.draft();
+        draft.scope(None, applied)?;
+        draft.vm(&Vm { id: vm, scope: id, addresses: Vec::new(), instance: serde_json::Value::Null })?;
+        Ok(self.write(draft, Answer::Vm(vm)))
+    }
+}
+
+impl Draft<'_> {
+    /// Like [`Draft::scope`], but compares the scope even where nothing of it changes, since its record is
+    /// about to be removed.
+    fn scope_or_touch(&mut self, held: &Held<Scope>, applied: Applied) -> Result<(), Refusal> {
+        let id = held.value.id();
+        let facts = match *held.value == applied.scope {
+            true => applied.facts.clone(),
+            false => Vec::new(),
+        };
+        self.expect_revision(records::scope(&id), held.revision);
+        self.scope(Some(held), applied)?;
+        self.facts(Some(id), facts);
+        Ok(())
+    }
+}
+
+/// The VMs that an earlier fleet file added and this one does not name.
+fn unnamed(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
+    let named: HashSet<String> = vms.iter().map(|spec| spec.name.folded()).collect();
+    let unnamed = |member: &&Member| member.origin == Origin::Fleet && !named.contains(&member.name.folded());
+    scope.members.iter().filter(unnamed).map(|member| member.vm).collect()
+}
+
+fn unchanged(scope: Scope) -> Applied {
+    Applied { scope, facts: Vec::new(), past: Vec::new() }
+}
+
+/// A scope's member from its description. What the description leaves open stays as it is known.
+fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
+    Member {
+        vm: known.map_or(spec.vm, |known| known.vm),
+        name: known.map_or_else(|| spec.name.clone(), |known| known.name.clone()),
+        update_domain: spec.update_domain,
+        fault_domain: spec.fault_domain,
+        zone: spec.zone.clone(),
+        host: spec.host.clone().or_else(|| known.and_then(|known| known.host.clone())),
+        spot: spec.spot,
+        state: known.map_or(MemberState::Running, |known| known.state),
+        origin: known.map_or(origin, |known| known.origin),
+    }
+}
+
+/// Whether what a caller saw is still what there is.
+pub(crate) fn check_revision(expected: Option<Revision>, held: Option<&Held<Scope>>) -> Result<(), Refusal> {
+    match (expected, held.map(|held| held.revision)) {
+        (Some(expected), Some(found)) if expected != found => {
+            Err(Refusal::RevisionDiffers { expected: expected.0, found: found.0 })
+        }
+        (Some(_) | None, _) => Ok(()),
+    }
+}

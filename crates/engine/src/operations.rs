@@ -1,0 +1,77 @@
+//! What an operation still needs: its record compared with the scopes.
+//!
+//! The same function serves the happy path and the morning after a crash. It says which scopes lack their
+//! event, which events are to be called off or released, and what the record should say; the engine carries
+//! that out and asks again until nothing is left.
+
+use std::collections::HashSet;
+
+use notbefore_core::{EventId, Operation, OperationState, Phase, ScopeId, Target, TargetState};
+
+use crate::state::State;
+
+/// What is left to do for an operation.
+#[derive(Debug, Default)]
+pub struct Remaining {
+    /// Parts whose scope has no event yet.
+    pub open: Vec<Target>,
+    /// Events to be called off.
+    pub cancel: Vec<(ScopeId, EventId)>,
+    /// Scopes to be told that every part was approved or is gone.
+    pub release: Vec<ScopeId>,
+    /// The record as it should be, if it should change.
+    pub record: Option<Operation>,
+}
+
+impl Remaining {
+    /// Whether a scope has still to change.
+    pub fn wants_scopes(&self) -> bool {
+        !(self.open.is_empty() && self.cancel.is_empty() && self.release.is_empty())
+    }
+}
+
+/// Compares an operation with the scopes. `tried` are the parts that this process has opened, or has tried to
+/// and been refused, so that a part whose VM has vanished is not tried for ever.
+pub fn remaining(operation: &Operation, state: &State, tried: &HashSet<EventId>) -> Remaining {
+    let mut remaining = Remaining::default();
+    let mut record = operation.clone();
+    let called_off = operation.cancelled_by.is_some();
+    for target in &operation.targets {
+        let scope = state.scope(&target.scope);
+        let live = scope.and_then(|held| held.value.event(target.event));
+        let ended_here =
+            scope.is_some_and(|held| held.value.ended.iter().any(|one| one.event == target.event));
+        match live {
+            None if operation.state == OperationState::Opening
+                && !called_off
+                && !ended_here
+                && !tried.contains(&target.event) =>
+            {
+                remaining.open.push(target.clone());
+            }
+            None => {
+                record.advance(target.event, TargetState::Ended);
+            }
+            Some(event) => match &event.phase {
+                Phase::Started { .. } => {
+                    record.advance(target.event, TargetState::Approved);
+                }
+                Phase::Scheduled { approval, released, .. } => {
+                    if approval.is_some() {
+                        record.advance(target.event, TargetState::Approved);
+                    }
+                    if called_off {
+                        remaining.cancel.push((target.scope.clone(), target.event));
+                    } else if operation.released && !released && !remaining.release.contains(&target.scope) {
+                        remaining.release.push(target.scope.clone());
+                    }
+                }
+            },
+        }
+    }
+    if remaining.open.is_empty() {
+        record.opened();
+    }
+    remaining.record = Some(record).filter(|record| record != operation);
+    remaining
+}

@@ -1,0 +1,228 @@
+//! The records: their keys, and how they become bytes and come back.
+//!
+//! | key | holds |
+//! |---|---|
+//! | `scope/{subscription}/{group}/{scope}` | a whole scope: the value that commits compare |
+//! | `vm/{id}` | a VM's addresses and instance metadata |
+//! | `claim/{network}/{address}` | the VM that has the address; made only where there is none |
+//! | `operation/{id}` | an operation and how far it is |
+//! | `command/{principal}/{key}` | the answer to a command, for those who ask twice; kept a day |
+//! | `fact/{millis}-{node}-{n}` | what one commit made happen, for the audit trail |
+//! | `past/{event}` | an ended event with its whole trail |
+//! | `ended/{millis}/{event}` | an index of `past` by time; the value is empty |
+//! | `heard/{scope}` | when a guest of the scope last asked, to the hour |
+//! | `alive` | when the service last ran, to the minute |
+//! | `token/{name}` | who may use the operator API |
+//!
+//! A value is a format level in digits, a space, and JSON: `1 {"path":…}`. A release reads its own level and
+//! the one before; it refuses any other and touches nothing. JSON costs some bytes and buys records that a
+//! person can read with any tool on the worst day of the year.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use notbefore_core::{EventId, Fact, Name, OperationId, Recorded, ScopeId, VmId};
+use notbefore_store::Key;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::request::Answer;
+
+/// The level that this release writes.
+pub const FORMAT_LEVEL: u32 = 1;
+
+/// Where the records of each kind begin.
+pub mod prefix {
+    /// Scopes.
+    pub const SCOPE: &str = "scope/";
+    /// VMs.
+    pub const VM: &str = "vm/";
+    /// Addresses.
+    pub const CLAIM: &str = "claim/";
+    /// Operations.
+    pub const OPERATION: &str = "operation/";
+    /// Answers for those who ask twice.
+    pub const COMMAND: &str = "command/";
+    /// The audit trail.
+    pub const FACT: &str = "fact/";
+    /// Ended events.
+    pub const PAST: &str = "past/";
+    /// Ended events by time.
+    pub const ENDED: &str = "ended/";
+    /// When guests last asked.
+    pub const HEARD: &str = "heard/";
+    /// Who may use the operator API.
+    pub const TOKEN: &str = "token/";
+}
+
+/// The record of when the service last ran.
+pub const ALIVE: &str = "alive";
+
+/// The prefixes that the engine holds in memory and must be given at the start, besides [`ALIVE`].
+pub const LOADED: [&str; 5] = [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD];
+
+/// An address in a network; tenants' addresses may overlap, those of one network may not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// The network, a property of the listener that guests come in by.
+    pub network: Name,
+    /// The address.
+    pub ip: IpAddr,
+}
+
+/// What is known of a VM besides its place in its scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vm {
+    /// Its id.
+    pub id: VmId,
+    /// Its scope.
+    pub scope: ScopeId,
+    /// Where it calls from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Address>,
+    /// What it is told about itself, in the wire's own form; the engine only keeps it.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub instance: serde_json::Value,
+}
+
+/// A command that took effect, for whoever asks again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    /// A hash of the whole request: the same key with another request is a mistake.
+    pub hash: String,
+    /// When it took effect.
+    pub at: Timestamp,
+    /// What was answered.
+    pub answer: Answer,
+}
+
+/// What one commit made happen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactBatch {
+    /// The scope it happened in, if in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<ScopeId>,
+    /// What happened, in order.
+    pub facts: Vec<Recorded<Fact>>,
+}
+
+/// When something was last seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastAt {
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Key of a scope.
+pub fn scope(id: &ScopeId) -> Key {
+    format!("{}{id}", prefix::SCOPE).into()
+}
+
+/// Key of a VM.
+pub fn vm(id: VmId) -> Key {
+    format!("{}{id}", prefix::VM).into()
+}
+
+/// Key of a claim.
+pub fn claim(address: &Address) -> Key {
+    format!("{}{}/{}", prefix::CLAIM, address.network.folded(), address.ip).into()
+}
+
+/// Key of an operation.
+pub fn operation(id: OperationId) -> Key {
+    format!("{}{id}", prefix::OPERATION).into()
+}
+
+/// Key of a command's record.
+pub fn command(principal: &str, key: &str) -> Key {
+    format!("{}{principal}/{key}", prefix::COMMAND).into()
+}
+
+/// Key of an ended event.
+pub fn past(id: EventId) -> Key {
+    format!("{}{id}", prefix::PAST).into()
+}
+
+/// Key of an ended event in the index by time.
+pub fn ended(at: Timestamp, id: EventId) -> Key {
+    format!("{}{:013}/{id}", prefix::ENDED, at.as_millisecond()).into()
+}
+
+/// Key of a batch of facts.
+pub fn fact(at: Timestamp, node: &str, n: u64) -> Key {
+    format!("{}{:013}-{node}-{n}", prefix::FACT, at.as_millisecond()).into()
+}
+
+/// Key of when a scope was last heard of.
+pub fn heard(id: &ScopeId) -> Key {
+    format!("{}{id}", prefix::HEARD).into()
+}
+
+/// Why a record could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// It was written by another release.
+    #[error(
+        "record {key} has format level {found}; this release reads level {FORMAT_LEVEL}: run the release that wrote it, or export from there"
+    )]
+    Level {
+        /// The record.
+        key: String,
+        /// Its level, or what stands there.
+        found: String,
+    },
+    /// It is not what its key says.
+    #[error("record {key} cannot be read: {why}")]
+    Content {
+        /// The record.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A record as bytes.
+pub fn encode<T: Serialize>(record: &T) -> Bytes {
+    let mut bytes = format!("{FORMAT_LEVEL} ").into_bytes();
+    // Writing to memory cannot fail, and none of our records has a map with keys that are not text.
+    if serde_json::to_writer(&mut bytes, record).is_err() {
+        debug_assert!(false, "a record that cannot be written as JSON");
+    }
+    bytes.into()
+}
+
+/// A record from bytes.
+pub fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, DecodeError> {
+    let (level, json) = match value.iter().position(|byte| *byte == b' ') {
+        Some(space) => (&value[..space], &value[space + 1..]),
+        None => (value, &value[value.len()..]),
+    };
+    if level != FORMAT_LEVEL.to_string().as_bytes() {
+        let found = String::from_utf8_lossy(&level[..level.len().min(20)]).into_owned();
+        return Err(DecodeError::Level { key: key.to_owned(), found });
+    }
+    serde_json::from_slice(json)
+        .map_err(|error| DecodeError::Content { key: key.to_owned(), why: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_as_it_went() {
+        let at = LastAt { at: "2016-09-19T18:29:47.5Z".parse().unwrap() };
+        let bytes = encode(&at);
+        assert!(bytes.starts_with(b"1 {\"at\":"));
+        assert_eq!(decode::<LastAt>("alive", &bytes), Ok(at));
+    }
+
+    #[test]
+    fn another_level_is_refused_by_name() {
+        let error = decode::<LastAt>("alive", b"2 {\"at\":\"x\"}").unwrap_err();
+        assert_eq!(error, DecodeError::Level { key: "alive".into(), found: "2".into() });
+        assert!(matches!(decode::<LastAt>("alive", b""), Err(DecodeError::Level { .. })));
+        assert!(matches!(decode::<LastAt>("alive", b"1 {"), Err(DecodeError::Content { .. })));
+    }
+}

@@ -1,0 +1,214 @@
+//! What can be asked of the engine, and what it answers.
+
+use jiff::Timestamp;
+use notbefore_core::{
+    Actor, Cause, EventId, Name, OperationId, Origin, Policy, Refusal, ScopeId, ScopeKind, ScopePath, VmId,
+};
+use notbefore_store::Revision;
+use serde::{Deserialize, Serialize};
+
+use crate::records::Address;
+
+/// A command with who asks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Who asks.
+    pub by: Actor,
+    /// The key by which a retry is known, if the caller gave one.
+    pub idempotency: Option<Idempotency>,
+    /// The revision at which the caller saw what it changes, if it says so.
+    pub if_revision: Option<Revision>,
+    /// What is asked.
+    pub command: Command,
+}
+
+/// What tells a retry from a second wish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    /// Whose key it is.
+    pub principal: String,
+    /// The key.
+    pub key: String,
+    /// A hash of the request.
+    pub hash: String,
+}
+
+/// What can be asked. Fresh ids come with the command: the engine makes up nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// A guest lets events of its scope begin.
+    Approve {
+        /// The guest's scope.
+        scope: ScopeId,
+        /// The events.
+        events: Vec<EventId>,
+    },
+    /// An operator lets an event begin.
+    ApproveFor(EventId),
+    /// Announce something to VMs, in however many scopes.
+    Schedule(NewOperation),
+    /// Call an event off.
+    Cancel(EventId),
+    /// Call a whole operation off.
+    CancelOperation(OperationId),
+    /// Begin an event.
+    Start(EventId),
+    /// Say that an event was carried out.
+    Complete {
+        /// The event.
+        event: EventId,
+        /// Where redeployed VMs are now.
+        hosts: Vec<(VmId, String)>,
+    },
+    /// Make a scope as described, or change it to be so.
+    PutScope(PutScope),
+    /// Remove a scope and its VMs.
+    RemoveScope(ScopeId),
+    /// Add one VM that is not there yet.
+    AddVm {
+        /// Its scope.
+        path: ScopePath,
+        /// The kind to make the scope of if there is none; standalone unless said.
+        kind: Option<ScopeKind>,
+        /// The VM.
+        vm: VmSpec,
+    },
+    /// Remove a VM at once.
+    RemoveVm(VmId),
+    /// An evicted VM runs again.
+    StartVm(VmId),
+    /// Make the VM that stands in for a fleet where there is none.
+    MakeFirstRun {
+        /// Its id.
+        vm: VmId,
+        /// Its name and its scope's.
+        name: Name,
+    },
+}
+
+/// An operation to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewOperation {
+    /// Its id.
+    pub id: OperationId,
+    /// Why.
+    pub cause: Cause,
+    /// The host it is about.
+    pub host: Option<String>,
+    /// The VMs, in the order in which guests are to see them.
+    pub vms: Vec<VmId>,
+    /// Not before when; the cause's usual notice if none.
+    pub not_before: Option<Timestamp>,
+    /// Another duration than the cause's.
+    pub duration_s: Option<i32>,
+    /// Another description than the cause's.
+    pub description: Option<String>,
+}
+
+/// A scope as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutScope {
+    /// Where.
+    pub path: ScopePath,
+    /// What kind.
+    pub kind: ScopeKind,
+    /// Its owner's settings.
+    pub policy: Policy,
+    /// Who asks: a fleet file or a single call.
+    pub origin: Origin,
+    /// Its VMs.
+    pub vms: Vec<VmSpec>,
+    /// Whether VMs that an earlier fleet file added and this one does not name are removed.
+    pub prune: bool,
+    /// How far it has come; a scope may take several transactions. Begins empty.
+    pub progress: Progress,
+}
+
+/// What has been done to a scope so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Whether it was made.
+    pub created: bool,
+    /// How many of the described VMs have been seen to.
+    pub seen: usize,
+    /// How many VMs were added.
+    pub added: usize,
+    /// How many were changed.
+    pub changed: usize,
+    /// How many were removed.
+    pub removed: usize,
+}
+
+/// A VM as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VmSpec {
+    /// The id it gets if there is none of its name yet.
+    pub vm: VmId,
+    /// Its name.
+    pub name: Name,
+    /// Its update domain.
+    pub update_domain: u32,
+    /// Its fault domain.
+    pub fault_domain: u32,
+    /// Its zone.
+    pub zone: Option<String>,
+    /// Its host; none leaves the one that is known.
+    pub host: Option<String>,
+    /// Whether its capacity may be wanted back.
+    pub spot: bool,
+    /// Where it calls from.
+    pub addresses: Vec<Address>,
+    /// What it is told about itself.
+    pub instance: serde_json::Value,
+}
+
+/// What a command that took effect, or had no need to, is answered with. It is stored with the command, so
+/// that a retry gets the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// The operation that was made.
+    Operation(OperationId),
+    /// The VM that was added.
+    Vm(VmId),
+    /// What a scope needed to be as described.
+    Scope {
+        /// The scope.
+        scope: ScopeId,
+        /// What was done to it.
+        progress: Progress,
+    },
+}
+
+/// Why a command did not take effect, or why nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A rule speaks against it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The same key came with another request.
+    #[error("this Idempotency-Key was used within a day for another request; use a new key for a new wish")]
+    KeyReused,
+    /// The store cannot write. Nothing was changed.
+    #[error("nothing was changed: {0}; repeat the request")]
+    Unavailable(String),
+    /// It may or may not have taken effect.
+    #[error(
+        "it is not known whether this took effect ({0}); repeat it with the same Idempotency-Key to find out"
+    )]
+    OutcomeUnknown(String),
+}
+
+impl Failure {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::KeyReused => "idempotency_key_reused",
+            Self::Unavailable(_) => "unavailable",
+            Self::OutcomeUnknown(_) => "outcome_unknown",
+        }
+    }
+}
