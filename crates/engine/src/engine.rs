@@ -51,7 +51,7 @@ pub struct CommitId(pub u64);
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Somebody asks for something.
-    Request(RequestId, Request),
+    Request(RequestId, Box<Request>),
     /// What became of a commit.
     Committed(CommitId, Outcome),
     /// A commit, as the store's watch shows it: another node's, or one whose outcome was unknown.
@@ -106,7 +106,7 @@ struct Job {
     locks: Vec<Key>,
     answer: Option<Answer>,
     stirred: Vec<OperationId>,
-    rest: Option<Command>,
+    rest: Option<Box<Command>>,
 }
 
 /// An operation that is being reconciled.
@@ -210,7 +210,7 @@ impl Engine {
         let mut effects = Vec::new();
         match input {
             Input::Request(request, asked) => {
-                let Request { by, idempotency, if_revision, command } = asked;
+                let Request { by, idempotency, if_revision, command } = *asked;
                 self.spawn(Work::Ask { request, command, idempotency, if_revision }, by, now, &mut effects);
             }
             Input::Committed(id, outcome) => self.committed(id, outcome, now, &mut effects),
@@ -411,7 +411,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let stirred = std::mem::take(&mut job.stirred);
         if let (Some(rest), Work::Ask { command, .. }) = (job.rest.take(), &mut job.work) {
-            *command = rest;
+            *command = *rest;
             self.unlock(id, now, effects);
             self.run(id, now, effects);
         } else {

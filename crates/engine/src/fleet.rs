@@ -103,7 +103,7 @@ impl Planner<'_> {
             return Ok(self.write(draft, answer));
         }
         let rest = Command::PutScope(PutScope { progress, ..put.clone() });
-        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(rest) })
+        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(Box::new(rest)) })
     }
 
     /// What a scope is changed from: itself, or an empty one where there is none. The VM that stood in for a
@@ -252,7 +252,11 @@ impl Planner<'_> {
             draft.remove_scope(id);
             return Ok(self.write(draft, answer));
         }
-        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(Command::RemoveScope(id.clone())) })
+        Ok(Plan::Write {
+            drafted: draft.finish(),
+            answer,
+            rest: Some(Box::new(Command::RemoveScope(id.clone()))),
+        })
     }
 
     fn make_first_run(&self, vm: VmId, name: &notbefore_core::Name) -> Result<Plan, Failure> {

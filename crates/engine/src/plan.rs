@@ -33,7 +33,7 @@ pub enum Plan {
         /// What is answered when they are durable.
         answer: Answer,
         /// The rest of a command too large for one transaction, to be planned after this.
-        rest: Option<Command>,
+        rest: Option<Box<Command>>,
     },
 }
 

@@ -13,12 +13,14 @@
 //! [`memory`] keeps everything in a map and is what tests and rehearsals use; [`redb`] is the embedded
 //! default. [`contract`] is the suite that each implementation passes.
 
+mod apply;
 pub mod contract;
 mod log;
 pub mod memory;
 pub mod redb;
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -179,6 +181,14 @@ pub struct Page {
     pub more: bool,
 }
 
+/// Where a scan begins: at the prefix, or behind the last key of the page before.
+fn scan_start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
+    match after {
+        Some(after) if after >= prefix => Bound::Excluded(after),
+        Some(_) | None => Bound::Included(prefix),
+    }
+}
+
 /// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
@@ -191,7 +201,9 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
     /// Commits after the wanted revision are no longer held; start over from a snapshot.
-    #[error("the watch's next revision is no longer held (the oldest is {oldest}); read a snapshot and watch from there")]
+    #[error(
+        "the watch's next revision is no longer held (the oldest is {oldest}); read a snapshot and watch from there"
+    )]
     Compacted {
         /// The oldest revision from which a watch can begin.
         oldest: Revision,

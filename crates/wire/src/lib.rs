@@ -1,1 +1,8 @@
-//! Placeholder.
+//! What crosses the network, and nothing else: no IO, no clock, no domain logic.
+//!
+//! Azure's own casing and spellings live here, so that the rest of the code can speak its own words. A
+//! server renders these types, a client reads them; both link this crate and neither links the domain.
+//!
+//! [`guest`] is what a VM sees: documents per api-version, approvals, instance metadata and errors.
+
+pub mod guest;
