@@ -1,7 +1,7 @@
 //! Where notbefore keeps what it has acknowledged: a small, revisioned key-value store.
 //!
 //! A [`Store`] holds records under string keys such as `scope/default/default/web`. Every commit gets a
-//! [`Revision`], one higher than the last; a record remembers the revision that wrote it. Four calls are
+//! [`Revision`], one higher than the last; a record remembers the revision that wrote it. Three calls are
 //! all there is, so that an embedded file and an etcd cluster can give the same promise:
 //!
 //! - [`Store::snapshot`] reads at one revision, page by page, while commits go on;

@@ -1,0 +1,183 @@
+//! What a commit promises.
+
+use bytes::Bytes;
+
+use super::{
+    committed, concurrently, conflicting, delete, expecting, get, next_after, put, read, revision, snapshot,
+    versioned,
+};
+use crate::{
+    Expect, Found, Outcome, Refusal, Revision, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX,
+};
+
+pub(super) async fn a_record_remembers_its_revision(store: impl Store) {
+    let base = revision(&store).await;
+    let first = committed(&store, put("a", "1")).await;
+    assert_eq!(first, next_after(base), "the first commit takes the next revision");
+    let second = committed(&store, put("b", "2")).await;
+    assert_eq!(second, next_after(first), "the second commit takes the revision after the first");
+    assert_eq!(revision(&store).await, second, "a snapshot taken after a commit shows its revision");
+    assert_eq!(read(&store, "a").await, Some(versioned(first, "1")), "a record keeps its own revision");
+    let third = committed(&store, put("a", "3")).await;
+    assert_eq!(read(&store, "a").await, Some(versioned(third, "3")), "a second put replaces the first");
+    assert_eq!(read(&store, "b").await, Some(versioned(second, "2")), "a put leaves other records alone");
+}
+
+pub(super) async fn absence_is_compared(store: impl Store) {
+    let first = committed(&store, expecting("a", None, put("a", "1"))).await;
+    let found = conflicting(&store, expecting("a", None, put("a", "2"))).await;
+    let current = Some(versioned(first, "1"));
+    assert_eq!(found, [Found { key: "a".into(), current }], "create-if-absent finds the record there");
+    committed(&store, delete("a")).await;
+    committed(&store, expecting("a", None, put("a", "3"))).await;
+}
+
+pub(super) async fn revisions_are_compared(store: impl Store) {
+    let first = committed(&store, put("a", "1")).await;
+    committed(&store, put("b", "x")).await;
+    let second = committed(&store, expecting("a", Some(first), put("a", "2"))).await;
+    let found = conflicting(&store, expecting("a", Some(first), put("a", "3"))).await;
+    let current = Some(versioned(second, "2"));
+    assert_eq!(found, [Found { key: "a".into(), current }], "the old revision no longer matches");
+    let found = conflicting(&store, expecting("nowhere", Some(first), put("a", "3"))).await;
+    assert_eq!(found, [Found { key: "nowhere".into(), current: None }], "no record matches no revision");
+    // The compared key need not be the written one.
+    committed(&store, expecting("a", Some(second), put("c", "4"))).await;
+}
+
+pub(super) async fn a_conflict_tells_what_stands_there_and_writes_nothing(store: impl Store) {
+    let first = committed(&store, put("a", "1")).await;
+    let second = committed(&store, put("b", "2")).await;
+    let txn = Txn {
+        expect: vec![
+            Expect { key: "a".into(), revision: Some(first) },
+            Expect { key: "b".into(), revision: Some(first) },
+            Expect { key: "c".into(), revision: Some(second) },
+        ],
+        put: vec![("a".into(), Bytes::from_static(b"9")), ("d".into(), Bytes::from_static(b"9"))],
+        delete: vec!["b".into()],
+    };
+    let found = conflicting(&store, txn).await;
+    let expected = [
+        Found { key: "b".into(), current: Some(versioned(second, "2")) },
+        Found { key: "c".into(), current: None },
+    ];
+    assert_eq!(found, expected, "a conflict lists the failed expectations and no others");
+    let after = snapshot(&store).await;
+    assert_eq!(after.revision(), second, "a conflict takes no revision");
+    assert_eq!(get(&*after, "a").await, Some(versioned(first, "1")), "a conflict puts nothing");
+    assert_eq!(get(&*after, "d").await, None, "a conflict puts nothing");
+    assert_eq!(get(&*after, "b").await, Some(versioned(second, "2")), "a conflict deletes nothing");
+}
+
+pub(super) async fn a_deleted_record_is_gone(store: impl Store) {
+    let first = committed(&store, put("a", "1")).await;
+    let second = committed(&store, expecting("a", Some(first), delete("a"))).await;
+    assert_eq!(second, next_after(first), "a delete takes a revision");
+    assert_eq!(read(&store, "a").await, None, "a deleted record is gone");
+    let third = committed(&store, put("a", "2")).await;
+    assert_eq!(read(&store, "a").await, Some(versioned(third, "2")), "a key can be used again");
+}
+
+pub(super) async fn puts_and_deletes_go_together(store: impl Store) {
+    committed(&store, put("old", "1")).await;
+    let moved = Txn { delete: vec!["old".into()], ..put("new", "1") };
+    let revision = committed(&store, moved).await;
+    let after = snapshot(&store).await;
+    assert_eq!(get(&*after, "old").await, None, "the delete of a mixed transaction happened");
+    assert_eq!(get(&*after, "new").await, Some(versioned(revision, "1")), "so did its put");
+}
+
+pub(super) async fn a_transaction_that_changes_nothing_takes_no_revision(store: impl Store) {
+    let first = committed(&store, put("a", "1")).await;
+    assert_eq!(committed(&store, Txn::default()).await, first, "an empty transaction takes no revision");
+    let compared = committed(&store, expecting("a", Some(first), Txn::default())).await;
+    assert_eq!(compared, first, "comparing answers the revision at which it held");
+    let gone = committed(&store, delete("nowhere")).await;
+    assert_eq!(gone, first, "deleting what is not there takes no revision");
+    conflicting(&store, expecting("a", None, Txn::default())).await;
+    assert_eq!(committed(&store, put("b", "2")).await, next_after(first), "revisions have no gaps");
+}
+
+pub(super) async fn limits_are_refused(store: impl Store) {
+    let base = revision(&store).await;
+    let key = |number: usize| format!("k/{number:03}").into();
+
+    let most = Txn { delete: (0..TXN_OPERATIONS_MAX).map(key).collect(), ..Txn::default() };
+    committed(&store, most).await;
+    let operations = TXN_OPERATIONS_MAX + 1;
+    let many = Txn { delete: (0..operations).map(key).collect(), ..put("a", "1") };
+    let refusal = Refusal::TooManyOperations { operations: operations + 1 };
+    assert_eq!(store.commit(many).await, Outcome::Refused(refusal), "too many operations are refused");
+
+    let large = Bytes::from(vec![7; VALUE_BYTES_MAX + 1]);
+    let txn = Txn { put: vec![(key(1), large.clone())], ..Txn::default() };
+    let refusal = Refusal::ValueTooLarge { key: key(1), bytes: large.len() };
+    assert_eq!(store.commit(txn).await, Outcome::Refused(refusal), "a large value is refused");
+
+    let count = TXN_BYTES_MAX / VALUE_BYTES_MAX + 1;
+    let value = large.slice(1..);
+    let txn = Txn { put: (0..count).map(|n| (key(n), value.clone())).collect(), ..Txn::default() };
+    let refusal = Refusal::TxnTooLarge { bytes: count * value.len() };
+    assert_eq!(store.commit(txn).await, Outcome::Refused(refusal), "a large transaction is refused");
+
+    assert_eq!(revision(&store).await, base, "what is refused writes nothing");
+}
+
+pub(super) async fn values_come_back_as_they_were_put(store: impl Store) {
+    let all: Vec<u8> = (0..=255).collect();
+    let values = [Vec::new(), all, vec![7; VALUE_BYTES_MAX]];
+    for value in values {
+        let value = Bytes::from(value);
+        committed(&store, Txn { put: vec![("a".into(), value.clone())], ..Txn::default() }).await;
+        let back = read(&store, "a").await.map(|record| record.value);
+        assert!(back.as_ref() == Some(&value), "a value of {} bytes came back otherwise", value.len());
+    }
+}
+
+/// Thirty-two writers raise one counter by compare-and-swap; whoever loses reads the conflict and retries.
+pub(super) async fn concurrent_increments_are_all_counted<S: Store + Clone>(store: S) {
+    const WRITERS: usize = 32;
+    const EACH: u64 = 8;
+    let base = revision(&store).await;
+    let seen = concurrently(WRITERS, |_| {
+        let store = store.clone();
+        async move {
+            let mut seen: Option<(Revision, u64)> = None;
+            let mut won = Vec::new();
+            while won.len() < EACH as usize {
+                let value = seen.map_or(0, |(_, value)| value) + 1;
+                let swap = expecting("n", seen.map(|(revision, _)| revision), put("n", &value.to_string()));
+                match store.commit(swap).await {
+                    Outcome::Committed(revision) => {
+                        won.push(revision);
+                        seen = Some((revision, value));
+                    }
+                    Outcome::Conflict(found) => seen = found.first().and_then(counter),
+                    other @ (Outcome::Refused(_) | Outcome::Unknown(_)) => {
+                        panic!("a compare-and-swap was neither done nor a conflict: {other:?}")
+                    }
+                }
+            }
+            won
+        }
+    })
+    .await;
+
+    let total = WRITERS as u64 * EACH;
+    let last = read(&store, "n").await.map(|record| record.value);
+    assert_eq!(last, Some(Bytes::from(total.to_string())), "an increment was lost");
+    let mut revisions: Vec<u64> = seen.concat().iter().map(|revision| revision.0).collect();
+    revisions.sort_unstable();
+    let expected: Vec<u64> = (base.0 + 1..=base.0 + total).collect();
+    assert_eq!(revisions, expected, "two commits shared a revision, or one was left out");
+}
+
+fn counter(found: &Found) -> Option<(Revision, u64)> {
+    let record = found.current.as_ref()?;
+    let text = String::from_utf8_lossy(&record.value);
+    match text.parse() {
+        Ok(value) => Some((record.revision, value)),
+        Err(_) => panic!("a conflict showed {text:?}, which nobody wrote"),
+    }
+}

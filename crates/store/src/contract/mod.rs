@@ -1,0 +1,189 @@
+//! The promise of a [`Store`], as a suite that every implementation passes.
+//!
+//! An implementation's tests describe themselves as a [`Subject`] and call [`run`]. Each check begins with a
+//! store of its own, empty, and panics with a sentence that says what was broken. Revisions are compared with
+//! the one the empty store had, so that a store whose numbers do not begin at 0 can pass.
+//!
+//! What is promised beyond the suite, such as what survives a crash, is for the implementation's own tests.
+
+mod commits;
+mod reads;
+mod watches;
+
+use std::future::Future;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::{Batch, Change, Expect, Found, Outcome, Revision, Snapshot, Store, Txn, Versioned, Watch};
+
+/// How long the suite waits for a watch before it calls the batch lost. A store that works answers in
+/// milliseconds; the rest is for a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An implementation, as the suite needs to know it.
+#[async_trait]
+pub trait Subject: Sync {
+    /// The store that is tested. Clones are handles to the same records.
+    type Store: Store + Clone;
+
+    /// A new, empty store.
+    async fn make(&self) -> Self::Store;
+
+    /// Makes the store forget the history of what was committed so far, so that a watch from before is too
+    /// old. It may commit under keys that begin with `forget/` to do so; [`outrun`] does.
+    async fn forget(&self, store: &Self::Store);
+}
+
+/// Runs the whole suite.
+pub async fn run(subject: &impl Subject) {
+    reads::an_empty_store_has_nothing(subject.make().await).await;
+    commits::a_record_remembers_its_revision(subject.make().await).await;
+    commits::absence_is_compared(subject.make().await).await;
+    commits::revisions_are_compared(subject.make().await).await;
+    commits::a_conflict_tells_what_stands_there_and_writes_nothing(subject.make().await).await;
+    commits::a_deleted_record_is_gone(subject.make().await).await;
+    commits::puts_and_deletes_go_together(subject.make().await).await;
+    commits::a_transaction_that_changes_nothing_takes_no_revision(subject.make().await).await;
+    commits::limits_are_refused(subject.make().await).await;
+    commits::values_come_back_as_they_were_put(subject.make().await).await;
+    commits::concurrent_increments_are_all_counted(subject.make().await).await;
+    reads::a_scan_is_ordered_and_keeps_to_its_prefix(subject.make().await).await;
+    reads::pages_join_without_gap_or_repeat(subject.make().await).await;
+    reads::a_snapshot_stands_still(subject.make().await).await;
+    reads::pages_of_a_snapshot_show_one_revision(subject.make().await).await;
+    watches::a_watch_yields_every_commit(subject.make().await).await;
+    watches::a_watch_begins_in_the_middle(subject.make().await).await;
+    watches::a_watch_waits_for_commits(subject.make().await).await;
+    watches::what_a_watch_yields_a_snapshot_shows(subject.make().await).await;
+    watches::watchers_see_one_sequence(subject.make().await).await;
+    watches::a_watch_too_old_is_told_so(subject, subject.make().await).await;
+}
+
+/// Commits `batches` times under `forget/`, many at once: enough for a store that holds so many batches to
+/// forget those before.
+pub async fn outrun<S: Store + Clone>(store: &S, batches: usize) {
+    let each = batches.div_ceil(16);
+    concurrently(16, |writer| {
+        let store = store.clone();
+        async move {
+            for turn in 0..each {
+                committed(&store, put(&format!("forget/{writer}"), &turn.to_string())).await;
+            }
+        }
+    })
+    .await;
+}
+
+/// Runs `count` tasks at once and waits for all; a task that panics fails the suite.
+async fn concurrently<F>(count: usize, task: impl Fn(usize) -> F) -> Vec<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let tasks: Vec<_> = (0..count).map(|number| tokio::spawn(task(number))).collect();
+    let mut outputs = Vec::with_capacity(count);
+    for task in tasks {
+        match task.await {
+            Ok(output) => outputs.push(output),
+            Err(error) => panic!("a concurrent task of the suite failed: {error}"),
+        }
+    }
+    outputs
+}
+
+fn put(key: &str, value: &str) -> Txn {
+    Txn { put: vec![(key.into(), Bytes::copy_from_slice(value.as_bytes()))], ..Txn::default() }
+}
+
+fn delete(key: &str) -> Txn {
+    Txn { delete: vec![key.into()], ..Txn::default() }
+}
+
+fn expecting(key: &str, revision: Option<Revision>, txn: Txn) -> Txn {
+    Txn { expect: vec![Expect { key: key.into(), revision }], ..txn }
+}
+
+fn changed(key: &str, value: Option<&str>) -> Change {
+    Change { key: key.into(), value: value.map(|value| Bytes::copy_from_slice(value.as_bytes())) }
+}
+
+fn versioned(revision: Revision, value: &str) -> Versioned {
+    Versioned { revision, value: Bytes::copy_from_slice(value.as_bytes()) }
+}
+
+fn next_after(revision: Revision) -> Revision {
+    Revision(revision.0 + 1)
+}
+
+/// Commits what must go through and answers its revision.
+async fn committed(store: &impl Store, txn: Txn) -> Revision {
+    match store.commit(txn).await {
+        Outcome::Committed(revision) => revision,
+        other @ (Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
+            panic!("a commit that nothing stood against was not committed: {other:?}")
+        }
+    }
+}
+
+/// Commits what must not go through and answers what stood in its way.
+async fn conflicting(store: &impl Store, txn: Txn) -> Vec<Found> {
+    match store.commit(txn).await {
+        Outcome::Conflict(found) => found,
+        other @ (Outcome::Committed(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
+            panic!("a commit whose expectation does not hold was not a conflict: {other:?}")
+        }
+    }
+}
+
+async fn snapshot(store: &impl Store) -> Box<dyn Snapshot> {
+    match store.snapshot().await {
+        Ok(snapshot) => snapshot,
+        Err(error) => panic!("a store that works gave no snapshot: {error}"),
+    }
+}
+
+async fn get(snapshot: &dyn Snapshot, key: &str) -> Option<Versioned> {
+    match snapshot.get(key).await {
+        Ok(record) => record,
+        Err(error) => panic!("{key} could not be read: {error}"),
+    }
+}
+
+/// One record of the newest revision.
+async fn read(store: &impl Store, key: &str) -> Option<Versioned> {
+    get(&*snapshot(store).await, key).await
+}
+
+async fn revision(store: &impl Store) -> Revision {
+    snapshot(store).await.revision()
+}
+
+/// One page, as its keys and whether there are more.
+async fn scan_keys(
+    snapshot: &dyn Snapshot,
+    prefix: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> (Vec<String>, bool) {
+    match snapshot.scan(prefix, after, limit).await {
+        Ok(page) => (page.records.iter().map(|(key, _)| key.to_string()).collect(), page.more),
+        Err(error) => panic!("{prefix} could not be scanned: {error}"),
+    }
+}
+
+async fn watch(store: &impl Store, after: Revision) -> Box<dyn Watch> {
+    match store.watch(after).await {
+        Ok(watch) => watch,
+        Err(error) => panic!("a watch from revision {after} was refused: {error}"),
+    }
+}
+
+async fn next(watch: &mut dyn Watch) -> Batch {
+    match tokio::time::timeout(PATIENCE, watch.next()).await {
+        Ok(Ok(batch)) => batch,
+        Ok(Err(error)) => panic!("a watch that keeps up ended: {error}"),
+        Err(_elapsed) => panic!("a watch did not yield a commit that was made"),
+    }
+}

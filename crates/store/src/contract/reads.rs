@@ -1,0 +1,100 @@
+//! What a snapshot promises.
+
+use super::{committed, delete, get, put, revision, scan_keys, snapshot, versioned};
+use crate::{Store, Txn};
+
+pub(super) async fn an_empty_store_has_nothing(store: impl Store) {
+    let empty = snapshot(&store).await;
+    assert_eq!(get(&*empty, "a").await, None, "an empty store has no record");
+    assert_eq!(scan_keys(&*empty, "", None, 10).await, (vec![], false), "a scan of it is empty");
+    assert_eq!(revision(&store).await, empty.revision(), "reading takes no revision");
+}
+
+async fn fill(store: &impl Store, keys: &[&str]) {
+    let put = keys.iter().map(|&key| (key.into(), key.as_bytes().to_vec().into())).collect();
+    committed(store, Txn { put, ..Txn::default() }).await;
+}
+
+pub(super) async fn a_scan_is_ordered_and_keeps_to_its_prefix(store: impl Store) {
+    fill(&store, &["b", "a/2", "ab", "a/10", "a", "a/", "a/é", "a0", "A/1", "a/1/x", "a/1"]).await;
+    let all = snapshot(&store).await;
+    let (keys, more) = scan_keys(&*all, "", None, 100).await;
+    let expected = ["A/1", "a", "a/", "a/1", "a/1/x", "a/10", "a/2", "a/é", "a0", "ab", "b"];
+    assert_eq!(keys, expected, "a scan is in the order of the keys' bytes");
+    assert!(!more, "a scan that shows everything has no more");
+
+    let within = ["a/", "a/1", "a/1/x", "a/10", "a/2", "a/é"];
+    let (keys, more) = scan_keys(&*all, "a/", None, 100).await;
+    assert_eq!((&keys[..], more), (&within.map(String::from)[..], false), "a/ matches neither ab nor a0");
+
+    let (keys, _) = scan_keys(&*all, "a/", Some("a/10"), 100).await;
+    assert_eq!(keys, within[4..], "a scan goes on behind `after`");
+    let (keys, _) = scan_keys(&*all, "a/", Some("a/11"), 100).await;
+    assert_eq!(keys, within[4..], "`after` need not be a key that is there");
+    let (keys, _) = scan_keys(&*all, "a/", Some("A"), 100).await;
+    assert_eq!(keys, within, "an `after` before the prefix leaves nothing out");
+    let past = scan_keys(&*all, "a/", Some("b"), 100).await;
+    assert_eq!(past, (vec![], false), "an `after` past the prefix leaves nothing");
+    let none = scan_keys(&*all, "a/3", None, 100).await;
+    assert_eq!(none, (vec![], false), "a prefix that nothing has finds nothing");
+
+    match all.scan("a/1", None, 1).await {
+        Ok(page) => {
+            let expected = [("a/1".into(), versioned(all.revision(), "a/1"))];
+            assert_eq!(page.records, expected, "a scan shows values and revisions");
+        }
+        Err(error) => panic!("a/1 could not be scanned: {error}"),
+    }
+}
+
+pub(super) async fn pages_join_without_gap_or_repeat(store: impl Store) {
+    let keys = ["p/1", "p/2", "p/3", "p/4", "p/5", "p/6"];
+    fill(&store, &keys).await;
+    fill(&store, &["o/9", "q/1"]).await;
+    let all = snapshot(&store).await;
+    for limit in 1..=keys.len() + 1 {
+        let mut read: Vec<String> = Vec::new();
+        loop {
+            let (page, more) = scan_keys(&*all, "p/", read.last().map(String::as_str), limit).await;
+            assert!(page.len() <= limit, "a page has {} records of {limit}", page.len());
+            read.extend(page);
+            assert_eq!(more, read.len() < keys.len(), "`more` is wrong after {} records", read.len());
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(read, keys, "pages of {limit} do not make up the whole");
+    }
+    let none = scan_keys(&*all, "p/", None, 0).await;
+    assert_eq!(none, (vec![], true), "a page of none says that there are more");
+}
+
+pub(super) async fn a_snapshot_stands_still(store: impl Store) {
+    let first = committed(&store, put("a", "1")).await;
+    let before = snapshot(&store).await;
+    committed(&store, put("a", "2")).await;
+    committed(&store, put("b", "2")).await;
+    committed(&store, delete("a")).await;
+    assert_eq!(before.revision(), first, "a snapshot keeps its revision");
+    assert_eq!(get(&*before, "a").await, Some(versioned(first, "1")), "a later put shows in a snapshot");
+    assert_eq!(get(&*before, "b").await, None, "a later record shows in a snapshot");
+    assert_eq!(scan_keys(&*before, "", None, 10).await, (vec!["a".into()], false), "so does a scan");
+    assert_eq!(get(&*snapshot(&store).await, "a").await, None, "a new snapshot shows the newest revision");
+}
+
+pub(super) async fn pages_of_a_snapshot_show_one_revision(store: impl Store) {
+    let keys = ["p/1", "p/3", "p/5", "p/7"];
+    fill(&store, &keys).await;
+    let before = snapshot(&store).await;
+    let mut read: Vec<String> = Vec::new();
+    for turn in 0..keys.len() {
+        let (page, _) = scan_keys(&*before, "p/", read.last().map(String::as_str), 1).await;
+        read.extend(page);
+        // Between two pages the next key goes and another comes.
+        if let Some(next) = keys.get(turn + 1) {
+            committed(&store, delete(next)).await;
+        }
+        committed(&store, put(&format!("p/{}", 2 * turn + 2), "new")).await;
+    }
+    assert_eq!(read, keys, "the pages of one snapshot show commits made between them");
+}

@@ -1,0 +1,210 @@
+//! The recent commits, kept in memory so that watchers can follow them.
+//!
+//! One ring is shared by every watcher of a store. A watcher holds nothing but the revision it has seen and
+//! pulls the next batch when it is ready, so a slow one costs no memory: it is told that it fell behind
+//! ([`WatchError::Compacted`]) and starts over from a snapshot, which it would have to be able to do after a
+//! restart anyway.
+//!
+//! Nothing here survives a restart. The ring then begins, empty, at the revision found on disk: a watch from
+//! that revision works, an older one is `Compacted`.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::{Batch, Revision, Watch, WatchError};
+
+/// How much history is held; whichever limit is reached first drops the oldest batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The number of batches. A reader that reads a snapshot of a large store and then watches from it needs
+    /// the commits made meanwhile: at the few thousand commits a second that a disk gives, 8,192 are some
+    /// seconds' worth.
+    pub batches: usize,
+    /// The bytes of keys and values. Scope records reach 512 KiB, so the count alone would allow gigabytes.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { batches: 8192, bytes: 32 * 1024 * 1024 }
+    }
+}
+
+/// The ring and the bell that wakes its watchers.
+pub(crate) struct Log {
+    ring: Mutex<Ring>,
+    tip: watch::Sender<Tip>,
+}
+
+struct Ring {
+    /// Consecutive revisions, the last of them `newest`.
+    batches: VecDeque<Batch>,
+    bytes: usize,
+    newest: Revision,
+    limits: Limits,
+}
+
+#[derive(Clone, Copy)]
+struct Tip {
+    newest: Revision,
+    closed: bool,
+}
+
+impl Log {
+    /// An empty ring whose next batch is the one after `newest`.
+    pub fn new(newest: Revision, limits: Limits) -> Arc<Self> {
+        let ring = Ring { batches: VecDeque::new(), bytes: 0, newest, limits };
+        Arc::new(Self { ring: Mutex::new(ring), tip: watch::Sender::new(Tip { newest, closed: false }) })
+    }
+
+    /// Adds the next batch and wakes every watcher. Only the store's one writer calls this, in order.
+    pub fn append(&self, batch: Batch) {
+        let newest = batch.revision;
+        self.ring().push(batch);
+        self.tip.send_modify(|tip| tip.newest = newest);
+    }
+
+    /// Ends every watch once it has yielded what the ring still holds.
+    pub fn close(&self) {
+        self.tip.send_modify(|tip| tip.closed = true);
+    }
+
+    /// A watch of all batches after `after`. A revision that is yet to come is fine: the watch waits for the
+    /// one after it.
+    pub fn watch(self: &Arc<Self>, after: Revision) -> Result<LogWatch, WatchError> {
+        if self.tip.borrow().closed {
+            return Err(WatchError::Closed);
+        }
+        let oldest = self.ring().oldest();
+        if after < oldest {
+            return Err(WatchError::Compacted { oldest });
+        }
+        Ok(LogWatch { log: self.clone(), tip: self.tip.subscribe(), seen: after })
+    }
+
+    /// The ring stays usable after a panic elsewhere: no method of it leaves it half changed.
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring {
+    fn push(&mut self, batch: Batch) {
+        debug_assert_eq!(batch.revision.0, self.newest.0 + 1, "a batch was left out or repeated");
+        self.newest = batch.revision;
+        self.bytes += bytes(&batch);
+        self.batches.push_back(batch);
+        // The newest batch stays whatever its size, so that a watcher that keeps up never misses one.
+        while self.batches.len() > 1
+            && (self.batches.len() > self.limits.batches || self.bytes > self.limits.bytes)
+        {
+            if let Some(dropped) = self.batches.pop_front() {
+                self.bytes -= bytes(&dropped);
+            }
+        }
+    }
+
+    /// The oldest revision from which a watch can begin.
+    fn oldest(&self) -> Revision {
+        Revision(self.newest.0 - self.batches.len() as u64)
+    }
+
+    fn after(&self, seen: Revision) -> Result<Batch, WatchError> {
+        let oldest = self.oldest();
+        seen.0
+            .checked_sub(oldest.0)
+            .and_then(|index| self.batches.get(usize::try_from(index).ok()?))
+            .cloned()
+            .ok_or(WatchError::Compacted { oldest })
+    }
+}
+
+fn bytes(batch: &Batch) -> usize {
+    batch.changes.iter().map(|change| change.key.len() + change.value.as_ref().map_or(0, |v| v.len())).sum()
+}
+
+/// One reader's place in the log.
+pub(crate) struct LogWatch {
+    log: Arc<Log>,
+    tip: watch::Receiver<Tip>,
+    seen: Revision,
+}
+
+#[async_trait]
+impl Watch for LogWatch {
+    async fn next(&mut self) -> Result<Batch, WatchError> {
+        let seen = self.seen;
+        let tip = *self
+            .tip
+            .wait_for(|tip| tip.newest > seen || tip.closed)
+            .await
+            .map_err(|_closed| WatchError::Closed)?;
+        if tip.newest <= seen {
+            return Err(WatchError::Closed);
+        }
+        let batch = self.log.ring().after(seen)?;
+        self.seen = batch.revision;
+        Ok(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::Change;
+
+    fn batch(revision: u64, value: &'static str) -> Batch {
+        let change = Change { key: "k".into(), value: Some(Bytes::from_static(value.as_bytes())) };
+        Batch { revision: Revision(revision), changes: [change].into() }
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_falls_behind_is_told_where_to_begin() {
+        let log = Log::new(Revision(0), Limits { batches: 2, bytes: 1000 });
+        let mut slow = log.watch(Revision(0)).unwrap();
+        for revision in 1..=3 {
+            log.append(batch(revision, "v"));
+        }
+        let compacted = WatchError::Compacted { oldest: Revision(1) };
+        assert_eq!(slow.next().await, Err(compacted.clone()));
+        assert_eq!(log.watch(Revision(0)).err(), Some(compacted));
+        assert_eq!(log.watch(Revision(1)).unwrap().next().await, Ok(batch(2, "v")));
+    }
+
+    #[tokio::test]
+    async fn bytes_are_limited_but_the_newest_batch_stays() {
+        let log = Log::new(Revision(0), Limits { batches: 100, bytes: 8 });
+        log.append(batch(1, "four"));
+        log.append(batch(2, "1234567890"));
+        assert_eq!(log.watch(Revision(0)).err(), Some(WatchError::Compacted { oldest: Revision(1) }));
+        assert_eq!(log.watch(Revision(1)).unwrap().next().await, Ok(batch(2, "1234567890")));
+        log.append(batch(3, "1"));
+        log.append(batch(4, "2"));
+        assert_eq!(log.watch(Revision(2)).unwrap().next().await, Ok(batch(3, "1")));
+    }
+
+    #[tokio::test]
+    async fn a_log_that_begins_later_has_no_past() {
+        let log = Log::new(Revision(7), Limits::default());
+        assert_eq!(log.watch(Revision(6)).err(), Some(WatchError::Compacted { oldest: Revision(7) }));
+        let mut watch = log.watch(Revision(7)).unwrap();
+        log.append(batch(8, "v"));
+        assert_eq!(watch.next().await, Ok(batch(8, "v")));
+    }
+
+    #[tokio::test]
+    async fn a_closed_log_yields_what_it_holds_and_then_ends() {
+        let log = Log::new(Revision(0), Limits::default());
+        let mut watch = log.watch(Revision(0)).unwrap();
+        log.append(batch(1, "v"));
+        log.close();
+        assert_eq!(watch.next().await, Ok(batch(1, "v")));
+        assert_eq!(watch.next().await, Err(WatchError::Closed));
+        assert_eq!(log.watch(Revision(1)).err(), Some(WatchError::Closed));
+    }
+}

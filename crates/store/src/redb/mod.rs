@@ -1,0 +1,203 @@
+//! The embedded store: one redb file, one thread that writes it.
+//!
+//! **Layout.** `format` says how records lie in the file. [`RedbStore`] is a handle; behind it `owner` is the
+//! thread that evaluates and commits transactions, `read` is what a snapshot does, `open` is how the file is
+//! opened. The door between them (`Door`) holds the open database, or the reason why there is none.
+//!
+//! **A commit.** Callers queue their transactions. The thread takes all that wait, evaluates each against the
+//! state that the one before left, and makes one durable redb commit of them: at one sync a transaction a
+//! disk gives a few thousand a second, in batches some thirty times that. Then the batches go to the log,
+//! where watchers find them, and last the callers are answered.
+//!
+//! **A crash.** redb commits in two phases: the pages are synced before the header points to them. A crash
+//! leaves the state before the commit or after it, and a transaction is answered only after it. Quick-repair
+//! keeps redb's allocator state in each commit, so that opening after a crash does not walk the whole file.
+//!
+//! **An I/O error.** redb then fails every access until the file is opened again, and the failed commit may
+//! or may not be on disk. The batch answers [`Outcome::Unknown`], the thread opens the file anew and reads
+//! the revision on disk. If the batch is there, it goes to the log like any other, so that whoever publishes
+//! from the log publishes what a restart would. What is found there is durable: the header can only point to
+//! pages whose sync succeeded, and redb writes and syncs the header itself as it opens. While the file
+//! will not open, commits are refused and reads fail, and the thread keeps trying.
+//!
+//! **Not taken.** A redb commit per transaction (slow), writing from the callers' threads (they would queue on
+//! redb's write lock all the same, on threads of the async runtime), and retrying a failed batch (a caller
+//! that was told nothing for seconds has already asked again).
+
+mod format;
+mod open;
+mod owner;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+use std::{io, mem};
+
+use ::redb::{Database, StorageBackend};
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, oneshot};
+
+pub use self::open::OpenError;
+use self::open::{Attempt, Opener};
+use self::owner::{Message, Owner, Request};
+use crate::log::{Limits, Log};
+use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};
+
+/// How much may wait to be written, in KiB of keys and values (each transaction counts as one at least). More
+/// callers than that wait for room. 64 MiB is far more than a disk takes in the time a caller will wait.
+const QUEUE_KIB_MAX: u32 = 64 * 1024;
+
+const CLOSED: &str = "the store has closed";
+
+/// A store in a redb file. Clones are handles to the same file. When the last handle goes, the thread finishes
+/// what it has taken and the file is closed before the drop returns, which takes a sync or two.
+#[derive(Clone)]
+pub struct RedbStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    queue: mpsc::Sender<Message>,
+    room: Arc<Semaphore>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and the handles both see.
+struct Shared {
+    door: RwLock<Door>,
+    log: Arc<Log>,
+    /// Whether the thread has been told, and has not yet looked, that a read failed.
+    suspected: AtomicBool,
+}
+
+/// The database, or why there is none. Only the owner's thread changes it, so that it may hold the lock for
+/// reading through a whole commit while snapshots are taken.
+enum Door {
+    Open(Database),
+    Shut(String),
+}
+
+impl RedbStore {
+    /// Opens the store at `path`, which is made if it does not exist. Blocks while it does.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        Self::start(Box::new(move |attempt| open::open_file(&path, attempt)), Limits::default())
+    }
+
+    /// Opens a store over the backends that `make` yields: one at once, and another after each I/O error. It
+    /// is how tests put faults under the store. Errors call it `name`.
+    pub fn open_with<B: StorageBackend>(
+        name: impl Into<PathBuf>,
+        make: impl FnMut() -> io::Result<B> + Send + 'static,
+    ) -> Result<Self, OpenError> {
+        Self::start(backends(name.into(), make), Limits::default())
+    }
+
+    fn start(mut open: Opener, limits: Limits) -> Result<Self, OpenError> {
+        let (database, revision) = open(Attempt::First)?;
+        let shared = Arc::new(Shared {
+            door: RwLock::new(Door::Open(database)),
+            log: Log::new(revision, limits),
+            suspected: AtomicBool::new(false),
+        });
+        let (queue, messages) = mpsc::channel();
+        let owner = Owner::new(shared.clone(), messages, open, revision);
+        let thread = thread::Builder::new()
+            .name("notbefore-store".into())
+            .spawn(move || owner.run())
+            .map_err(OpenError::Thread)?;
+        let room = Arc::new(Semaphore::new(QUEUE_KIB_MAX as usize));
+        Ok(Self { inner: Arc::new(Inner { shared, queue, room, thread: Some(thread) }) })
+    }
+}
+
+fn backends<B: StorageBackend>(
+    name: PathBuf,
+    mut make: impl FnMut() -> io::Result<B> + Send + 'static,
+) -> Opener {
+    Box::new(move |attempt| {
+        let backend = make().map_err(|source| OpenError::Io { path: name.clone(), source })?;
+        open::open_backend(&name, backend, attempt)
+    })
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Both fail only if the thread has ended already, which is what is wanted here.
+        let _ = self.queue.send(Message::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Runs `work` on the database, or answers why there is none.
+    fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, String> {
+        match &*self.door.read().unwrap_or_else(PoisonError::into_inner) {
+            Door::Open(database) => Ok(work(database)),
+            Door::Shut(reason) => Err(reason.clone()),
+        }
+    }
+
+    fn set_door(&self, door: Door) {
+        let before = mem::replace(&mut *self.door.write().unwrap_or_else(PoisonError::into_inner), door);
+        // Closing a database writes and syncs; readers need not wait for that.
+        drop(before);
+    }
+
+    /// Asks the thread, once, to see whether the database still works.
+    fn suspect(&self, queue: &mpsc::Sender<Message>) {
+        if !self.suspected.swap(true, Ordering::AcqRel) {
+            // It fails only if the thread has ended, and then there is nobody to ask.
+            let _ = queue.send(Message::Suspect);
+        }
+    }
+}
+
+#[async_trait]
+impl Store for RedbStore {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
+        Ok(Box::new(read::RedbSnapshot::take(&self.inner.shared, &self.inner.queue)?))
+    }
+
+    async fn commit(&self, txn: Txn) -> Outcome {
+        if let Err(refusal) = txn.check() {
+            return Outcome::Refused(refusal);
+        }
+        let closed = || Outcome::Refused(Refusal::Unavailable(CLOSED.into()));
+        let Ok(room) = self.inner.room.clone().acquire_many_owned(weight_kib(&txn)).await else {
+            return closed();
+        };
+        let (answer, answered) = oneshot::channel();
+        if self.inner.queue.send(Message::Commit(Request { txn, answer, room })).is_err() {
+            return closed();
+        }
+        answered
+            .await
+            .unwrap_or_else(|_gone| Outcome::Unknown("the store's thread ended before it answered".into()))
+    }
+
+    async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+        Ok(Box::new(self.inner.shared.log.watch(after)?))
+    }
+}
+
+/// What a transaction takes of [`QUEUE_KIB_MAX`]; never more than all of it, or it would wait for ever.
+fn weight_kib(txn: &Txn) -> u32 {
+    let kib = 1 + bytes(txn) / 1024;
+    u32::try_from(kib).map_or(QUEUE_KIB_MAX, |kib| kib.min(QUEUE_KIB_MAX))
+}
+
+fn bytes(txn: &Txn) -> usize {
+    let put: usize = txn.put.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let expect: usize = txn.expect.iter().map(|expect| expect.key.len()).sum();
+    let delete: usize = txn.delete.iter().map(|key| key.len()).sum();
+    put + expect + delete
+}

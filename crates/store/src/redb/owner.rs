@@ -1,0 +1,299 @@
+//! The thread that owns the file: it takes what waits, commits it as one, and mends what breaks.
+//!
+//! The order is always: durable, then in the log, then answered. See the module above for what happens when
+//! the disk fails; here `in_doubt` is the batch whose fate the next successful open will tell.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError};
+use std::time::Duration;
+
+use ::redb::{Database, Durability};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tracing::{error, info};
+
+use super::format::{Fault, META, META_REVISION, RECORDS};
+use super::open::{self, Attempt, Opener};
+use super::{CLOSED, Door, Shared};
+use crate::apply::{self, Applied};
+use crate::{Batch, Outcome, Refusal, Revision, Txn};
+
+/// How many transactions share one redb commit. Past some hundreds the sync is paid for, and a larger batch
+/// only makes the first of them wait for the last.
+const BATCH_TXNS_MAX: usize = 256;
+
+/// How many bytes share one redb commit; it bounds how long one takes, and what redb holds in memory for it.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How often a file that will not open is tried when nobody asks for it.
+const REOPEN_EVERY: Duration = Duration::from_secs(1);
+
+/// What the thread is asked to do.
+pub(super) enum Message {
+    Commit(Request),
+    /// A read failed: see whether the database still works.
+    Suspect,
+    /// The last handle is gone.
+    Stop,
+}
+
+/// A transaction and whoever waits for its outcome.
+pub(super) struct Request {
+    pub txn: Txn,
+    pub answer: oneshot::Sender<Outcome>,
+    /// Its place in the queue, given back with the answer.
+    pub room: OwnedSemaphorePermit,
+}
+
+pub(super) struct Owner {
+    shared: Arc<Shared>,
+    messages: Receiver<Message>,
+    open: Opener,
+    /// The newest revision known to be durable; what the log ends with.
+    revision: Revision,
+    /// The batch whose commit failed, until the revision on disk tells what became of it.
+    in_doubt: Vec<Batch>,
+    /// Why the file is shut, so that the same reason is logged once.
+    shut: Option<String>,
+}
+
+/// What the thread took from its queue in one go.
+#[derive(Default)]
+struct Taken {
+    requests: Vec<Request>,
+    suspect: bool,
+    stop: bool,
+}
+
+/// A redb commit that failed.
+struct Failed {
+    fault: Fault,
+    /// What was applied before it did, in the order of the requests; it may be on disk.
+    applied: Vec<Applied>,
+}
+
+impl Owner {
+    pub fn new(shared: Arc<Shared>, messages: Receiver<Message>, open: Opener, revision: Revision) -> Self {
+        Self { shared, messages, open, revision, in_doubt: Vec::new(), shut: None }
+    }
+
+    pub fn run(self) {
+        let _closing = Closing(self.shared.clone());
+        // Declared after the guard, so that the queue is gone before the store says that it has closed.
+        let mut owner = self;
+        while owner.turn() {}
+    }
+
+    /// Waits for work and does it; answers whether there may be more.
+    fn turn(&mut self) -> bool {
+        let taken = self.take();
+        if taken.suspect {
+            self.look();
+        }
+        if self.shut.is_some() && !taken.stop {
+            self.reopen();
+        }
+        if !taken.requests.is_empty() {
+            self.serve(taken.requests);
+        }
+        !taken.stop
+    }
+
+    /// Waits for a message, then takes all that wait, within the limits of a batch. While the file is shut it
+    /// returns empty-handed now and then, to try it.
+    fn take(&self) -> Taken {
+        let first = match &self.shut {
+            None => self.messages.recv().map_err(|RecvError| RecvTimeoutError::Disconnected),
+            Some(_) => self.messages.recv_timeout(REOPEN_EVERY),
+        };
+        let mut taken = Taken::default();
+        let mut bytes = 0;
+        let mut next = match first {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Message::Stop),
+        };
+        while let Some(message) = next {
+            match message {
+                Message::Commit(request) => {
+                    bytes += super::bytes(&request.txn);
+                    taken.requests.push(request);
+                }
+                Message::Suspect => taken.suspect = true,
+                Message::Stop => taken.stop = true,
+            }
+            if taken.stop || taken.requests.len() >= BATCH_TXNS_MAX || bytes >= BATCH_BYTES_MAX {
+                break;
+            }
+            next = self.messages.try_recv().ok();
+        }
+        taken
+    }
+
+    /// Commits the requests as one and answers them.
+    fn serve(&mut self, requests: Vec<Request>) {
+        let (txns, callers): (Vec<_>, Vec<_>) =
+            requests.into_iter().map(|Request { txn, answer, room }| (txn, (answer, room))).unzip();
+        let writes: Vec<bool> =
+            txns.iter().map(|txn| !(txn.put.is_empty() && txn.delete.is_empty())).collect();
+
+        let revision = self.revision;
+        let outcomes: Vec<Outcome> =
+            match self.shared.with_database(|database| write(database, revision, txns)) {
+                Err(reason) => {
+                    let refused = Outcome::Refused(Refusal::Unavailable(reason));
+                    writes.iter().map(|_| refused.clone()).collect()
+                }
+                Ok(Ok(applied)) => applied.into_iter().map(|applied| self.committed(applied)).collect(),
+                Ok(Err(failed)) => self.failed(failed, &writes),
+            };
+        for ((answer, _room), outcome) in callers.into_iter().zip(outcomes) {
+            // A caller that has gone away is answered in vain; its transaction stands all the same.
+            let _ = answer.send(outcome);
+        }
+    }
+
+    fn committed(&mut self, applied: Applied) -> Outcome {
+        match applied {
+            Applied::Wrote(batch) => {
+                self.revision = batch.revision;
+                self.shared.log.append(batch);
+                Outcome::Committed(self.revision)
+            }
+            Applied::Held(revision) => Outcome::Committed(revision),
+            Applied::Conflict(found) => Outcome::Conflict(found),
+        }
+    }
+
+    /// Opens the file anew before anybody is answered, so that a caller who then reads finds the truth if
+    /// there is any to be had.
+    fn failed(&mut self, failed: Failed, writes: &[bool]) -> Vec<Outcome> {
+        let reason = open::chain(&failed.fault);
+        let mut applied = failed.applied.into_iter();
+        let mut outcomes = Vec::with_capacity(writes.len());
+        self.in_doubt.clear();
+        for &writes in writes {
+            let in_doubt = match applied.next() {
+                Some(Applied::Wrote(batch)) => {
+                    self.in_doubt.push(batch);
+                    true
+                }
+                // These compared with writes that may not last, so what they found cannot be told. That they
+                // themselves wrote nothing is certain.
+                Some(Applied::Held(_) | Applied::Conflict(_)) => false,
+                None => writes,
+            };
+            outcomes.push(match in_doubt {
+                true => Outcome::Unknown(reason.clone()),
+                false => Outcome::Refused(Refusal::Unavailable(reason.clone())),
+            });
+        }
+        error!(%reason, transactions = writes.len(), "a commit failed; opening the store again");
+        self.shut(reason);
+        self.reopen();
+        outcomes
+    }
+
+    /// Sees whether redb still takes a write transaction, which it refuses after an I/O error of any kind.
+    fn look(&mut self) {
+        self.shared.suspected.store(false, Ordering::Release);
+        let looked = self.shared.with_database(|database| -> Result<(), Fault> {
+            database.begin_write()?.abort()?;
+            Ok(())
+        });
+        if let Ok(Err(fault)) = looked {
+            let reason = open::chain(&fault);
+            error!(%reason, "a read failed; opening the store again");
+            self.shut(reason);
+        }
+    }
+
+    fn shut(&mut self, reason: String) {
+        self.shared.set_door(Door::Shut(reason.clone()));
+        self.shut = Some(reason);
+    }
+
+    fn reopen(&mut self) {
+        match self.try_reopen() {
+            Ok(()) => self.shut = None,
+            Err(reason) => {
+                if self.shut.as_ref() != Some(&reason) {
+                    error!(%reason, "the store will not open; trying on");
+                    self.shut(reason);
+                }
+            }
+        }
+    }
+
+    fn try_reopen(&mut self) -> Result<(), String> {
+        let (database, found) = (self.open)(Attempt::Again).map_err(|error| open::chain(&error))?;
+        // A redb commit is on disk whole or not at all, so there are two revisions it can be at.
+        let landed = self.in_doubt.last().map_or(self.revision, |batch| batch.revision);
+        if found != self.revision && found != landed {
+            return Err(format!(
+                "the file is at revision {found}, but {} was durable: it is not the file that was open; \
+                 restart to accept it",
+                self.revision
+            ));
+        }
+        info!(revision = %found, landed = found != self.revision, "the store is open again");
+        self.shared.set_door(Door::Open(database));
+        let in_doubt = std::mem::take(&mut self.in_doubt);
+        if found != self.revision {
+            self.revision = found;
+            in_doubt.into_iter().for_each(|batch| self.shared.log.append(batch));
+        }
+        Ok(())
+    }
+}
+
+/// Applies all transactions, each on what the one before left, and commits them as one. If none of them
+/// changes anything, nothing is written and nothing synced.
+fn write(database: &Database, revision: Revision, txns: Vec<Txn>) -> Result<Vec<Applied>, Failed> {
+    let mut applied = Vec::with_capacity(txns.len());
+    match try_write(database, revision, txns, &mut applied) {
+        Ok(()) => Ok(applied),
+        Err(fault) => Err(Failed { fault, applied }),
+    }
+}
+
+fn try_write(
+    database: &Database,
+    before: Revision,
+    txns: Vec<Txn>,
+    applied: &mut Vec<Applied>,
+) -> Result<(), Fault> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    transaction.set_quick_repair(true);
+    let mut revision = before;
+    {
+        let mut records = transaction.open_table(RECORDS)?;
+        for txn in txns {
+            let one = apply::apply(txn, revision, &mut records)?;
+            if let Applied::Wrote(batch) = &one {
+                revision = batch.revision;
+            }
+            applied.push(one);
+        }
+        if revision != before {
+            transaction.open_table(META)?.insert(META_REVISION, revision.0)?;
+        }
+    }
+    if revision == before {
+        transaction.abort()?;
+    } else {
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Closes the store however the thread ends, a panic included: watchers hear of it and the file is released.
+struct Closing(Arc<Shared>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.set_door(Door::Shut(CLOSED.into()));
+        self.0.log.close();
+    }
+}

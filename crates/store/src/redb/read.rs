@@ -1,0 +1,96 @@
+//! A snapshot: a redb read transaction, which holds its pages for as long as it lives.
+//!
+//! Point reads run where they are asked, since a page is nearly always in the cache. Scans go to a blocking
+//! thread, where there is a tokio runtime to give one.
+//!
+//! A snapshot does not outlive its database: when the thread opens the file anew after an I/O error, the
+//! snapshots taken before may fail, and their readers take another.
+
+use std::ops::Bound;
+use std::sync::{Arc, mpsc};
+
+use ::redb::{Database, ReadOnlyTable, ReadableDatabase};
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+
+use super::format::{Fault, META, META_REVISION, RECORDS, decode};
+use super::owner::Message;
+use super::{Shared, open};
+use crate::{Page, ReadError, Revision, Snapshot, Versioned, scan_start};
+
+type Table = ReadOnlyTable<&'static str, &'static [u8]>;
+
+pub(super) struct RedbSnapshot {
+    revision: Revision,
+    table: Arc<Table>,
+    shared: Arc<Shared>,
+    queue: mpsc::Sender<Message>,
+}
+
+impl RedbSnapshot {
+    pub fn take(shared: &Arc<Shared>, queue: &mpsc::Sender<Message>) -> Result<Self, ReadError> {
+        let begun = shared.with_database(begin).map_err(ReadError::Unavailable)?;
+        let (table, revision) = begun.map_err(|fault| unavailable(&fault, shared, queue))?;
+        Ok(Self { revision, table: Arc::new(table), shared: shared.clone(), queue: queue.clone() })
+    }
+}
+
+fn begin(database: &Database) -> Result<(Table, Revision), Fault> {
+    let txn = database.begin_read()?;
+    let revision = txn.open_table(META)?.get(META_REVISION)?.map_or(0, |value| value.value());
+    Ok((txn.open_table(RECORDS)?, Revision(revision)))
+}
+
+/// A read that failed may have met the error that makes redb fail from then on, so the thread is asked to look.
+fn unavailable(fault: &Fault, shared: &Shared, queue: &mpsc::Sender<Message>) -> ReadError {
+    shared.suspect(queue);
+    ReadError::Unavailable(open::chain(fault))
+}
+
+#[async_trait]
+impl Snapshot for RedbSnapshot {
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
+        get(&self.table, key).map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
+    }
+
+    async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
+        let scanned = match Handle::try_current() {
+            Ok(runtime) => {
+                let table = self.table.clone();
+                let prefix = prefix.to_owned();
+                let after = after.map(str::to_owned);
+                runtime
+                    .spawn_blocking(move || scan(&table, &prefix, after.as_deref(), limit))
+                    .await
+                    .map_err(|error| ReadError::Unavailable(open::chain(&error)))?
+            }
+            Err(_no_runtime) => scan(&self.table, prefix, after, limit),
+        };
+        scanned.map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
+    }
+}
+
+fn get(table: &Table, key: &str) -> Result<Option<Versioned>, Fault> {
+    table.get(key)?.map(|raw| decode(key, raw.value())).transpose()
+}
+
+fn scan(table: &Table, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, Fault> {
+    let mut page = Page::default();
+    for entry in table.range::<&str>((scan_start(prefix, after), Bound::Unbounded))? {
+        let (key, raw) = entry?;
+        let key = key.value();
+        if !key.starts_with(prefix) {
+            break;
+        }
+        if page.records.len() == limit {
+            page.more = true;
+            break;
+        }
+        page.records.push((key.into(), decode(key, raw.value())?));
+    }
+    Ok(page)
+}

@@ -1,0 +1,211 @@
+//! A disk that fails: what the callers are told, and what is true afterwards.
+
+use super::disk::Fault;
+use super::group::queue;
+use super::*;
+use crate::Expect;
+
+async fn store_on(disk: &Disk) -> RedbStore {
+    let disk = disk.clone();
+    let store = RedbStore::open_with("disk", move || disk.open()).unwrap();
+    committed(&store, put("a", "1")).await;
+    store
+}
+
+fn unavailable(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(Refusal::Unavailable(_)))
+}
+
+/// Fails every operation of a commit in turn, in every way. Whatever the caller was told, snapshot, watch and
+/// the file opened by another store agree afterwards on whether the commit happened.
+#[tokio::test]
+async fn after_a_failed_commit_snapshot_and_watch_tell_the_truth() {
+    let mut landed = 0;
+    let mut lost = 0;
+    for (done, power_cut) in [(false, false), (false, true), (true, false), (true, true)] {
+        for after in 0.. {
+            let disk = Disk::new();
+            let store = store_on(&disk).await;
+            let mut watch = store.watch(Revision(1)).await.unwrap();
+            disk.fail(Fault { after, done, lost: power_cut });
+            let outcome = store.commit(put("a", "2")).await;
+            if disk.take_fault() {
+                assert_eq!(outcome, Outcome::Committed(Revision(2)));
+                break;
+            }
+            let case = format!("operation {after}, done: {done}, power cut: {power_cut}");
+            match &outcome {
+                Outcome::Unknown(reason) => assert!(reason.contains("injected"), "{case}: {reason}"),
+                // redb cleans up after a commit, and does without where that fails.
+                Outcome::Committed(Revision(2)) => {}
+                other @ (Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_)) => {
+                    panic!("{case}: {other:?}")
+                }
+            }
+            // The caller may read at once: the file was opened again before it was answered.
+            let (revision, records) = everything(&store).await;
+            let value: Bytes = match revision {
+                Revision(1) => "1".into(),
+                Revision(2) => "2".into(),
+                other => panic!("{case}: revision {other}"),
+            };
+            assert_eq!(records, [("a".into(), Versioned { revision, value })], "{case}");
+            if matches!(outcome, Outcome::Committed(_)) {
+                assert_eq!(revision, Revision(2), "{case}: an acknowledged commit is gone");
+            }
+            match revision {
+                Revision(1) => lost += 1,
+                _ => {
+                    landed += 1;
+                    assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2), "{case}");
+                }
+            }
+            // And it goes on, without a gap, for the watch too.
+            let last = committed(&store, put("b", "3")).await;
+            assert_eq!(last.0, revision.0 + 1, "{case}");
+            let batch = next(&mut watch).await.unwrap();
+            assert_eq!((batch.revision, &*batch.changes[0].key), (last, "b"), "{case}");
+            let before = everything(&store).await;
+            drop(store);
+            let again = RedbStore::open_with("disk", move || disk.open()).unwrap();
+            assert_eq!(everything(&again).await, before, "{case}");
+        }
+    }
+    assert!(landed > 0 && lost > 0, "both cases are to be seen: {landed} landed, {lost} lost");
+}
+
+#[tokio::test]
+async fn all_writers_of_a_failed_batch_are_in_doubt_and_the_others_refused() {
+    let disk = Disk::new();
+    let store = store_on(&disk).await;
+    let before = disk.syncs();
+    committed(&store, put("a", "2")).await;
+    let one = disk.syncs() - before;
+
+    disk.hold(true);
+    let mut waiting = queue(&store, vec![put("first", "0")]);
+    disk.wait_for_sync();
+    // These are one batch, and its first sync fails.
+    let absent = |key: &str, txn| Txn { expect: vec![Expect { key: key.into(), revision: None }], ..txn };
+    let rest = vec![put("b", "1"), absent("b", put("c", "2")), Txn::default(), put("d", "3")];
+    waiting.extend(queue(&store, rest));
+    disk.break_at_sync(one);
+    disk.hold(false);
+    let mut outcomes = Vec::new();
+    for commit in waiting {
+        outcomes.push(commit.await);
+    }
+    assert_eq!(outcomes[0], Outcome::Committed(Revision(3)), "the batch before is not concerned");
+    assert!(matches!(outcomes[1], Outcome::Unknown(_)), "{:?}", outcomes[1]);
+    assert!(unavailable(&outcomes[2]), "a conflict with what may not last was told: {:?}", outcomes[2]);
+    assert!(unavailable(&outcomes[3]), "{:?}", outcomes[3]);
+    assert!(matches!(outcomes[4], Outcome::Unknown(_)), "{:?}", outcomes[4]);
+
+    disk.set_broken(false);
+    assert_eq!(committed(&store, put("e", "4")).await, Revision(4), "the failed batch did not land");
+}
+
+/// A panic inside redb ends the thread. Nobody waits for ever, and nobody is told what is not so.
+#[tokio::test]
+async fn a_panic_closes_the_store() {
+    let disk = Disk::new();
+    let store = store_on(&disk).await;
+    let mut watch = store.watch(Revision(1)).await.unwrap();
+    disk.panic();
+    assert!(matches!(store.commit(put("a", "2")).await, Outcome::Unknown(_)));
+    assert_eq!(next(&mut watch).await, Err(WatchError::Closed));
+    assert_eq!(store.snapshot().await.err(), Some(ReadError::Unavailable(CLOSED.into())));
+    assert_eq!(store.commit(put("a", "3")).await, Outcome::Refused(Refusal::Unavailable(CLOSED.into())));
+}
+
+#[tokio::test]
+async fn a_disk_that_stays_broken_makes_the_store_unavailable_until_it_heals() {
+    let disk = Disk::new();
+    let store = store_on(&disk).await;
+    let mut watch = store.watch(Revision(1)).await.unwrap();
+    disk.set_broken(true);
+    assert!(matches!(store.commit(put("a", "2")).await, Outcome::Unknown(_)));
+    for _ in 0..3 {
+        let refused = store.commit(put("a", "3")).await;
+        assert!(unavailable(&refused), "{refused:?}");
+        let Err(ReadError::Unavailable(reason)) = store.snapshot().await else {
+            panic!("a snapshot of a broken disk was given")
+        };
+        assert!(reason.contains("the disk is broken"), "{reason}");
+    }
+    disk.set_broken(false);
+    // The first commit after it heals finds it so.
+    assert_eq!(committed(&store, put("a", "4")).await, Revision(2));
+    assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
+    assert_eq!(everything(&store).await.0, Revision(2));
+}
+
+#[tokio::test]
+async fn a_store_nobody_writes_to_heals_by_itself() {
+    let disk = Disk::new();
+    let store = store_on(&disk).await;
+    let mut watch = store.watch(Revision(1)).await.unwrap();
+    let before = disk.syncs();
+    committed(&store, put("a", "2")).await;
+    assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
+
+    // The commit lands, its answer is lost, and the disk is gone before the file is open again.
+    disk.break_at_sync(disk.syncs() - before - 1);
+    assert!(matches!(store.commit(put("a", "3")).await, Outcome::Unknown(_)));
+    assert!(store.snapshot().await.is_err());
+    disk.set_broken(false);
+    // Nothing but the thread's own clock opens it: the watch yields what landed.
+    assert_eq!(next(&mut watch).await.unwrap().revision, Revision(3));
+    assert_eq!(everything(&store).await.0, Revision(3));
+}
+
+#[tokio::test]
+async fn a_read_that_fails_has_the_file_opened_again() {
+    let disk = Disk::new();
+    let image = {
+        let store = store_on(&disk).await;
+        let value = "x".repeat(100_000);
+        for n in 0..20 {
+            committed(&store, put(&format!("large/{n}"), &value)).await;
+        }
+        drop(store);
+        disk.image()
+    };
+    let disk = Disk::holding(image);
+    let open = disk.clone();
+    let store = RedbStore::open_with("disk", move || open.open()).unwrap();
+    let snapshot = store.snapshot().await.unwrap();
+    disk.set_broken(true);
+    assert!(matches!(snapshot.scan("large/", None, 100).await, Err(ReadError::Unavailable(_))));
+    disk.set_broken(false);
+    // Without being opened again it would refuse this one.
+    assert_eq!(committed(&store, put("b", "2")).await, Revision(22));
+    assert_eq!(everything(&store).await.1.len(), 22);
+}
+
+#[tokio::test]
+async fn another_file_in_its_place_is_not_taken_for_the_store() {
+    let disk = Disk::new();
+    let store = store_on(&disk).await;
+    let young = disk.image();
+    committed(&store, put("a", "2")).await;
+    committed(&store, put("a", "3")).await;
+    let old = disk.image();
+
+    disk.fail(Fault { after: 0, done: false, lost: false });
+    disk.replace(Vec::new());
+    assert!(matches!(store.commit(put("a", "4")).await, Outcome::Unknown(_)));
+    let Outcome::Refused(Refusal::Unavailable(reason)) = store.commit(put("a", "4")).await else {
+        panic!("an emptied file was written to")
+    };
+    assert_eq!(reason, "disk was removed or emptied while it was open; restore it and restart");
+
+    disk.replace(young);
+    let Outcome::Refused(Refusal::Unavailable(reason)) = store.commit(put("a", "4")).await else {
+        panic!("an older copy was written to")
+    };
+    assert!(reason.starts_with("the file is at revision 1, but 3 was durable"), "{reason}");
+
+    disk.replace(old);
+    assert_eq!(committed(&store, put("a", "4")).await, Revision(4));
+}

@@ -1,0 +1,121 @@
+//! Concurrent commits share a sync, and the thread ends with its store.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+use super::*;
+use crate::Expect;
+
+/// Queues every transaction, in order, and answers the futures that wait for them.
+pub(super) fn queue(store: &RedbStore, txns: Vec<Txn>) -> Vec<Pin<Box<dyn Future<Output = Outcome> + '_>>> {
+    let mut waiting: Vec<Pin<Box<dyn Future<Output = Outcome>>>> = Vec::new();
+    for txn in txns {
+        let mut commit: Pin<Box<dyn Future<Output = Outcome>>> = Box::pin(store.commit(txn));
+        assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        waiting.push(commit);
+    }
+    waiting
+}
+
+#[tokio::test]
+async fn commits_that_wait_share_a_sync() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", {
+        let disk = disk.clone();
+        move || disk.open()
+    })
+    .unwrap();
+    let before = disk.syncs();
+    committed(&store, put("alone", "1")).await;
+    let one = disk.syncs() - before;
+
+    disk.hold(true);
+    let before = disk.syncs();
+    let mut waiting = queue(&store, vec![put("k/0", "v")]);
+    disk.wait_for_sync();
+    waiting.extend(queue(&store, (1..64).map(|n| put(&format!("k/{n}"), "v")).collect()));
+    disk.hold(false);
+    let mut revisions = Vec::new();
+    for commit in waiting {
+        revisions.push(revision(commit.await).0);
+    }
+    let expected: Vec<u64> = (2..66).collect();
+    assert_eq!(revisions, expected, "each transaction has a revision of its own, in the order of the queue");
+    // The first was taken alone; all that came while it was being written are one commit.
+    let syncs = disk.syncs() - before;
+    assert_eq!(syncs, 2 * one, "64 commits took {syncs} syncs, one alone takes {one}");
+}
+
+#[tokio::test]
+async fn a_transaction_sees_those_before_it_in_its_batch() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", {
+        let disk = disk.clone();
+        move || disk.open()
+    })
+    .unwrap();
+    disk.hold(true);
+    let absent = |txn| Txn { expect: vec![Expect { key: "k".into(), revision: None }], ..txn };
+    let removed = Txn { delete: vec!["k".into()], ..Txn::default() };
+    let mut waiting = queue(&store, vec![put("first", "1")]);
+    disk.wait_for_sync();
+    waiting.extend(queue(
+        &store,
+        vec![absent(put("k", "2")), absent(put("k", "3")), removed, absent(put("k", "4"))],
+    ));
+    disk.hold(false);
+    let mut outcomes = Vec::new();
+    for commit in waiting {
+        outcomes.push(commit.await);
+    }
+    let record = Versioned { revision: Revision(2), value: "2".into() };
+    let found = crate::Found { key: "k".into(), current: Some(record) };
+    let expected = [
+        Outcome::Committed(Revision(1)),
+        Outcome::Committed(Revision(2)),
+        Outcome::Conflict(vec![found]),
+        Outcome::Committed(Revision(3)),
+        Outcome::Committed(Revision(4)),
+    ];
+    assert_eq!(outcomes, expected);
+}
+
+#[tokio::test]
+async fn what_writes_nothing_syncs_nothing() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", {
+        let disk = disk.clone();
+        move || disk.open()
+    })
+    .unwrap();
+    committed(&store, put("k", "1")).await;
+    let before = disk.syncs();
+    committed(&store, Txn::default()).await;
+    committed(&store, Txn { delete: vec!["nowhere".into()], ..Txn::default() }).await;
+    let stale = Txn { expect: vec![Expect { key: "k".into(), revision: None }], ..put("k", "2") };
+    assert!(matches!(store.commit(stale).await, Outcome::Conflict(_)));
+    assert_eq!(disk.syncs(), before);
+}
+
+#[tokio::test]
+async fn what_was_queued_is_written_before_the_thread_ends() {
+    let disk = Disk::new();
+    let open = {
+        let disk = disk.clone();
+        move || disk.open()
+    };
+    let store = RedbStore::open_with("disk", open.clone()).unwrap();
+    let mut watch = store.watch(Revision(0)).await.unwrap();
+    disk.hold(true);
+    // The callers give up as soon as they have asked.
+    drop(queue(&store, (0..5).map(|n| put(&format!("k/{n}"), "v")).collect()));
+    disk.hold(false);
+    drop(store);
+    for revision in 1..=5 {
+        assert_eq!(next(&mut watch).await.unwrap().revision, Revision(revision));
+    }
+    assert_eq!(next(&mut watch).await, Err(WatchError::Closed));
+    let (revision, records) = everything(&RedbStore::open_with("disk", open).unwrap()).await;
+    assert_eq!((revision, records.len()), (Revision(5), 5));
+}
