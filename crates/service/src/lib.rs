@@ -1,4 +1,28 @@
-//! Placeholder.
+//! The runtime around the engine: what `notbefore serve` is.
+//!
+//! ```text
+//!   guests ──► guest/ ──► platform ──┐                     ┌──► view (what everyone reads)
+//!                                    ├──► runtime (engine) ┤
+//!   people ──► operator/ ────────────┘                     └──► store (what is never lost)
+//! ```
+//!
+//! A poll goes `guest/` → [`platform`] → [`view`] and back, and touches nothing else. A change goes to the
+//! engine through [`runtime::EngineHandle`], is committed, published to the view, and only then answered.
+//! [`serve`](serve()) puts the parts together, and takes them apart in good order when it is told to stop.
 
 pub mod clock;
+pub mod config;
+pub mod data_dir;
 pub mod guest;
+pub mod janitor;
+pub mod metrics;
+pub mod names;
+pub mod operator;
+pub mod platform;
+pub mod runtime;
+pub mod serve;
+pub mod tokens;
+pub mod view;
+
+pub use config::{GuestVm, ServeConfig};
+pub use serve::{ServeError, serve};

@@ -4,5 +4,7 @@
 //! server renders these types, a client reads them; both link this crate and neither links the domain.
 //!
 //! [`guest`] is what a VM sees: documents per api-version, approvals, instance metadata and errors.
+//! [`operator`] is what those who run VMs use: the types of the API under `/v1`.
 
 pub mod guest;
+pub mod operator;

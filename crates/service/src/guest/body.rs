@@ -1,0 +1,185 @@
+//! Bodies in chunks, undone as they arrive.
+//!
+//! The decoder takes whatever bytes there are and remembers where it stood, so that a body may be split
+//! anywhere. What it gives out is limited; so are chunk extensions and trailers, which are read and dropped.
+
+use notbefore_wire::guest::error::GuestError;
+
+use super::settings::BODY_BYTES_MAX;
+
+/// The most bytes around the data: sizes, extensions and trailers. A chunk needs five to twelve of them, so
+/// this is what a body sent in chunks of a few bytes takes.
+const OVERHEAD_BYTES_MAX: usize = BODY_BYTES_MAX;
+
+/// A body larger than the door reads.
+pub(super) const TOO_LARGE: GuestError = GuestError::BodyTooLarge { limit: BODY_BYTES_MAX };
+
+const MALFORMED: GuestError = GuestError::Malformed("the chunked body cannot be parsed");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In a chunk's size; whether it has a digit yet.
+    Size {
+        any: bool,
+    },
+    /// After the size, in what may follow it.
+    Extension,
+    /// The size's line must end here.
+    SizeEnd,
+    /// In a chunk's data.
+    Data,
+    /// The data's line must end here.
+    DataReturn,
+    DataEnd,
+    /// At the beginning of a trailer line, or of the empty one that ends the body.
+    TrailerStart,
+    /// In a trailer line.
+    Trailer,
+    /// The last line must end here.
+    End,
+    Done,
+}
+
+/// A body in chunks, as far as it has arrived.
+#[derive(Debug)]
+pub(super) struct Chunked {
+    state: State,
+    /// What is left of the chunk.
+    left: usize,
+    overhead: usize,
+    data: Vec<u8>,
+}
+
+impl Chunked {
+    pub(super) fn new() -> Chunked {
+        Chunked { state: State::Size { any: false }, left: 0, overhead: 0, data: Vec::new() }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// The data, once all of it is there.
+    pub(super) fn into_data(self) -> Vec<u8> {
+        self.data
+    }
+
+    /// Takes more bytes and says how many of them belonged to this body.
+    pub(super) fn feed(&mut self, input: &[u8]) -> Result<usize, GuestError> {
+        let mut used = 0;
+        while let Some(&byte) = input.get(used) {
+            match self.state {
+                State::Done => break,
+                State::Data => {
+                    let here = &input[used..input.len().min(used + self.left)];
+                    self.data.extend_from_slice(here);
+                    used += here.len();
+                    self.left -= here.len();
+                    if self.left == 0 {
+                        self.state = State::DataReturn;
+                    }
+                }
+                State::Size { .. }
+                | State::Extension
+                | State::SizeEnd
+                | State::DataReturn
+                | State::DataEnd
+                | State::TrailerStart
+                | State::Trailer
+                | State::End => {
+                    self.overhead += 1;
+                    if self.overhead > OVERHEAD_BYTES_MAX {
+                        return Err(TOO_LARGE);
+                    }
+                    self.state = self.step(byte)?;
+                    used += 1;
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    /// The state after a byte that is not data.
+    fn step(&mut self, byte: u8) -> Result<State, GuestError> {
+        match (self.state, byte) {
+            (State::Size { any }, _) => match (char::from(byte).to_digit(16), byte) {
+                (Some(digit), _) => {
+                    self.left = self.left * 16 + digit as usize;
+                    if self.data.len() + self.left > BODY_BYTES_MAX {
+                        return Err(TOO_LARGE);
+                    }
+                    Ok(State::Size { any: true })
+                }
+                (None, b'\r') if any => Ok(State::SizeEnd),
+                (None, b';' | b' ' | b'\t') if any => Ok(State::Extension),
+                (None, _) => Err(MALFORMED),
+            },
+            (State::Extension, b'\r') => Ok(State::SizeEnd),
+            (State::Extension, b'\n') => Err(MALFORMED),
+            (State::Extension, _) => Ok(State::Extension),
+            (State::SizeEnd, b'\n') if self.left == 0 => Ok(State::TrailerStart),
+            (State::SizeEnd, b'\n') => Ok(State::Data),
+            (State::DataReturn, b'\r') => Ok(State::DataEnd),
+            (State::DataEnd, b'\n') => Ok(State::Size { any: false }),
+            (State::TrailerStart, b'\r') => Ok(State::End),
+            (State::TrailerStart | State::Trailer, b'\n') => Ok(State::TrailerStart),
+            (State::TrailerStart | State::Trailer, _) => Ok(State::Trailer),
+            (State::End, b'\n') => Ok(State::Done),
+            (State::SizeEnd | State::DataReturn | State::DataEnd | State::End, _) => Err(MALFORMED),
+            (state @ (State::Data | State::Done), _) => Ok(state),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The data and what came after the body, if it has ended.
+    type Decoded = Option<(Vec<u8>, Vec<u8>)>;
+
+    /// What comes of an input that is fed in pieces of a size.
+    fn decode(input: &[u8], piece: usize) -> Result<Decoded, GuestError> {
+        let mut chunked = Chunked::new();
+        let mut rest = Vec::new();
+        for piece in input.chunks(piece) {
+            let used = chunked.feed(piece)?;
+            rest.extend_from_slice(&piece[used..]);
+        }
+        Ok(chunked.is_done().then(|| (chunked.into_data(), rest)))
+    }
+
+    #[test]
+    fn chunks_are_put_together_wherever_they_are_split() {
+        let input = b"4\r\nWiki\r\n6;a=\"b\"\r\npedia \r\nE \r\nin \r\n\r\nchunks.\r\n000\r\nA: b\r\nC: d\r\n\r\nGET /";
+        for piece in 1..=input.len() {
+            let (data, rest) = decode(input, piece).unwrap().unwrap();
+            assert_eq!(data, b"Wikipedia in \r\n\r\nchunks.", "in pieces of {piece}");
+            assert_eq!(rest, b"GET /");
+        }
+        assert_eq!(decode(b"0\r\n\r\n", 1), Ok(Some((vec![], vec![]))));
+        assert_eq!(decode(b"4\r\nWiki\r\n0\r\n", 1), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_chunk_is_refused() {
+        for input in
+            ["x", "\r\n", "-1\r\n", "4\n", "4\r\nWikix", "4\r\nWiki\rx", "4;\n", "0\r\n\rx", " 4\r\n"]
+        {
+            assert_eq!(decode(input.as_bytes(), 1), Err(MALFORMED), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_has_a_limit_however_it_is_cut() {
+        assert_eq!(decode(b"10001\r\n", 1), Err(TOO_LARGE));
+        assert_eq!(decode(b"ffffffffffffffffffffffff\r\n", 1), Err(TOO_LARGE));
+        assert_eq!(decode(&b"1\r\nx\r\n".repeat(BODY_BYTES_MAX), 4096), Err(TOO_LARGE));
+        let extension = [b"1;".as_slice(), &vec![b'x'; OVERHEAD_BYTES_MAX]].concat();
+        assert_eq!(decode(&extension, 4096), Err(TOO_LARGE));
+        let zeros = vec![b'0'; OVERHEAD_BYTES_MAX + 1];
+        assert_eq!(decode(&zeros, 4096), Err(TOO_LARGE));
+        let most = [b"10000\r\n".as_slice(), &vec![b'x'; BODY_BYTES_MAX], b"\r\n0\r\n\r\n"].concat();
+        assert_eq!(decode(&most, 4096).unwrap().unwrap().0.len(), BODY_BYTES_MAX);
+    }
+}

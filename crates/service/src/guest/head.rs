@@ -1,0 +1,220 @@
+//! The head of a request, as bytes become one.
+//!
+//! `httparse` finds the parts; this file decides what they mean for the connection: how the body is framed,
+//! whether the connection stays open, whether the client waits for leave to send. Whatever two readers could
+//! read in two ways (two lengths, a length and chunks, a folded header) is refused and the connection
+//! closed, since nobody can tell where the next request begins.
+
+use httparse::{Header, Status};
+use notbefore_wire::guest::error::GuestError;
+
+use super::settings::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
+
+/// The head of a request, borrowed from the bytes it came in.
+#[derive(Debug)]
+pub(super) struct Head<'h, 'b> {
+    pub method: &'b str,
+    pub target: &'b str,
+    /// HTTP/1.0, where connections close unless both sides say otherwise.
+    pub is_http10: bool,
+    headers: &'h [Header<'b>],
+}
+
+/// How a request's body is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    Empty,
+    Length(u64),
+    Chunked,
+}
+
+/// What became of some bytes: a head and its length, or not yet one.
+pub(super) type Parsed<'h, 'b> = Result<Option<(Head<'h, 'b>, usize)>, GuestError>;
+
+const HEAD_TOO_LARGE: GuestError = GuestError::HeadTooLarge { bytes: HEAD_BYTES_MAX, headers: HEADERS_MAX };
+const TARGET_TOO_LONG: GuestError = GuestError::TargetTooLong { limit: TARGET_BYTES_MAX };
+
+/// Reads a head from the beginning of `bytes`.
+pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut [Header<'b>; HEADERS_MAX]) -> Parsed<'h, 'b> {
+    let mut request = httparse::Request::new(headers);
+    match request.parse(bytes) {
+        Ok(Status::Complete(length)) => {
+            let (Some(method), Some(target), Some(version)) = (request.method, request.path, request.version)
+            else {
+                return Err(GuestError::Malformed("the request line is incomplete"));
+            };
+            if target.len() > TARGET_BYTES_MAX {
+                return Err(TARGET_TOO_LONG);
+            }
+            Ok(Some((Head { method, target, is_http10: version == 0, headers: request.headers }, length)))
+        }
+        Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => Ok(None),
+        Ok(Status::Partial) if bytes.contains(&b'\n') => Err(HEAD_TOO_LARGE),
+        Ok(Status::Partial) => Err(TARGET_TOO_LONG),
+        Err(httparse::Error::TooManyHeaders) => Err(HEAD_TOO_LARGE),
+        Err(httparse::Error::Version) => {
+            Err(GuestError::Malformed("the version is not HTTP/1.0 or HTTP/1.1"))
+        }
+        Err(
+            httparse::Error::HeaderName
+            | httparse::Error::HeaderValue
+            | httparse::Error::NewLine
+            | httparse::Error::Status
+            | httparse::Error::Token,
+        ) => Err(GuestError::Malformed("the head cannot be parsed")),
+    }
+}
+
+impl<'b> Head<'_, 'b> {
+    /// The values of a header, in order.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
+        self.headers
+            .iter()
+            .filter(move |header| header.name.eq_ignore_ascii_case(name))
+            .map(|header| header.value.trim_ascii())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.all(name).next().is_some()
+    }
+
+    /// The value of a header that is there once and is text.
+    pub(super) fn one(&self, name: &str) -> Option<&'b str> {
+        let mut values = self.all(name);
+        let value = values.next()?;
+        if values.next().is_some() {
+            return None;
+        }
+        std::str::from_utf8(value).ok()
+    }
+
+    /// Whether one of a header's comma-separated words is this one.
+    fn has_word(&self, name: &str, word: &str) -> bool {
+        self.all(name)
+            .flat_map(|value| value.split(|byte| *byte == b','))
+            .any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    pub(super) fn keeps_alive(&self) -> bool {
+        if self.is_http10 {
+            self.has_word("Connection", "keep-alive") && !self.has_word("Connection", "close")
+        } else {
+            !self.has_word("Connection", "close")
+        }
+    }
+
+    /// Whether the client holds its body back until it is told to go on.
+    pub(super) fn expects_continue(&self) -> bool {
+        !self.is_http10 && self.has_word("Expect", "100-continue")
+    }
+
+    /// How the body is delimited, if that and the rest of the head can be read in one way only.
+    pub(super) fn framing(&self) -> Result<Framing, GuestError> {
+        if !self.is_http10 && self.all("Host").count() != 1 {
+            return Err(GuestError::Malformed("there must be one Host header"));
+        }
+        let length = self.content_length()?;
+        if self.has("Transfer-Encoding") {
+            if length.is_some() {
+                return Err(GuestError::Malformed("Content-Length and Transfer-Encoding exclude each other"));
+            }
+            let chunked =
+                self.one("Transfer-Encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
+            if self.is_http10 || !chunked {
+                return Err(GuestError::Malformed("the one Transfer-Encoding is chunked"));
+            }
+            return Ok(Framing::Chunked);
+        }
+        match length {
+            None | Some(0) => Ok(Framing::Empty),
+            Some(length) => Ok(Framing::Length(length)),
+        }
+    }
+
+    /// The length, where it is given once or several times alike.
+    fn content_length(&self) -> Result<Option<u64>, GuestError> {
+        let mut length = None;
+        for value in self.all("Content-Length").flat_map(|value| value.split(|byte| *byte == b',')) {
+            let this =
+                number(value.trim_ascii()).ok_or(GuestError::Malformed("Content-Length is not a number"))?;
+            if length.is_some_and(|other| other != this) {
+                return Err(GuestError::Malformed("Content-Length is given twice and differs"));
+            }
+            length = Some(this);
+        }
+        Ok(length)
+    }
+}
+
+/// Digits only: a sign, which the standard parser takes, is refused.
+fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with<R>(rest: &str, look: impl FnOnce(&Head<'_, '_>) -> R) -> R {
+        let text = format!("POST /x HTTP/1.1\r\n{rest}\r\n\r\n");
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let (head, length) = parse(text.as_bytes(), &mut headers).unwrap().unwrap();
+        assert_eq!(length, text.len());
+        look(&head)
+    }
+
+    #[test]
+    fn a_body_is_framed_in_one_way_or_refused() {
+        for (rest, expected) in [
+            ("Host: a", Ok(Framing::Empty)),
+            ("Host: a\r\nContent-Length: 0", Ok(Framing::Empty)),
+            ("Host: a\r\ncontent-length:  7 ", Ok(Framing::Length(7))),
+            ("Host: a\r\nContent-Length: 7, 7\r\nContent-Length: 7", Ok(Framing::Length(7))),
+            ("Host: a\r\nTransfer-Encoding: Chunked", Ok(Framing::Chunked)),
+            ("Content-Length: 0", Err("there must be one Host header")),
+            ("Host: a\r\nHost: a", Err("there must be one Host header")),
+            ("Host: a\r\nContent-Length: 7, 8", Err("Content-Length is given twice and differs")),
+            (
+                "Host: a\r\nContent-Length: 7\r\nContent-Length: 8",
+                Err("Content-Length is given twice and differs"),
+            ),
+            ("Host: a\r\nContent-Length: +7", Err("Content-Length is not a number")),
+            ("Host: a\r\nContent-Length:", Err("Content-Length is not a number")),
+            ("Host: a\r\nContent-Length: 99999999999999999999", Err("Content-Length is not a number")),
+            (
+                "Host: a\r\nContent-Length: 7\r\nTransfer-Encoding: chunked",
+                Err("Content-Length and Transfer-Encoding exclude each other"),
+            ),
+            ("Host: a\r\nTransfer-Encoding: gzip, chunked", Err("the one Transfer-Encoding is chunked")),
+        ] {
+            let framing = with(rest, |head| head.framing());
+            assert_eq!(framing, expected.map_err(GuestError::Malformed), "{rest}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_head_is_refused_for_its_own_reason() {
+        let unparsable = GuestError::Malformed("the head cannot be parsed");
+        let version = GuestError::Malformed("the version is not HTTP/1.0 or HTTP/1.1");
+        let flood = "GET / HTTP/1.1\r\n".to_owned() + &"a: b\r\n".repeat(HEADERS_MAX + 1) + "\r\n";
+        for (bytes, expected) in [
+            (String::new(), Ok(())),
+            ("GET / HTTP/1.1\r\nHost: a\r\n".to_owned(), Ok(())),
+            ("\u{16}\u{3}\u{1}".to_owned(), Err(unparsable)),
+            ("GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n".to_owned(), Err(unparsable)),
+            ("GET / HTTP/1.1\r\nA : b\r\n\r\n".to_owned(), Err(unparsable)),
+            ("PRI * HTTP/2.0\r\n\r\n".to_owned(), Err(version)),
+            (flood, Err(HEAD_TOO_LARGE)),
+            (format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(TARGET_BYTES_MAX)), Err(TARGET_TOO_LONG)),
+            (format!("GET /{}", "x".repeat(HEAD_BYTES_MAX)), Err(TARGET_TOO_LONG)),
+            (format!("GET / HTTP/1.1\r\nA: {}", "x".repeat(HEAD_BYTES_MAX)), Err(HEAD_TOO_LARGE)),
+        ] {
+            let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+            let parsed = parse(bytes.as_bytes(), &mut headers).map(|parsed| assert!(parsed.is_none()));
+            assert_eq!(parsed, expected, "{:.40}", bytes);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the door asks of the platform behind it.
+//!
+//! The door knows HTTP and the order of checks; which VM is calling, what its scope's document is and what
+//! an approval does are the platform's. A poll asks two questions, and both must be answered from memory,
+//! without waiting: [`Platform::guest`] and [`Platform::document`]. Only an approval may take its time.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use notbefore_wire::guest::instance::Instance;
+use notbefore_wire::guest::version::EventsVersion;
+use uuid::Uuid;
+
+use super::caller::{Caller, ProxyClaim};
+
+/// The VM a request speaks for, as the platform resolved it.
+pub trait GuestHandle: Send + Sync + 'static {
+    /// The VM's identity; rate limits are kept by it.
+    fn vm(&self) -> Uuid;
+
+    /// Whether a trusted proxy spoke for it: then `X-Forwarded-For` is expected and passed over.
+    fn by_proxy(&self) -> bool {
+        false
+    }
+}
+
+/// A document as it is sent.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The document's incarnation, which is its ETag.
+    pub incarnation: u64,
+    /// The document's bytes at the version asked for.
+    pub body: Bytes,
+}
+
+/// Why an approval was not kept, or is not known to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApproveError {
+    /// One of the events is unknown or belongs to another scope; none was approved.
+    #[error("an event is not one of the guest's scope")]
+    UnknownEvent,
+    /// The commit may or may not have happened.
+    #[error("the outcome of the commit is unknown")]
+    OutcomeUnknown,
+    /// Nothing was done; the reason is for the log.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// The platform behind the door. Resolved anew at each request.
+pub trait Platform: Send + Sync + 'static {
+    /// A resolved VM: whatever the platform needs to answer for it without looking it up again.
+    type Guest: GuestHandle;
+
+    /// The VM that this request speaks for at this moment, if it is one of ours.
+    fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
+
+    /// Its scope's document at a version, rendered already. The platform may note the poll, at `now`.
+    fn document(&self, guest: &Self::Guest, version: EventsVersion, now: Timestamp) -> Rendered;
+
+    /// What the VM can read about itself.
+    fn instance(&self, guest: &Self::Guest) -> Arc<Instance>;
+
+    /// Approves events for all of their resources, all of them or none. Resolves when it is durable and
+    /// published.
+    fn approve(
+        &self,
+        guest: &Self::Guest,
+        caller: &Caller,
+        events: Vec<Uuid>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), ApproveError>> + Send;
+}

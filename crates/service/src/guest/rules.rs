@@ -1,0 +1,198 @@
+//! From the head of a request to what it asks for, or why not.
+//!
+//! [`decide`] is the order of checks, top to bottom; the first failure answers. It is pure: who is calling
+//! and how often was settled before, and the body comes after. Two checks look further ahead than their
+//! place: whether a POST may come without `Metadata` depends on its path and api-version.
+
+use std::borrow::Cow;
+
+use notbefore_wire::guest::error::{Category, GuestError, Methods};
+use notbefore_wire::guest::instance::InstanceVersion;
+use notbefore_wire::guest::instance::path::Format;
+use notbefore_wire::guest::version::EventsVersion;
+
+use super::head::Head;
+use super::settings::Mode;
+use super::target::Target;
+
+/// What a request asks for, once nothing in its head speaks against it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked<'b> {
+    /// The scope's document.
+    Document(EventsVersion),
+    /// To approve events; which ones is in the body.
+    Approve,
+    /// Instance metadata, or the part of it that the path leads to.
+    Instance { version: InstanceVersion, path: Vec<Cow<'b, str>>, format: Format },
+    /// The list of versions.
+    Versions,
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resource {
+    /// Scheduled events; the version is in the query, or in the path of the form that had it there.
+    Events {
+        in_path: Option<EventsVersion>,
+    },
+    Instance,
+    Versions,
+}
+
+/// The paths under `/metadata`.
+const RESOURCES: [(&str, Resource); 3] = [
+    (EVENTS, Resource::Events { in_path: None }),
+    ("instance", Resource::Instance),
+    ("versions", Resource::Versions),
+];
+const ROOT: &str = "metadata";
+const EVENTS: &str = "scheduledevents";
+/// What `latest` in a path stood for when it was in use.
+const LATEST: EventsVersion = EventsVersion::V2017_03_01;
+
+/// What the request asks for. `by_proxy` says that a trusted proxy sent it.
+pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Result<Asked<'b>, GuestError> {
+    let mut target = Target::parse(head.target);
+    let resource = find(&target, mode);
+    not_forwarded(head, by_proxy)?;
+    metadata(head, mode, may_lack_metadata(head, mode, resource, &target))?;
+    let resource = resource.ok_or(GuestError::NotFound)?;
+    method(head, resource)?;
+    if target.has_duplicates() {
+        return Err(GuestError::DuplicateParameter);
+    }
+    match resource {
+        Resource::Events { in_path } => {
+            let version = in_path.or_else(|| events_version(&target));
+            let version = version.ok_or(GuestError::ApiVersion(Category::Events))?;
+            match target.parameter("format") {
+                Some(format) if !format.eq_ignore_ascii_case("json") => {
+                    Err(GuestError::Format(Category::Events))
+                }
+                Some(_) | None if head.method == "POST" => Ok(Asked::Approve),
+                Some(_) | None => Ok(Asked::Document(version)),
+            }
+        }
+        Resource::Instance => {
+            let version = target.parameter("api-version").and_then(InstanceVersion::parse);
+            let version = version.ok_or(GuestError::ApiVersion(Category::Instance))?;
+            let format = Format::parse(target.parameter("format"))?;
+            Ok(Asked::Instance { version, path: target.path.split_off(2), format })
+        }
+        Resource::Versions => Ok(Asked::Versions),
+    }
+}
+
+fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
+    let [root, name, rest @ ..] = target.path.as_slice() else { return None };
+    if !root.eq_ignore_ascii_case(ROOT) {
+        return None;
+    }
+    let named = RESOURCES.into_iter().find(|(path, _)| name.eq_ignore_ascii_case(path));
+    match (named, rest) {
+        (Some((_, Resource::Instance)), _) => Some(Resource::Instance),
+        (Some((_, resource @ (Resource::Events { .. } | Resource::Versions))), []) => Some(resource),
+        (Some((_, Resource::Events { .. } | Resource::Versions)), [..]) => None,
+        (None, [last]) if mode == Mode::Lenient && last.eq_ignore_ascii_case(EVENTS) => {
+            let latest = name.eq_ignore_ascii_case("latest").then_some(LATEST);
+            let version = latest.or_else(|| EventsVersion::parse(name))?;
+            Some(Resource::Events { in_path: Some(version) })
+        }
+        (None, [..]) => None,
+    }
+}
+
+fn events_version(target: &Target<'_>) -> Option<EventsVersion> {
+    target.parameter("api-version").and_then(EventsVersion::parse)
+}
+
+fn not_forwarded(head: &Head<'_, '_>, by_proxy: bool) -> Result<(), GuestError> {
+    if head.has("X-Forwarded-For") && !by_proxy { Err(GuestError::Forwarded) } else { Ok(()) }
+}
+
+/// The header must be there and every time say true, unless this request may come without it.
+fn metadata(head: &Head<'_, '_>, mode: Mode, may_lack: bool) -> Result<(), GuestError> {
+    let says_true = |value: &[u8]| match mode {
+        Mode::Strict => value == b"true",
+        Mode::Normal | Mode::Lenient => value.eq_ignore_ascii_case(b"true"),
+    };
+    if !head.has("Metadata") {
+        return if may_lack { Ok(()) } else { Err(GuestError::MetadataMissing) };
+    }
+    if head.all("Metadata").all(says_true) { Ok(()) } else { Err(GuestError::MetadataNotTrue) }
+}
+
+fn may_lack_metadata(
+    head: &Head<'_, '_>,
+    mode: Mode,
+    resource: Option<Resource>,
+    target: &Target<'_>,
+) -> bool {
+    let Some(Resource::Events { in_path }) = resource else { return false };
+    head.method == "POST"
+        && match mode {
+            Mode::Strict => false,
+            Mode::Lenient => true,
+            Mode::Normal => in_path
+                .or_else(|| events_version(target))
+                .is_some_and(EventsVersion::allows_post_without_metadata),
+        }
+}
+
+fn method(head: &Head<'_, '_>, resource: Resource) -> Result<(), GuestError> {
+    let methods = match resource {
+        Resource::Events { .. } => Methods::GetAndPost,
+        Resource::Instance | Resource::Versions => Methods::Get,
+    };
+    match (head.method, methods) {
+        ("GET", Methods::Get | Methods::GetAndPost) | ("POST", Methods::GetAndPost) => Ok(()),
+        (_, methods) => Err(GuestError::MethodNotAllowed(methods)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::HEADERS_MAX;
+    use super::*;
+
+    /// Each request fails at its check and at every later one: the first is what answers.
+    #[test]
+    fn the_first_failure_answers() {
+        let bad_query = "?api-version=latest&a&a";
+        for (request, expected) in [
+            (format!("PUT /x{bad_query} HTTP/1.1\r\nX-Forwarded-For: a\r\n"), GuestError::Forwarded),
+            (format!("PUT /x{bad_query} HTTP/1.1\r\n"), GuestError::MetadataMissing),
+            (format!("PUT /x{bad_query} HTTP/1.1\r\nMetadata: no\r\n"), GuestError::MetadataNotTrue),
+            (format!("PUT /x{bad_query} HTTP/1.1\r\nMetadata: true\r\n"), GuestError::NotFound),
+            (
+                format!("PUT /metadata/scheduledevents{bad_query} HTTP/1.1\r\nMetadata: true\r\n"),
+                GuestError::MethodNotAllowed(Methods::GetAndPost),
+            ),
+            (
+                format!("GET /metadata/scheduledevents{bad_query} HTTP/1.1\r\nMetadata: true\r\n"),
+                GuestError::DuplicateParameter,
+            ),
+            (
+                "GET /metadata/scheduledevents?api-version=latest&format=x HTTP/1.1\r\nMetadata: true\r\n"
+                    .into(),
+                GuestError::ApiVersion(Category::Events),
+            ),
+        ] {
+            let bytes = format!("{request}\r\n");
+            let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+            let (head, _) = super::super::head::parse(bytes.as_bytes(), &mut headers).unwrap().unwrap();
+            for mode in [Mode::Normal, Mode::Strict, Mode::Lenient] {
+                assert_eq!(decide(&head, mode, false), Err(expected), "{request} {mode:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_trusted_proxy_may_forward() {
+        let bytes = b"GET /metadata/versions HTTP/1.1\r\nX-Forwarded-For: a\r\nMetadata: true\r\n\r\n";
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let (head, _) = super::super::head::parse(bytes, &mut headers).unwrap().unwrap();
+        assert_eq!(decide(&head, Mode::Normal, true), Ok(Asked::Versions));
+        assert_eq!(decide(&head, Mode::Normal, false), Err(GuestError::Forwarded));
+    }
+}

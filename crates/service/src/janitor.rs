@@ -1,0 +1,102 @@
+//! Removes what is kept only for a while: answers to commands after a day, history after its retention.
+//!
+//! It looks once an hour, a page at a time, and deletes only what is still as it was when it looked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{Operation, OperationState, Past};
+use notbefore_engine::records::{self, CommandRecord, FactBatch, prefix};
+use notbefore_store::{Expect, Key, Outcome, ReadError, Store, TXN_OPERATIONS_MAX, Txn, Versioned};
+
+use crate::clock::Clock;
+
+/// For how long the answer to a command is kept for those who ask twice.
+pub const COMMANDS_KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// How often the janitor looks.
+const EVERY: Duration = Duration::from_secs(3_600);
+/// How many records it looks at in one go.
+const PAGE: usize = 500;
+
+/// Sweeps now and then every hour, for ever.
+pub async fn run(store: Arc<dyn Store>, clock: Arc<dyn Clock>, history_kept: SignedDuration) {
+    loop {
+        match sweep(&*store, clock.now(), history_kept).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "removed records past their time"),
+            Err(error) => tracing::warn!(%error, "could not look for records past their time"),
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Removes what is past its time; answers how many records that was.
+pub async fn sweep(
+    store: &dyn Store,
+    now: Timestamp,
+    history_kept: SignedDuration,
+) -> Result<usize, ReadError> {
+    let older = |at: Timestamp, kept: SignedDuration| now.duration_since(at) >= kept;
+    let mut removed = 0;
+    removed += sweep_prefix(store, prefix::COMMAND, |key, value| {
+        records::decode::<CommandRecord>(key, value).is_ok_and(|record| older(record.at, COMMANDS_KEPT))
+    })
+    .await?;
+    removed += sweep_prefix(store, prefix::PAST, |key, value| {
+        records::decode::<Past>(key, value).is_ok_and(|past| older(past.ended_at, history_kept))
+    })
+    .await?;
+    removed += sweep_prefix(store, prefix::ENDED, |key, _| {
+        let millis = key.strip_prefix(prefix::ENDED).and_then(|rest| rest.split('/').next());
+        let at = millis.and_then(|text| text.parse().ok()).and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        at.is_some_and(|at| older(at, history_kept))
+    })
+    .await?;
+    removed += sweep_prefix(store, prefix::FACT, |key, value| {
+        let batch = records::decode::<FactBatch>(key, value);
+        batch.is_ok_and(|batch| batch.facts.iter().all(|fact| older(fact.at, history_kept)))
+    })
+    .await?;
+    removed += sweep_prefix(store, prefix::OPERATION, |key, value| {
+        let operation = records::decode::<Operation>(key, value);
+        operation.is_ok_and(|operation| {
+            operation.state == OperationState::Closed && older(operation.requested_at, history_kept)
+        })
+    })
+    .await?;
+    Ok(removed)
+}
+
+async fn sweep_prefix(
+    store: &dyn Store,
+    prefix: &str,
+    is_past: impl Fn(&str, &[u8]) -> bool,
+) -> Result<usize, ReadError> {
+    let snapshot = store.snapshot().await?;
+    let mut after: Option<Key> = None;
+    let mut removed = 0;
+    loop {
+        let page = snapshot.scan(prefix, after.as_deref(), PAGE).await?;
+        after = page.records.last().map(|(key, _)| key.clone());
+        let past: Vec<&(Key, Versioned)> =
+            page.records.iter().filter(|(key, record)| is_past(key, &record.value)).collect();
+        for some in past.chunks(TXN_OPERATIONS_MAX / 2) {
+            let unchanged = |(key, record): &&(Key, Versioned)| Expect {
+                key: key.clone(),
+                revision: Some(record.revision),
+            };
+            let txn = Txn {
+                expect: some.iter().map(unchanged).collect(),
+                put: Vec::new(),
+                delete: some.iter().map(|(key, _)| key.clone()).collect(),
+            };
+            if let Outcome::Committed(_) = store.commit(txn).await {
+                removed += some.len();
+            }
+        }
+        if !page.more {
+            return Ok(removed);
+        }
+    }
+}

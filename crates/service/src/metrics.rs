@@ -1,0 +1,73 @@
+//! What `/metrics` says: aggregates, in the text form that Prometheus reads. Counters are kept where things
+//! happen; this page is put together when somebody asks.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::guest::stats::GuestStats;
+use crate::runtime::EngineStats;
+use crate::view::View;
+
+type Labels = [(&'static str, String); 1];
+
+/// The whole page.
+pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats) -> String {
+    let mut registry = Registry::with_prefix("notbefore");
+    let counts = view.counts();
+
+    counter(&mut registry, "guest_requests", "Requests of guests, by what they were answered with", |family| {
+        let add = |answer: &str, count| add(family, "answer", answer, count);
+        add("document", guests.documents());
+        add("not_modified", guests.not_modified());
+        add("approved", guests.approvals());
+        add("metadata", guests.metadata());
+        for (status, count) in guests.refused() {
+            add(&status.to_string(), count);
+        }
+    });
+    counter(&mut registry, "guest_connections", "Connections of guests, by what became of them", |family| {
+        add(family, "state", "accepted", guests.connections_accepted());
+        add(family, "state", "turned_away", guests.connections_turned_away());
+    });
+    counter(&mut registry, "commits", "Transactions, by their outcome", |family| {
+        add(family, "outcome", "committed", engine.commits());
+        add(family, "outcome", "conflict", engine.conflicts());
+        add(family, "outcome", "failed", engine.failures());
+    });
+    gauge(&mut registry, "guest_connections_open", "Open connections of guests", guests.connections_open());
+    gauge(&mut registry, "store_revision", "The newest revision of the store", engine.revision());
+    gauge(&mut registry, "store_well", "Whether the store took the last transaction", engine.store_is_well().into());
+    gauge(&mut registry, "scopes", "Scopes", counts.scopes as u64);
+    gauge(&mut registry, "vms", "VMs", counts.vms as u64);
+    gauge(&mut registry, "operations_open", "Operations that are not closed", counts.operations as u64);
+    let events: Family<Labels, Gauge> = Family::default();
+    let phases = [("scheduled", counts.scheduled), ("started", counts.started)];
+    for (phase, count) in phases {
+        events.get_or_create(&[("phase", phase.to_owned())]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    registry.register("events", "Live events, by phase", events);
+
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+fn counter(registry: &mut Registry, name: &str, help: &str, fill: impl FnOnce(&Family<Labels, Counter>)) {
+    let family = Family::default();
+    fill(&family);
+    registry.register(name, help, family);
+}
+
+fn add(family: &Family<Labels, Counter>, label: &'static str, value: &str, count: u64) {
+    family.get_or_create(&[(label, value.to_owned())]).inc_by(count);
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
+    let gauge: Gauge = Gauge::default();
+    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+    registry.register(name, help, gauge);
+}

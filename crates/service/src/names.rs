@@ -1,0 +1,56 @@
+//! Which VM a person means: an id, a whole path, or the shortest end of a path that fits only one.
+
+use notbefore_core::VmId;
+use uuid::Uuid;
+
+use crate::view::{ScopeView, View};
+
+/// Why a text names no VM.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing fits.
+    #[error("there is no VM {0}; 'notbefore vm list' shows those there are")]
+    Unknown(String),
+    /// Several do.
+    #[error("{name} could be any of {}; give more of the path", .candidates.join(", "))]
+    Ambiguous {
+        /// What was said.
+        name: String,
+        /// What it could mean.
+        candidates: Vec<String>,
+    },
+}
+
+/// A VM's whole path.
+pub fn path(scope: &ScopeView, vm: VmId) -> String {
+    match scope.member(vm) {
+        Some(member) => format!("{}/{}", scope.scope.path, member.name),
+        None => format!("{}/{vm}", scope.scope.path),
+    }
+}
+
+/// Finds the VM that a text means.
+pub fn resolve(view: &View, text: &str) -> Result<VmId, NameError> {
+    if let Ok(id) = Uuid::parse_str(text) {
+        let vm = VmId(id);
+        return view.scope_of(vm).map(|_| vm).ok_or_else(|| NameError::Unknown(text.to_owned()));
+    }
+    let wanted = text.to_ascii_lowercase();
+    let last = wanted.rsplit('/').next().unwrap_or_default();
+    let fits = |vm: VmId| {
+        let path = path(view.scope_of(vm)?, vm);
+        let folded = path.to_ascii_lowercase();
+        let ends = folded == wanted || folded.ends_with(&format!("/{wanted}"));
+        ends.then_some((vm, path))
+    };
+    let mut found: Vec<(VmId, String)> = view.named(last).filter_map(fits).collect();
+    match found.as_slice() {
+        [] => Err(NameError::Unknown(text.to_owned())),
+        [(vm, _)] => Ok(*vm),
+        _ => {
+            found.sort_by(|a, b| a.1.cmp(&b.1));
+            let candidates = found.into_iter().map(|(_, path)| path).take(20).collect();
+            Err(NameError::Ambiguous { name: text.to_owned(), candidates })
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `/v1/events`.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use notbefore_core::time::after;
+use notbefore_core::{Cause, EventId, EventType, OperationId, Past, Refusal, ScopePath, VmId};
+use notbefore_engine::{Answer, Command, NewOperation, records};
+use notbefore_wire::operator as wire;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::Operator;
+use super::access::Change;
+use super::pages::{self, PageQuery};
+use super::present;
+use super::problem::Problem;
+use crate::names;
+use crate::view::View;
+
+/// The fewest digits by which an event may be called.
+const SHORT_ID_MIN: usize = 4;
+/// The longest description; it is shown to every guest of the scope at every poll.
+const DESCRIPTION_MAX: usize = 512;
+/// The longest duration that guests may be told: 30 days.
+const DURATION_MAX_S: i32 = 30 * 24 * 3_600;
+
+/// What a list of events takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only those of this scope.
+    scope: Option<String>,
+    /// Only those that happen to this VM.
+    vm: Option<String>,
+    /// `Scheduled` or `Started`.
+    status: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `GET /v1/events`: what is announced or under way, in the order of scope.
+pub async fn list(
+    State(operator): State<Operator>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<wire::Page<wire::Event>>, Problem> {
+    let ListQuery { scope, vm, status, limit, cursor } = query;
+    let page = PageQuery { limit, cursor };
+    let (limit, cursor) = (page.limit()?, page.after()?);
+    let view = operator.views.newest();
+    let vm = vm.map(|text| names::resolve(&view, &text)).transpose()?;
+    let only = scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    // A cursor is `scope|event`: the last one that was shown. Events of a scope are shown by their id, which
+    // never changes, so that those that come and go in between disturb no page.
+    let cursor = cursor.as_deref().and_then(|text| text.split_once('|'));
+    let from = cursor.map(|(scope, _)| scope.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?;
+    let from = only.clone().or(from.map(|path| path.id()));
+
+    let mut items = Vec::new();
+    let mut last = None;
+    for scope in view.busy_from(from.as_ref()) {
+        let id = scope.scope.id();
+        if only.as_ref().is_some_and(|only| *only != id) {
+            break;
+        }
+        let mut events: Vec<_> = scope.scope.events.iter().collect();
+        events.sort_by_key(|event| event.id);
+        for event in events {
+            let shown = cursor.is_some_and(|(scope, shown)| id.as_str() == scope && event.id.to_string().as_str() <= shown);
+            if shown || vm.is_some_and(|vm| !event.touches(vm)) {
+                continue;
+            }
+            let operation = view.operation(event.operation).map(|held| &*held.value);
+            let mut item = present::event(scope, event, operation);
+            if status.as_ref().is_some_and(|status| !item.status.eq_ignore_ascii_case(status)) {
+                continue;
+            }
+            if items.len() == limit {
+                return Ok(Json(wire::Page { items, next: last }));
+            }
+            item.trail = Vec::new();
+            items.push(item);
+            last = Some(pages::encode(&format!("{id}|{}", event.id)));
+        }
+    }
+    Ok(Json(wire::Page { items, next: None }))
+}
+
+/// `GET /v1/events/{event}`: with its whole trail, also when it has ended.
+pub async fn show(State(operator): State<Operator>, Path(event): Path<String>) -> Result<Response, Problem> {
+    let id = find(&operator.views.newest(), &event)?;
+    let shown = shown(&operator, id).await?;
+    Ok((super::vms::etag(shown.revision), Json(shown)).into_response())
+}
+
+async fn shown(operator: &Operator, id: EventId) -> Result<wire::Event, Problem> {
+    let view = operator.views.newest();
+    if let Some(scope) = view.scope_of_event(id)
+        && let Some(event) = scope.scope.event(id)
+    {
+        let operation = view.operation(event.operation).map(|held| &*held.value);
+        return Ok(present::event(scope, event, operation));
+    }
+    let key = records::past(id);
+    match operator.store.snapshot().await?.get(&key).await? {
+        None => Err(Refusal::UnknownEvent(id).into()),
+        Some(record) => {
+            let past = records::decode::<Past>(&key, &record.value);
+            let past = past.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", error.to_string()))?;
+            Ok(present::past(&past, record.revision.0))
+        }
+    }
+}
+
+/// The event that a text means: its whole id, or the beginning of one that is live or has ended lately.
+fn find(view: &View, text: &str) -> Result<EventId, Problem> {
+    if let Ok(id) = Uuid::parse_str(text) {
+        return Ok(EventId(id));
+    }
+    let wanted = text.to_ascii_lowercase();
+    let plausible = wanted.len() >= SHORT_ID_MIN && wanted.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let found: Vec<EventId> = match plausible {
+        true => view.event_ids().filter(|id| id.to_string().starts_with(&wanted)).take(2).collect(),
+        false => Vec::new(),
+    };
+    match found.as_slice() {
+        [id] => Ok(*id),
+        [] => {
+            let detail = format!("there is no event {text}; 'notbefore event list' shows those there are (an id may be cut to {SHORT_ID_MIN} digits or more)");
+            Err(Problem::not_found("unknown_event", detail))
+        }
+        _ => {
+            let detail = format!("several events begin with {text}; give more of the id");
+            Err(Problem::new(StatusCode::CONFLICT, "ambiguous_event", detail))
+        }
+    }
+}
+
+/// `POST /v1/events`
+pub async fn schedule(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
+    let request = change.body()?;
+    announce(&operator, request, change).await
+}
+
+/// Announces something to VMs and answers with the operation.
+pub async fn announce(
+    operator: &Operator,
+    request: wire::ScheduleEvents,
+    change: Change,
+) -> Result<Response, Problem> {
+    let view = operator.views.newest();
+    let vms = request.vms.iter().map(|name| names::resolve(&view, name)).collect::<Result<Vec<VmId>, _>>()?;
+    let not_before = match (request.not_before, request.in_seconds) {
+        (Some(_), Some(_)) => {
+            return Err(Problem::bad_request("bad_body", "give not_before or in_seconds, not both"));
+        }
+        (at, None) => at,
+        (None, Some(seconds)) => Some(after(operator.clock.now(), Duration::from_secs(seconds))),
+    };
+    let new = NewOperation {
+        id: OperationId(Uuid::new_v4()),
+        cause: cause(&request)?,
+        host: None,
+        vms,
+        not_before,
+        duration_s: checked_duration(request.duration_seconds)?,
+        description: checked_description(request.description)?,
+    };
+    match change.ask(operator, Command::Schedule(new)).await? {
+        Answer::Operation(id) => {
+            let shown = super::operations::shown(operator, id).await?;
+            Ok((StatusCode::CREATED, Json(shown)).into_response())
+        }
+        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
+    match (&request.cause, &request.event_type) {
+        (Some(cause), None) => {
+            cause.parse().map_err(|error| Problem::bad_request("bad_cause", format!("cause {error}")))
+        }
+        (None, Some(event_type)) => {
+            let event_type = event_type.parse::<EventType>();
+            let event_type = event_type.map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))?;
+            Ok(Cause::of_type(event_type))
+        }
+        (None, None) | (Some(_), Some(_)) => Err(Problem::bad_request("bad_body", "give a type or a cause, one of them")),
+    }
+}
+
+fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
+    match seconds {
+        Some(seconds) if !(-1..=DURATION_MAX_S).contains(&seconds) => {
+            let detail = format!("duration_seconds {seconds} is out of range; it may be -1 (unknown) to {DURATION_MAX_S}");
+            Err(Problem::bad_request("bad_duration", detail))
+        }
+        seconds => Ok(seconds),
+    }
+}
+
+fn checked_description(description: Option<String>) -> Result<Option<String>, Problem> {
+    match description {
+        Some(text) if text.len() > DESCRIPTION_MAX => {
+            let detail = format!("the description has {} bytes, the limit is {DESCRIPTION_MAX}", text.len());
+            Err(Problem::bad_request("bad_description", detail))
+        }
+        description => Ok(description),
+    }
+}
+
+/// `POST /v1/events/{event}/approve`, `cancel`, `start` and `complete`
+pub async fn act(
+    State(operator): State<Operator>,
+    Path((event, verb)): Path<(String, String)>,
+    change: Change,
+) -> Result<Json<wire::Event>, Problem> {
+    let view = operator.views.newest();
+    let id = find(&view, &event)?;
+    let command = match verb.as_str() {
+        "approve" => Command::ApproveFor(id),
+        "cancel" => Command::Cancel(id),
+        "start" => Command::Start(id),
+        "complete" => {
+            let wire::CompleteEvent { hosts } = change.body_or_default()?;
+            let hosts = hosts.into_iter().map(|(name, host)| Ok((in_event(&view, id, &name)?, host)));
+            Command::Complete { event: id, hosts: hosts.collect::<Result<_, Problem>>()? }
+        }
+        _ => {
+            let detail = format!("an event has no {verb:?}; there are approve, cancel, start and complete");
+            return Err(Problem::not_found("unknown_verb", detail));
+        }
+    };
+    change.ask(&operator, command).await?;
+    Ok(Json(shown(&operator, id).await?))
+}
+
+/// A VM of an event, by its name there or however else a VM can be called.
+fn in_event(view: &View, event: EventId, name: &str) -> Result<VmId, Problem> {
+    let live = view.scope_of_event(event).and_then(|scope| scope.scope.event(event).cloned());
+    let named = live.and_then(|event| {
+        event.resources.iter().find(|one| one.name.as_str().eq_ignore_ascii_case(name)).map(|one| one.vm)
+    });
+    match named {
+        Some(vm) => Ok(vm),
+        None => Ok(names::resolve(view, name)?),
+    }
+}

@@ -1,0 +1,28 @@
+//! The pages that need no token: whether the service lives, whether it can do its work, what it has counted.
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::Operator;
+use crate::metrics;
+
+/// `GET /healthz`: the process answers.
+pub async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// `GET /readyz`: and its store takes what it is given.
+pub async fn readyz(State(operator): State<Operator>) -> Response {
+    match operator.engine.stats().store_is_well() {
+        true => "ready\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the store did not take the last transaction\n").into_response(),
+    }
+}
+
+/// `GET /metrics`: aggregates, in Prometheus' text form; nothing per VM or event.
+pub async fn metrics(State(operator): State<Operator>) -> Response {
+    let text = metrics::text(&operator.views.newest(), &operator.guest_stats, operator.engine.stats());
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}

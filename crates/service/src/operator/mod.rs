@@ -1,0 +1,112 @@
+//! The operator door: the HTTP API under `/v1`, and the pages that need no token.
+//!
+//! | file | what it serves |
+//! |---|---|
+//! | [`access`] | who is asking, and whether a request is a retry |
+//! | [`problem`] | every error, as problem+json |
+//! | [`pages`] | lists: limits and cursors |
+//! | [`present`] | from the domain's types to the API's |
+//! | [`scopes`], [`vms`], [`events`], [`operations`], [`history`], [`stream`] | one noun each |
+//! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
+//!
+//! Reads are answered from the published view and never ask the engine; changes are commands to it.
+
+pub mod access;
+mod events;
+mod health;
+mod history;
+mod operations;
+mod pages;
+mod present;
+mod problem;
+mod scopes;
+mod stream;
+mod vms;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use notbefore_store::Store;
+
+use crate::clock::Clock;
+use crate::guest::stats::GuestStats;
+use crate::runtime::EngineHandle;
+use crate::tokens::Tokens;
+use crate::view::Views;
+use problem::Problem;
+
+/// The largest body: a scope of a thousand VMs with their metadata.
+const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What the door needs to answer.
+#[derive(Clone)]
+pub struct Operator {
+    /// What is published.
+    pub views: Arc<Views>,
+    /// Where commands go.
+    pub engine: EngineHandle,
+    /// Where history is.
+    pub store: Arc<dyn Store>,
+    /// Who may ask.
+    pub tokens: Arc<Tokens>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// What the guest door counts.
+    pub guest_stats: Arc<GuestStats>,
+    /// Turns true when the service closes; endless answers end then.
+    pub shutdown: tokio::sync::watch::Receiver<bool>,
+}
+
+/// The door's routes.
+pub fn router(operator: Operator) -> Router {
+    let api = Router::new()
+        .route("/scopes", get(scopes::list))
+        .route(
+            "/scopes/{subscription}/{group}/{scope}",
+            get(scopes::show).put(scopes::put).delete(scopes::remove),
+        )
+        .route("/vms", get(vms::list).post(vms::add))
+        .route("/vms/{vm}", get(vms::show).delete(vms::remove))
+        .route("/vms/{vm}/{verb}", post(vms::act))
+        .route("/events", get(events::list).post(events::schedule))
+        .route("/events/{event}", get(events::show))
+        .route("/events/{event}/{verb}", post(events::act))
+        .route("/operations", get(operations::list))
+        .route("/operations/{operation}", get(operations::show))
+        .route("/operations/{operation}/cancel", post(operations::cancel))
+        .route("/history", get(history::list))
+        .route("/stream", get(stream::follow))
+        .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
+    Router::new()
+        .nest("/v1", api)
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .fallback(no_such_page)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(server_header))
+        .with_state(operator)
+}
+
+async fn no_such_page(State(_): State<Operator>, request: Request) -> Problem {
+    let detail = format!("there is nothing at {}; the API is under /v1", request.uri().path());
+    Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
+}
+
+async fn wrong_method(request: Request) -> Problem {
+    let detail = format!("{} does not take {}", request.uri().path(), request.method());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+async fn server_header(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let value = axum::http::HeaderValue::from_static(concat!("notbefore/", env!("CARGO_PKG_VERSION")));
+    response.headers_mut().insert(axum::http::header::SERVER, value);
+    response
+}

@@ -1,0 +1,73 @@
+//! Lists: how long a page is and where the next one begins.
+
+use notbefore_wire::operator::{PAGE_DEFAULT, PAGE_MAX};
+use serde::Deserialize;
+
+use super::problem::Problem;
+
+/// The part of a query that every list takes.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct PageQuery {
+    /// How many items.
+    pub limit: Option<usize>,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+}
+
+impl PageQuery {
+    /// How many items the caller gets.
+    pub fn limit(&self) -> Result<usize, Problem> {
+        match self.limit {
+            None => Ok(PAGE_DEFAULT),
+            Some(limit) if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
+            Some(limit) => {
+                let detail = format!("limit {limit} is out of range; it may be 1 to {PAGE_MAX}");
+                Err(Problem::bad_request("bad_limit", detail))
+            }
+        }
+    }
+
+    /// The name of the last item of the page before.
+    pub fn after(&self) -> Result<Option<String>, Problem> {
+        self.cursor.as_deref().map(decode).transpose()
+    }
+}
+
+/// A cursor for the page after an item. It is only a name in disguise, so that nobody builds one by hand and
+/// the form can change.
+pub fn encode(name: &str) -> String {
+    name.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn decode(cursor: &str) -> Result<String, Problem> {
+    let bad = || Problem::bad_request("bad_cursor", "this cursor was not made by the service; begin without one");
+    let digits = cursor.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return Err(bad());
+    }
+    let byte = |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_the_name_it_hides() {
+        assert_eq!(decode(&encode("default/default/web|web-0")).unwrap(), "default/default/web|web-0");
+        for bad in ["x", "zz", "ff", "+1", "é"] {
+            assert!(decode(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn limits_are_named_when_they_are_passed() {
+        let limit = |limit| PageQuery { limit, cursor: None }.limit();
+        assert_eq!(limit(None).unwrap(), PAGE_DEFAULT);
+        assert_eq!(limit(Some(PAGE_MAX)).unwrap(), PAGE_MAX);
+        assert!(limit(Some(0)).is_err());
+        assert!(limit(Some(PAGE_MAX + 1)).is_err());
+    }
+}

@@ -1,0 +1,227 @@
+//! From the domain's types to the API's: what an operator is shown.
+
+use notbefore_core::{
+    DriverKind, Event, EventFact, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run, Scope,
+    ScopeKind, TargetState, VmId,
+};
+use notbefore_engine::Address;
+use notbefore_wire::operator as wire;
+
+use crate::names;
+use crate::view::{ScopeView, View};
+
+/// A scope.
+pub fn scope(view: &ScopeView) -> wire::Scope {
+    let Scope { path, kind, policy, incarnation, members, events, origin, .. } = &*view.scope;
+    wire::Scope {
+        path: path.to_string(),
+        kind: kind.to_string(),
+        policy: wire_policy(policy),
+        incarnation: *incarnation,
+        vms: members.len(),
+        events: events.len(),
+        from_fleet: *origin == notbefore_core::Origin::Fleet,
+        revision: view.revision,
+    }
+}
+
+fn wire_policy(policy: &Policy) -> wire::Policy {
+    wire::Policy {
+        automatically_approve_reboot: policy.automatically_approve_reboot,
+        automatically_approve_redeploy: policy.automatically_approve_redeploy,
+        terminate_notification_seconds: policy.terminate_notice_s,
+    }
+}
+
+/// An address as it is written: the network is named unless it is the default one.
+pub fn address(address: &Address) -> String {
+    match address.network.folded().as_str() {
+        "default" => address.ip.to_string(),
+        _ => format!("{}/{}", address.network, address.ip),
+    }
+}
+
+/// A VM.
+pub fn vm(view: &View, scope: &ScopeView, id: VmId) -> Option<wire::Vm> {
+    let member = scope.member(id)?;
+    let addresses = view.vm(id).map(|held| held.value.addresses.iter().map(address).collect());
+    Some(wire::Vm {
+        id: id.0,
+        path: names::path(scope, id),
+        name: member.name.to_string(),
+        scope: scope.scope.path.to_string(),
+        kind: scope.scope.kind.to_string(),
+        state: member.state.to_string(),
+        update_domain: member.update_domain,
+        fault_domain: member.fault_domain,
+        zone: member.zone.clone(),
+        host: member.host.clone(),
+        spot: member.spot,
+        addresses: addresses.unwrap_or_default(),
+        events: scope.scope.events.iter().filter(|event| event.touches(id)).map(|event| event.id.0).collect(),
+        first_run: scope.scope.first_run,
+        revision: scope.revision,
+    })
+}
+
+/// A live event. `others` is the operation it belongs to, if that is still open.
+pub fn event(scope: &ScopeView, event: &Event, operation: Option<&Operation>) -> wire::Event {
+    let (status, started_at) = match event.phase {
+        Phase::Scheduled { .. } => ("Scheduled", None),
+        Phase::Started { at, .. } => ("Started", Some(at)),
+    };
+    wire::Event {
+        status: status.to_owned(),
+        started_at,
+        waits_for: Some(waits_for(&scope.scope, event, operation)),
+        revision: scope.revision,
+        ..common(&scope.scope.path.to_string(), event)
+    }
+}
+
+/// An ended event.
+pub fn past(past: &Past, revision: u64) -> wire::Event {
+    let started = |fact: &Recorded<EventFact>| match fact.fact {
+        EventFact::EventStarted { .. } => Some(fact.at),
+        EventFact::EventScheduled { .. }
+        | EventFact::EventApproved
+        | EventFact::EventReleased
+        | EventFact::EventReady { .. }
+        | EventFact::EventCompleted
+        | EventFact::EventCancelled { .. } => None,
+    };
+    wire::Event {
+        status: past.outcome.to_string(),
+        started_at: past.event.trail.iter().find_map(started),
+        ended_at: Some(past.ended_at),
+        not_before: None,
+        revision,
+        ..common(past.scope.as_str(), &past.event)
+    }
+}
+
+fn common(scope: &str, event: &Event) -> wire::Event {
+    wire::Event {
+        id: event.id.0,
+        operation: event.operation.0,
+        event_type: event.cause.event_type().to_string(),
+        status: String::new(),
+        cause: event.cause.to_string(),
+        source: event.cause.source().to_string(),
+        scope: scope.to_owned(),
+        update_domain: event.update_domain,
+        resources: event.resources.iter().map(resource).collect(),
+        not_before: event.not_before(),
+        approved: event.approved(),
+        started_at: None,
+        ended_at: None,
+        description: event.description.clone(),
+        duration_seconds: event.duration_s,
+        driver: event.driver.to_string(),
+        waits_for: None,
+        trail: event.trail.iter().map(trail_entry).collect(),
+        revision: 0,
+    }
+}
+
+fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
+    wire::Resource { vm: resource.vm.0, name: resource.name.to_string() }
+}
+
+/// What an event waits for, so that nobody has to work it out from the rules.
+fn waits_for(scope: &Scope, event: &Event, operation: Option<&Operation>) -> String {
+    match &event.phase {
+        Phase::Started { run: Run::Simulated { ends_at }, .. } => {
+            format!("its simulated end at {ends_at:.0}, or 'notbefore event complete'")
+        }
+        Phase::Started { run: Run::Manual, .. } => {
+            "somebody to complete it: 'notbefore event complete'".to_owned()
+        }
+        Phase::Scheduled { ready: Some(_), .. } => "somebody to start it: 'notbefore event start'".to_owned(),
+        Phase::Scheduled { not_before, approval, released, .. } => {
+            if let Some(blocker) = scope.blocker(event) {
+                return format!(
+                    "the end of event {} in update domain {}; then {}",
+                    blocker.id,
+                    blocker.update_domain,
+                    if approval.is_some() { "it starts".to_owned() } else { format!("approval, or {not_before}") }
+                );
+            }
+            if approval.is_some() && event.release == Release::Together && !released {
+                let open = operation.map_or(0, |operation| {
+                    operation.targets.iter().filter(|target| target.state == TargetState::Waiting).count()
+                });
+                return format!("the approval of {open} other parts of its operation, or {not_before}");
+            }
+            match (event.driver, approval) {
+                (DriverKind::Simulated | DriverKind::Manual, _) => format!("approval, or {not_before}"),
+            }
+        }
+    }
+}
+
+fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
+    let (name, detail) = match &fact.fact {
+        EventFact::EventScheduled { not_before: Some(at) } => ("EventScheduled", format!("not before {at}")),
+        EventFact::EventScheduled { not_before: None } => ("EventScheduled", "without notice".to_owned()),
+        EventFact::EventApproved => ("EventApproved", String::new()),
+        EventFact::EventReleased => {
+            ("EventReleased", "all parts of its operation are approved or gone".to_owned())
+        }
+        EventFact::EventReady { why } => ("EventReady", why.to_string()),
+        EventFact::EventStarted { why } => ("EventStarted", why.to_string()),
+        EventFact::EventCompleted => ("EventCompleted", String::new()),
+        EventFact::EventCancelled { why } => {
+            use notbefore_core::fact::CancelReason;
+            let why = match why {
+                CancelReason::Asked => String::new(),
+                CancelReason::ResourcesGone => "none of its VMs is there any more".to_owned(),
+                CancelReason::Redeployed { by_event } => format!("the VM was redeployed by event {by_event}"),
+            };
+            ("EventCancelled", why)
+        }
+    };
+    wire::TrailEntry { at: fact.at, by: fact.by.to_string(), fact: name.to_owned(), detail }
+}
+
+/// An operation.
+pub fn operation(operation: &Operation) -> wire::Operation {
+    let target = |target: &notbefore_core::Target| wire::OperationTarget {
+        event: target.event.0,
+        scope: target.scope.to_string(),
+        update_domain: target.update_domain,
+        resources: target.resources.iter().map(resource).collect(),
+        state: match target.state {
+            TargetState::Waiting => "waiting",
+            TargetState::Approved => "approved",
+            TargetState::Ended => "ended",
+        }
+        .to_owned(),
+    };
+    wire::Operation {
+        id: operation.id.0,
+        cause: operation.cause.to_string(),
+        by: operation.by.to_string(),
+        requested_at: operation.requested_at,
+        state: match operation.state {
+            OperationState::Opening => "opening",
+            OperationState::Open => "open",
+            OperationState::Closed => "closed",
+        }
+        .to_owned(),
+        release: match operation.release {
+            Release::Each => "each",
+            Release::Together => "together",
+        }
+        .to_owned(),
+        not_before: operation.not_before,
+        cancelled: operation.cancelled_by.is_some(),
+        targets: operation.targets.iter().map(target).collect(),
+    }
+}
+
+/// Whether a scope's kind is spelt so.
+pub fn kind(text: &str) -> Result<ScopeKind, super::problem::Problem> {
+    text.parse::<ScopeKind>()
+        .map_err(|error| super::problem::Problem::bad_request("bad_kind", format!("kind {error}")))
+}

@@ -1,0 +1,127 @@
+//! Every error of the API, as `application/problem+json` with a stable code. This is the one place that
+//! decides which failure is which HTTP status.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use notbefore_core::Refusal;
+use notbefore_engine::Failure;
+use notbefore_store::ReadError;
+use notbefore_wire::operator as wire;
+
+use crate::names::NameError;
+
+/// An error on its way out.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: String,
+    detail: String,
+    candidates: Vec<String>,
+}
+
+impl Problem {
+    /// A problem of one's own.
+    pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
+        Self { status, code: code.to_owned(), detail: detail.into(), candidates: Vec::new() }
+    }
+
+    /// A request that cannot be understood.
+    pub fn bad_request(code: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// Something that is not there.
+    pub fn not_found(code: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, detail)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = wire::Problem {
+            status: self.status.as_u16(),
+            code: self.code,
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
+            detail: self.detail,
+            candidates: self.candidates,
+        };
+        let mut response = (self.status, Json(body)).into_response();
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+fn status(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::UnknownEvent(_)
+        | Refusal::UnknownVm(_)
+        | Refusal::UnknownScope(_)
+        | Refusal::UnknownOperation(_) => StatusCode::NOT_FOUND,
+        Refusal::NotBeforeTooNear { .. }
+        | Refusal::NotBeforeWithoutNotice(_)
+        | Refusal::NoResources
+        | Refusal::TerminateNoticeOutOfRange(_)
+        | Refusal::AddressTwice { .. }
+        | Refusal::TooManyAddresses { .. }
+        | Refusal::Name(_) => StatusCode::BAD_REQUEST,
+        Refusal::RevisionDiffers { .. } => StatusCode::PRECONDITION_FAILED,
+        Refusal::EventEnded(_)
+        | Refusal::EventStarted(_)
+        | Refusal::EventNotStarted(_)
+        | Refusal::UpdateDomainBusy { .. }
+        | Refusal::Deallocated(_)
+        | Refusal::TooManyEvents
+        | Refusal::TooManyUserOperations { .. }
+        | Refusal::TooManyMembers
+        | Refusal::StandaloneHoldsOne(_)
+        | Refusal::KindDiffers { .. }
+        | Refusal::NameTaken(_)
+        | Refusal::AddressTaken { .. }
+        | Refusal::ScopeTooLarge { .. } => StatusCode::CONFLICT,
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(status(&refusal), refusal.code(), refusal.to_string())
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        let (code, detail) = (failure.code(), failure.to_string());
+        match failure {
+            Failure::Refused(refusal) => refusal.into(),
+            Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail),
+            Failure::Unavailable(_) | Failure::OutcomeUnknown(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+            }
+        }
+    }
+}
+
+impl From<NameError> for Problem {
+    fn from(error: NameError) -> Self {
+        let detail = error.to_string();
+        match error {
+            NameError::Unknown(_) => Self::not_found("unknown_vm", detail),
+            NameError::Ambiguous { candidates, .. } => {
+                Self { candidates, ..Self::new(StatusCode::CONFLICT, "ambiguous_name", detail) }
+            }
+        }
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string())
+    }
+}

@@ -1,0 +1,142 @@
+//! `/v1/scopes`.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use notbefore_core::{Name, Origin, Policy, ScopePath, VmId};
+use notbefore_engine::{Address, Answer, Command, Progress, PutScope, VmSpec};
+use notbefore_wire::operator as wire;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::Operator;
+use super::access::Change;
+use super::pages::{self, PageQuery};
+use super::present;
+use super::problem::Problem;
+
+type ScopeParts = Path<(String, String, String)>;
+
+fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Problem> {
+    let part = |text: String| text.parse::<Name>().map_err(|error| Problem::from(notbefore_core::Refusal::Name(error)));
+    Ok(ScopePath { subscription: part(subscription)?, group: part(group)?, name: part(name)? })
+}
+
+/// What a list of scopes takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `GET /v1/scopes`
+pub async fn list(
+    State(operator): State<Operator>,
+    query: Query<ListQuery>,
+) -> Result<Json<wire::Page<wire::Scope>>, Problem> {
+    let page = PageQuery { limit: query.limit, cursor: query.0.cursor };
+    let limit = page.limit()?;
+    let after = page.after()?.map(|text| text.parse::<ScopePath>()).transpose().map_err(notbefore_core::Refusal::Name)?;
+    let view = operator.views.newest();
+    let after = after.map(|path| path.id());
+    let mut found = view.scopes_after(after.as_ref());
+    let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
+    let next = found.next().and(items.last()).map(|last| pages::encode(&last.path));
+    Ok(Json(wire::Page { items, next }))
+}
+
+/// `GET /v1/scopes/{subscription}/{group}/{scope}`
+pub async fn show(State(operator): State<Operator>, parts: ScopeParts) -> Result<Response, Problem> {
+    let path = path(parts)?;
+    let view = operator.views.newest();
+    let scope = view.scope(&path.id()).ok_or(notbefore_core::Refusal::UnknownScope(path))?;
+    Ok((super::vms::etag(scope.revision), Json(present::scope(scope))).into_response())
+}
+
+/// What `PUT` takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PutQuery {
+    /// Whether VMs that an earlier fleet file added and this one does not name are removed.
+    #[serde(default)]
+    prune: bool,
+    /// Whether this is a fleet file's: then a later one may prune it.
+    #[serde(default)]
+    fleet: bool,
+}
+
+/// `PUT /v1/scopes/{subscription}/{group}/{scope}`
+pub async fn put(
+    State(operator): State<Operator>,
+    parts: ScopeParts,
+    Query(query): Query<PutQuery>,
+    change: Change,
+) -> Result<Json<wire::ScopeOutcome>, Problem> {
+    let path = path(parts)?;
+    let spec: wire::ScopeSpec = change.body()?;
+    let command = Command::PutScope(PutScope {
+        path: path.clone(),
+        kind: present::kind(&spec.kind)?,
+        policy: policy(&spec.policy),
+        origin: if query.fleet { Origin::Fleet } else { Origin::Call },
+        vms: spec.vms.iter().map(vm_spec).collect::<Result<_, _>>()?,
+        prune: query.prune,
+        progress: Progress::default(),
+    });
+    outcome(path, change.ask(&operator, command).await?)
+}
+
+/// `DELETE /v1/scopes/{subscription}/{group}/{scope}`
+pub async fn remove(
+    State(operator): State<Operator>,
+    parts: ScopeParts,
+    change: Change,
+) -> Result<Json<wire::ScopeOutcome>, Problem> {
+    let path = path(parts)?;
+    let command = Command::RemoveScope(path.id());
+    outcome(path, change.ask(&operator, command).await?)
+}
+
+fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {
+    let progress = match answer {
+        Answer::Scope { progress, .. } => progress,
+        Answer::Done | Answer::Operation(_) | Answer::Vm(_) => Progress::default(),
+    };
+    let Progress { created, added, changed, removed, .. } = progress;
+    Ok(Json(wire::ScopeOutcome { scope: path.to_string(), created, added, changed, removed }))
+}
+
+fn policy(policy: &wire::Policy) -> Policy {
+    Policy {
+        automatically_approve_reboot: policy.automatically_approve_reboot,
+        automatically_approve_redeploy: policy.automatically_approve_redeploy,
+        terminate_notice_s: policy.terminate_notification_seconds,
+    }
+}
+
+/// A VM's description, checked.
+pub fn vm_spec(spec: &wire::VmSpec) -> Result<VmSpec, Problem> {
+    let instance = spec.instance.as_ref().map(serde_json::to_value).transpose();
+    let instance = instance.map_err(|error| Problem::bad_request("bad_instance", error.to_string()))?;
+    Ok(VmSpec {
+        vm: VmId(Uuid::new_v4()),
+        name: spec.name.parse().map_err(notbefore_core::Refusal::Name)?,
+        update_domain: spec.update_domain,
+        fault_domain: spec.fault_domain,
+        zone: spec.zone.clone(),
+        host: spec.host.clone(),
+        spot: spec.spot,
+        addresses: spec.addresses.iter().map(|text| address(text)).collect::<Result<_, _>>()?,
+        instance: instance.unwrap_or_default(),
+    })
+}
+
+fn address(text: &str) -> Result<Address, Problem> {
+    let (network, ip) = text.rsplit_once('/').unwrap_or(("default", text));
+    let network = network.parse::<Name>().map_err(notbefore_core::Refusal::Name)?;
+    let ip = ip.parse::<std::net::IpAddr>().map_err(|_| {
+        Problem::bad_request("bad_address", format!("{text:?} is no address; write 10.0.0.4, or network/10.0.0.4"))
+    })?;
+    Ok(Address { network, ip: ip.to_canonical() })
+}

@@ -1,0 +1,91 @@
+//! `/v1/stream`: what happens, as it happens, as server-sent events.
+//!
+//! Each message is what one commit made happen; its id is the commit's revision, so a reader that comes back
+//! with `Last-Event-ID` misses nothing, as long as the store still holds what came after. A reader that is
+//! slower than the store's memory is told so and let go.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use notbefore_engine::records::{self, FactBatch, prefix};
+use notbefore_store::{Batch, Revision, Watch, WatchError};
+use tokio::sync::watch;
+
+use super::Operator;
+use super::problem::Problem;
+
+/// How often a quiet stream shows that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+struct Follower {
+    watch: Box<dyn Watch>,
+    shutdown: watch::Receiver<bool>,
+    greeted: bool,
+}
+
+/// `GET /v1/stream`
+pub async fn follow(State(operator): State<Operator>, headers: HeaderMap) -> Result<Response, Problem> {
+    let after = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse()) {
+        None => operator.store.snapshot().await?.revision(),
+        Some(Ok(revision)) => Revision(revision),
+        Some(Err(_)) => return Err(Problem::bad_request("bad_last_event_id", "Last-Event-ID is not a revision")),
+    };
+    let watch = operator.store.watch(after).await.map_err(|error| {
+        let status = match &error {
+            WatchError::Compacted { .. } => StatusCode::GONE,
+            WatchError::Closed => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Problem::new(status, "stream_position_gone", error.to_string())
+    })?;
+    let follower = Follower { watch, shutdown: operator.shutdown.clone(), greeted: false };
+    let messages = stream::unfold(follower, |mut follower| async move {
+        let message = follower.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(message)), follower))
+    });
+    let mut response = Body::from_stream(messages).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+impl Follower {
+    /// The next piece of the stream; none at its end.
+    async fn next(&mut self) -> Option<String> {
+        if !std::mem::replace(&mut self.greeted, true) {
+            // Something to read at once, so that a client knows that it is connected.
+            return Some(": connected\n\n".to_owned());
+        }
+        loop {
+            let batch = tokio::select! {
+                _ = self.shutdown.wait_for(|closing| *closing) => return None,
+                batch = tokio::time::timeout(HEARTBEAT, self.watch.next()) => batch,
+            };
+            match batch {
+                Err(_) => return Some(": alive\n\n".to_owned()),
+                Ok(Ok(batch)) => {
+                    if let Some(message) = message(&batch) {
+                        return Some(message);
+                    }
+                }
+                Ok(Err(_)) => return None,
+            }
+        }
+    }
+}
+
+/// A commit as a message; none if it made nothing happen that anybody would call a fact.
+fn message(batch: &Batch) -> Option<String> {
+    let mut text = String::new();
+    for change in batch.changes.iter().filter(|change| change.key.starts_with(prefix::FACT)) {
+        let facts = change.value.as_ref().and_then(|value| records::decode::<FactBatch>(&change.key, value).ok())?;
+        let json = serde_json::to_string(&facts).ok()?;
+        text.push_str(&format!("id: {}\nevent: facts\ndata: {json}\n\n", batch.revision));
+    }
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,145 @@
+//! `/v1/vms`.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use notbefore_core::{Cause, Refusal, ScopeId, ScopePath, VmId};
+use notbefore_engine::{Answer, Command};
+use notbefore_wire::operator as wire;
+use serde::Deserialize;
+
+use super::Operator;
+use super::access::Change;
+use super::events::announce;
+use super::pages::{self, PageQuery};
+use super::present;
+use super::problem::Problem;
+use crate::names;
+use crate::view::View;
+
+/// A revision as an ETag.
+pub fn etag(revision: u64) -> [(HeaderName, String); 1] {
+    [(header::ETAG, format!("\"{revision}\""))]
+}
+
+/// What a list of VMs takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only those of this scope.
+    scope: Option<String>,
+    /// Only those on this host.
+    host: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `GET /v1/vms`: in the order of scope and name.
+pub async fn list(
+    State(operator): State<Operator>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<wire::Page<wire::Vm>>, Problem> {
+    let ListQuery { scope, host, limit, cursor } = query;
+    let page = PageQuery { limit, cursor };
+    let (limit, after) = (page.limit()?, page.after()?);
+    let only = scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    // A cursor is `scope|name`, both folded: the last VM that was shown.
+    let after = after.as_deref().and_then(|text| text.split_once('|'));
+    let from = after.map(|(scope, _)| scope.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?;
+    let from: Option<ScopeId> = only.clone().or(from.map(|path| path.id()));
+
+    let view = operator.views.newest();
+    let mut items = Vec::new();
+    let mut last = None;
+    for (id, scope) in view.scopes_from(from.as_ref()) {
+        if only.as_ref().is_some_and(|only| only != id) {
+            break;
+        }
+        let mut members: Vec<_> = scope.scope.members.iter().collect();
+        members.sort_by_cached_key(|member| member.name.folded());
+        for member in members {
+            let folded = member.name.folded();
+            let shown = after.is_some_and(|(scope, name)| id.as_str() == scope && folded.as_str() <= name);
+            let elsewhere = host.is_some() && member.host != host;
+            if shown || elsewhere {
+                continue;
+            }
+            if items.len() == limit {
+                return Ok(Json(wire::Page { items, next: last }));
+            }
+            items.extend(present::vm(&view, scope, member.vm));
+            last = Some(pages::encode(&format!("{id}|{folded}")));
+        }
+    }
+    Ok(Json(wire::Page { items, next: None }))
+}
+
+/// `GET /v1/vms/{vm}`
+pub async fn show(State(operator): State<Operator>, Path(vm): Path<String>) -> Result<Response, Problem> {
+    let view = operator.views.newest();
+    shown(&view, names::resolve(&view, &vm)?)
+}
+
+fn shown(view: &View, vm: VmId) -> Result<Response, Problem> {
+    let scope = view.scope_of(vm).ok_or(Refusal::UnknownVm(vm))?;
+    let shown = present::vm(view, scope, vm).ok_or(Refusal::UnknownVm(vm))?;
+    Ok((etag(scope.revision), Json(shown)).into_response())
+}
+
+/// `POST /v1/vms`
+pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
+    let wire::AddVm { scope, kind, vm } = change.body()?;
+    let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
+    let kind = kind.as_deref().map(present::kind).transpose()?;
+    let command = Command::AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
+    match change.ask(&operator, command).await? {
+        Answer::Vm(vm) => {
+            let shown = shown(&operator.views.newest(), vm)?;
+            Ok((StatusCode::CREATED, shown).into_response())
+        }
+        Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+/// `DELETE /v1/vms/{vm}`: out of the inventory, at once and without an event.
+pub async fn remove(
+    State(operator): State<Operator>,
+    Path(vm): Path<String>,
+    change: Change,
+) -> Result<StatusCode, Problem> {
+    let vm = names::resolve(&operator.views.newest(), &vm)?;
+    change.ask(&operator, Command::RemoveVm(vm)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /v1/vms/{vm}/restart`, `redeploy`, `evict`, `delete` and `start`
+pub async fn act(
+    State(operator): State<Operator>,
+    Path((vm, verb)): Path<(String, String)>,
+    change: Change,
+) -> Result<Response, Problem> {
+    let cause = match verb.as_str() {
+        "restart" => Cause::UserRestart,
+        "redeploy" => Cause::UserRedeploy,
+        "evict" => Cause::Eviction,
+        "delete" => Cause::Deletion,
+        "start" => {
+            let vm = names::resolve(&operator.views.newest(), &vm)?;
+            change.ask(&operator, Command::StartVm(vm)).await?;
+            return shown(&operator.views.newest(), vm);
+        }
+        _ => {
+            let detail = format!("a VM has no {verb:?}; there are restart, redeploy, evict, delete and start");
+            return Err(Problem::not_found("unknown_verb", detail));
+        }
+    };
+    let wire::VmAction { not_before } = change.body_or_default()?;
+    let request = wire::ScheduleEvents {
+        cause: Some(cause.to_string()),
+        vms: vec![vm],
+        not_before,
+        ..wire::ScheduleEvents::default()
+    };
+    announce(&operator, request, change).await
+}

@@ -1,0 +1,152 @@
+//! The platform behind the guest door: who is calling, what its document is, what its approval does.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use notbefore_core::{Actor, EventId, Name, Refusal, ScopeKind, VmId};
+use notbefore_engine::{Command, Failure, Request};
+use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
+use notbefore_wire::guest::version::EventsVersion;
+use uuid::Uuid;
+
+use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
+use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
+use crate::names;
+use crate::runtime::EngineHandle;
+use crate::view::{ScopeView, View, Views};
+
+/// The platform, as guests meet it.
+pub struct ScheduledEvents {
+    views: Arc<Views>,
+    engine: EngineHandle,
+}
+
+/// A guest that was found, with its scope as it was at that moment.
+pub struct FoundGuest {
+    vm: VmId,
+    scope: Arc<ScopeView>,
+}
+
+impl GuestHandle for FoundGuest {
+    fn vm(&self) -> Uuid {
+        self.vm.0
+    }
+}
+
+impl ScheduledEvents {
+    /// A platform that reads these views and sends approvals there.
+    pub fn new(views: Arc<Views>, engine: EngineHandle) -> Self {
+        Self { views, engine }
+    }
+}
+
+/// The VM that a caller is. Without a fleet, whoever calls from this machine is the VM that stands in for
+/// one: from loopback, or from the very address that was called.
+fn identify(view: &View, caller: &Caller) -> Option<VmId> {
+    match &*caller.listener {
+        ListenerIdentity::Network(network) => {
+            let source = caller.source.ip();
+            let local = source.is_loopback() || source == caller.local.ip();
+            view.caller(network, source).or_else(|| view.first_run().filter(|_| local))
+        }
+        ListenerIdentity::Bound { vm } => names::resolve(view, vm).ok(),
+    }
+}
+
+impl Platform for ScheduledEvents {
+    type Guest = FoundGuest;
+
+    fn guest(&self, caller: &Caller, _: &ProxyClaim<'_>) -> Option<FoundGuest> {
+        let view = self.views.glance();
+        let vm = identify(&view, caller)?;
+        let scope = Arc::clone(view.scope_of(vm)?);
+        Some(FoundGuest { vm, scope })
+    }
+
+    fn document(&self, guest: &FoundGuest, version: EventsVersion, now: Timestamp) -> Rendered {
+        if guest.scope.activity.is_news(now.as_second()) {
+            self.engine.heard(guest.scope.scope.id(), now);
+        }
+        Rendered { incarnation: guest.scope.scope.incarnation, body: guest.scope.document(version) }
+    }
+
+    fn instance(&self, guest: &FoundGuest) -> Arc<Instance> {
+        Arc::new(instance(&self.views.glance(), &guest.scope, guest.vm))
+    }
+
+    async fn approve(
+        &self,
+        guest: &FoundGuest,
+        caller: &Caller,
+        events: Vec<Uuid>,
+        now: Timestamp,
+    ) -> Result<(), ApproveError> {
+        let scope = guest.scope.scope.id();
+        if guest.scope.activity.is_news(now.as_second()) {
+            self.engine.heard(scope.clone(), now);
+        }
+        let Some(member) = guest.scope.member(guest.vm) else { return Err(ApproveError::UnknownEvent) };
+        let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
+        let events = events.into_iter().map(EventId).collect();
+        let command = Command::Approve { scope, events };
+        let request = Request { by, idempotency: None, if_revision: None, command };
+        match self.engine.ask(request).await {
+            Ok(_) => Ok(()),
+            Err(Failure::Refused(Refusal::UnknownEvent(_))) => Err(ApproveError::UnknownEvent),
+            Err(Failure::OutcomeUnknown(_)) => Err(ApproveError::OutcomeUnknown),
+            Err(failure @ (Failure::Refused(_) | Failure::KeyReused | Failure::Unavailable(_))) => {
+                Err(ApproveError::Unavailable(failure.to_string()))
+            }
+        }
+    }
+}
+
+/// What a VM reads about itself: what the inventory knows, over what was written down for it.
+fn instance(view: &View, scope: &ScopeView, vm: VmId) -> Instance {
+    let record = view.vm(vm);
+    let stored = record.map(|held| held.value.instance.clone()).unwrap_or_default();
+    let mut instance: Instance = serde_json::from_value(stored).unwrap_or_default();
+    let Some(member) = scope.member(vm) else { return instance };
+    let path = &scope.scope.path;
+    instance.vm_id = vm.0;
+    instance.name = member.name.as_str().to_owned();
+    instance.platform_update_domain = Some(member.update_domain);
+    instance.platform_fault_domain = Some(member.fault_domain);
+    let fill = |field: &mut String, value: &str| {
+        if field.is_empty() {
+            value.clone_into(field);
+        }
+    };
+    let name_of = |name: &Name| name.as_str().to_owned();
+    fill(&mut instance.subscription_id, &name_of(&path.subscription));
+    fill(&mut instance.resource_group_name, &name_of(&path.group));
+    fill(&mut instance.zone, member.zone.as_deref().unwrap_or_default());
+    fill(&mut instance.host_id, member.host.as_deref().unwrap_or_default());
+    fill(&mut instance.computer_name, member.name.as_str());
+    fill(&mut instance.os_type, "Linux");
+    match scope.scope.kind {
+        ScopeKind::ScaleSet => {
+            fill(&mut instance.vm_scale_set_name, path.name.as_str());
+            fill(&mut instance.placement_group_id, path.name.as_str());
+        }
+        ScopeKind::Standalone | ScopeKind::AvailabilitySet | ScopeKind::CloudService => {}
+    }
+    if member.spot {
+        instance.priority = Priority::Spot;
+        fill(&mut instance.eviction_policy, "Deallocate");
+    }
+    if instance.interfaces.is_empty() {
+        let own = record.iter().flat_map(|held| &held.value.addresses).map(|address| address.ip);
+        instance.interfaces = own.map(interface).collect();
+    }
+    instance
+}
+
+fn interface(address: IpAddr) -> Interface {
+    let one = IpAddress { private: address.to_string(), public: String::new() };
+    match address {
+        IpAddr::V4(_) => Interface { ipv4: vec![one], ..Interface::default() },
+        IpAddr::V6(_) => Interface { ipv6: vec![one], ..Interface::default() },
+    }
+}

@@ -1,0 +1,310 @@
+//! `serve`: opens the store, starts the engine, opens the doors; and closes all of them in the opposite
+//! order when it is told to.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use notbefore_core::{Actor, Name, ScopePath, VmId};
+use notbefore_engine::records::{self, LOADED};
+use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Request};
+use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::ServeConfig;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::guest::GuestDoor;
+use crate::guest::caller::ListenerIdentity;
+use crate::operator::{self, Operator};
+use crate::platform::ScheduledEvents;
+use crate::runtime::{self, EngineHandle};
+use crate::tokens::{TokenError, Tokens};
+use crate::view::Views;
+use crate::{janitor, names};
+
+/// How many records are read at a time at the start.
+const LOAD_PAGE: usize = 5_000;
+/// How often the VMs with a listener of their own are taken to listen.
+const BOUND_HEARD_EVERY: std::time::Duration = std::time::Duration::from_secs(3_600);
+
+/// Why the service could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataDirError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A record cannot be understood.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The first token cannot be made.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// An address cannot be listened at.
+    #[error("cannot listen at {address} for {what}: {source}; {}", cure(.source, .flag))]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// For whom.
+        what: &'static str,
+        /// The flag that chooses another.
+        flag: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The operator door would be open to the network.
+    #[error(
+        "the operator door at {0} would be open to the network without encryption; use a loopback address, or say --operator-without-tls if that is meant"
+    )]
+    OperatorExposed(SocketAddr),
+    /// A command of our own at the start was refused.
+    #[error("could not prepare the fleet: {0}")]
+    Prepare(#[from] Failure),
+    /// A bound listener's name means several VMs.
+    #[error("--guest-vm {name}: {error}")]
+    GuestVm {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// A small file could not be written.
+    #[error("cannot write {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A door has closed by itself.
+    #[error("the operator door failed: {0}")]
+    Operator(io::Error),
+}
+
+fn cure(source: &io::Error, flag: &str) -> String {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("another program listens there: stop it, or choose another address with {flag}")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("ports below 1024 need the right to bind them: choose another with {flag}, or grant CAP_NET_BIND_SERVICE")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("no interface has that address: add it (ip addr add …), or choose another with {flag}")
+        }
+        _ => format!("choose another with {flag}"),
+    }
+}
+
+/// Where a service that runs can be reached.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    /// Where guests call.
+    pub guest: Vec<SocketAddr>,
+    /// Where single VMs call.
+    pub guest_vms: Vec<(String, SocketAddr)>,
+    /// Where operators call.
+    pub operator: SocketAddr,
+    /// The file with the first token.
+    pub token: PathBuf,
+    /// The VM that stands in for a fleet, if there is one.
+    pub first_run: Option<String>,
+}
+
+/// Runs the service until `shutdown` turns true. `ready` is called once everything listens.
+pub async fn serve(
+    config: ServeConfig,
+    shutdown: watch::Receiver<bool>,
+    ready: impl FnOnce(&Addresses),
+) -> Result<(), ServeError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    if !config.operator.ip().is_loopback() && !config.operator_without_tls {
+        return Err(ServeError::OperatorExposed(config.operator));
+    }
+    // The doors are bound before anything is written: a port in use leaves nothing behind.
+    let operator_listener = bind(config.operator, "operators", "--operator").await?;
+    let mut guest_listeners = Vec::new();
+    for address in &config.guest {
+        let identity = ListenerIdentity::Network("default".to_owned());
+        guest_listeners.push((bind(*address, "guests", "--guest").await?, identity));
+    }
+    for one in &config.guest_vms {
+        let identity = ListenerIdentity::Bound { vm: one.vm.clone() };
+        guest_listeners.push((bind(one.address, "one VM", "--guest-vm").await?, identity));
+    }
+
+    let dir = DataDir::prepare(&config.data)?;
+    let store: Arc<dyn Store> = Arc::new(dir.open_store()?);
+    let tokens = Arc::new(Tokens::load(&*store, &dir, clock.now()).await?);
+    let views = Arc::new(Views::new(config.rfc1123_everywhere));
+    let engine = start_engine(&config, &store, &views, &clock).await?;
+    prepare_fleet(&config, &engine, &views).await?;
+
+    let platform = Arc::new(ScheduledEvents::new(Arc::clone(&views), engine.clone()));
+    let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
+    let operator_address = local(&operator_listener, config.operator);
+    let operator = Operator {
+        views: Arc::clone(&views),
+        engine: engine.clone(),
+        store: Arc::clone(&store),
+        tokens,
+        clock: Arc::clone(&clock),
+        guest_stats: door.stats(),
+        shutdown: shutdown.clone(),
+    };
+
+    let mut addresses = Addresses {
+        guest: Vec::new(),
+        guest_vms: Vec::new(),
+        operator: operator_address,
+        token: dir.token_path(),
+        first_run: first_run_name(&views),
+    };
+    let mut doors = JoinSet::new();
+    for (listener, identity) in guest_listeners {
+        let at = local(&listener, config.operator);
+        match &identity {
+            ListenerIdentity::Network(_) => addresses.guest.push(at),
+            ListenerIdentity::Bound { vm } => addresses.guest_vms.push((vm.clone(), at)),
+        }
+        doors.spawn(Arc::clone(&door).serve(listener, identity, shutdown.clone()));
+    }
+    write_url(&dir, operator_address)?;
+    let background = [
+        tokio::spawn(janitor::run(Arc::clone(&store), Arc::clone(&clock), config.history_kept)),
+        tokio::spawn(keep_bound_enabled(config.clone(), engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
+    ];
+    ready(&addresses);
+
+    let mut closing = shutdown.clone();
+    let served = axum::serve(operator_listener, operator::router(operator))
+        .with_graceful_shutdown(async move {
+            let _ = closing.wait_for(|closing| *closing).await;
+        })
+        .await;
+    while doors.join_next().await.is_some() {}
+    engine.close().await;
+    for task in background {
+        task.abort();
+    }
+    let _ = std::fs::remove_file(dir.operator_path());
+    served.map_err(ServeError::Operator)
+}
+
+async fn bind(address: SocketAddr, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, what, flag, source })
+}
+
+fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
+    listener.local_addr().unwrap_or(fallback)
+}
+
+/// Reads what the engine holds in memory, at one revision, and starts it.
+async fn start_engine(
+    config: &ServeConfig,
+    store: &Arc<dyn Store>,
+    views: &Arc<Views>,
+    clock: &Arc<dyn Clock>,
+) -> Result<EngineHandle, ServeError> {
+    let (records, revision) = load(&**store).await?;
+    let node = Uuid::new_v4().simple().to_string();
+    let settings = EngineSettings { domain: config.domain.clone(), node: node[..8].to_owned() };
+    let (engine, effects) = Engine::new(settings, records, revision, clock.now())?;
+    Ok(runtime::start(engine, effects, Arc::clone(store), revision, Arc::clone(views), Arc::clone(clock)))
+}
+
+async fn load(store: &dyn Store) -> Result<(Vec<(Key, Versioned)>, Revision), ReadError> {
+    let snapshot = store.snapshot().await?;
+    let mut records = Vec::new();
+    for prefix in LOADED {
+        let mut after: Option<Key> = None;
+        loop {
+            let page = snapshot.scan(prefix, after.as_deref(), LOAD_PAGE).await?;
+            after = page.records.last().map(|(key, _)| key.clone());
+            records.extend(page.records);
+            if !page.more {
+                break;
+            }
+        }
+    }
+    if let Some(alive) = snapshot.get(records::ALIVE).await? {
+        records.push((records::ALIVE.into(), alive));
+    }
+    Ok((records, snapshot.revision()))
+}
+
+/// Makes the VMs that have a listener of their own, and, where there is no VM at all, the one that stands in
+/// for a fleet.
+async fn prepare_fleet(
+    config: &ServeConfig,
+    engine: &EngineHandle,
+    views: &Arc<Views>,
+) -> Result<(), ServeError> {
+    let ask = |command| Request { by: Actor::Service, idempotency: None, if_revision: None, command };
+    for one in &config.guest_vms {
+        let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };
+        match names::resolve(&views.newest(), &one.vm) {
+            Ok(vm) if views.newest().first_run() != Some(vm) => {}
+            Err(error @ names::NameError::Ambiguous { .. }) => return Err(wrong(error.to_string())),
+            Ok(_) | Err(names::NameError::Unknown(_)) => {
+                let (scope, name) = one.vm.rsplit_once('/').unwrap_or((&one.vm, &one.vm));
+                let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
+                let name = name.parse::<Name>().map_err(|error| wrong(error.to_string()))?;
+                engine.ask(ask(Command::AddVm { path, kind: None, vm: bare_vm(name) })).await?;
+            }
+        }
+    }
+    let name = config.host_name.parse::<Name>().or_else(|_| "localhost".parse::<Name>());
+    if let Ok(name) = name {
+        engine.ask(ask(Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name })).await?;
+    }
+    Ok(())
+}
+
+fn bare_vm(name: Name) -> notbefore_engine::VmSpec {
+    notbefore_engine::VmSpec {
+        vm: VmId(Uuid::new_v4()),
+        name,
+        update_domain: 0,
+        fault_domain: 0,
+        zone: None,
+        host: None,
+        spot: false,
+        addresses: Vec::new(),
+        instance: serde_json::Value::Null,
+    }
+}
+
+fn first_run_name(views: &Views) -> Option<String> {
+    let view = views.newest();
+    let vm = view.first_run()?;
+    view.scope_of(vm)?.member(vm).map(|member| member.name.to_string())
+}
+
+/// A VM with a listener of its own is somebody's rehearsal: it counts as listening from the start.
+async fn keep_bound_enabled(config: ServeConfig, engine: EngineHandle, views: Arc<Views>, clock: Arc<dyn Clock>) {
+    loop {
+        let view = views.newest();
+        for one in &config.guest_vms {
+            let scope = names::resolve(&view, &one.vm).ok().and_then(|vm| view.scope_of(vm).cloned());
+            if let Some(scope) = scope {
+                engine.heard(scope.scope.id(), clock.now());
+            }
+        }
+        tokio::time::sleep(BOUND_HEARD_EVERY).await;
+    }
+}
+
+/// Leaves word of where the operator door is, so that the command line finds it by the data directory alone.
+fn write_url(dir: &DataDir, address: SocketAddr) -> Result<(), ServeError> {
+    let url = format!("http://{address}\n");
+    let failed = |source| ServeError::File { path: dir.operator_path(), source };
+    dir.write_whole("operator.url", url.as_bytes(), 0o644).map_err(failed)
+}

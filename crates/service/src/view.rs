@@ -1,0 +1,332 @@
+//! What everyone may read without asking the engine: guests their documents, operators their lists.
+//!
+//! A [`View`] never changes. The engine's runtime makes the next one from the last (the maps share all that
+//! is the same) and puts it in its place; readers take whichever is there and hold no lock. So a poll costs
+//! the same whatever else goes on, and two questions asked of one view never contradict each other.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use imbl::{HashMap, OrdMap, OrdSet};
+use notbefore_core::{
+    Event, EventId, EventType, Member, Operation, OperationId, Phase, Scope, ScopeId, ScopeKind, Source, VmId,
+};
+use notbefore_engine::{Held, Published, Vm};
+use notbefore_wire::guest::document::{self, Document, RenderStyle};
+use notbefore_wire::guest::version::EventsVersion;
+
+/// How many api-versions there are to render for.
+const VERSIONS: usize = EventsVersion::ALL.len();
+
+/// The newest view, and the one way to replace it.
+pub struct Views {
+    newest: ArcSwap<View>,
+    rfc1123_everywhere: bool,
+}
+
+/// All that is published, at one moment.
+#[derive(Clone, Default)]
+pub struct View {
+    networks: HashMap<String, HashMap<IpAddr, VmId>>,
+    vms: HashMap<VmId, Held<Vm>>,
+    scopes: OrdMap<ScopeId, Arc<ScopeView>>,
+    operations: OrdMap<OperationId, Held<Operation>>,
+    /// The scopes that have live events, so that listing events does not visit all the others.
+    busy: OrdSet<ScopeId>,
+    /// Where an event lives, or has ended lately.
+    events: HashMap<EventId, ScopeId>,
+    /// VMs by their folded name.
+    names: HashMap<String, OrdSet<VmId>>,
+    first_run: Option<VmId>,
+}
+
+/// A scope with its documents.
+pub struct ScopeView {
+    /// The scope.
+    pub scope: Arc<Scope>,
+    /// When it was written.
+    pub revision: u64,
+    /// What outlives a change of the scope.
+    pub activity: Arc<Activity>,
+    style: RenderStyle,
+    documents: [OnceLock<Bytes>; VERSIONS],
+}
+
+/// When a scope's guests were last heard of.
+#[derive(Default)]
+pub struct Activity {
+    noted_at_s: AtomicI64,
+}
+
+impl Activity {
+    /// Whether this poll is worth telling the engine: it is told once a minute at most.
+    pub fn is_news(&self, now_s: i64) -> bool {
+        const NEWS_EVERY_S: i64 = 60;
+        let noted = self.noted_at_s.load(Relaxed);
+        let old = noted == 0 || now_s - noted >= NEWS_EVERY_S || now_s < noted;
+        old && self.noted_at_s.compare_exchange(noted, now_s, Relaxed, Relaxed).is_ok()
+    }
+}
+
+impl ScopeView {
+    /// The document's bytes at a version; rendered by the first who asks after a change.
+    pub fn document(&self, version: EventsVersion) -> Bytes {
+        self.documents[version.index()]
+            .get_or_init(|| document(&self.scope).render(version, &self.style))
+            .clone()
+    }
+
+    /// A member by its id.
+    pub fn member(&self, vm: VmId) -> Option<&Member> {
+        self.scope.member(vm)
+    }
+}
+
+impl Views {
+    /// Nothing yet.
+    pub fn new(rfc1123_everywhere: bool) -> Self {
+        Self { newest: ArcSwap::default(), rfc1123_everywhere }
+    }
+
+    /// The newest view.
+    pub fn newest(&self) -> Arc<View> {
+        self.newest.load_full()
+    }
+
+    /// The newest view, for a moment: cheaper than [`Views::newest`], and what a poll uses.
+    pub fn glance(&self) -> arc_swap::Guard<Arc<View>> {
+        self.newest.load()
+    }
+
+    /// Takes changes over. There is one caller, the engine's runtime, so nothing is lost between reading
+    /// the last view and placing the next.
+    pub fn publish(&self, changes: Vec<Published>) {
+        let mut view = View::clone(&self.newest.load());
+        for change in changes {
+            view.apply(change, self.rfc1123_everywhere);
+        }
+        self.newest.store(Arc::new(view));
+    }
+}
+
+impl View {
+    /// The VM that calls from an address of a network.
+    pub fn caller(&self, network: &str, address: IpAddr) -> Option<VmId> {
+        self.networks.get(network)?.get(&address).copied()
+    }
+
+    /// The VM that stands in for a fleet.
+    pub fn first_run(&self) -> Option<VmId> {
+        self.first_run
+    }
+
+    /// A VM.
+    pub fn vm(&self, vm: VmId) -> Option<&Held<Vm>> {
+        self.vms.get(&vm)
+    }
+
+    /// A VM's scope, if the VM is one of its members.
+    pub fn scope_of(&self, vm: VmId) -> Option<&Arc<ScopeView>> {
+        self.scopes.get(&self.vms.get(&vm)?.value.scope).filter(|scope| scope.member(vm).is_some())
+    }
+
+    /// A scope.
+    pub fn scope(&self, id: &ScopeId) -> Option<&Arc<ScopeView>> {
+        self.scopes.get(id)
+    }
+
+    /// Scopes in order, after one.
+    pub fn scopes_after<'a>(
+        &'a self,
+        after: Option<&ScopeId>,
+    ) -> impl Iterator<Item = (&'a ScopeId, &'a Arc<ScopeView>)> {
+        let from = after.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Excluded(id.clone()));
+        self.scopes.range((from, std::ops::Bound::Unbounded))
+    }
+
+    /// Scopes in order, from one.
+    pub fn scopes_from<'a>(
+        &'a self,
+        from: Option<&ScopeId>,
+    ) -> impl Iterator<Item = (&'a ScopeId, &'a Arc<ScopeView>)> {
+        let from = from.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Included(id.clone()));
+        self.scopes.range((from, std::ops::Bound::Unbounded))
+    }
+
+    /// Scopes with live events, in order, from one.
+    pub fn busy_from<'a>(&'a self, from: Option<&ScopeId>) -> impl Iterator<Item = &'a Arc<ScopeView>> {
+        let from = from.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Included(id.clone()));
+        let busy = self.busy.range((from, std::ops::Bound::Unbounded));
+        busy.filter_map(|id| self.scopes.get(id))
+    }
+
+    /// The scope an event lives in, or has ended in lately.
+    pub fn scope_of_event(&self, event: EventId) -> Option<&Arc<ScopeView>> {
+        self.scopes.get(self.events.get(&event)?)
+    }
+
+    /// Every event that lives or has ended lately.
+    pub fn event_ids(&self) -> impl Iterator<Item = EventId> {
+        self.events.keys().copied()
+    }
+
+    /// An operation that is not closed.
+    pub fn operation(&self, id: OperationId) -> Option<&Held<Operation>> {
+        self.operations.get(&id)
+    }
+
+    /// Operations that are not closed, after one.
+    pub fn operations_after(
+        &self,
+        after: Option<OperationId>,
+    ) -> impl Iterator<Item = (&OperationId, &Held<Operation>)> {
+        let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        self.operations.range((from, std::ops::Bound::Unbounded))
+    }
+
+    /// VMs of this name, in whichever scope.
+    pub fn named(&self, folded: &str) -> impl Iterator<Item = VmId> {
+        self.names.get(folded).into_iter().flatten().copied()
+    }
+
+    /// How many scopes, VMs, scopes with live events and open operations there are.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts {
+            scopes: self.scopes.len(),
+            vms: self.vms.len(),
+            operations: self.operations.len(),
+            ..Counts::default()
+        };
+        for scope in self.busy_from(None) {
+            let started = scope.scope.events.iter().filter(|event| event.is_started()).count();
+            counts.started += started;
+            counts.scheduled += scope.scope.events.len() - started;
+        }
+        counts
+    }
+
+    fn apply(&mut self, change: Published, rfc1123_everywhere: bool) {
+        match change {
+            Published::Scope(id, held) => self.apply_scope(id, held, rfc1123_everywhere),
+            Published::Vm(id, Some(held)) => {
+                self.vms.insert(id, held);
+            }
+            Published::Vm(id, None) => {
+                self.vms.remove(&id);
+            }
+            Published::Claim((network, address), Some(vm)) => {
+                self.networks.entry(network).or_default().insert(address, vm);
+            }
+            Published::Claim((network, address), None) => {
+                if let Some(addresses) = self.networks.get_mut(&network) {
+                    addresses.remove(&address);
+                }
+            }
+            Published::Operation(id, Some(held)) => {
+                self.operations.insert(id, held);
+            }
+            Published::Operation(id, None) => {
+                self.operations.remove(&id);
+            }
+        }
+    }
+
+    fn apply_scope(&mut self, id: ScopeId, held: Option<Held<Scope>>, rfc1123_everywhere: bool) {
+        let before = self.scopes.remove(&id);
+        for event in before.iter().flat_map(|view| event_ids(&view.scope)) {
+            self.events.remove(&event);
+        }
+        let after = held.as_ref().map(|held| &held.value);
+        for (old, member) in before.iter().flat_map(|view| view.scope.members.iter().map(move |one| (view, one))) {
+            if after.and_then(|after| after.member(member.vm)).is_some() {
+                continue;
+            }
+            if old.scope.first_run {
+                self.first_run = None;
+            }
+            if let Some(named) = self.names.get_mut(&member.name.folded()) {
+                named.remove(&member.vm);
+                if named.is_empty() {
+                    self.names.remove(&member.name.folded());
+                }
+            }
+        }
+        let Some(Held { revision, value: scope }) = held else {
+            self.busy.remove(&id);
+            return;
+        };
+        for member in &scope.members {
+            if before.as_ref().is_none_or(|view| view.scope.member(member.vm).is_none()) {
+                self.names.entry(member.name.folded()).or_default().insert(member.vm);
+            }
+            if scope.first_run {
+                self.first_run = Some(member.vm);
+            }
+        }
+        for event in event_ids(&scope) {
+            self.events.insert(event, id.clone());
+        }
+        match scope.events.is_empty() {
+            true => self.busy.remove(&id),
+            false => self.busy.insert(id.clone()),
+        };
+        let style =
+            RenderStyle { underscore_names: scope.kind != ScopeKind::CloudService, rfc1123_everywhere };
+        let activity = before.map(|view| Arc::clone(&view.activity)).unwrap_or_default();
+        let view =
+            ScopeView { scope, revision: revision.0, activity, style, documents: Default::default() };
+        self.scopes.insert(id, Arc::new(view));
+    }
+}
+
+/// How many there are of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Scopes.
+    pub scopes: usize,
+    /// VMs.
+    pub vms: usize,
+    /// Events that are announced.
+    pub scheduled: usize,
+    /// Events that are under way.
+    pub started: usize,
+    /// Operations that are not closed.
+    pub operations: usize,
+}
+
+fn event_ids(scope: &Scope) -> impl Iterator<Item = EventId> {
+    let ended = scope.ended.iter().map(|ended| ended.event);
+    scope.events.iter().map(|event| event.id).chain(ended)
+}
+
+/// A scope in the words of the wire.
+fn document(scope: &Scope) -> Document {
+    Document { incarnation: scope.incarnation, events: scope.events.iter().map(event).collect() }
+}
+
+fn event(event: &Event) -> document::Event {
+    document::Event {
+        id: event.id.0,
+        status: match event.phase {
+            Phase::Scheduled { not_before, .. } => document::Status::Scheduled { not_before },
+            Phase::Started { .. } => document::Status::Started,
+        },
+        event_type: match event.cause.event_type() {
+            EventType::Freeze => document::EventType::Freeze,
+            EventType::Reboot => document::EventType::Reboot,
+            EventType::Redeploy => document::EventType::Redeploy,
+            EventType::Preempt => document::EventType::Preempt,
+            EventType::Terminate => document::EventType::Terminate,
+        },
+        resources: event.resources.iter().map(|resource| resource.name.as_str().to_owned()).collect(),
+        description: event.description.clone(),
+        source: match event.cause.source() {
+            Source::Platform => document::Source::Platform,
+            Source::User => document::Source::User,
+        },
+        duration_in_seconds: event.duration_s,
+    }
+}

@@ -1,0 +1,348 @@
+//! A door with two VMs in two scopes behind it, and a client that sees every byte.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use notbefore_service::clock::Clock;
+use notbefore_service::guest::GuestDoor;
+use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
+use notbefore_service::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
+use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
+use notbefore_service::guest::stats::GuestStats;
+use notbefore_wire::guest::instance::{Instance, Interface, IpAddress};
+use notbefore_wire::guest::version::EventsVersion;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// An event of VM a's scope, and one of VM b's.
+pub const EVENT_A: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
+pub const EVENT_B: &str = "0B1FBE6C-1A4D-4B63-9C3B-6F7C0C6E2A01";
+/// Events of both scopes whose approval goes wrong.
+pub const EVENT_LOST: &str = "00000000-0000-0000-0000-000000000001";
+pub const EVENT_DOWN: &str = "00000000-0000-0000-0000-000000000002";
+/// An event of both scopes whose approval waits for [`World::gate`].
+pub const EVENT_SLOW: &str = "00000000-0000-0000-0000-000000000003";
+
+pub const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
+
+/// The platform: VMs by name, which may be changed while connections are open.
+pub struct World {
+    pub approved: Mutex<Vec<(String, Vec<Uuid>)>>,
+    /// Which VM a source address is.
+    pub by_address: Mutex<HashMap<String, String>>,
+    pub gate: Semaphore,
+    /// Spaces after VM b's document, to make it large.
+    pub padding: usize,
+}
+
+pub struct TestGuest {
+    name: String,
+    by_proxy: bool,
+}
+
+impl GuestHandle for TestGuest {
+    fn vm(&self) -> Uuid {
+        vm_id(&self.name)
+    }
+
+    fn by_proxy(&self) -> bool {
+        self.by_proxy
+    }
+}
+
+fn vm_id(name: &str) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes())
+}
+
+impl Platform for World {
+    type Guest = TestGuest;
+
+    fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<TestGuest> {
+        let source = caller.source.ip().to_string();
+        if source == "127.0.0.9" {
+            let name = claim.instance_id?.to_owned();
+            return (claim.signature == Some("good")).then_some(TestGuest { name, by_proxy: true });
+        }
+        let name = match &*caller.listener {
+            ListenerIdentity::Bound { vm } => vm.clone(),
+            ListenerIdentity::Network(_) => self.by_address.lock().unwrap().get(&source)?.clone(),
+        };
+        Some(TestGuest { name, by_proxy: false })
+    }
+
+    fn document(&self, guest: &TestGuest, version: EventsVersion, _now: Timestamp) -> Rendered {
+        let name = &guest.name;
+        let body = format!(r#"{{"DocumentIncarnation":7,"Events":["{name} at {version}"]}}"#);
+        let padding = if name == "b" { " ".repeat(self.padding) } else { String::new() };
+        Rendered { incarnation: 7, body: Bytes::from(body + &padding) }
+    }
+
+    fn instance(&self, guest: &TestGuest) -> Arc<Instance> {
+        Arc::new(Instance {
+            name: guest.name.clone(),
+            interfaces: vec![Interface {
+                ipv4: vec![IpAddress { private: "10.0.0.10".into(), public: String::new() }],
+                ..Interface::default()
+            }],
+            ..Instance::default()
+        })
+    }
+
+    async fn approve(
+        &self,
+        guest: &TestGuest,
+        _caller: &Caller,
+        events: Vec<Uuid>,
+        _now: Timestamp,
+    ) -> Result<(), ApproveError> {
+        let id = |text: &str| text.parse::<Uuid>().unwrap();
+        let own = if guest.name == "a" { EVENT_A } else { EVENT_B };
+        for event in &events {
+            match *event {
+                event if event == id(EVENT_LOST) => return Err(ApproveError::OutcomeUnknown),
+                event if event == id(EVENT_DOWN) => return Err(ApproveError::Unavailable("no store".into())),
+                event if event == id(EVENT_SLOW) => self.gate.acquire().await.unwrap().forget(),
+                event if event == id(own) => {}
+                _ => return Err(ApproveError::UnknownEvent),
+            }
+        }
+        self.approved.lock().unwrap().push((guest.name.clone(), events));
+        Ok(())
+    }
+}
+
+/// A clock that a test moves.
+pub struct TestClock(AtomicI64);
+
+impl TestClock {
+    pub fn advance_milliseconds(&self, milliseconds: i64) {
+        self.0.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.0.load(Ordering::Relaxed)).unwrap()
+    }
+}
+
+/// Where a test's client calls from, and at which listener.
+#[derive(Clone, Copy, Debug)]
+pub enum From {
+    /// The listener bound to VM a.
+    A,
+    /// The listener bound to VM b.
+    B,
+    /// The network's listener, from this source address.
+    Address(&'static str),
+}
+
+pub struct Door {
+    pub world: Arc<World>,
+    pub clock: Arc<TestClock>,
+    pub stats: Arc<GuestStats>,
+    pub shutdown: watch::Sender<bool>,
+    pub serving: Vec<JoinHandle<()>>,
+    addresses: [SocketAddr; 3],
+}
+
+impl Door {
+    pub async fn open(settings: GuestSettings) -> Door {
+        Door::open_padded(settings, 0).await
+    }
+
+    pub async fn with_mode(mode: Mode) -> Door {
+        Door::open(GuestSettings { mode, ..GuestSettings::default() }).await
+    }
+
+    pub async fn with_limits(limits: Limits) -> Door {
+        Door::open(GuestSettings { limits, ..GuestSettings::default() }).await
+    }
+
+    pub async fn open_padded(settings: GuestSettings, padding: usize) -> Door {
+        let by_address = [("127.0.0.2", "a"), ("127.0.0.3", "b")];
+        let world = Arc::new(World {
+            approved: Mutex::default(),
+            by_address: Mutex::new(by_address.map(|(from, name)| (from.to_owned(), name.to_owned())).into()),
+            gate: Semaphore::new(0),
+            padding,
+        });
+        // Mon, 19 Sep 2016 18:29:47 GMT
+        let clock = Arc::new(TestClock(AtomicI64::new(1_474_309_787_000)));
+        let door =
+            Arc::new(GuestDoor::new(Arc::clone(&world), settings, Arc::clone(&clock) as Arc<dyn Clock>));
+        let (shutdown, closing) = watch::channel(false);
+        let mut addresses = Vec::new();
+        let mut serving = Vec::new();
+        for identity in [
+            ListenerIdentity::Bound { vm: "a".to_owned() },
+            ListenerIdentity::Bound { vm: "b".to_owned() },
+            ListenerIdentity::Network("default".to_owned()),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            addresses.push(listener.local_addr().unwrap());
+            serving.push(tokio::spawn(Arc::clone(&door).serve(listener, identity, closing.clone())));
+        }
+        let stats = door.stats();
+        Door { world, clock, stats, shutdown, serving, addresses: addresses.try_into().unwrap() }
+    }
+
+    pub async fn connect(&self, from: From) -> Client {
+        let [a, b, network] = self.addresses;
+        let (source, address) = match from {
+            From::A => ("127.0.0.1", a),
+            From::B => ("127.0.0.1", b),
+            From::Address(source) => (source, network),
+        };
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
+        let stream = socket.connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream, read: Vec::new() }
+    }
+
+    /// Sends a request on a connection of its own and reads its answer.
+    pub async fn ask(&self, from: From, request: impl AsRef<[u8]>) -> Answer {
+        let mut client = self.connect(from).await;
+        let method_is_head = request.as_ref().starts_with(b"HEAD ");
+        client.send(request).await;
+        client.answer_to(method_is_head).await
+    }
+
+    /// Closes the door and waits until every listener has returned.
+    pub async fn close(mut self) {
+        self.shutdown.send_replace(true);
+        for serving in self.serving.drain(..) {
+            soon(serving).await.unwrap();
+        }
+    }
+}
+
+/// The future's result; a test that waits longer than this has failed.
+pub async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(10), future).await.expect("this takes too long")
+}
+
+/// Waits until something is so.
+pub async fn until(mut so: impl FnMut() -> bool) {
+    soon(async {
+        while !so() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+pub struct Client {
+    pub stream: TcpStream,
+    read: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// The whole head, with the request id replaced by `ID` once it was seen to be one.
+    pub head: String,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        headers.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    pub fn closes(&self) -> bool {
+        self.header("Connection") == Some("close")
+    }
+}
+
+impl Client {
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    pub async fn answer(&mut self) -> Answer {
+        self.answer_to(false).await
+    }
+
+    pub async fn answer_to(&mut self, method_is_head: bool) -> Answer {
+        let head = self.read_head().await;
+        let status = head[9..12].parse().unwrap();
+        let mut answer = Answer { status, head, body: String::new() };
+        if !method_is_head && let Some(length) = answer.header("Content-Length") {
+            let length: usize = length.parse().unwrap();
+            while self.read.len() < length {
+                assert!(self.read_more().await, "the answer ends in its body");
+            }
+            answer.body = String::from_utf8(self.read.drain(..length).collect()).unwrap();
+        }
+        answer.head = mask_request_id(&answer.head);
+        answer
+    }
+
+    /// Everything up to and with the next empty line.
+    pub async fn read_head(&mut self) -> String {
+        loop {
+            if let Some(end) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
+                return String::from_utf8(self.read.drain(..end + 4).collect()).unwrap();
+            }
+            assert!(self.read_more().await, "closed without an answer");
+        }
+    }
+
+    /// Whether the door closed the connection and sent nothing more.
+    pub async fn is_closed(&mut self) -> bool {
+        self.read.is_empty() && !self.read_more().await
+    }
+
+    async fn read_more(&mut self) -> bool {
+        match soon(self.stream.read_buf(&mut self.read)).await {
+            Ok(read) => read > 0,
+            Err(error) => panic!("the connection was reset: {error}"),
+        }
+    }
+}
+
+fn mask_request_id(head: &str) -> String {
+    let masked = head.lines().map(|line| match line.strip_prefix("x-ms-request-id: ") {
+        Some(id) => {
+            assert_eq!(id, id.parse::<Uuid>().unwrap().to_string(), "a lower-case GUID");
+            "x-ms-request-id: ID".to_owned()
+        }
+        None => line.to_owned(),
+    });
+    masked.collect::<Vec<_>>().join("\r\n") + "\r\n"
+}
+
+/// A GET with the headers that every client sends.
+pub fn get(target: &str) -> String {
+    get_with(target, "Metadata: true\r\n")
+}
+
+pub fn get_with(target: &str, headers: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: 169.254.169.254\r\n{headers}\r\n")
+}
+
+pub fn post(target: &str, body: &str) -> String {
+    post_with(target, "Metadata: true\r\n", body)
+}
+
+pub fn post_with(target: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {target} HTTP/1.1\r\nHost: 169.254.169.254\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+pub fn approval(event: &str) -> String {
+    format!(r#"{{"StartRequests":[{{"EventId":"{event}"}}]}}"#)
+}

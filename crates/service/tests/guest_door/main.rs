@@ -1,0 +1,14 @@
+//! The guest door over real sockets, with a small platform behind it.
+//!
+//! - `table`, `answers`: requests and their exact answers, and whole answers byte for byte;
+//! - `streams`: requests split, pipelined, held back, in chunks;
+//! - `limits`: what happens to clients that are slow, greedy or hostile, and when the door closes.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod answers;
+mod harness;
+mod limits;
+mod streams;
+mod table;
+mod table_more;

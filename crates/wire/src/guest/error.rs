@@ -1,0 +1,350 @@
+//! Every way a guest's request can fail, as a status and the exact bytes of a body.
+//!
+//! Two bodies are Azure's own, kept byte for byte because clients match on them: the missing `Metadata`
+//! header, and the api-version with the newest ones. For the rest nothing was ever published; those texts
+//! are ours, and say what was wrong and what to send instead where that tells a guest nothing it should not
+//! know. In particular an unknown event, an event of another scope and an EventId that is no GUID get the
+//! same bytes, and a caller that is no VM of ours gets one sentence whatever it sent.
+
+use std::borrow::Cow;
+
+use super::instance::InstanceVersion;
+use super::start_requests::StartRequestsError;
+use super::version::EventsVersion;
+
+/// What an api-version belongs to: each category has its own set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// `/metadata/scheduledevents`
+    Events,
+    /// `/metadata/instance`
+    Instance,
+}
+
+impl Category {
+    /// The three newest versions, newest first.
+    fn newest(self) -> [&'static str; 3] {
+        match self {
+            Category::Events => {
+                let [.., third, second, first] = EventsVersion::ALL;
+                [first.as_str(), second.as_str(), third.as_str()]
+            }
+            Category::Instance => {
+                let [.., third, second, first] = InstanceVersion::ALL;
+                [first.as_str(), second.as_str(), third.as_str()]
+            }
+        }
+    }
+}
+
+/// The methods a path answers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Methods {
+    /// It is only read.
+    Get,
+    /// It is read and approved at.
+    GetAndPost,
+}
+
+impl Methods {
+    /// The value of the `Allow` header.
+    pub const fn allow(self) -> &'static str {
+        match self {
+            Methods::Get => "GET",
+            Methods::GetAndPost => "GET, POST",
+        }
+    }
+}
+
+/// A guest's request failed, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GuestError {
+    /// The caller is no VM of ours.
+    #[error("the caller is not a VM of this service")]
+    UnknownCaller,
+    /// The VM asks more often than it may.
+    #[error("the VM asks more often than its limit")]
+    TooManyRequests,
+    /// The bytes are no HTTP/1.1 request, or one that two readers could read differently.
+    #[error("malformed request: {0}")]
+    Malformed(&'static str),
+    /// The request came through a proxy.
+    #[error("the request carries X-Forwarded-For")]
+    Forwarded,
+    /// No `Metadata` header.
+    #[error("no Metadata header")]
+    MetadataMissing,
+    /// A `Metadata` header that does not say true.
+    #[error("the Metadata header is not true")]
+    MetadataNotTrue,
+    /// Nothing is at that path, or no such element is in the instance document.
+    #[error("nothing at that path")]
+    NotFound,
+    /// The path does not take that method.
+    #[error("the path takes {}", .0.allow())]
+    MethodNotAllowed(Methods),
+    /// A query parameter is there twice.
+    #[error("a query parameter is given more than once")]
+    DuplicateParameter,
+    /// The api-version is missing or not one of the category's.
+    #[error("no api-version of that category")]
+    ApiVersion(Category),
+    /// A `format` that the path does not have.
+    #[error("no such format")]
+    Format(Category),
+    /// A single value was asked for as JSON.
+    #[error("a single value is only served as text")]
+    LeafNeedsText,
+    /// The body is no approval.
+    #[error("no approval: {0}")]
+    Body(StartRequestsError),
+    /// The body is larger than the door reads.
+    #[error("the body is larger than {limit} bytes")]
+    BodyTooLarge {
+        /// The most it reads.
+        limit: usize,
+    },
+    /// The request's target is longer than the door reads.
+    #[error("the request target is longer than {limit} bytes")]
+    TargetTooLong {
+        /// The most it reads.
+        limit: usize,
+    },
+    /// The request's head is larger, or has more headers, than the door reads.
+    #[error("the request head is larger than {bytes} bytes or {headers} headers")]
+    HeadTooLarge {
+        /// The most bytes it reads.
+        bytes: usize,
+        /// The most headers it reads.
+        headers: usize,
+    },
+    /// The request did not arrive in time.
+    #[error("the request did not arrive in time")]
+    Timeout,
+    /// An EventId names no event of the VM's scope.
+    #[error("an EventId names no event of the scope")]
+    UnknownEvent,
+    /// The approval may or may not have been kept.
+    #[error("the approval's outcome is unknown")]
+    OutcomeUnknown,
+    /// The service cannot keep an approval now.
+    #[error("the service cannot keep an approval now")]
+    Unavailable,
+}
+
+impl From<StartRequestsError> for GuestError {
+    fn from(error: StartRequestsError) -> Self {
+        match error {
+            StartRequestsError::NotAGuid => GuestError::UnknownEvent,
+            StartRequestsError::NotJson { .. }
+            | StartRequestsError::NotAnObject
+            | StartRequestsError::Missing
+            | StartRequestsError::NotAList
+            | StartRequestsError::Empty
+            | StartRequestsError::TooMany { .. }
+            | StartRequestsError::EntryNotAnObject { .. }
+            | StartRequestsError::EventIdMissing { .. }
+            | StartRequestsError::EventIdNotText { .. } => GuestError::Body(error),
+        }
+    }
+}
+
+impl GuestError {
+    /// Every status that [`GuestError::status`] can give, in order.
+    pub const STATUSES: [u16; 10] = [400, 403, 404, 405, 408, 413, 414, 429, 431, 503];
+
+    /// The status code of the answer.
+    pub const fn status(&self) -> u16 {
+        match self {
+            GuestError::Malformed(_)
+            | GuestError::Forwarded
+            | GuestError::MetadataMissing
+            | GuestError::MetadataNotTrue
+            | GuestError::DuplicateParameter
+            | GuestError::ApiVersion(_)
+            | GuestError::Format(_)
+            | GuestError::LeafNeedsText
+            | GuestError::Body(_)
+            | GuestError::UnknownEvent => 400,
+            GuestError::UnknownCaller => 403,
+            GuestError::NotFound => 404,
+            GuestError::MethodNotAllowed(_) => 405,
+            GuestError::Timeout => 408,
+            GuestError::BodyTooLarge { .. } => 413,
+            GuestError::TargetTooLong { .. } => 414,
+            GuestError::TooManyRequests => 429,
+            GuestError::HeadTooLarge { .. } => 431,
+            GuestError::OutcomeUnknown | GuestError::Unavailable => 503,
+        }
+    }
+
+    /// A stable word for logs and counters.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            GuestError::UnknownCaller => "unknown_caller",
+            GuestError::TooManyRequests => "too_many_requests",
+            GuestError::Malformed(_) => "malformed",
+            GuestError::Forwarded => "forwarded",
+            GuestError::MetadataMissing => "metadata_missing",
+            GuestError::MetadataNotTrue => "metadata_not_true",
+            GuestError::NotFound => "not_found",
+            GuestError::MethodNotAllowed(_) => "method_not_allowed",
+            GuestError::DuplicateParameter => "duplicate_parameter",
+            GuestError::ApiVersion(_) => "api_version",
+            GuestError::Format(_) => "format",
+            GuestError::LeafNeedsText => "leaf_needs_text",
+            GuestError::Body(_) => "body",
+            GuestError::BodyTooLarge { .. } => "body_too_large",
+            GuestError::TargetTooLong { .. } => "target_too_long",
+            GuestError::HeadTooLarge { .. } => "head_too_large",
+            GuestError::Timeout => "timeout",
+            GuestError::UnknownEvent => "unknown_event",
+            GuestError::OutcomeUnknown => "outcome_unknown",
+            GuestError::Unavailable => "unavailable",
+        }
+    }
+
+    /// The body of the answer: JSON, the same bytes for the same error.
+    pub fn body(&self) -> Cow<'static, str> {
+        let text = match self {
+            GuestError::MetadataMissing => {
+                return r#"{ "error": "Bad request: . Required metadata header not specified" }"#.into();
+            }
+            GuestError::ApiVersion(category) => {
+                let [first, second, third] = category.newest();
+                return format!(
+                    r#"{{"error":"Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds","newest-versions":["{first}","{second}","{third}"]}}"#
+                )
+                .into();
+            }
+            GuestError::UnknownCaller => r#"{"error":"Forbidden"}"#,
+            GuestError::TooManyRequests => {
+                r#"{"error":"Too many requests. Once a second is often enough: wait and ask again"}"#
+            }
+            GuestError::Malformed(what) => {
+                return format!(r#"{{"error":"Bad request. Not a valid HTTP/1.1 request: {what}"}}"#).into();
+            }
+            GuestError::Forwarded => {
+                r#"{"error":"Bad request. X-Forwarded-For is not accepted: bypass proxies and ask this address directly"}"#
+            }
+            GuestError::MetadataNotTrue => {
+                r#"{"error":"Bad request. The Metadata header must read: Metadata: true"}"#
+            }
+            GuestError::NotFound => r#"{"error":"Not found"}"#,
+            GuestError::MethodNotAllowed(methods) => match methods {
+                Methods::Get => r#"{"error":"Method not allowed. This path takes GET"}"#,
+                Methods::GetAndPost => r#"{"error":"Method not allowed. This path takes GET and POST"}"#,
+            },
+            GuestError::DuplicateParameter => {
+                r#"{"error":"Bad request. A query parameter is given more than once: give each one once"}"#
+            }
+            GuestError::Format(category) => match category {
+                Category::Events => r#"{"error":"Bad request. The format of this path is json"}"#,
+                Category::Instance => r#"{"error":"Bad request. The format is json or text"}"#,
+            },
+            GuestError::LeafNeedsText => {
+                r#"{"error":"Bad request. A single value is served as text: add format=text to the query"}"#
+            }
+            GuestError::Body(error) => {
+                return format!(
+                    r#"{{"error":"Bad request. {error}; send {{\"StartRequests\":[{{\"EventId\":\"...\"}}]}}"}}"#
+                )
+                .into();
+            }
+            GuestError::BodyTooLarge { limit } => {
+                return format!(r#"{{"error":"Payload too large. A body has at most {limit} bytes"}}"#)
+                    .into();
+            }
+            GuestError::TargetTooLong { limit } => {
+                return format!(r#"{{"error":"URI too long. A request target has at most {limit} bytes"}}"#)
+                    .into();
+            }
+            GuestError::HeadTooLarge { bytes, headers } => {
+                return format!(
+                    r#"{{"error":"Request header fields too large. A head has at most {bytes} bytes and {headers} headers"}}"#
+                )
+                .into();
+            }
+            GuestError::Timeout => {
+                r#"{"error":"Request timeout. The request did not arrive in time: send it again"}"#
+            }
+            GuestError::UnknownEvent => {
+                r#"{"error":"Bad request. An EventId names no event of this scope: approve events of the current document"}"#
+            }
+            GuestError::OutcomeUnknown => {
+                r#"{"error":"Service unavailable. The approval may or may not have been kept: send it again"}"#
+            }
+            GuestError::Unavailable => {
+                r#"{"error":"Service unavailable. The approval was not kept: send it again"}"#
+            }
+        };
+        text.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<GuestError> {
+        vec![
+            GuestError::UnknownCaller,
+            GuestError::TooManyRequests,
+            GuestError::Malformed("no Host header"),
+            GuestError::Forwarded,
+            GuestError::MetadataMissing,
+            GuestError::MetadataNotTrue,
+            GuestError::NotFound,
+            GuestError::MethodNotAllowed(Methods::Get),
+            GuestError::MethodNotAllowed(Methods::GetAndPost),
+            GuestError::DuplicateParameter,
+            GuestError::ApiVersion(Category::Events),
+            GuestError::ApiVersion(Category::Instance),
+            GuestError::Format(Category::Events),
+            GuestError::Format(Category::Instance),
+            GuestError::LeafNeedsText,
+            GuestError::Body(StartRequestsError::EventIdMissing { index: 3 }),
+            GuestError::BodyTooLarge { limit: 1 },
+            GuestError::TargetTooLong { limit: 2 },
+            GuestError::HeadTooLarge { bytes: 3, headers: 4 },
+            GuestError::Timeout,
+            GuestError::UnknownEvent,
+            GuestError::OutcomeUnknown,
+            GuestError::Unavailable,
+        ]
+    }
+
+    #[test]
+    fn every_body_is_json_with_an_error_and_every_status_is_listed() {
+        for error in all() {
+            let body: serde_json::Value = serde_json::from_str(&error.body()).unwrap();
+            assert!(body["error"].is_string(), "{error:?}");
+            assert!(GuestError::STATUSES.contains(&error.status()), "{error:?}");
+        }
+        assert!(GuestError::STATUSES.is_sorted());
+    }
+
+    #[test]
+    fn the_bodies_that_clients_match_on_are_exact() {
+        let body = GuestError::MetadataMissing.body();
+        assert_eq!(body, r#"{ "error": "Bad request: . Required metadata header not specified" }"#);
+        assert_eq!(body.len(), 68);
+        assert_eq!(
+            GuestError::ApiVersion(Category::Events).body(),
+            r#"{"error":"Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds","newest-versions":["2020-07-01","2019-08-01","2019-04-01"]}"#
+        );
+        assert_eq!(
+            GuestError::ApiVersion(Category::Instance).body(),
+            r#"{"error":"Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds","newest-versions":["2025-04-07","2024-07-17","2024-03-15"]}"#
+        );
+    }
+
+    #[test]
+    fn an_event_id_that_is_no_guid_reads_as_an_unknown_event() {
+        assert_eq!(GuestError::from(StartRequestsError::NotAGuid), GuestError::UnknownEvent);
+        assert_eq!(
+            GuestError::from(StartRequestsError::Empty).body(),
+            r#"{"error":"Bad request. StartRequests is empty; send {\"StartRequests\":[{\"EventId\":\"...\"}]}"}"#
+        );
+    }
+}

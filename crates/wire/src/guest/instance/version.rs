@@ -1,0 +1,109 @@
+//! The api-versions of instance metadata.
+//!
+//! The list is the published one of the metadata service as a whole. Its first entry predates the instance
+//! category, so it is listed by `/metadata/versions` and refused by `/metadata/instance`.
+
+use std::fmt;
+
+/// An api-version of `/metadata/instance`, older before newer. There are only those of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstanceVersion(&'static str);
+
+/// In the published list, and older than the instance category.
+const BEFORE_INSTANCE: &str = "2017-03-01";
+
+/// A date of the list, for tables that say since when something is there.
+pub(super) const fn since(date: &'static str) -> InstanceVersion {
+    InstanceVersion(date)
+}
+
+impl InstanceVersion {
+    /// Every version, oldest first.
+    pub const ALL: [InstanceVersion; 34] = [
+        InstanceVersion("2017-04-02"),
+        InstanceVersion("2017-08-01"),
+        InstanceVersion("2017-10-01"),
+        InstanceVersion("2017-12-01"),
+        InstanceVersion("2018-02-01"),
+        InstanceVersion("2018-04-02"),
+        InstanceVersion("2018-10-01"),
+        InstanceVersion("2019-02-01"),
+        InstanceVersion("2019-03-11"),
+        InstanceVersion("2019-04-30"),
+        InstanceVersion("2019-06-01"),
+        InstanceVersion("2019-06-04"),
+        InstanceVersion("2019-08-01"),
+        InstanceVersion("2019-08-15"),
+        InstanceVersion("2019-11-01"),
+        InstanceVersion("2020-06-01"),
+        InstanceVersion("2020-07-15"),
+        InstanceVersion("2020-09-01"),
+        InstanceVersion("2020-10-01"),
+        InstanceVersion("2020-12-01"),
+        InstanceVersion("2021-01-01"),
+        InstanceVersion("2021-02-01"),
+        InstanceVersion("2021-03-01"),
+        InstanceVersion("2021-05-01"),
+        InstanceVersion("2021-08-01"),
+        InstanceVersion("2021-10-01"),
+        InstanceVersion("2021-11-01"),
+        InstanceVersion("2021-11-15"),
+        InstanceVersion("2021-12-13"),
+        InstanceVersion("2023-07-01"),
+        InstanceVersion("2023-11-15"),
+        InstanceVersion("2024-03-15"),
+        InstanceVersion("2024-07-17"),
+        InstanceVersion("2025-04-07"),
+    ];
+
+    /// The version of that exact date, if there is one.
+    pub fn parse(text: &str) -> Option<InstanceVersion> {
+        InstanceVersion::ALL.into_iter().find(|version| version.0 == text)
+    }
+
+    /// The date as the query spells it.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for InstanceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// The body of `/metadata/versions`.
+pub fn versions_body() -> String {
+    let mut body = format!(r#"{{"apiVersions":["{BEFORE_INSTANCE}""#);
+    for version in InstanceVersion::ALL {
+        body.push_str(",\"");
+        body.push_str(version.0);
+        body.push('"');
+    }
+    body.push_str("]}");
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_dates_in_order_and_found_by_them_alone() {
+        assert!(InstanceVersion::ALL.is_sorted_by(|a, b| a < b));
+        for version in InstanceVersion::ALL {
+            assert_eq!(InstanceVersion::parse(version.as_str()), Some(version));
+        }
+        assert_eq!(InstanceVersion::parse(BEFORE_INSTANCE), None);
+        assert_eq!(InstanceVersion::parse("latest"), None);
+    }
+
+    #[test]
+    fn the_list_of_versions_is_json_oldest_first() {
+        let body = versions_body();
+        assert!(body.starts_with(r#"{"apiVersions":["2017-03-01","2017-04-02","#), "{body}");
+        let value: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(value["apiVersions"].as_array().unwrap().len(), InstanceVersion::ALL.len() + 1);
+    }
+}

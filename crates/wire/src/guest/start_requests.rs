@@ -1,0 +1,188 @@
+//! The body of an approval: `{"StartRequests":[{"EventId":"…"}]}`.
+//!
+//! Published clients send it with any Content-Type, with or without a byte order mark, indented or not, and
+//! some add a `DocumentIncarnation` as a number or a string. So only the event ids are read and every
+//! other field is passed over. Whether an id is known is not decided here, with one exception: text that is
+//! no GUID can name no event, and is reported as such so that it can be answered like any unknown id.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+/// How many entries one body may have: the most live events a scope can have, so that a guest can approve
+/// all it sees at once.
+pub const START_REQUESTS_MAX: usize = 1_000;
+
+/// Why a body is no approval. Entries are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartRequestsError {
+    /// It is not JSON, or has something after it.
+    #[error("the body is not JSON (line {line}, column {column})")]
+    NotJson {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1; 0 before the first.
+        column: usize,
+    },
+    /// It is JSON of another kind.
+    #[error("the body is not a JSON object")]
+    NotAnObject,
+    /// The list is not there.
+    #[error("the body has no StartRequests")]
+    Missing,
+    /// The list is something else.
+    #[error("StartRequests is not a list")]
+    NotAList,
+    /// The list has no entries.
+    #[error("StartRequests is empty")]
+    Empty,
+    /// The list has more than [`START_REQUESTS_MAX`] entries.
+    #[error("StartRequests has {entries} entries, more than the limit of {START_REQUESTS_MAX}")]
+    TooMany {
+        /// How many it has.
+        entries: usize,
+    },
+    /// An entry is something else than an object.
+    #[error("StartRequests[{index}] is not an object")]
+    EntryNotAnObject {
+        /// Which entry.
+        index: usize,
+    },
+    /// An entry names no event.
+    #[error("StartRequests[{index}] has no EventId")]
+    EventIdMissing {
+        /// Which entry.
+        index: usize,
+    },
+    /// An entry's EventId is not a string.
+    #[error("StartRequests[{index}].EventId is not a string")]
+    EventIdNotText {
+        /// Which entry.
+        index: usize,
+    },
+    /// The body is well-formed, but some EventId is no GUID. To a guest this is an unknown event.
+    #[error("an EventId is not a GUID")]
+    NotAGuid,
+}
+
+/// The events that a body approves, each once, in the order they are first named.
+pub fn parse(body: &[u8]) -> Result<Vec<Uuid>, StartRequestsError> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let value: Value = serde_json::from_slice(body)
+        .map_err(|error| StartRequestsError::NotJson { line: error.line(), column: error.column() })?;
+    let Value::Object(fields) = value else { return Err(StartRequestsError::NotAnObject) };
+    let list = fields.get("StartRequests").ok_or(StartRequestsError::Missing)?;
+    let Value::Array(entries) = list else { return Err(StartRequestsError::NotAList) };
+    if entries.is_empty() {
+        return Err(StartRequestsError::Empty);
+    }
+    if entries.len() > START_REQUESTS_MAX {
+        return Err(StartRequestsError::TooMany { entries: entries.len() });
+    }
+    let mut ids = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let Value::Object(fields) = entry else { return Err(StartRequestsError::EntryNotAnObject { index }) };
+        let id = fields.get("EventId").ok_or(StartRequestsError::EventIdMissing { index })?;
+        let Value::String(id) = id else { return Err(StartRequestsError::EventIdNotText { index }) };
+        ids.push(event_id(id));
+    }
+    // Only now, so that a body with two faults is answered the same whether or not one id is a GUID.
+    let ids: Vec<Uuid> = ids.into_iter().collect::<Option<_>>().ok_or(StartRequestsError::NotAGuid)?;
+    Ok(each_once(ids))
+}
+
+/// Only the hyphenated form, in any case: braces and other spellings of a GUID name no event.
+fn event_id(text: &str) -> Option<Uuid> {
+    const HYPHENATED_LENGTH: usize = 36;
+    if text.len() == HYPHENATED_LENGTH { Uuid::try_parse(text).ok() } else { None }
+}
+
+fn each_once(ids: Vec<Uuid>) -> Vec<Uuid> {
+    let mut seen = std::collections::HashSet::with_capacity(ids.len());
+    ids.into_iter().filter(|id| seen.insert(*id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
+
+    fn ids(texts: &[&str]) -> Vec<Uuid> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn bodies_that_published_clients_send_are_read() {
+        let b = "f020ba2e-3bc0-4c40-a10b-86575a9eabd5";
+        let indented = "{\r\n    \"DocumentIncarnation\":  5,\r\n    \"StartRequests\":  [\r\n  {\r\n\
+                        \"EventId\":  \"602d9444-d2cd-49c7-8624-8643e7171297\"\r\n }\r\n ]\r\n}\r\n";
+        for (body, expected) in [
+            (format!(r#"{{"StartRequests":[{{"EventId":"{A}"}}]}}"#), ids(&[A])),
+            (format!(r#"{{"StartRequests":[{{"EventId":"{}"}}]}}"#, A.to_lowercase()), ids(&[A])),
+            (format!("\u{feff}{{\"StartRequests\":[{{\"EventId\":\"{A}\"}}]}}"), ids(&[A])),
+            (format!(r#"{{"DocumentIncarnation":"5","StartRequests":[{{"EventId":"{b}"}}]}}"#), ids(&[b])),
+            (
+                format!(
+                    r#"{{"DocumentIncarnation":{{"x":[null]}},"StartRequests":[{{"EventId":"{b}","Why":1}}],"More":[]}}"#
+                ),
+                ids(&[b]),
+            ),
+            (indented.to_owned(), ids(&[A])),
+            (
+                format!(
+                    r#"{{"StartRequests":[{{"EventId":"{b}"}},{{"EventId":"{A}"}},{{"EventId":"{}"}}]}}"#,
+                    b.to_uppercase()
+                ),
+                ids(&[b, A]),
+            ),
+        ] {
+            assert_eq!(parse(body.as_bytes()), Ok(expected), "{body}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_for_its_own_reason() {
+        use StartRequestsError::*;
+        let good = format!(r#"{{"EventId":"{A}"}}"#);
+        for (body, expected) in [
+            (String::new(), NotJson { line: 1, column: 0 }),
+            ("StartRequests=1".to_owned(), NotJson { line: 1, column: 1 }),
+            ("{\n\"StartRequests\":[}".to_owned(), NotJson { line: 2, column: 18 }),
+            (format!(r#"{{"StartRequests":[{good}]}} x"#), NotJson { line: 1, column: 72 }),
+            ("[]".to_owned(), NotAnObject),
+            ("null".to_owned(), NotAnObject),
+            ("{}".to_owned(), Missing),
+            (r#"{"startrequests":[]}"#.to_owned(), Missing),
+            (r#"{"StartRequests":null}"#.to_owned(), NotAList),
+            (format!(r#"{{"StartRequests":{good}}}"#), NotAList),
+            (r#"{"StartRequests":[]}"#.to_owned(), Empty),
+            (format!(r#"{{"StartRequests":[{good},"{A}"]}}"#), EntryNotAnObject { index: 1 }),
+            (r#"{"StartRequests":[{}]}"#.to_owned(), EventIdMissing { index: 0 }),
+            (format!(r#"{{"StartRequests":[{{"eventid":"{A}"}}]}}"#), EventIdMissing { index: 0 }),
+            (r#"{"StartRequests":[{"EventId":7}]}"#.to_owned(), EventIdNotText { index: 0 }),
+            (
+                r#"{"StartRequests":[{"EventId":"x"},{"EventId":null}]}"#.to_owned(),
+                EventIdNotText { index: 1 },
+            ),
+            (r#"{"StartRequests":[{"EventId":""}]}"#.to_owned(), NotAGuid),
+            (format!(r#"{{"StartRequests":[{good},{{"EventId":"{{{A}}}"}}]}}"#), NotAGuid),
+            (format!(r#"{{"StartRequests":[{{"EventId":"{}"}}]}}"#, A.replace('-', "")), NotAGuid),
+        ] {
+            assert_eq!(parse(body.as_bytes()), Err(expected), "{body}");
+        }
+        assert!(matches!(parse(b"{\"StartRequests\":[{\"EventId\":\"\xff\"}]}"), Err(NotJson { .. })));
+        assert!(matches!(parse("[".repeat(60_000).as_bytes()), Err(NotJson { .. })));
+    }
+
+    #[test]
+    fn the_limit_counts_entries_and_is_named() {
+        let of = |entries: usize| {
+            let list = vec![format!(r#"{{"EventId":"{A}"}}"#); entries].join(",");
+            parse(format!(r#"{{"StartRequests":[{list}]}}"#).as_bytes())
+        };
+        assert_eq!(of(START_REQUESTS_MAX), Ok(ids(&[A])));
+        let refused = of(10_000).unwrap_err();
+        assert_eq!(refused, StartRequestsError::TooMany { entries: 10_000 });
+        assert_eq!(refused.to_string(), "StartRequests has 10000 entries, more than the limit of 1000");
+    }
+}

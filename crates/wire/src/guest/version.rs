@@ -1,0 +1,129 @@
+//! The api-versions of scheduled events, and what each one knows.
+//!
+//! The set is this category's own: several of these dates are unknown to `/metadata/instance`, and the
+//! other way round. What a version shows is asked here, so that the renderer holds no date.
+
+use std::fmt;
+
+use super::document::EventType;
+
+/// An api-version of scheduled events, older before newer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventsVersion {
+    /// The preview: `_` before names, ISO 8601 times, the `Metadata` header not asked of a POST.
+    V2017_03_01,
+    /// General availability: plain names, RFC 1123 times.
+    V2017_08_01,
+    /// Adds the type Preempt.
+    V2017_11_01,
+    /// Adds the type Terminate.
+    V2019_01_01,
+    /// Adds the field Description.
+    V2019_04_01,
+    /// Adds the field EventSource.
+    V2019_08_01,
+    /// Adds the field DurationInSeconds.
+    V2020_07_01,
+}
+
+impl EventsVersion {
+    /// Every version, oldest first.
+    pub const ALL: [EventsVersion; 7] = [
+        EventsVersion::V2017_03_01,
+        EventsVersion::V2017_08_01,
+        EventsVersion::V2017_11_01,
+        EventsVersion::V2019_01_01,
+        EventsVersion::V2019_04_01,
+        EventsVersion::V2019_08_01,
+        EventsVersion::V2020_07_01,
+    ];
+
+    /// The version that shows all there is; the incarnation counts its changes.
+    pub const NEWEST: EventsVersion = EventsVersion::V2020_07_01;
+
+    /// The version of that exact date, if there is one. `latest` is none.
+    pub fn parse(text: &str) -> Option<EventsVersion> {
+        EventsVersion::ALL.into_iter().find(|version| version.as_str() == text)
+    }
+
+    /// The date as the query spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EventsVersion::V2017_03_01 => "2017-03-01",
+            EventsVersion::V2017_08_01 => "2017-08-01",
+            EventsVersion::V2017_11_01 => "2017-11-01",
+            EventsVersion::V2019_01_01 => "2019-01-01",
+            EventsVersion::V2019_04_01 => "2019-04-01",
+            EventsVersion::V2019_08_01 => "2019-08-01",
+            EventsVersion::V2020_07_01 => "2020-07-01",
+        }
+    }
+
+    /// A number below `ALL.len()`, for tables with a slot per version.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Whether events of this type are in the version's documents; others are left out of them.
+    pub fn knows(self, event_type: EventType) -> bool {
+        match event_type {
+            EventType::Freeze | EventType::Reboot | EventType::Redeploy => true,
+            EventType::Preempt => self >= EventsVersion::V2017_11_01,
+            EventType::Terminate => self >= EventsVersion::V2019_01_01,
+        }
+    }
+
+    /// Whether events carry Description.
+    pub fn has_description(self) -> bool {
+        self >= EventsVersion::V2019_04_01
+    }
+
+    /// Whether events carry EventSource.
+    pub fn has_source(self) -> bool {
+        self >= EventsVersion::V2019_08_01
+    }
+
+    /// Whether events carry DurationInSeconds.
+    pub fn has_duration(self) -> bool {
+        self >= EventsVersion::V2020_07_01
+    }
+
+    /// Whether names of VMs outside cloud services begin with `_`.
+    pub fn has_underscore_names(self) -> bool {
+        self == EventsVersion::V2017_03_01
+    }
+
+    /// Whether NotBefore reads `2016-09-19T18:29:47Z` where nothing else is set.
+    pub fn has_iso_times(self) -> bool {
+        self == EventsVersion::V2017_03_01
+    }
+
+    /// Whether a POST may come without the `Metadata` header where nothing else is set.
+    pub fn allows_post_without_metadata(self) -> bool {
+        self == EventsVersion::V2017_03_01
+    }
+}
+
+impl fmt::Display for EventsVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_their_dates_and_found_by_them_alone() {
+        for (index, version) in EventsVersion::ALL.into_iter().enumerate() {
+            assert_eq!(version.index(), index);
+            assert_eq!(EventsVersion::parse(version.as_str()), Some(version));
+        }
+        assert!(EventsVersion::ALL.is_sorted_by(|a, b| a < b && a.as_str() < b.as_str()));
+        assert_eq!(EventsVersion::ALL.last(), Some(&EventsVersion::NEWEST));
+        for unknown in ["", "latest", "2020-07-15", "2020-7-1", " 2020-07-01", "2020-07-01 "] {
+            assert_eq!(EventsVersion::parse(unknown), None, "{unknown}");
+        }
+    }
+}

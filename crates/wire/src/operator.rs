@@ -1,0 +1,337 @@
+//! The operator API's types: what travels under `/v1`, for the service and the command line alike.
+//!
+//! Requests refuse fields they do not know, so that a misspelt one is an answer and not a surprise. Times are
+//! RFC 3339, durations are whole seconds, ids are GUIDs in lower case. Every resource carries the `revision`
+//! at which it was last written, for `If-Match`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::guest::instance::Instance;
+
+/// The header that makes a repeated request safe.
+pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+/// The longest such key.
+pub const IDEMPOTENCY_KEY_MAX: usize = 128;
+/// How many items a page has unless the caller says.
+pub const PAGE_DEFAULT: usize = 100;
+/// How many items a page has at most.
+pub const PAGE_MAX: usize = 1_000;
+
+/// An error, as `application/problem+json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The HTTP status, repeated.
+    pub status: u16,
+    /// What programs go by; it never changes its meaning.
+    pub code: String,
+    /// The status in words.
+    pub title: String,
+    /// What happened to this request, and what to do about it.
+    pub detail: String,
+    /// What a name could have meant, where it meant several things.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<String>,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next page begins, if there is one; to be given back as `cursor`, as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A scope's settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// A user's restart starts without waiting for an approval.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub automatically_approve_reboot: bool,
+    /// A user's redeploy starts without waiting for an approval.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub automatically_approve_redeploy: bool,
+    /// How much notice a deletion gives, in seconds: 300 to 900, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminate_notification_seconds: Option<u32>,
+}
+
+/// A scope as it should be: the body of `PUT /v1/scopes/{subscription}/{group}/{scope}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeSpec {
+    /// `standalone`, `availability-set`, `cloud-service` or `scale-set`.
+    pub kind: String,
+    /// Its settings.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Its VMs.
+    #[serde(default)]
+    pub vms: Vec<VmSpec>,
+}
+
+/// A VM as it should be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VmSpec {
+    /// Its name, unique in its scope.
+    pub name: String,
+    /// Its update domain.
+    pub update_domain: u32,
+    /// Its fault domain.
+    pub fault_domain: u32,
+    /// Its zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// The host it runs on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Whether its capacity may be wanted back.
+    pub spot: bool,
+    /// Where it calls from: `10.0.0.4`, or `network/10.0.0.4` for another network than `default`.
+    pub addresses: Vec<String>,
+    /// What it is told about itself besides what the inventory knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
+}
+
+/// The body of `POST /v1/vms`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddVm {
+    /// Its scope's path; a standalone scope of the VM's own name if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The kind to make the scope of, if there is none of that path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The VM.
+    pub vm: VmSpec,
+}
+
+/// What came of `PUT /v1/scopes/…` or of removing a scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeOutcome {
+    /// The scope's path.
+    pub scope: String,
+    /// Whether it was made.
+    pub created: bool,
+    /// How many VMs were added.
+    pub added: usize,
+    /// How many were changed.
+    pub changed: usize,
+    /// How many were removed.
+    pub removed: usize,
+}
+
+/// A scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// Its path.
+    pub path: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its settings.
+    pub policy: Policy,
+    /// The number of the document that its guests see.
+    pub incarnation: u64,
+    /// How many VMs it has.
+    pub vms: usize,
+    /// How many live events it has.
+    pub events: usize,
+    /// Whether a fleet file made it.
+    pub from_fleet: bool,
+    /// When it was last written.
+    pub revision: u64,
+}
+
+/// A VM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Vm {
+    /// Its id; `vmId` in its own metadata.
+    pub id: Uuid,
+    /// Its whole path: `subscription/group/scope/name`.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+    /// Its scope's path.
+    pub scope: String,
+    /// Its scope's kind.
+    pub kind: String,
+    /// `running` or `deallocated`.
+    pub state: String,
+    /// Its update domain.
+    pub update_domain: u32,
+    /// Its fault domain.
+    pub fault_domain: u32,
+    /// Its zone.
+    pub zone: Option<String>,
+    /// Its host.
+    pub host: Option<String>,
+    /// Whether its capacity may be wanted back.
+    pub spot: bool,
+    /// Where it calls from.
+    pub addresses: Vec<String>,
+    /// The live events that happen to it.
+    pub events: Vec<Uuid>,
+    /// Whether it stands in for a fleet, as on the first run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first_run: bool,
+    /// When its scope was last written.
+    pub revision: u64,
+}
+
+/// The body of `POST /v1/events`: announce something to VMs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScheduleEvents {
+    /// `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`: stands for the platform's usual cause.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub event_type: Option<String>,
+    /// The exact cause, instead of a type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The VMs, by id or by the end of their path.
+    pub vms: Vec<String>,
+    /// Not before when; the usual notice if not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// Instead of `not_before`: in how many seconds from now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_seconds: Option<u64>,
+    /// What guests read, instead of the cause's usual words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// For how long guests are told to expect to be interrupted; −1 for unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<i32>,
+}
+
+/// The body of `POST /v1/vms/{vm}/restart`, `redeploy`, `evict` and `delete`; may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VmAction {
+    /// Not before when; the usual notice if not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+}
+
+/// The body of `POST /v1/events/{event}/complete`; may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompleteEvent {
+    /// Where redeployed VMs are now, by their name or id.
+    pub hosts: BTreeMap<String, String>,
+}
+
+/// A VM that an event happens to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resource {
+    /// Its id.
+    pub vm: Uuid,
+    /// Its name.
+    pub name: String,
+}
+
+/// An event, live or ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its id.
+    pub id: Uuid,
+    /// The operation it belongs to.
+    pub operation: Uuid,
+    /// `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// `Scheduled`, `Started`, `Completed` or `Cancelled`.
+    pub status: String,
+    /// Why it happens.
+    pub cause: String,
+    /// `Platform` or `User`.
+    pub source: String,
+    /// Its scope's path.
+    pub scope: String,
+    /// The update domain of its VMs.
+    pub update_domain: u32,
+    /// Its VMs, in the order in which guests see them.
+    pub resources: Vec<Resource>,
+    /// While Scheduled: not before when.
+    pub not_before: Option<Timestamp>,
+    /// Whether somebody has approved it.
+    pub approved: bool,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// What guests read about it.
+    pub description: String,
+    /// For how long they are told to expect to be interrupted; −1 for unknown.
+    pub duration_seconds: i32,
+    /// Who carries it out.
+    pub driver: String,
+    /// What it waits for, in words, while it is live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+    /// What has happened to it, oldest first; lists leave it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trail: Vec<TrailEntry>,
+    /// When it was last written.
+    pub revision: u64,
+}
+
+/// One fact of an event's trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrailEntry {
+    /// When.
+    pub at: Timestamp,
+    /// Who: `token root`, `vm web-0 at 10.0.0.4`, `timer`, `driver simulated`, `service`.
+    pub by: String,
+    /// What: `EventScheduled`, `EventApproved`, …
+    pub fact: String,
+    /// More about it, in words; may be empty.
+    pub detail: String,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its id.
+    pub id: Uuid,
+    /// Why.
+    pub cause: String,
+    /// Who asked for it.
+    pub by: String,
+    /// When.
+    pub requested_at: Timestamp,
+    /// `opening`, `open`, `closed`.
+    pub state: String,
+    /// `each` or `together`.
+    pub release: String,
+    /// The one NotBefore of its events; none where there is no notice.
+    pub not_before: Option<Timestamp>,
+    /// Whether somebody has called it off.
+    pub cancelled: bool,
+    /// Its parts.
+    pub targets: Vec<OperationTarget>,
+}
+
+/// An operation's part in one scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationTarget {
+    /// The event.
+    pub event: Uuid,
+    /// Its scope's path.
+    pub scope: String,
+    /// Its update domain.
+    pub update_domain: u32,
+    /// Its VMs.
+    pub resources: Vec<Resource>,
+    /// `waiting`, `approved` or `ended`.
+    pub state: String,
+}
