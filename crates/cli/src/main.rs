@@ -1,2 +1,47 @@
-//! Placeholder.
-fn main() {}
+//! `notbefore`: the one binary. It runs the service and is the operator's hand on it.
+//!
+//! [`args`] is what can be typed; each noun has a file of its own that turns it into calls of the operator
+//! API. Results go to stdout, as a table for people or as JSON for programs; errors go to stderr with the
+//! next step, and the exit code is 1 for what was refused and 2 for what could not be understood.
+
+mod args;
+mod client;
+mod event;
+mod fleet;
+mod fleet_file;
+mod operation;
+mod output;
+mod serve;
+mod time;
+mod vm;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Noun};
+use client::Client;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.noun {
+        Noun::Serve(serve) => serve::run(serve),
+        Noun::Fleet(verb) => Client::find(&args.reach).and_then(|client| fleet::run(&client, verb, args.output)),
+        Noun::Vm(verb) => Client::find(&args.reach).and_then(|client| vm::run(&client, verb, args.output)),
+        Noun::Event(verb) => Client::find(&args.reach).and_then(|client| event::run(&client, verb, args.output)),
+        Noun::Operation(verb) => {
+            Client::find(&args.reach).and_then(|client| operation::run(&client, verb, args.output))
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A reader that has seen enough (`| head`) is no error.
+            if output::is_broken_pipe(&error) {
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("notbefore: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

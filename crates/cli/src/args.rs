@@ -1,0 +1,329 @@
+//! What can be typed.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
+
+use crate::time::{parse_duration, parse_time};
+
+/// Scheduled Events for virtual machines: the platform tells a VM what is about to happen to it, not before
+/// when; the VM prepares, approves, and the platform goes on.
+#[derive(Debug, Parser)]
+#[command(
+    name = "notbefore",
+    version,
+    after_help = "Examples:\n  notbefore serve                                  run the service\n  notbefore vm restart web-0                       announce a restart\n  notbefore event list                             see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or NOTBEFORE_DATA for another\ndirectory, NOTBEFORE_OPERATOR for a service elsewhere."
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub reach: Reach,
+    /// How results are shown
+    #[arg(long, short, global = true, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    #[command(subcommand)]
+    pub noun: Noun,
+}
+
+/// How to reach the service.
+#[derive(Debug, clap::Args)]
+pub struct Reach {
+    /// The service's data directory; also where its token is found [default: $STATE_DIRECTORY or ./notbefore-data]
+    #[arg(long, global = true, env = "NOTBEFORE_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The operator door's URL, if the service is elsewhere
+    #[arg(long, global = true, env = "NOTBEFORE_OPERATOR", value_name = "URL")]
+    pub operator_url: Option<String>,
+}
+
+impl Reach {
+    /// The data directory, said or usual.
+    pub fn data_dir(&self) -> PathBuf {
+        let usual = || std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+        self.data.clone().or_else(usual).unwrap_or_else(|| "notbefore-data".into())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Noun {
+    /// Run the service
+    #[command(after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n\nStop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged.")]
+    Serve(Box<Serve>),
+    /// Describe scopes and VMs in a file and apply it
+    #[command(subcommand)]
+    Fleet(Fleet),
+    /// List VMs, and do to them what their owners do
+    #[command(subcommand)]
+    Vm(Vm),
+    /// Announce, follow and carry out events
+    #[command(subcommand)]
+    Event(Event),
+    /// What somebody asked for, in however many scopes
+    #[command(subcommand)]
+    Operation(Operation),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Where guests call; may be repeated
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9254")]
+    pub guest: Vec<SocketAddr>,
+    /// A listener whose callers are all one VM, made if there is none of that name; may be repeated
+    #[arg(long, value_name = "NAME=ADDR", value_parser = parse_guest_vm)]
+    pub guest_vm: Vec<notbefore_service::GuestVm>,
+    /// Where operators call
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9255")]
+    pub operator: SocketAddr,
+    /// Let the operator door listen beyond loopback although nothing is encrypted
+    #[arg(long)]
+    pub operator_without_tls: bool,
+    /// Multiply every notice by this, to try things out (0.01: fifteen minutes become nine seconds)
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_factor)]
+    pub notice: f64,
+    /// Who carries events out
+    #[arg(long, value_enum, default_value_t = Driver::Simulated)]
+    pub driver: Driver,
+    /// How long the simulated driver keeps an event Started when its duration is unknown
+    #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = parse_duration)]
+    pub simulated_duration: Duration,
+    /// Ask for exactly `Metadata: true` on every request, as Azure does today
+    #[arg(long, conflicts_with = "lenient")]
+    pub strict: bool,
+    /// Take approvals without `Metadata` at every version, and the paths of 2017
+    #[arg(long)]
+    pub lenient: bool,
+    /// Write NotBefore as RFC 1123 at 2017-03-01 too
+    #[arg(long)]
+    pub rfc1123_everywhere: bool,
+    /// Requests a second that a VM may make; 429 beyond (Azure: 5) [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub rate_limit: Option<NonZeroU32>,
+    /// User operations that may be live in one scope
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub user_operations_max: usize,
+    /// Give user operations their notice also where no guest has asked for a day
+    #[arg(long)]
+    pub always_give_notice: bool,
+    /// For how long ended events and facts are kept
+    #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = parse_duration)]
+    pub keep_history: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Driver {
+    /// Nobody: an event stays Started for its duration and then ends
+    Simulated,
+    /// Somebody's automation, with `event start` and `event complete`
+    Manual,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Fleet {
+    /// Make the fleet as a file describes it; may be repeated
+    #[command(after_help = "Example file:\n  scopes:\n    - name: web\n      kind: availability-set     # standalone | availability-set | cloud-service | scale-set\n      group: shop                # subscription and group are \"default\" unless said\n      vms:\n        - { name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }\n        - { name: web-1, update_domain: 1, addresses: [10.0.0.11], host: h2 }\n    - name: batch\n      kind: scale-set\n      terminate_notification: 5m\n      vms:\n        - { name: batch_0, spot: true, addresses: [10.0.0.20] }")]
+    Apply {
+        /// The file; - for standard input
+        file: PathBuf,
+        /// Also remove what an earlier file made and this one does not name
+        #[arg(long)]
+        prune: bool,
+        /// Only check the file
+        #[arg(long)]
+        check: bool,
+    },
+    /// Show scopes and how many VMs and events they have
+    Show,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Vm {
+    /// List VMs
+    List {
+        /// Only those of this scope
+        #[arg(long)]
+        scope: Option<String>,
+        /// Only those on this host
+        #[arg(long)]
+        host: Option<String>,
+    },
+    /// Show one VM
+    Show {
+        /// Its name, or as much of the end of its path as tells it from others
+        vm: String,
+    },
+    /// Add a VM
+    #[command(after_help = "Examples:\n  notbefore vm add db-0 --address 10.0.0.30\n  notbefore vm add web-2 --scope shop/web --update-domain 2 --address 10.0.0.12")]
+    Add {
+        /// Its name
+        name: String,
+        /// Its scope: [[subscription/]group/]scope [default: a standalone one of its own name]
+        #[arg(long)]
+        scope: Option<String>,
+        /// The kind to make the scope of, if there is none
+        #[arg(long)]
+        kind: Option<String>,
+        /// Where it calls from; may be repeated
+        #[arg(long, value_name = "IP")]
+        address: Vec<String>,
+        #[arg(long, default_value_t = 0)]
+        update_domain: u32,
+        #[arg(long, default_value_t = 0)]
+        fault_domain: u32,
+        #[arg(long)]
+        zone: Option<String>,
+        #[arg(long)]
+        host: Option<String>,
+        /// Its capacity may be wanted back
+        #[arg(long)]
+        spot: bool,
+    },
+    /// Take a VM out of the inventory, at once and without an event
+    Remove { vm: String },
+    /// Restart a VM: a Reboot event, started when approved or after its notice
+    Restart(Act),
+    /// Redeploy a VM
+    Redeploy(Act),
+    /// Evict a spot VM: a Preempt event with 30 seconds' notice
+    Evict(Act),
+    /// Delete VMs: Terminate events, with the notice that their scope is set to give
+    Delete {
+        /// The VMs
+        #[arg(required = true)]
+        vms: Vec<String>,
+    },
+    /// Say that an evicted VM runs again
+    Start { vm: String },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Act {
+    /// Its name, or as much of the end of its path as tells it from others
+    pub vm: String,
+    #[command(flatten)]
+    pub when: When,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("when"))]
+pub struct When {
+    /// Not before this time (RFC 3339) [default: the least notice]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
+    pub not_before: Option<Timestamp>,
+    /// Not before this long from now: 20m, 7d, 1h30m
+    #[arg(long, value_name = "SPAN", value_parser = parse_duration, group = "when")]
+    pub r#in: Option<Duration>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Event {
+    /// List what is announced or under way
+    List {
+        /// Only of this scope
+        #[arg(long)]
+        scope: Option<String>,
+        /// Only what happens to this VM
+        #[arg(long)]
+        vm: Option<String>,
+        /// Only `scheduled` or `started` ones
+        #[arg(long)]
+        status: Option<String>,
+    },
+    /// Show one event with its whole trail, also after it has ended
+    Show {
+        /// Its id, or the first digits of it
+        event: String,
+    },
+    /// Announce an event to VMs
+    #[command(after_help = "Examples:\n  notbefore event schedule --type reboot web-0\n  notbefore event schedule --type freeze --in 20m --duration 9 web-0 web-1\n  notbefore event schedule --cause live-migration web-0\n\nCauses: host-freeze, host-reboot, host-redeploy, live-migration, predicted-failure, host-failure, eviction,\ndeletion, user-restart, user-redeploy. A type stands for the platform's planned one.")]
+    Schedule {
+        /// The VMs
+        #[arg(required = true)]
+        vms: Vec<String>,
+        /// Freeze, Reboot, Redeploy, Preempt or Terminate
+        #[arg(long, required_unless_present = "cause", conflicts_with = "cause")]
+        r#type: Option<String>,
+        /// The exact cause, instead of a type
+        #[arg(long)]
+        cause: Option<String>,
+        #[command(flatten)]
+        when: When,
+        /// What guests read, instead of the cause's usual words
+        #[arg(long)]
+        description: Option<String>,
+        /// For how many seconds guests are told to expect to be interrupted; -1 for unknown
+        #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+        duration: Option<i32>,
+    },
+    /// Call an event off, before it has started
+    Cancel { event: String },
+    /// Approve an event in its guests' place
+    Approve { event: String },
+    /// Start an event now
+    Start { event: String },
+    /// Say that an event was carried out
+    Complete {
+        event: String,
+        /// Where a redeployed VM is now; may be repeated
+        #[arg(long, value_name = "VM=HOST", value_parser = parse_pair)]
+        host: Vec<(String, String)>,
+    },
+    /// List events that have ended
+    History {
+        /// Only those that ended this long ago or less
+        #[arg(long, value_name = "SPAN", value_parser = parse_duration, default_value = "24h")]
+        since: Duration,
+        /// Only of this scope
+        #[arg(long)]
+        scope: Option<String>,
+        /// Only what happened to a VM of this name
+        #[arg(long)]
+        vm: Option<String>,
+    },
+    /// Follow what happens, as it happens
+    Watch {
+        /// End after this many facts
+        #[arg(long, value_name = "N")]
+        count: Option<usize>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Operation {
+    /// List operations that are not closed
+    List,
+    /// Show an operation and its parts
+    Show { operation: String },
+    /// Call off whatever of an operation has not started
+    Cancel { operation: String },
+}
+
+fn parse_guest_vm(text: &str) -> Result<notbefore_service::GuestVm, String> {
+    let (vm, address) = text.split_once('=').ok_or("write NAME=ADDR, as in web-0=127.0.0.1:9301")?;
+    let address = address.parse().map_err(|_| format!("{address:?} is no address; write 127.0.0.1:9301"))?;
+    Ok(notbefore_service::GuestVm { vm: vm.to_owned(), address })
+}
+
+fn parse_factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if factor.is_finite() && (0.0..=1_000.0).contains(&factor) => Ok(factor),
+        Ok(_) | Err(_) => Err("write a number from 0 to 1000, as in 0.01".to_owned()),
+    }
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let (left, right) = text.split_once('=').ok_or("write VM=HOST, as in web-0=h9")?;
+    Ok((left.to_owned(), right.to_owned()))
+}

@@ -1,0 +1,186 @@
+//! The command line's side of the operator API: finds the service and its token, sends requests, repeats
+//! what is safe to repeat, and turns problems into messages.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use notbefore_wire::operator::{IDEMPOTENCY_KEY, PAGE_MAX, Page, Problem};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use ureq::http::{Response, StatusCode};
+use ureq::typestate::WithBody;
+use ureq::{Agent, Body, RequestBuilder};
+use uuid::Uuid;
+
+use crate::args::Reach;
+
+/// How often a request is tried whose outcome is not known; each try carries the same key.
+const TRIES: usize = 4;
+/// How long to wait for a service that does not answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A service that was found.
+pub struct Client {
+    agent: Agent,
+    url: String,
+    token: String,
+}
+
+/// Percent-encodes what stands between two slashes of a path, or in a query.
+pub fn encode(text: &str) -> String {
+    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let one = |byte: u8| match harmless(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
+}
+
+impl Client {
+    /// Finds the service: by its URL if one was said, else by what it has written into its data directory.
+    pub fn find(reach: &Reach) -> Result<Self> {
+        let dir = reach.data_dir();
+        let url = match &reach.operator_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => read_small(&dir.join("operator.url")).unwrap_or_else(|_| "http://127.0.0.1:9255".to_owned()),
+        };
+        let token_file = dir.join("operator.token");
+        let token = match std::env::var("NOTBEFORE_TOKEN") {
+            Ok(token) => token,
+            Err(_) => read_small(&token_file).map_err(|error| no_token(&token_file, &error))?,
+        };
+        // Whatever proxy the environment names is for the internet, not for this.
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_connect(Some(Duration::from_secs(5)));
+        Ok(Self { agent: config.build().into(), url, token })
+    }
+
+    /// Reads something.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let request = self.prepared(self.agent.get(self.at(path)));
+        let response = request.config().timeout_global(Some(TIMEOUT)).build().call();
+        read(response.map_err(|error| self.unreachable(error))?)
+    }
+
+    /// Reads a whole list, page by page.
+    pub fn list<T: DeserializeOwned>(&self, path: &str, query: &[(&str, Option<String>)]) -> Result<Vec<T>> {
+        let said = query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", encode(value.as_deref()?))));
+        let query: String = said.collect();
+        let mut items = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page: Page<T> = self.get(&format!("{path}?limit={PAGE_MAX}{query}{cursor}"))?;
+            items.extend(page.items);
+            match page.next {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return Ok(items),
+            }
+        }
+    }
+
+    /// Changes something with a POST.
+    pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T> {
+        self.change(|| self.agent.post(self.at(path)), serde_json::to_vec(body)?)
+    }
+
+    /// Changes something with a PUT.
+    pub fn put<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T> {
+        self.change(|| self.agent.put(self.at(path)), serde_json::to_vec(body)?)
+    }
+
+    /// Removes something.
+    pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.change(|| self.agent.delete(self.at(path)).force_send_body(), Vec::new())
+    }
+
+    /// Sends a change under one key, again and again until its outcome is known.
+    fn change<T: DeserializeOwned>(&self, make: impl Fn() -> RequestBuilder<WithBody>, body: Vec<u8>) -> Result<T> {
+        let key = Uuid::new_v4().to_string();
+        let mut last = None;
+        for _ in 0..TRIES {
+            let request = self.prepared(make()).header(IDEMPOTENCY_KEY, &key).header("Content-Type", "application/json");
+            match request.config().timeout_global(Some(TIMEOUT)).build().send(&body) {
+                Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                    last = Some(read::<T>(response).err().unwrap_or_else(|| anyhow!("the service is unavailable")));
+                }
+                Ok(response) => return read(response),
+                // Nothing listens there, so nothing was sent.
+                Err(error @ (ureq::Error::ConnectionFailed | ureq::Error::HostNotFound)) => {
+                    return Err(self.unreachable(error));
+                }
+                Err(ureq::Error::Io(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    return Err(self.unreachable(ureq::Error::Io(error)));
+                }
+                Err(error) => last = Some(self.unreachable(error)),
+            }
+        }
+        Err(last.unwrap_or_else(|| anyhow!("the service did not answer")))
+    }
+
+    /// Follows a stream of server-sent events; `see` gets each message's data and says whether to go on.
+    pub fn stream(&self, path: &str, mut see: impl FnMut(&str) -> Result<bool>) -> Result<()> {
+        let request = self.prepared(self.agent.get(self.at(path)));
+        let mut response = request.call().map_err(|error| self.unreachable(error))?;
+        if !response.status().is_success() {
+            return read(response);
+        }
+        for line in BufReader::new(response.body_mut().as_reader()).lines() {
+            if let Some(data) = line.context("the stream broke off")?.strip_prefix("data: ")
+                && !see(data)?
+            {
+                return Ok(());
+            }
+        }
+        bail!("the service has closed the stream")
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    fn prepared<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        request.header("Authorization", format!("Bearer {}", self.token))
+    }
+
+    fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
+        anyhow!(
+            "no service answers at {}: {error}; start one with 'notbefore serve', or say where it is with --operator-url or --data",
+            self.url
+        )
+    }
+}
+
+fn read_small(path: &Path) -> io::Result<String> {
+    Ok(fs::read_to_string(path)?.trim().to_owned())
+}
+
+fn no_token(path: &Path, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow!(
+            "there is no token at {}; start a service here with 'notbefore serve', or say where its data is with --data DIR or NOTBEFORE_DATA",
+            path.display()
+        ),
+        _ => anyhow!("cannot read the token at {}: {error}", path.display()),
+    }
+}
+
+/// An answer as what it should be, or the problem it tells of.
+fn read<T: DeserializeOwned>(mut response: Response<Body>) -> Result<T> {
+    let status = response.status();
+    let text = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string()?;
+    if status.is_success() {
+        // An empty answer is the JSON `null`, which is what `()` is read from.
+        let json = if text.is_empty() { "null" } else { text.as_str() };
+        return serde_json::from_str(json).with_context(|| format!("the service answered what this version does not understand: {json}"));
+    }
+    match serde_json::from_str::<Problem>(&text) {
+        Ok(problem) => Err(anyhow!("{} ({})", problem.detail, problem.code)),
+        Err(_) => Err(anyhow!("the service answered {status}: {}", text.trim())),
+    }
+}

@@ -1,0 +1,205 @@
+//! `notbefore event …`
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use notbefore_wire::operator::{CompleteEvent, Event, Operation, ScheduleEvents};
+use serde_json::{Value, json};
+
+use crate::args::{self, Output, When};
+use crate::client::{Client, encode};
+use crate::output::{self, Table};
+use crate::{operation, serve, time};
+
+pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
+    match verb {
+        args::Event::List { scope, vm, status } => {
+            let query = [("scope", scope), ("vm", vm), ("status", status)];
+            let events: Vec<Event> = client.list("/v1/events", &query)?;
+            match output {
+                Output::Json => output::json(&events),
+                Output::Table => live_table(&events).print("nothing is announced or under way"),
+            }
+        }
+        args::Event::Show { event } => show(&client.get(&at(&event, ""))?, output),
+        args::Event::Schedule { vms, r#type, cause, when, description, duration } => {
+            let When { not_before, r#in } = when;
+            let request = ScheduleEvents {
+                event_type: r#type,
+                cause,
+                vms,
+                not_before,
+                in_seconds: r#in.map(|span| span.as_secs()),
+                description,
+                duration_seconds: duration,
+            };
+            let made: Operation = client.post("/v1/events", &request)?;
+            operation::announced(&made, output)
+        }
+        args::Event::Cancel { event } => act(client, &event, "cancel", &json!({}), output),
+        args::Event::Approve { event } => act(client, &event, "approve", &json!({}), output),
+        args::Event::Start { event } => act(client, &event, "start", &json!({}), output),
+        args::Event::Complete { event, host } => {
+            let hosts: BTreeMap<String, String> = host.into_iter().collect();
+            act(client, &event, "complete", &serde_json::to_value(CompleteEvent { hosts })?, output)
+        }
+        args::Event::History { since, scope, vm } => {
+            let since = serve::now().checked_sub(since).unwrap_or(Timestamp::UNIX_EPOCH);
+            let query = [("since", Some(since.to_string())), ("scope", scope), ("vm", vm)];
+            let events: Vec<Event> = client.list("/v1/history", &query)?;
+            match output {
+                Output::Json => output::json(&events),
+                Output::Table => ended_table(&events).print("no event has ended in that time"),
+            }
+        }
+        args::Event::Watch { count } => watch(client, count, output),
+    }
+}
+
+fn at(event: &str, rest: &str) -> String {
+    format!("/v1/events/{}{rest}", encode(event))
+}
+
+fn act(client: &Client, event: &str, verb: &str, body: &Value, output: Output) -> Result<()> {
+    let event: Event = client.post(&at(event, &format!("/{verb}")), body)?;
+    match output {
+        Output::Json => output::json(&event),
+        Output::Table => {
+            let waits = event.waits_for.as_ref().map(|what| format!("; it waits for {what}"));
+            output::line(&format!("event {} is {}{}", event.id, event.status, waits.unwrap_or_default()))
+        }
+    }
+}
+
+fn names(event: &Event) -> String {
+    event.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn live_table(events: &[Event]) -> Table {
+    let now = serve::now();
+    let mut table = Table::new(&["EVENT", "TYPE", "STATUS", "WHEN", "APPROVED", "SOURCE", "SCOPE", "VMS"]);
+    for event in events {
+        let when = event.not_before.or(event.started_at);
+        table.row([
+            event.id.to_string(),
+            event.event_type.clone(),
+            event.status.clone(),
+            when.map_or_else(String::new, |at| time::relative(at, now)),
+            if event.approved { "yes" } else { "no" }.to_owned(),
+            event.source.clone(),
+            event.scope.clone(),
+            names(event),
+        ]);
+    }
+    table
+}
+
+fn ended_table(events: &[Event]) -> Table {
+    let now = serve::now();
+    let mut table = Table::new(&["EVENT", "TYPE", "OUTCOME", "ENDED", "LASTED", "SCOPE", "VMS"]);
+    for event in events {
+        let lasted = event.started_at.zip(event.ended_at).map(|(from, to)| to.duration_since(from).as_secs());
+        table.row([
+            event.id.to_string(),
+            event.event_type.clone(),
+            event.status.clone(),
+            event.ended_at.map_or_else(String::new, |at| time::relative(at, now)),
+            lasted.map_or_else(|| "-".to_owned(), |seconds| time::span(seconds.unsigned_abs())),
+            event.scope.clone(),
+            names(event),
+        ]);
+    }
+    table
+}
+
+fn show(event: &Event, output: Output) -> Result<()> {
+    if output == Output::Json {
+        return output::json(event);
+    }
+    let now = serve::now();
+    output::line(&format!("{} {} is {}", event.event_type, event.id, event.status))?;
+    let seconds = match event.duration_seconds {
+        -1 => "unknown".to_owned(),
+        seconds => format!("{seconds} s"),
+    };
+    let mut facts = vec![
+        ("VMs", names(event)),
+        ("scope", format!("{}, update domain {}", event.scope, event.update_domain)),
+        ("cause", format!("{} ({})", event.cause, event.source)),
+        ("description", event.description.clone()),
+        ("duration", seconds),
+        ("driver", event.driver.clone()),
+        ("operation", event.operation.to_string()),
+    ];
+    if let Some(at) = event.not_before {
+        facts.push(("not before", format!("{at} ({})", time::relative(at, now))));
+    }
+    if let Some(what) = &event.waits_for {
+        facts.push(("waits for", what.clone()));
+    }
+    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        output::line(&format!("  {name:<13}{value}"))?;
+    }
+    output::line("  trail")?;
+    for entry in &event.trail {
+        let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", entry.detail) };
+        let at = format!("{:.3}", entry.at);
+        output::line(&format!("    {at}  {:<15} by {}{detail}", entry.fact, entry.by))?;
+    }
+    Ok(())
+}
+
+/// Prints facts as they come: a line each, or each commit's as one line of JSON.
+fn watch(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
+    let mut left = count.unwrap_or(usize::MAX);
+    eprintln!("waiting for something to happen; end with Ctrl-C");
+    client.stream("/v1/stream", |data| {
+        let batch: Value = serde_json::from_str(data)?;
+        for fact in batch["facts"].as_array().into_iter().flatten() {
+            match output {
+                Output::Json => output::line(&fact.to_string())?,
+                Output::Table => output::line(&sentence(fact))?,
+            }
+            left -= 1;
+            if left == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+}
+
+/// One fact of the stream as a line: when, who, what, of which event or VM.
+fn sentence(fact: &Value) -> String {
+    let at = fact["at"].as_str().unwrap_or_default();
+    let by = match &fact["by"] {
+        Value::String(name) => name.clone(),
+        Value::Object(actor) => {
+            let (kind, who) = actor.iter().next().map_or(("", &Value::Null), |(kind, who)| (kind.as_str(), who));
+            let name = who.as_str().or_else(|| who["name"].as_str()).unwrap_or_default();
+            format!("{kind} {name}")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => String::new(),
+    };
+    let (what, detail) = match &fact["fact"] {
+        Value::String(what) => (what.clone(), String::new()),
+        Value::Object(object) => match object.iter().next() {
+            Some((kind, event)) if kind == "Event" => {
+                let what = event["what"].as_str().map(str::to_owned).or_else(|| {
+                    event["what"].as_object().and_then(|what| what.keys().next().cloned())
+                });
+                let names: Vec<&str> = event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let id = event["event"].as_str().unwrap_or_default();
+                (what.unwrap_or_default(), format!("{} {} {id}", event["cause"].as_str().unwrap_or_default(), names.join(",")))
+            }
+            Some((kind, more)) => {
+                let name = more["name"].as_str().or_else(|| more["operation"].as_str()).unwrap_or_default();
+                (kind.clone(), name.to_owned())
+            }
+            None => (String::new(), String::new()),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => (String::new(), String::new()),
+    };
+    format!("{at}  {what:<18} {detail}  (by {by})")
+}

@@ -1,0 +1,214 @@
+//! The fleet file: scopes and VMs in YAML.
+//!
+//! A mistake is answered with its line and its cure before anything is sent: an unknown key, a name twice in
+//! a scope, an address twice in a network, a scope twice.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use notbefore_wire::guest::instance::Instance;
+use notbefore_wire::operator::{Policy, ScopeSpec, VmSpec};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use crate::time::parse_duration;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    scopes: Vec<Scope>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scope {
+    name: Spanned<String>,
+    kind: Spanned<String>,
+    #[serde(default = "default_name")]
+    subscription: String,
+    #[serde(default = "default_name")]
+    group: String,
+    #[serde(default)]
+    automatically_approve_reboot: bool,
+    #[serde(default)]
+    automatically_approve_redeploy: bool,
+    #[serde(default)]
+    terminate_notification: Option<Spanned<String>>,
+    #[serde(default)]
+    vms: Vec<Vm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vm {
+    name: Spanned<String>,
+    #[serde(default)]
+    update_domain: u32,
+    #[serde(default)]
+    fault_domain: u32,
+    #[serde(default)]
+    zone: Option<String>,
+    #[serde(default)]
+    host: Option<String>,
+    #[serde(default)]
+    spot: bool,
+    #[serde(default)]
+    addresses: Vec<Spanned<String>>,
+    #[serde(default)]
+    instance: Option<Instance>,
+}
+
+fn default_name() -> String {
+    "default".to_owned()
+}
+
+/// A scope of a file, ready to be sent.
+#[derive(Debug)]
+pub struct FileScope {
+    /// Its parts, as the API's path has them: subscription, group, scope.
+    pub path: [String; 3],
+    /// What it should be.
+    pub spec: ScopeSpec,
+}
+
+impl FileScope {
+    /// The whole path.
+    pub fn display(&self) -> String {
+        self.path.join("/")
+    }
+}
+
+/// Reads a fleet file from text; `name` is what messages call it.
+pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
+    let file: File = serde_saphyr::from_str(text)
+        .map_err(|error| anyhow!("{error}"))
+        .with_context(|| format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", name.display()))?;
+    let place = |line: u64| format!("{}:{line}", name.display());
+    check(&file, &place)?;
+    file.scopes.into_iter().map(|scope| to_spec(scope, &place)).collect()
+}
+
+/// Finds what is said twice and may be said once.
+fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
+    let mut scopes = HashMap::new();
+    let mut addresses: HashMap<String, (String, u64)> = HashMap::new();
+    for scope in &file.scopes {
+        let path = format!("{}/{}/{}", scope.subscription, scope.group, scope.name.value).to_ascii_lowercase();
+        let at = line(&scope.name);
+        if let Some(first) = scopes.insert(path.clone(), at) {
+            bail!("{}: scope {path} is described a second time, first in line {first}; put its VMs into one", place(at));
+        }
+        let mut names = HashMap::new();
+        for vm in &scope.vms {
+            let at = line(&vm.name);
+            if let Some(first) = names.insert(vm.name.value.to_ascii_lowercase(), at) {
+                let name = &vm.name.value;
+                bail!("{}: VM {name} is in scope {path} twice, first in line {first} (case does not count); rename one", place(at));
+            }
+            for address in &vm.addresses {
+                let at = line(address);
+                let known = addresses.insert(normal(&address.value), (vm.name.value.clone(), at));
+                if let Some((owner, first)) = known {
+                    let address = &address.value;
+                    bail!(
+                        "{}: address {address} is taken by VM {owner} in line {first}; give each VM its own, or another network (network/{address})",
+                        place(at)
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An address with its network, so that `10.0.0.1` and `default/10.0.0.1` are the same.
+fn normal(address: &str) -> String {
+    let (network, ip) = address.rsplit_once('/').unwrap_or(("default", address));
+    let ip = ip.parse::<std::net::IpAddr>().map_or_else(|_| ip.to_owned(), |ip| ip.to_canonical().to_string());
+    format!("{}/{ip}", network.to_ascii_lowercase())
+}
+
+fn line<T>(spanned: &Spanned<T>) -> u64 {
+    spanned.referenced.line()
+}
+
+fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
+    let kinds = ["standalone", "availability-set", "cloud-service", "scale-set"];
+    if !kinds.contains(&scope.kind.value.as_str()) {
+        let kind = &scope.kind.value;
+        bail!("{}: kind {kind:?} is not one of {}", place(line(&scope.kind)), kinds.join(", "));
+    }
+    let notification = match &scope.terminate_notification {
+        None => None,
+        Some(said) => {
+            let span = parse_duration(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
+            Some(u32::try_from(span.as_secs()).unwrap_or(u32::MAX))
+        }
+    };
+    let policy = Policy {
+        automatically_approve_reboot: scope.automatically_approve_reboot,
+        automatically_approve_redeploy: scope.automatically_approve_redeploy,
+        terminate_notification_seconds: notification,
+    };
+    let vm = |vm: Vm| VmSpec {
+        name: vm.name.value,
+        update_domain: vm.update_domain,
+        fault_domain: vm.fault_domain,
+        zone: vm.zone,
+        host: vm.host,
+        spot: vm.spot,
+        addresses: vm.addresses.into_iter().map(|address| address.value).collect(),
+        instance: vm.instance,
+    };
+    let vms = scope.vms.into_iter().map(vm).collect();
+    Ok(FileScope {
+        path: [scope.subscription, scope.group, scope.name.value],
+        spec: ScopeSpec { kind: scope.kind.value, policy, vms },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        format!("{:#}", parse(Path::new("fleet.yaml"), text).unwrap_err())
+    }
+
+    const WEB: &str = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n";
+
+    #[test]
+    fn the_file_of_the_help_page_is_understood() {
+        let text = format!(
+            "{WEB}      - {{ name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }}\n  - name: batch\n    kind: scale-set\n    terminate_notification: 5m\n    vms: [ {{ name: batch_0, spot: true, addresses: [10.0.0.20] }} ]\n"
+        );
+        let scopes = parse(Path::new("f"), &text).unwrap();
+        assert_eq!(scopes[0].display(), "default/default/web");
+        assert_eq!(scopes[0].spec.vms[0].addresses, ["10.0.0.10"]);
+        assert_eq!(scopes[1].spec.policy.terminate_notification_seconds, Some(300));
+    }
+
+    #[test]
+    fn what_is_said_twice_is_named_with_its_line() {
+        let twice = refusal(&format!("{WEB}      - name: web-0\n      - name: WEB-0\n"));
+        assert!(twice.starts_with("fleet.yaml:6: VM WEB-0 is in scope default/default/web twice, first in line 5"), "{twice}");
+        let address = refusal(&format!(
+            "{WEB}      - {{ name: a, addresses: [10.0.0.1] }}\n      - {{ name: b, addresses: [\"default/10.0.0.1\"] }}\n"
+        ));
+        assert!(address.starts_with("fleet.yaml:6: address default/10.0.0.1 is taken by VM a in line 5"), "{address}");
+        let scope = refusal("scopes:\n  - { name: a, kind: standalone }\n  - { name: A, kind: standalone }\n");
+        assert!(scope.starts_with("fleet.yaml:3: scope default/default/a is described a second time"), "{scope}");
+    }
+
+    #[test]
+    fn what_is_misspelt_is_named_with_its_line() {
+        let key = refusal(&format!("{WEB}      - {{ name: a, updat_domain: 1 }}\n"));
+        assert!(key.contains("updat_domain") && key.contains("update_domain") && key.contains('5'), "{key}");
+        let kind = refusal("scopes:\n  - name: a\n    kind: alone\n");
+        assert!(kind.starts_with("fleet.yaml:3: kind \"alone\" is not one of standalone"), "{kind}");
+        let span = refusal("scopes:\n  - { name: a, kind: scale-set, terminate_notification: soon }\n");
+        assert!(span.starts_with("fleet.yaml:2: \"soon\" is no span"), "{span}");
+        assert!(refusal("nonsense: [").contains("fleet.yaml"));
+    }
+}

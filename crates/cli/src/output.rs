@@ -1,0 +1,68 @@
+//! Tables for people and JSON for programs.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Columns of text, each as wide as its widest cell.
+pub struct Table {
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(head: &[&'static str]) -> Self {
+        Self { head: head.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row; it has as many cells as there are columns.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Prints it, or a sentence if there is nothing in it.
+    pub fn print(&self, if_empty: &str) -> Result<()> {
+        if self.rows.is_empty() {
+            return line(if_empty);
+        }
+        let head: Vec<String> = self.head.iter().map(|cell| (*cell).to_owned()).collect();
+        let rows = std::iter::once(&head).chain(&self.rows);
+        let widths: Vec<usize> = (0..self.head.len())
+            .map(|column| rows.clone().map(|row| width(row, column)).max().unwrap_or(0))
+            .collect();
+        for row in rows {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+fn width(row: &[String], column: usize) -> usize {
+    row.get(column).map_or(0, |cell| cell.chars().count())
+}
+
+/// Prints one line.
+pub fn line(text: &str) -> Result<()> {
+    Ok(writeln!(io::stdout().lock(), "{text}")?)
+}
+
+/// Prints a value as JSON, for a person's eyes too.
+pub fn json<T: Serialize>(value: &T) -> Result<()> {
+    line(&serde_json::to_string_pretty(value)?)
+}
+
+/// A value, or a dash where there is none.
+pub fn or_dash(value: Option<&str>) -> String {
+    value.filter(|value| !value.is_empty()).unwrap_or("-").to_owned()
+}
+
+/// Whether an error only means that nobody reads any more.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_error = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(io_error)
+}

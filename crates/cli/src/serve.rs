@@ -1,0 +1,100 @@
+//! `notbefore serve`
+
+use anyhow::{Context, Result};
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{DriverKind, Settings, WhenNotEnabled};
+use notbefore_service::ServeConfig;
+use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
+use notbefore_service::serve::Addresses;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Driver, Serve};
+
+/// What time it is, for showing how far away things are.
+pub fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+pub fn run(serve: Box<Serve>) -> Result<()> {
+    let filter = EnvFilter::try_from_env("NOTBEFORE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (stop, stopped) = watch::channel(false);
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("stopping: finishing what was acknowledged");
+            let _ = stop.send(true);
+        });
+        notbefore_service::serve(config(&serve)?, stopped, announce).await?;
+        Ok(())
+    })
+}
+
+fn config(serve: &Serve) -> Result<ServeConfig> {
+    let mode = match (serve.strict, serve.lenient) {
+        (true, _) => Mode::Strict,
+        (false, true) => Mode::Lenient,
+        (false, false) => Mode::Normal,
+    };
+    Ok(ServeConfig {
+        data: serve.reach.data_dir(),
+        guest: serve.guest.clone(),
+        guest_vms: serve.guest_vm.clone(),
+        operator: serve.operator,
+        operator_without_tls: serve.operator_without_tls,
+        guest_settings: GuestSettings { mode, rate_limit: serve.rate_limit, limits: Limits::default() },
+        rfc1123_everywhere: serve.rfc1123_everywhere,
+        domain: Settings {
+            notice_scale: serve.notice,
+            simulated_duration: serve.simulated_duration,
+            user_operations_max: serve.user_operations_max,
+            when_not_enabled: match serve.always_give_notice {
+                true => WhenNotEnabled::GiveNotice,
+                false => WhenNotEnabled::RunAtOnce,
+            },
+            driver: match serve.driver {
+                Driver::Simulated => DriverKind::Simulated,
+                Driver::Manual => DriverKind::Manual,
+            },
+        },
+        history_kept: SignedDuration::try_from(serve.keep_history)?,
+        host_name: host_name()?,
+    })
+}
+
+/// The machine's name, exactly as gethostname() gives it.
+fn host_name() -> Result<String> {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Some(name).filter(|name| !name.is_empty()).context("this machine has no name")
+}
+
+/// Tells whoever has started the service what to try next.
+fn announce(addresses: &Addresses) {
+    let operator = addresses.operator;
+    println!("notbefore {} is ready", env!("CARGO_PKG_VERSION"));
+    for guest in &addresses.guest {
+        println!("  guests     http://{guest}/metadata/scheduledevents?api-version=2020-07-01");
+    }
+    for (vm, guest) in &addresses.guest_vms {
+        println!("  guest {vm}  http://{guest}/metadata/scheduledevents?api-version=2020-07-01");
+    }
+    println!("  operators  http://{operator}/v1 (token in {})", addresses.token.display());
+    if let Some(vm) = &addresses.first_run {
+        println!("There is no fleet yet, so this machine is the VM {vm}. Try, in another terminal:");
+        if let Some(guest) = addresses.guest.first() {
+            println!("  curl -H Metadata:true \"http://{guest}/metadata/scheduledevents?api-version=2020-07-01\"");
+        }
+        println!("  notbefore vm restart {vm}");
+    }
+    // Whoever waits for the first line through a pipe should not wait for a buffer to fill.
+    let _ = std::io::Write::flush(&mut std::io::stdout());
+}

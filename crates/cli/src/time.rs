@@ -1,0 +1,95 @@
+//! Times and spans as people write and read them: `20m`, `in 14 min`, `3 min ago`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Reads `90s`, `20m`, `1h30m`, `7d`; a bare number is seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no span; write 30s, 20m, 1h30m or 7d");
+    let mut total = 0_u64;
+    let mut digits = String::new();
+    for c in text.trim().chars() {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        let unit = match c {
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        let count: u64 = digits.parse().map_err(|_| wrong())?;
+        digits.clear();
+        total = count.checked_mul(unit).and_then(|seconds| total.checked_add(seconds)).ok_or_else(wrong)?;
+    }
+    if !digits.is_empty() {
+        let seconds: u64 = digits.parse().map_err(|_| wrong())?;
+        total = total.checked_add(seconds).ok_or_else(wrong)?;
+    } else if text.trim().is_empty() {
+        return Err(wrong());
+    }
+    // Past this, adding to a date stops making sense.
+    if total > 100 * 366 * 86_400 {
+        return Err(format!("{text:?} is longer than a hundred years"));
+    }
+    Ok(Duration::from_secs(total))
+}
+
+/// Reads a time with its zone.
+pub fn parse_time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| format!("{text:?} is no time; write 2026-11-20T08:00:00Z, or say --in 20m"))
+}
+
+/// How far away a time is: `in 14 min`, `2 h ago`, `now`.
+pub fn relative(at: Timestamp, now: Timestamp) -> String {
+    let seconds = at.as_second() - now.as_second();
+    match seconds {
+        0 => "now".to_owned(),
+        1.. => format!("in {}", span(seconds.unsigned_abs())),
+        _ => format!("{} ago", span(seconds.unsigned_abs())),
+    }
+}
+
+/// A span, to its two largest units at most: `45 s`, `14 min`, `2 h 5 min`, `6 d 23 h`.
+pub fn span(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, m) if m < 5 && !seconds.is_multiple_of(60) => format!("{m} min {} s", seconds % 60),
+        (0, 0, m) => format!("{m} min"),
+        (0, h, 0) => format!("{h} h"),
+        (0, h, m) => format!("{h} h {m} min"),
+        (d, 0, _) => format!("{d} d"),
+        (d, h, _) => format!("{d} d {h} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_people_write_them() {
+        for (text, seconds) in [("90", 90), ("30s", 30), ("20m", 1_200), ("1h30m", 5_400), ("7d", 604_800), (" 5m ", 300)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "m", "5x", "-5m", "1.5h", "99999999999999999999s", "200000d"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_shown_as_people_say_them() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let at = |seconds: i64| relative(Timestamp::from_second(1_000_000 + seconds).unwrap(), now);
+        assert_eq!(at(0), "now");
+        assert_eq!(at(45), "in 45 s");
+        assert_eq!(at(899), "in 14 min");
+        assert_eq!(at(-130), "2 min 10 s ago");
+        assert_eq!(at(7_500), "in 2 h 5 min");
+        assert_eq!(at(604_799), "in 6 d 23 h");
+    }
+}
