@@ -1,0 +1,265 @@
+//! What the tests of the whole binary share: a service of their own on free ports, guests that call it from
+//! addresses of their choice, and the command line.
+//!
+//! Nothing here sleeps for luck: a test waits for a condition, and says what it waited for if that never
+//! comes.
+
+#![allow(dead_code, reason = "each test binary uses a part of this")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up on it.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The binary under test.
+pub fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_notbefore")
+}
+
+/// A running service with a data directory of its own.
+pub struct Service {
+    child: Child,
+    /// Where guests call.
+    pub guest: SocketAddr,
+    /// Where operators call.
+    pub operator: SocketAddr,
+    /// Where single VMs call, in the order of `--guest-vm`.
+    pub guest_vms: Vec<SocketAddr>,
+    data: DataDir,
+    /// What it was started with, for starting it again.
+    flags: Vec<String>,
+}
+
+/// The data directory: one that goes with the test, or one that the test keeps.
+enum DataDir {
+    Own(TempDir),
+    Kept(PathBuf),
+}
+
+impl DataDir {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(dir) => dir.path(),
+            Self::Kept(path) => path,
+        }
+    }
+}
+
+/// A guest's answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The head as it came, without the empty line.
+    pub head: String,
+    /// The body.
+    pub body: String,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+}
+
+impl Service {
+    /// Starts a service on free ports with these further flags.
+    pub fn start(flags: &[&str]) -> Self {
+        Self::launch(DataDir::Own(tempfile::tempdir().unwrap()), flags.iter().map(|&flag| flag.to_owned()).collect())
+    }
+
+    /// Starts a service over a directory that the test keeps.
+    pub fn start_in(data: &Path, flags: &[&str]) -> Self {
+        Self::launch(DataDir::Kept(data.to_owned()), flags.iter().map(|&flag| flag.to_owned()).collect())
+    }
+
+    fn launch(data: DataDir, flags: Vec<String>) -> Self {
+        let mut command = Command::new(binary());
+        command.arg("serve").arg("--data").arg(data.path()).args(["--operator", "127.0.0.1:0"]);
+        if !flags.iter().any(|flag| flag == "--guest") {
+            command.args(["--guest", "127.0.0.1:0"]);
+        }
+        command.args(&flags).stdout(Stdio::piped()).stderr(Stdio::inherit()).env("NOTBEFORE_LOG", "warn");
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (mut guest, mut operator, mut guest_vms) = (None, None, Vec::new());
+        while operator.is_none() {
+            let line = lines.next().unwrap_or_else(|| panic!("the service ended before it was ready")).unwrap();
+            let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+            let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
+            match line.trim_start().split(' ').next() {
+                Some("guests") => guest = guest.or(address),
+                Some("guest") => guest_vms.extend(address),
+                Some("operators") => operator = address,
+                _ => {}
+            }
+        }
+        // What it prints later must not fill the pipe and stop it.
+        std::thread::spawn(move || for _ in lines.by_ref() {});
+        Self { child, guest: guest.unwrap(), operator: operator.unwrap(), guest_vms, data, flags }
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end and answers whether it did so well.
+    pub fn terminate(&mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap()
+    }
+
+    /// Starts it again over the same data, after it was killed or has ended.
+    pub fn restart(self) -> Self {
+        let mut old = std::mem::ManuallyDrop::new(self);
+        let _ = old.child.kill();
+        let _ = old.child.wait();
+        let flags = std::mem::take(&mut old.flags);
+        let data = std::mem::replace(&mut old.data, DataDir::Kept(PathBuf::new()));
+        Self::launch(data, flags)
+    }
+
+    /// Runs the command line against this service.
+    pub fn run(&self, words: &[&str]) -> Output {
+        Command::new(binary()).args(words).env("NOTBEFORE_DATA", self.data()).output().unwrap()
+    }
+
+    /// Runs the command line and gives what it printed; it must succeed.
+    pub fn cli(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "notbefore {words:?} failed: {out}{err}");
+        out.into_owned()
+    }
+
+    /// Runs the command line and gives its complaint; it must fail.
+    pub fn cli_refused(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(!output.status.success(), "notbefore {words:?} should have failed");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// Runs the command line with `--output json`.
+    pub fn cli_json(&self, words: &[&str]) -> Value {
+        let words: Vec<&str> = words.iter().copied().chain(["--output", "json"]).collect();
+        serde_json::from_str(&self.cli(&words)).unwrap()
+    }
+
+    /// Applies a fleet file.
+    pub fn apply_fleet(&self, yaml: &str) -> String {
+        let file = self.data().join("fleet.yaml");
+        std::fs::write(&file, yaml).unwrap();
+        self.cli(&["fleet", "apply", file.to_str().unwrap()])
+    }
+
+    /// What a guest at loopback reads at the newest version.
+    pub fn document(&self) -> Value {
+        self.poll(Ipv4Addr::LOCALHOST, "2020-07-01").json()
+    }
+
+    /// A poll from an address of 127.0.0.0/8.
+    pub fn poll(&self, source: Ipv4Addr, version: &str) -> Answer {
+        self.guest_request(source, "GET", &format!("/metadata/scheduledevents?api-version={version}"), "")
+    }
+
+    /// An approval from an address of 127.0.0.0/8.
+    pub fn approve(&self, source: Ipv4Addr, event: &str) -> Answer {
+        let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}");
+        self.guest_request(source, "POST", "/metadata/scheduledevents?api-version=2020-07-01", &body)
+    }
+
+    /// A request with `Metadata: true`.
+    pub fn guest_request(&self, source: Ipv4Addr, method: &str, target: &str, body: &str) -> Answer {
+        let length = if method == "GET" { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n{length}\r\n{body}"
+        );
+        exchange(source.into(), self.guest, request.as_bytes())
+    }
+
+    /// A request to the operator door with the token.
+    pub fn operator_request(&self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+        let token = std::fs::read_to_string(self.data().join("operator.token")).unwrap();
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            token.trim(),
+            body.len()
+        );
+        exchange(Ipv4Addr::LOCALHOST.into(), self.operator, request.as_bytes())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends bytes from an address and reads the answer to its end.
+pub fn exchange(source: IpAddr, to: SocketAddr, request: &[u8]) -> Answer {
+    let mut stream = connect(source, to).unwrap();
+    stream.write_all(request).unwrap();
+    let mut text = Vec::new();
+    // A reset after the answer is no harm; the answer is what counts.
+    let _ = stream.read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+/// A connection from an address.
+pub fn connect(source: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::new(source, 0))?;
+        socket.connect(to).await
+    })?;
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Waits until something holds, looking often; panics with `what` if it does not in time.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let pause = Duration::from_millis(20);
+    let mut waited = Duration::ZERO;
+    let (_keep, never) = std::sync::mpsc::channel::<()>();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(waited < PATIENCE, "waited {PATIENCE:?} in vain for {what}");
+        let _ = never.recv_timeout(pause);
+        waited += pause;
+    }
+}
+
+/// The id of the first event of a document.
+pub fn first_event(document: &Value) -> String {
+    document["Events"][0]["EventId"].as_str().unwrap_or_else(|| panic!("no event in {document}")).to_owned()
+}
