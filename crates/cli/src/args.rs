@@ -58,7 +58,9 @@ pub enum Output {
 #[derive(Debug, Subcommand)]
 pub enum Noun {
     /// Run the service
-    #[command(after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n\nStop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged.")]
+    #[command(
+        after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n\nStop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
+    )]
     Serve(Box<Serve>),
     /// Describe scopes and VMs in a file and apply it
     #[command(subcommand)]
@@ -133,7 +135,9 @@ pub enum Driver {
 #[derive(Debug, Subcommand)]
 pub enum Fleet {
     /// Make the fleet as a file describes it; may be repeated
-    #[command(after_help = "Example file:\n  scopes:\n    - name: web\n      kind: availability-set     # standalone | availability-set | cloud-service | scale-set\n      group: shop                # subscription and group are \"default\" unless said\n      vms:\n        - { name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }\n        - { name: web-1, update_domain: 1, addresses: [10.0.0.11], host: h2 }\n    - name: batch\n      kind: scale-set\n      terminate_notification: 5m\n      vms:\n        - { name: batch_0, spot: true, addresses: [10.0.0.20] }")]
+    #[command(
+        after_help = "Example file:\n  scopes:\n    - name: web\n      kind: availability-set     # standalone | availability-set | cloud-service | scale-set\n      group: shop                # subscription and group are \"default\" unless said\n      vms:\n        - { name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }\n        - { name: web-1, update_domain: 1, addresses: [10.0.0.11], host: h2 }\n    - name: batch\n      kind: scale-set\n      terminate_notification: 5m\n      vms:\n        - { name: batch_0, spot: true, addresses: [10.0.0.20] }"
+    )]
     Apply {
         /// The file; - for standard input
         file: PathBuf,
@@ -165,7 +169,9 @@ pub enum Vm {
         vm: String,
     },
     /// Add a VM
-    #[command(after_help = "Examples:\n  notbefore vm add db-0 --address 10.0.0.30\n  notbefore vm add web-2 --scope shop/web --update-domain 2 --address 10.0.0.12")]
+    #[command(
+        after_help = "Examples:\n  notbefore vm add db-0 --address 10.0.0.30\n  notbefore vm add web-2 --scope shop/web --update-domain 2 --address 10.0.0.12"
+    )]
     Add {
         /// Its name
         name: String,
@@ -247,7 +253,9 @@ pub enum Event {
         event: String,
     },
     /// Announce an event to VMs
-    #[command(after_help = "Examples:\n  notbefore event schedule --type reboot web-0\n  notbefore event schedule --type freeze --in 20m --duration 9 web-0 web-1\n  notbefore event schedule --cause live-migration web-0\n\nCauses: host-freeze, host-reboot, host-redeploy, live-migration, predicted-failure, host-failure, eviction,\ndeletion, user-restart, user-redeploy. A type stands for the platform's planned one.")]
+    #[command(
+        after_help = "Examples:\n  notbefore event schedule --type reboot web-0\n  notbefore event schedule --type freeze --in 20m --duration 9 web-0 web-1\n  notbefore event schedule --cause live-migration web-0\n\nCauses: host-freeze, host-reboot, host-redeploy, live-migration, predicted-failure, host-failure, eviction,\ndeletion, user-restart, user-redeploy. A type stands for the platform's planned one."
+    )]
     Schedule {
         /// The VMs
         #[arg(required = true)]

@@ -45,7 +45,9 @@ impl Client {
         let dir = reach.data_dir();
         let url = match &reach.operator_url {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None => read_small(&dir.join("operator.url")).unwrap_or_else(|_| "http://127.0.0.1:9255".to_owned()),
+            None => {
+                read_small(&dir.join("operator.url")).unwrap_or_else(|_| "http://127.0.0.1:9255".to_owned())
+            }
         };
         let token_file = dir.join("operator.token");
         let token = match std::env::var("NOTBEFORE_TOKEN") {
@@ -70,7 +72,8 @@ impl Client {
 
     /// Reads a whole list, page by page.
     pub fn list<T: DeserializeOwned>(&self, path: &str, query: &[(&str, Option<String>)]) -> Result<Vec<T>> {
-        let said = query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", encode(value.as_deref()?))));
+        let said =
+            query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", encode(value.as_deref()?))));
         let query: String = said.collect();
         let mut items = Vec::new();
         let mut cursor = String::new();
@@ -100,14 +103,23 @@ impl Client {
     }
 
     /// Sends a change under one key, again and again until its outcome is known.
-    fn change<T: DeserializeOwned>(&self, make: impl Fn() -> RequestBuilder<WithBody>, body: Vec<u8>) -> Result<T> {
+    fn change<T: DeserializeOwned>(
+        &self,
+        make: impl Fn() -> RequestBuilder<WithBody>,
+        body: Vec<u8>,
+    ) -> Result<T> {
         let key = Uuid::new_v4().to_string();
         let mut last = None;
         for _ in 0..TRIES {
-            let request = self.prepared(make()).header(IDEMPOTENCY_KEY, &key).header("Content-Type", "application/json");
+            let request = self
+                .prepared(make())
+                .header(IDEMPOTENCY_KEY, &key)
+                .header("Content-Type", "application/json");
             match request.config().timeout_global(Some(TIMEOUT)).build().send(&body) {
                 Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
-                    last = Some(read::<T>(response).err().unwrap_or_else(|| anyhow!("the service is unavailable")));
+                    last = Some(
+                        read::<T>(response).err().unwrap_or_else(|| anyhow!("the service is unavailable")),
+                    );
                 }
                 Ok(response) => return read(response),
                 // Nothing listens there, so nothing was sent.
@@ -177,7 +189,8 @@ fn read<T: DeserializeOwned>(mut response: Response<Body>) -> Result<T> {
     if status.is_success() {
         // An empty answer is the JSON `null`, which is what `()` is read from.
         let json = if text.is_empty() { "null" } else { text.as_str() };
-        return serde_json::from_str(json).with_context(|| format!("the service answered what this version does not understand: {json}"));
+        return serde_json::from_str(json)
+            .with_context(|| format!("the service answered what this version does not understand: {json}"));
     }
     match serde_json::from_str::<Problem>(&text) {
         Ok(problem) => Err(anyhow!("{} ({})", problem.detail, problem.code)),

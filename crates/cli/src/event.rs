@@ -176,7 +176,8 @@ fn sentence(fact: &Value) -> String {
     let by = match &fact["by"] {
         Value::String(name) => name.clone(),
         Value::Object(actor) => {
-            let (kind, who) = actor.iter().next().map_or(("", &Value::Null), |(kind, who)| (kind.as_str(), who));
+            let (kind, who) =
+                actor.iter().next().map_or(("", &Value::Null), |(kind, who)| (kind.as_str(), who));
             let name = who.as_str().or_else(|| who["name"].as_str()).unwrap_or_default();
             format!("{kind} {name}")
         }
@@ -186,12 +187,17 @@ fn sentence(fact: &Value) -> String {
         Value::String(what) => (what.clone(), String::new()),
         Value::Object(object) => match object.iter().next() {
             Some((kind, event)) if kind == "Event" => {
-                let what = event["what"].as_str().map(str::to_owned).or_else(|| {
-                    event["what"].as_object().and_then(|what| what.keys().next().cloned())
-                });
-                let names: Vec<&str> = event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let what = event["what"]
+                    .as_str()
+                    .map(str::to_owned)
+                    .or_else(|| event["what"].as_object().and_then(|what| what.keys().next().cloned()));
+                let names: Vec<&str> =
+                    event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 let id = event["event"].as_str().unwrap_or_default();
-                (what.unwrap_or_default(), format!("{} {} {id}", event["cause"].as_str().unwrap_or_default(), names.join(",")))
+                (
+                    what.unwrap_or_default(),
+                    format!("{} {} {id}", event["cause"].as_str().unwrap_or_default(), names.join(",")),
+                )
             }
             Some((kind, more)) => {
                 let name = more["name"].as_str().or_else(|| more["operation"].as_str()).unwrap_or_default();

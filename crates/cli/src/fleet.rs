@@ -18,7 +18,11 @@ pub fn run(client: &Client, verb: args::Fleet, output: Output) -> Result<()> {
             let scopes = fleet_file::parse(&file, &read(&file)?)?;
             if check {
                 let vms: usize = scopes.iter().map(|scope| scope.spec.vms.len()).sum();
-                return output::line(&format!("{}: {} scopes and {vms} VMs, no mistakes", file.display(), scopes.len()));
+                return output::line(&format!(
+                    "{}: {} scopes and {vms} VMs, no mistakes",
+                    file.display(),
+                    scopes.len()
+                ));
             }
             apply(client, &scopes, prune, output)
         }
@@ -88,7 +92,9 @@ fn prune_scopes(client: &Client, scopes: &[FileScope], output: Output) -> Result
     let named: HashSet<String> = scopes.iter().map(|scope| scope.display().to_ascii_lowercase()).collect();
     let there: Vec<Scope> = client.list("/v1/scopes", &[])?;
     let mut outcomes = Vec::new();
-    for scope in there.iter().filter(|scope| scope.from_fleet && !named.contains(&scope.path.to_ascii_lowercase())) {
+    for scope in
+        there.iter().filter(|scope| scope.from_fleet && !named.contains(&scope.path.to_ascii_lowercase()))
+    {
         let path: Vec<String> = scope.path.split('/').map(encode).collect();
         let outcome: ScopeOutcome = client.delete(&format!("/v1/scopes/{}", path.join("/")))?;
         if output == Output::Table {

@@ -81,9 +81,9 @@ impl FileScope {
 
 /// Reads a fleet file from text; `name` is what messages call it.
 pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
-    let file: File = serde_saphyr::from_str(text)
-        .map_err(|error| anyhow!("{error}"))
-        .with_context(|| format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", name.display()))?;
+    let file: File = serde_saphyr::from_str(text).map_err(|error| anyhow!("{error}")).with_context(|| {
+        format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", name.display())
+    })?;
     let place = |line: u64| format!("{}:{line}", name.display());
     check(&file, &place)?;
     file.scopes.into_iter().map(|scope| to_spec(scope, &place)).collect()
@@ -94,17 +94,24 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
     let mut scopes = HashMap::new();
     let mut addresses: HashMap<String, (String, u64)> = HashMap::new();
     for scope in &file.scopes {
-        let path = format!("{}/{}/{}", scope.subscription, scope.group, scope.name.value).to_ascii_lowercase();
+        let path =
+            format!("{}/{}/{}", scope.subscription, scope.group, scope.name.value).to_ascii_lowercase();
         let at = line(&scope.name);
         if let Some(first) = scopes.insert(path.clone(), at) {
-            bail!("{}: scope {path} is described a second time, first in line {first}; put its VMs into one", place(at));
+            bail!(
+                "{}: scope {path} is described a second time, first in line {first}; put its VMs into one",
+                place(at)
+            );
         }
         let mut names = HashMap::new();
         for vm in &scope.vms {
             let at = line(&vm.name);
             if let Some(first) = names.insert(vm.name.value.to_ascii_lowercase(), at) {
                 let name = &vm.name.value;
-                bail!("{}: VM {name} is in scope {path} twice, first in line {first} (case does not count); rename one", place(at));
+                bail!(
+                    "{}: VM {name} is in scope {path} twice, first in line {first} (case does not count); rename one",
+                    place(at)
+                );
             }
             for address in &vm.addresses {
                 let at = line(address);
@@ -125,7 +132,8 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
 /// An address with its network, so that `10.0.0.1` and `default/10.0.0.1` are the same.
 fn normal(address: &str) -> String {
     let (network, ip) = address.rsplit_once('/').unwrap_or(("default", address));
-    let ip = ip.parse::<std::net::IpAddr>().map_or_else(|_| ip.to_owned(), |ip| ip.to_canonical().to_string());
+    let ip =
+        ip.parse::<std::net::IpAddr>().map_or_else(|_| ip.to_owned(), |ip| ip.to_canonical().to_string());
     format!("{}/{ip}", network.to_ascii_lowercase())
 }
 
@@ -142,7 +150,8 @@ fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
     let notification = match &scope.terminate_notification {
         None => None,
         Some(said) => {
-            let span = parse_duration(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
+            let span =
+                parse_duration(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
             Some(u32::try_from(span.as_secs()).unwrap_or(u32::MAX))
         }
     };
@@ -192,13 +201,24 @@ mod tests {
     #[test]
     fn what_is_said_twice_is_named_with_its_line() {
         let twice = refusal(&format!("{WEB}      - name: web-0\n      - name: WEB-0\n"));
-        assert!(twice.starts_with("fleet.yaml:6: VM WEB-0 is in scope default/default/web twice, first in line 5"), "{twice}");
+        assert!(
+            twice
+                .starts_with("fleet.yaml:6: VM WEB-0 is in scope default/default/web twice, first in line 5"),
+            "{twice}"
+        );
         let address = refusal(&format!(
             "{WEB}      - {{ name: a, addresses: [10.0.0.1] }}\n      - {{ name: b, addresses: [\"default/10.0.0.1\"] }}\n"
         ));
-        assert!(address.starts_with("fleet.yaml:6: address default/10.0.0.1 is taken by VM a in line 5"), "{address}");
-        let scope = refusal("scopes:\n  - { name: a, kind: standalone }\n  - { name: A, kind: standalone }\n");
-        assert!(scope.starts_with("fleet.yaml:3: scope default/default/a is described a second time"), "{scope}");
+        assert!(
+            address.starts_with("fleet.yaml:6: address default/10.0.0.1 is taken by VM a in line 5"),
+            "{address}"
+        );
+        let scope =
+            refusal("scopes:\n  - { name: a, kind: standalone }\n  - { name: A, kind: standalone }\n");
+        assert!(
+            scope.starts_with("fleet.yaml:3: scope default/default/a is described a second time"),
+            "{scope}"
+        );
     }
 
     #[test]

@@ -15,9 +15,19 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
             if output == Output::Json {
                 return output::json(&operations);
             }
-            let mut table = Table::new(&["OPERATION", "CAUSE", "STATE", "RELEASE", "NOT BEFORE", "PARTS", "APPROVED", "ENDED"]);
+            let mut table = Table::new(&[
+                "OPERATION",
+                "CAUSE",
+                "STATE",
+                "RELEASE",
+                "NOT BEFORE",
+                "PARTS",
+                "APPROVED",
+                "ENDED",
+            ]);
             for one in &operations {
-                let count = |state: &str| one.targets.iter().filter(|part| part.state == state).count().to_string();
+                let count =
+                    |state: &str| one.targets.iter().filter(|part| part.state == state).count().to_string();
                 table.row([
                     one.id.to_string(),
                     one.cause.clone(),

@@ -91,7 +91,9 @@ fn announce(addresses: &Addresses) {
     if let Some(vm) = &addresses.first_run {
         println!("There is no fleet yet, so this machine is the VM {vm}. Try, in another terminal:");
         if let Some(guest) = addresses.guest.first() {
-            println!("  curl -H Metadata:true \"http://{guest}/metadata/scheduledevents?api-version=2020-07-01\"");
+            println!(
+                "  curl -H Metadata:true \"http://{guest}/metadata/scheduledevents?api-version=2020-07-01\""
+            );
         }
         println!("  notbefore vm restart {vm}");
     }

@@ -73,7 +73,9 @@ mod tests {
 
     #[test]
     fn spans_are_read_as_people_write_them() {
-        for (text, seconds) in [("90", 90), ("30s", 30), ("20m", 1_200), ("1h30m", 5_400), ("7d", 604_800), (" 5m ", 300)] {
+        for (text, seconds) in
+            [("90", 90), ("30s", 30), ("20m", 1_200), ("1h30m", 5_400), ("7d", 604_800), (" 5m ", 300)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "m", "5x", "-5m", "1.5h", "99999999999999999999s", "200000d"] {

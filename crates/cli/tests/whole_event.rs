@@ -9,7 +9,10 @@ use support::{Service, first_event, wait_for};
 #[test]
 fn an_event_is_seen_approved_started_and_gone() {
     let service = Service::start(&["--simulated-duration", "1s"]);
-    assert_eq!(service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").body, "{\"DocumentIncarnation\":1,\"Events\":[]}");
+    assert_eq!(
+        service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").body,
+        "{\"DocumentIncarnation\":1,\"Events\":[]}"
+    );
 
     let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
     let said = service.cli(&["vm", "restart", &vm]);
@@ -24,7 +27,10 @@ fn an_event_is_seen_approved_started_and_gone() {
     let approved = service.approve(Ipv4Addr::LOCALHOST, &id);
     assert_eq!((approved.status, approved.body.as_str()), (200, ""));
     let started = service.document();
-    assert_eq!((&started["DocumentIncarnation"], &started["Events"][0]["NotBefore"]), (&3.into(), &"".into()));
+    assert_eq!(
+        (&started["DocumentIncarnation"], &started["Events"][0]["NotBefore"]),
+        (&3.into(), &"".into())
+    );
 
     let gone = wait_for("the event to end", || {
         Some(service.document()).filter(|document| document["Events"].as_array().unwrap().is_empty())
@@ -33,7 +39,8 @@ fn an_event_is_seen_approved_started_and_gone() {
     assert_eq!(service.approve(Ipv4Addr::LOCALHOST, &id).status, 200, "a late approval is no error");
 
     let shown = service.cli_json(&["event", "show", &id]);
-    let facts: Vec<&str> = shown["trail"].as_array().unwrap().iter().map(|fact| fact["fact"].as_str().unwrap()).collect();
+    let facts: Vec<&str> =
+        shown["trail"].as_array().unwrap().iter().map(|fact| fact["fact"].as_str().unwrap()).collect();
     assert_eq!(facts, ["EventScheduled", "EventApproved", "EventStarted", "EventCompleted"]);
     assert_eq!(shown["trail"][1]["by"], format!("vm {vm} at 127.0.0.1"));
     assert_eq!(service.cli_json(&["event", "history"])[0]["id"], shown["id"]);

@@ -181,7 +181,9 @@ impl Engine {
             engine.set_deadline(&scope, due);
         }
         let mut effects = vec![Effect::Publish(engine.state.everything())];
-        let unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
+        let mut unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
+        // In an order that does not depend on the process, so that a history can be played again.
+        unfinished.sort();
         for operation in unfinished {
             engine.reconcile(operation, now, &mut effects);
         }
@@ -385,7 +387,8 @@ impl Engine {
                     one.current.clone().filter(|_| is_command).map(|current| (one.key.clone(), current))
                 });
                 let ended = found.iter().any(|one| one.key.starts_with(records::prefix::PAST));
-                self.take_over_found(found, effects);
+                let expect = job.txns.front().map(|txn| txn.expect.clone()).unwrap_or_default();
+                self.take_over_found(found, &expect, effects);
                 if let Some((key, record)) = replay {
                     let outcome = self.replayed(id, &key, &record);
                     self.finish_or_join(id, outcome, now, effects);
@@ -619,46 +622,56 @@ impl Engine {
             return;
         }
         self.own.insert(revision);
-        let puts = txn.put.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
-        let deletes = txn.delete.iter().map(|key| (key.clone(), None));
-        let changes: Vec<_> = puts.chain(deletes).collect();
-        self.install(changes.into_iter().map(|(key, value)| (key, revision, value)), effects);
+        let puts = txn.put.iter().map(|(key, value)| (key, Some(value)));
+        let deletes = txn.delete.iter().map(|key| (key, None));
+        let changes: Vec<_> = puts
+            .chain(deletes)
+            .filter_map(|(key, value)| self.state.install_own(key, revision, value).ok().flatten())
+            .collect();
+        self.publish(changes, effects);
     }
 
     fn take_over_watched(&mut self, batch: Batch, effects: &mut Vec<Effect>) {
         self.watched = self.watched.max(batch.revision);
-        if self.own.remove(&batch.revision) {
-            return;
-        }
-        let changes = batch.changes.iter().map(|one| (one.key.clone(), batch.revision, one.value.clone()));
-        self.install(changes, effects);
-    }
-
-    fn take_over_found(&mut self, found: Vec<notbefore_store::Found>, effects: &mut Vec<Effect>) {
-        // A record that is gone is newer than any that is held: it was expected to be there.
-        let gone = Revision(u64::MAX);
-        let changes = found.into_iter().map(|one| match one.current {
-            Some(current) => (one.key, current.revision, Some(current.value)),
-            None => (one.key, gone, None),
-        });
-        self.install(changes, effects);
-    }
-
-    fn install(
-        &mut self,
-        changes: impl IntoIterator<Item = (Key, Revision, Option<bytes::Bytes>)>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let mut published = Vec::new();
-        for (key, revision, value) in changes {
+        if !self.own.remove(&batch.revision) {
             // A record that cannot be read was written by a newer release in the same cluster; what is held
             // stays, and commits that touch it keep conflicting, which is said to whoever asks.
-            let Ok(Some(change)) = self.state.install(&key, revision, value.as_ref()) else { continue };
-            if let Published::Scope(scope, held) = &change {
+            let changes: Vec<_> = batch
+                .changes
+                .iter()
+                .filter_map(|one| {
+                    self.state.install(&one.key, batch.revision, one.value.as_ref()).ok().flatten()
+                })
+                .collect();
+            self.publish(changes, effects);
+        }
+        self.state.watched(self.watched);
+    }
+
+    fn take_over_found(
+        &mut self,
+        found: Vec<notbefore_store::Found>,
+        expect: &[notbefore_store::Expect],
+        effects: &mut Vec<Effect>,
+    ) {
+        let changes: Vec<_> = found
+            .iter()
+            .filter_map(|one| {
+                let expected =
+                    expect.iter().find(|expect| expect.key == one.key).and_then(|one| one.revision);
+                let current = one.current.as_ref().map(|current| (current.revision, &current.value));
+                self.state.install_found(&one.key, expected, current).ok().flatten()
+            })
+            .collect();
+        self.publish(changes, effects);
+    }
+
+    fn publish(&mut self, published: Vec<Published>, effects: &mut Vec<Effect>) {
+        for change in &published {
+            if let Published::Scope(scope, held) = change {
                 let due = held.as_ref().and_then(|held| held.value.next_due());
                 self.set_deadline(scope, due);
             }
-            published.push(change);
         }
         if !published.is_empty() {
             effects.push(Effect::Publish(published));

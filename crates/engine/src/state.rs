@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::{EventId, Operation, OperationId, OperationState, Scope, ScopeId, VmId};
-use notbefore_store::Revision;
+use notbefore_store::{Key, Revision};
 
 use crate::records::{self, Address, DecodeError, LastAt, Vm, prefix};
 
@@ -43,6 +43,17 @@ pub enum Published {
     Operation(OperationId, Option<Held<Operation>>),
 }
 
+impl Published {
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Scope(_, held) => held.is_none(),
+            Self::Vm(_, held) => held.is_none(),
+            Self::Claim(_, vm) => vm.is_none(),
+            Self::Operation(_, held) => held.is_none(),
+        }
+    }
+}
+
 /// All records that decisions are made from.
 #[derive(Debug, Default)]
 pub struct State {
@@ -54,7 +65,13 @@ pub struct State {
     /// Where an event lives, or lived lately.
     homes: HashMap<EventId, ScopeId>,
     alive: Option<Timestamp>,
+    /// Records that were removed, and when, until the watch has come so far: what it shows of them from before
+    /// is old news.
+    gone: HashMap<Key, Revision>,
 }
+
+/// The revision of a removal that is known of and that the watch has not shown yet.
+const GONE_SOMETIME: Revision = Revision(u64::MAX);
 
 impl State {
     /// A scope.
@@ -121,6 +138,85 @@ impl State {
     /// Takes over one record as the store has it, unless what is held is as new. Records of other kinds are
     /// passed over.
     pub fn install(
+        &mut self,
+        key: &str,
+        revision: Revision,
+        value: Option<&Bytes>,
+    ) -> Result<Option<Published>, DecodeError> {
+        match (self.gone.get(key).copied(), value) {
+            (Some(GONE_SOMETIME), None) => {
+                // Now it is known when.
+                self.gone.insert(key.into(), revision);
+                return Ok(None);
+            }
+            (Some(GONE_SOMETIME), Some(_)) => return Ok(None),
+            (Some(gone), _) if gone >= revision => return Ok(None),
+            (Some(_) | None, _) => {}
+        }
+        let change = self.install_newer(key, revision, value)?;
+        match change.as_ref().map(Published::is_gone) {
+            Some(true) => {
+                self.gone.insert(key.into(), revision);
+            }
+            Some(false) => {
+                self.gone.remove(key);
+            }
+            None => {}
+        }
+        Ok(change)
+    }
+
+    /// Takes over what a commit found in place of what it expected; `expected` is the revision it expected.
+    /// What was found is old by now if what is held has changed since.
+    pub fn install_found(
+        &mut self,
+        key: &str,
+        expected: Option<Revision>,
+        found: Option<(Revision, &Bytes)>,
+    ) -> Result<Option<Published>, DecodeError> {
+        if self.revision_of(key) != expected {
+            return Ok(None);
+        }
+        match found {
+            Some((revision, value)) => self.install(key, revision, Some(value)),
+            None => self.install(key, GONE_SOMETIME, None),
+        }
+    }
+
+    /// Takes over what this process has written itself, which is newer than anything held.
+    pub fn install_own(
+        &mut self,
+        key: &str,
+        revision: Revision,
+        value: Option<&Bytes>,
+    ) -> Result<Option<Published>, DecodeError> {
+        if self.gone.get(key) == Some(&GONE_SOMETIME) {
+            self.gone.remove(key);
+        }
+        self.install(key, revision, value)
+    }
+
+    /// The watch has shown all up to this revision: nothing older will come any more.
+    pub fn watched(&mut self, revision: Revision) {
+        self.gone.retain(|_, gone| *gone > revision);
+    }
+
+    fn revision_of(&self, key: &str) -> Option<Revision> {
+        let id = |rest| uuid::Uuid::parse_str(rest).ok();
+        if let Some(rest) = key.strip_prefix(prefix::SCOPE) {
+            self.scopes.get(&scope_id(key, rest).ok()?).map(|held| held.revision)
+        } else if let Some(rest) = key.strip_prefix(prefix::VM) {
+            self.vms.get(&VmId(id(rest)?)).map(|held| held.revision)
+        } else if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
+            self.claims.get(&parse_caller(key, rest).ok()?).map(|held| held.revision)
+        } else if let Some(rest) = key.strip_prefix(prefix::OPERATION) {
+            self.operations.get(&OperationId(id(rest)?)).map(|held| held.revision)
+        } else {
+            None
+        }
+    }
+
+    fn install_newer(
         &mut self,
         key: &str,
         revision: Revision,

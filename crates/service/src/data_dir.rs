@@ -16,7 +16,9 @@ use notbefore_store::redb::{OpenError, RedbStore};
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// It cannot be made or written to.
-    #[error("cannot use data directory {path}: {source}; choose another with --data, or see to its permissions")]
+    #[error(
+        "cannot use data directory {path}: {source}; choose another with --data, or see to its permissions"
+    )]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -72,7 +74,8 @@ impl DataDir {
                 Err(DataDirError::FormatMissing { path: path.to_owned() })
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                dir.write_whole("format", format!("{FORMAT_LEVEL}\n").as_bytes(), 0o644).map_err(failed(&format))?;
+                dir.write_whole("format", format!("{FORMAT_LEVEL}\n").as_bytes(), 0o644)
+                    .map_err(failed(&format))?;
                 Ok(dir)
             }
             Err(source) => Err(DataDirError::Io { path: format, source }),

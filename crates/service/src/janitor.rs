@@ -49,7 +49,8 @@ pub async fn sweep(
     .await?;
     removed += sweep_prefix(store, prefix::ENDED, |key, _| {
         let millis = key.strip_prefix(prefix::ENDED).and_then(|rest| rest.split('/').next());
-        let at = millis.and_then(|text| text.parse().ok()).and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        let at =
+            millis.and_then(|text| text.parse().ok()).and_then(|ms| Timestamp::from_millisecond(ms).ok());
         at.is_some_and(|at| older(at, history_kept))
     })
     .await?;

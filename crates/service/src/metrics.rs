@@ -18,16 +18,21 @@ pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats) -> String {
     let mut registry = Registry::with_prefix("notbefore");
     let counts = view.counts();
 
-    counter(&mut registry, "guest_requests", "Requests of guests, by what they were answered with", |family| {
-        let add = |answer: &str, count| add(family, "answer", answer, count);
-        add("document", guests.documents());
-        add("not_modified", guests.not_modified());
-        add("approved", guests.approvals());
-        add("metadata", guests.metadata());
-        for (status, count) in guests.refused() {
-            add(&status.to_string(), count);
-        }
-    });
+    counter(
+        &mut registry,
+        "guest_requests",
+        "Requests of guests, by what they were answered with",
+        |family| {
+            let add = |answer: &str, count| add(family, "answer", answer, count);
+            add("document", guests.documents());
+            add("not_modified", guests.not_modified());
+            add("approved", guests.approvals());
+            add("metadata", guests.metadata());
+            for (status, count) in guests.refused() {
+                add(&status.to_string(), count);
+            }
+        },
+    );
     counter(&mut registry, "guest_connections", "Connections of guests, by what became of them", |family| {
         add(family, "state", "accepted", guests.connections_accepted());
         add(family, "state", "turned_away", guests.connections_turned_away());
@@ -39,7 +44,12 @@ pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats) -> String {
     });
     gauge(&mut registry, "guest_connections_open", "Open connections of guests", guests.connections_open());
     gauge(&mut registry, "store_revision", "The newest revision of the store", engine.revision());
-    gauge(&mut registry, "store_well", "Whether the store took the last transaction", engine.store_is_well().into());
+    gauge(
+        &mut registry,
+        "store_well",
+        "Whether the store took the last transaction",
+        engine.store_is_well().into(),
+    );
     gauge(&mut registry, "scopes", "Scopes", counts.scopes as u64);
     gauge(&mut registry, "vms", "VMs", counts.vms as u64);
     gauge(&mut registry, "operations_open", "Operations that are not closed", counts.operations as u64);

@@ -231,7 +231,9 @@ impl Runtime {
             }
         });
         if finished.await.is_err() {
-            tracing::warn!("some commands did not finish in time; their callers are told that the outcome is unknown");
+            tracing::warn!(
+                "some commands did not finish in time; their callers are told that the outcome is unknown"
+            );
         }
     }
 

@@ -89,17 +89,17 @@ pub enum ServeError {
 }
 
 fn cure(source: &io::Error, flag: &str) -> String {
-    match source.kind() {
-        io::ErrorKind::AddrInUse => {
-            format!("another program listens there: stop it, or choose another address with {flag}")
-        }
-        io::ErrorKind::PermissionDenied => {
-            format!("ports below 1024 need the right to bind them: choose another with {flag}, or grant CAP_NET_BIND_SERVICE")
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            format!("no interface has that address: add it (ip addr add …), or choose another with {flag}")
-        }
-        _ => format!("choose another with {flag}"),
+    let kind = source.kind();
+    if kind == io::ErrorKind::AddrInUse {
+        format!("another program listens there: stop it, or choose another address with {flag}")
+    } else if kind == io::ErrorKind::PermissionDenied {
+        format!(
+            "ports below 1024 need the right to bind them: choose another with {flag}, or grant CAP_NET_BIND_SERVICE"
+        )
+    } else if kind == io::ErrorKind::AddrNotAvailable {
+        format!("no interface has that address: add it (ip addr add …), or choose another with {flag}")
+    } else {
+        format!("choose another with {flag}")
     }
 }
 
@@ -179,7 +179,12 @@ pub async fn serve(
     write_url(&dir, operator_address)?;
     let background = [
         tokio::spawn(janitor::run(Arc::clone(&store), Arc::clone(&clock), config.history_kept)),
-        tokio::spawn(keep_bound_enabled(config.clone(), engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
+        tokio::spawn(keep_bound_enabled(
+            config.clone(),
+            engine.clone(),
+            Arc::clone(&views),
+            Arc::clone(&clock),
+        )),
     ];
     ready(&addresses);
 
@@ -198,7 +203,11 @@ pub async fn serve(
     served.map_err(ServeError::Operator)
 }
 
-async fn bind(address: SocketAddr, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {
+async fn bind(
+    address: SocketAddr,
+    what: &'static str,
+    flag: &'static str,
+) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, what, flag, source })
 }
 
@@ -289,7 +298,12 @@ fn first_run_name(views: &Views) -> Option<String> {
 }
 
 /// A VM with a listener of its own is somebody's rehearsal: it counts as listening from the start.
-async fn keep_bound_enabled(config: ServeConfig, engine: EngineHandle, views: Arc<Views>, clock: Arc<dyn Clock>) {
+async fn keep_bound_enabled(
+    config: ServeConfig,
+    engine: EngineHandle,
+    views: Arc<Views>,
+    clock: Arc<dyn Clock>,
+) {
     loop {
         let view = views.newest();
         for one in &config.guest_vms {

@@ -132,6 +132,8 @@ async fn make_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<
     };
     match store.commit(txn).await {
         Outcome::Committed(_) => Ok(record),
-        other => Err(TokenError::Store(format!("{other:?}"))),
+        Outcome::Conflict(_) => Err(TokenError::Store("another service has just made it".to_owned())),
+        Outcome::Refused(refusal) => Err(TokenError::Store(refusal.to_string())),
+        Outcome::Unknown(why) => Err(TokenError::Store(why)),
     }
 }

@@ -240,7 +240,9 @@ impl View {
             self.events.remove(&event);
         }
         let after = held.as_ref().map(|held| &held.value);
-        for (old, member) in before.iter().flat_map(|view| view.scope.members.iter().map(move |one| (view, one))) {
+        for (old, member) in
+            before.iter().flat_map(|view| view.scope.members.iter().map(move |one| (view, one)))
+        {
             if after.and_then(|after| after.member(member.vm)).is_some() {
                 continue;
             }
@@ -276,8 +278,7 @@ impl View {
         let style =
             RenderStyle { underscore_names: scope.kind != ScopeKind::CloudService, rfc1123_everywhere };
         let activity = before.map(|view| Arc::clone(&view.activity)).unwrap_or_default();
-        let view =
-            ScopeView { scope, revision: revision.0, activity, style, documents: Default::default() };
+        let view = ScopeView { scope, revision: revision.0, activity, style, documents: Default::default() };
         self.scopes.insert(id, Arc::new(view));
     }
 }

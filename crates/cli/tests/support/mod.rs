@@ -5,6 +5,7 @@
 //! comes.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -73,7 +74,10 @@ impl Answer {
 impl Service {
     /// Starts a service on free ports with these further flags.
     pub fn start(flags: &[&str]) -> Self {
-        Self::launch(DataDir::Own(tempfile::tempdir().unwrap()), flags.iter().map(|&flag| flag.to_owned()).collect())
+        Self::launch(
+            DataDir::Own(tempfile::tempdir().unwrap()),
+            flags.iter().map(|&flag| flag.to_owned()).collect(),
+        )
     }
 
     /// Starts a service over a directory that the test keeps.
@@ -92,7 +96,8 @@ impl Service {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (mut guest, mut operator, mut guest_vms) = (None, None, Vec::new());
         while operator.is_none() {
-            let line = lines.next().unwrap_or_else(|| panic!("the service ended before it was ready")).unwrap();
+            let line =
+                lines.next().unwrap_or_else(|| panic!("the service ended before it was ready")).unwrap();
             let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
             let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
             match line.trim_start().split(' ').next() {
@@ -191,7 +196,8 @@ impl Service {
 
     /// A request with `Metadata: true`.
     pub fn guest_request(&self, source: Ipv4Addr, method: &str, target: &str, body: &str) -> Answer {
-        let length = if method == "GET" { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let length =
+            if method == "GET" { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n{length}\r\n{body}"
         );

@@ -31,11 +31,12 @@ pub async fn require_token(
         scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
     });
     let Some(secret) = secret else {
-        let cure = "send 'Authorization: Bearer TOKEN'; the first token is in operator.token of the data directory";
+        let cure =
+            "send 'Authorization: Bearer TOKEN'; the first token is in operator.token of the data directory";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure));
     };
     let Some(token) = operator.tokens.holder(secret, operator.clock.now()) else {
-        tracing::warn!(path = request.uri().path(), "refused a request with an unknown or expired token");
+        tracing::warn!(path = super::path(&request), "refused a request with an unknown or expired token");
         let detail = "this token is unknown or has expired";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail));
     };
@@ -56,7 +57,8 @@ impl FromRequest<Operator> for Change {
 
     async fn from_request(request: Request, operator: &Operator) -> Result<Self, Problem> {
         let principal = request.extensions().get::<Principal>().map(|principal| principal.0.clone());
-        let principal = principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))?;
+        let principal =
+            principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))?;
         let key = text(&request, IDEMPOTENCY_KEY)?;
         let if_revision = match text(&request, header::IF_MATCH.as_str())? {
             None => None,
@@ -70,7 +72,11 @@ impl FromRequest<Operator> for Change {
         })?;
         let idempotency = match key {
             None => None,
-            Some(key) => Some(Idempotency { hash: hash(&target, &body), key: checked(key)?, principal: principal.clone() }),
+            Some(key) => Some(Idempotency {
+                hash: hash(&target, &body),
+                key: checked(key)?,
+                principal: principal.clone(),
+            }),
         };
         Ok(Self { principal, idempotency, if_revision, body })
     }
@@ -79,8 +85,9 @@ impl FromRequest<Operator> for Change {
 impl Change {
     /// The body as JSON; an empty one is the type's default, where leaving it out makes sense.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Problem::bad_request("bad_body", format!("the body is not as it should be: {error}")))
+        serde_json::from_slice(&self.body).map_err(|error| {
+            Problem::bad_request("bad_body", format!("the body is not as it should be: {error}"))
+        })
     }
 
     /// The body as JSON, or the default where there is none.
@@ -112,8 +119,12 @@ fn text(request: &Request, name: &str) -> Result<Option<String>, Problem> {
 fn checked(key: String) -> Result<String, Problem> {
     let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX || !key.chars().all(harmless) {
-        let limits = format!("1 to {IDEMPOTENCY_KEY_MAX} letters, digits, '-', '_' and '.'; a GUID does well");
-        return Err(Problem::bad_request("bad_idempotency_key", format!("an {IDEMPOTENCY_KEY} has {limits}")));
+        let limits =
+            format!("1 to {IDEMPOTENCY_KEY_MAX} letters, digits, '-', '_' and '.'; a GUID does well");
+        return Err(Problem::bad_request(
+            "bad_idempotency_key",
+            format!("an {IDEMPOTENCY_KEY} has {limits}"),
+        ));
     }
     Ok(key)
 }
@@ -121,7 +132,10 @@ fn checked(key: String) -> Result<String, Problem> {
 fn revision(text: &str) -> Result<Revision, Problem> {
     let digits = text.trim_start_matches("W/").trim_matches('"');
     digits.parse().map(Revision).map_err(|_| {
-        Problem::bad_request("bad_if_match", format!("If-Match {text:?} is not a revision; give the ETag that you read"))
+        Problem::bad_request(
+            "bad_if_match",
+            format!("If-Match {text:?} is not a revision; give the ETag that you read"),
+        )
     })
 }
 

@@ -52,7 +52,8 @@ pub async fn list(
     let (limit, cursor) = (page.limit()?, page.after()?);
     let view = operator.views.newest();
     let vm = vm.map(|text| names::resolve(&view, &text)).transpose()?;
-    let only = scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    let only =
+        scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
     // A cursor is `scope|event`: the last one that was shown. Events of a scope are shown by their id, which
     // never changes, so that those that come and go in between disturb no page.
     let cursor = cursor.as_deref().and_then(|text| text.split_once('|'));
@@ -69,12 +70,12 @@ pub async fn list(
         let mut events: Vec<_> = scope.scope.events.iter().collect();
         events.sort_by_key(|event| event.id);
         for event in events {
-            let shown = cursor.is_some_and(|(scope, shown)| id.as_str() == scope && event.id.to_string().as_str() <= shown);
+            let shown = cursor
+                .is_some_and(|(scope, shown)| id.as_str() == scope && event.id.to_string().as_str() <= shown);
             if shown || vm.is_some_and(|vm| !event.touches(vm)) {
                 continue;
             }
-            let operation = view.operation(event.operation).map(|held| &*held.value);
-            let mut item = present::event(scope, event, operation);
+            let mut item = present::event(&view, scope, event);
             if status.as_ref().is_some_and(|status| !item.status.eq_ignore_ascii_case(status)) {
                 continue;
             }
@@ -101,15 +102,16 @@ async fn shown(operator: &Operator, id: EventId) -> Result<wire::Event, Problem>
     if let Some(scope) = view.scope_of_event(id)
         && let Some(event) = scope.scope.event(id)
     {
-        let operation = view.operation(event.operation).map(|held| &*held.value);
-        return Ok(present::event(scope, event, operation));
+        return Ok(present::event(&view, scope, event));
     }
     let key = records::past(id);
     match operator.store.snapshot().await?.get(&key).await? {
         None => Err(Refusal::UnknownEvent(id).into()),
         Some(record) => {
             let past = records::decode::<Past>(&key, &record.value);
-            let past = past.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", error.to_string()))?;
+            let past = past.map_err(|error| {
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", error.to_string())
+            })?;
             Ok(present::past(&past, record.revision.0))
         }
     }
@@ -129,7 +131,9 @@ fn find(view: &View, text: &str) -> Result<EventId, Problem> {
     match found.as_slice() {
         [id] => Ok(*id),
         [] => {
-            let detail = format!("there is no event {text}; 'notbefore event list' shows those there are (an id may be cut to {SHORT_ID_MIN} digits or more)");
+            let detail = format!(
+                "there is no event {text}; 'notbefore event list' shows those there are (an id may be cut to {SHORT_ID_MIN} digits or more)"
+            );
             Err(Problem::not_found("unknown_event", detail))
         }
         _ => {
@@ -185,17 +189,22 @@ fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
         }
         (None, Some(event_type)) => {
             let event_type = event_type.parse::<EventType>();
-            let event_type = event_type.map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))?;
+            let event_type =
+                event_type.map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))?;
             Ok(Cause::of_type(event_type))
         }
-        (None, None) | (Some(_), Some(_)) => Err(Problem::bad_request("bad_body", "give a type or a cause, one of them")),
+        (None, None) | (Some(_), Some(_)) => {
+            Err(Problem::bad_request("bad_body", "give a type or a cause, one of them"))
+        }
     }
 }
 
 fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
     match seconds {
         Some(seconds) if !(-1..=DURATION_MAX_S).contains(&seconds) => {
-            let detail = format!("duration_seconds {seconds} is out of range; it may be -1 (unknown) to {DURATION_MAX_S}");
+            let detail = format!(
+                "duration_seconds {seconds} is out of range; it may be -1 (unknown) to {DURATION_MAX_S}"
+            );
             Err(Problem::bad_request("bad_duration", detail))
         }
         seconds => Ok(seconds),

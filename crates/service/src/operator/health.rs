@@ -16,7 +16,9 @@ pub async fn healthz() -> &'static str {
 pub async fn readyz(State(operator): State<Operator>) -> Response {
     match operator.engine.stats().store_is_well() {
         true => "ready\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "the store did not take the last transaction\n").into_response(),
+        false => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the store did not take the last transaction\n").into_response()
+        }
     }
 }
 

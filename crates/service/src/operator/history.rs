@@ -42,9 +42,11 @@ pub async fn list(
     let ListQuery { since, scope, vm, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let limit = page.limit()?;
-    let scope = scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    let scope =
+        scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
     let wanted = |past: &Past| {
-        let named = |vm: &String| past.event.resources.iter().any(|one| one.name.as_str().eq_ignore_ascii_case(vm));
+        let named =
+            |vm: &String| past.event.resources.iter().any(|one| one.name.as_str().eq_ignore_ascii_case(vm));
         scope.as_ref().is_none_or(|scope| past.scope == *scope) && vm.as_ref().is_none_or(named)
     };
     let start = since.map(|at| format!("{}{:013}", prefix::ENDED, at.as_millisecond().max(0)));
@@ -62,7 +64,9 @@ pub async fn list(
             }
             looked_at += 1;
             after = Some(key.clone());
-            let Some(id) = key.rsplit('/').next().and_then(|text| Uuid::parse_str(text).ok()) else { continue };
+            let Some(id) = key.rsplit('/').next().and_then(|text| Uuid::parse_str(text).ok()) else {
+                continue;
+            };
             let past_key = records::past(EventId(id));
             let Some(record) = snapshot.get(&past_key).await? else { continue };
             let Ok(past) = records::decode::<Past>(&past_key, &record.value) else { continue };

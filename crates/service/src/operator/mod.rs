@@ -26,7 +26,7 @@ mod vms;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -81,6 +81,9 @@ pub fn router(operator: Operator) -> Router {
         .route("/operations/{operation}/cancel", post(operations::cancel))
         .route("/history", get(history::list))
         .route("/stream", get(stream::follow))
+        .fallback(no_such_page)
+        .method_not_allowed_fallback(wrong_method)
+        // The layer covers the fallbacks too: without a token one does not even learn which pages there are.
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
     Router::new()
         .nest("/v1", api)
@@ -95,13 +98,18 @@ pub fn router(operator: Operator) -> Router {
 }
 
 async fn no_such_page(State(_): State<Operator>, request: Request) -> Problem {
-    let detail = format!("there is nothing at {}; the API is under /v1", request.uri().path());
+    let detail = format!("there is nothing at {}; the API is under /v1", path(&request));
     Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
 }
 
 async fn wrong_method(request: Request) -> Problem {
-    let detail = format!("{} does not take {}", request.uri().path(), request.method());
+    let detail = format!("{} does not take {}", path(&request), request.method());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+/// The path as the caller wrote it; nested routes see only the end of it.
+fn path(request: &Request) -> &str {
+    request.extensions().get::<OriginalUri>().map_or(request.uri().path(), |uri| uri.path())
 }
 
 async fn server_header(request: Request, next: Next) -> Response {

@@ -40,12 +40,14 @@ pub fn encode(name: &str) -> String {
 }
 
 fn decode(cursor: &str) -> Result<String, Problem> {
-    let bad = || Problem::bad_request("bad_cursor", "this cursor was not made by the service; begin without one");
+    let bad =
+        || Problem::bad_request("bad_cursor", "this cursor was not made by the service; begin without one");
     let digits = cursor.as_bytes();
     if !digits.len().is_multiple_of(2) {
         return Err(bad());
     }
-    let byte = |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let byte =
+        |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
     let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(bad)
 }

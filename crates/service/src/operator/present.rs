@@ -1,7 +1,7 @@
 //! From the domain's types to the API's: what an operator is shown.
 
 use notbefore_core::{
-    DriverKind, Event, EventFact, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run, Scope,
+    Event, EventFact, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run, Scope,
     ScopeKind, TargetState, VmId,
 };
 use notbefore_engine::Address;
@@ -64,8 +64,8 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId) -> Option<wire::Vm> {
     })
 }
 
-/// A live event. `others` is the operation it belongs to, if that is still open.
-pub fn event(scope: &ScopeView, event: &Event, operation: Option<&Operation>) -> wire::Event {
+/// A live event.
+pub fn event(view: &View, scope: &ScopeView, event: &Event) -> wire::Event {
     let (status, started_at) = match event.phase {
         Phase::Scheduled { .. } => ("Scheduled", None),
         Phase::Started { at, .. } => ("Started", Some(at)),
@@ -73,7 +73,7 @@ pub fn event(scope: &ScopeView, event: &Event, operation: Option<&Operation>) ->
     wire::Event {
         status: status.to_owned(),
         started_at,
-        waits_for: Some(waits_for(&scope.scope, event, operation)),
+        waits_for: Some(waits_for(view, &scope.scope, event)),
         revision: scope.revision,
         ..common(&scope.scope.path.to_string(), event)
     }
@@ -129,7 +129,7 @@ fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
 }
 
 /// What an event waits for, so that nobody has to work it out from the rules.
-fn waits_for(scope: &Scope, event: &Event, operation: Option<&Operation>) -> String {
+fn waits_for(view: &View, scope: &Scope, event: &Event) -> String {
     match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => {
             format!("its simulated end at {ends_at:.0}, or 'notbefore event complete'")
@@ -144,20 +144,30 @@ fn waits_for(scope: &Scope, event: &Event, operation: Option<&Operation>) -> Str
                     "the end of event {} in update domain {}; then {}",
                     blocker.id,
                     blocker.update_domain,
-                    if approval.is_some() { "it starts".to_owned() } else { format!("approval, or {not_before}") }
+                    if approval.is_some() {
+                        "it starts".to_owned()
+                    } else {
+                        format!("approval, or {not_before}")
+                    }
                 );
             }
             if approval.is_some() && event.release == Release::Together && !released {
-                let open = operation.map_or(0, |operation| {
-                    operation.targets.iter().filter(|target| target.state == TargetState::Waiting).count()
-                });
-                return format!("the approval of {open} other parts of its operation, or {not_before}");
+                let open = parts_to_approve(view, event);
+                return format!("the approval of {open} more parts of its operation, or {not_before}");
             }
-            match (event.driver, approval) {
-                (DriverKind::Simulated | DriverKind::Manual, _) => format!("approval, or {not_before}"),
-            }
+            format!("approval, or {not_before}")
         }
     }
+}
+
+/// How many parts of an event's operation nobody has approved yet, as their scopes have it.
+fn parts_to_approve(view: &View, event: &Event) -> usize {
+    let Some(operation) = view.operation(event.operation) else { return 0 };
+    let waiting = |target: &&notbefore_core::Target| {
+        let part = view.scope(&target.scope).and_then(|scope| scope.scope.event(target.event));
+        part.is_some_and(|part| !part.approved() && !part.is_started())
+    };
+    operation.value.targets.iter().filter(waiting).count()
 }
 
 fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {

@@ -18,7 +18,9 @@ use super::problem::Problem;
 type ScopeParts = Path<(String, String, String)>;
 
 fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Problem> {
-    let part = |text: String| text.parse::<Name>().map_err(|error| Problem::from(notbefore_core::Refusal::Name(error)));
+    let part = |text: String| {
+        text.parse::<Name>().map_err(|error| Problem::from(notbefore_core::Refusal::Name(error)))
+    };
     Ok(ScopePath { subscription: part(subscription)?, group: part(group)?, name: part(name)? })
 }
 
@@ -37,7 +39,11 @@ pub async fn list(
 ) -> Result<Json<wire::Page<wire::Scope>>, Problem> {
     let page = PageQuery { limit: query.limit, cursor: query.0.cursor };
     let limit = page.limit()?;
-    let after = page.after()?.map(|text| text.parse::<ScopePath>()).transpose().map_err(notbefore_core::Refusal::Name)?;
+    let after = page
+        .after()?
+        .map(|text| text.parse::<ScopePath>())
+        .transpose()
+        .map_err(notbefore_core::Refusal::Name)?;
     let view = operator.views.newest();
     let after = after.map(|path| path.id());
     let mut found = view.scopes_after(after.as_ref());
@@ -136,7 +142,10 @@ fn address(text: &str) -> Result<Address, Problem> {
     let (network, ip) = text.rsplit_once('/').unwrap_or(("default", text));
     let network = network.parse::<Name>().map_err(notbefore_core::Refusal::Name)?;
     let ip = ip.parse::<std::net::IpAddr>().map_err(|_| {
-        Problem::bad_request("bad_address", format!("{text:?} is no address; write 10.0.0.4, or network/10.0.0.4"))
+        Problem::bad_request(
+            "bad_address",
+            format!("{text:?} is no address; write 10.0.0.4, or network/10.0.0.4"),
+        )
     })?;
     Ok(Address { network, ip: ip.to_canonical() })
 }

@@ -33,7 +33,9 @@ pub async fn follow(State(operator): State<Operator>, headers: HeaderMap) -> Res
     let after = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse()) {
         None => operator.store.snapshot().await?.revision(),
         Some(Ok(revision)) => Revision(revision),
-        Some(Err(_)) => return Err(Problem::bad_request("bad_last_event_id", "Last-Event-ID is not a revision")),
+        Some(Err(_)) => {
+            return Err(Problem::bad_request("bad_last_event_id", "Last-Event-ID is not a revision"));
+        }
     };
     let watch = operator.store.watch(after).await.map_err(|error| {
         let status = match &error {
@@ -83,7 +85,8 @@ impl Follower {
 fn message(batch: &Batch) -> Option<String> {
     let mut text = String::new();
     for change in batch.changes.iter().filter(|change| change.key.starts_with(prefix::FACT)) {
-        let facts = change.value.as_ref().and_then(|value| records::decode::<FactBatch>(&change.key, value).ok())?;
+        let facts =
+            change.value.as_ref().and_then(|value| records::decode::<FactBatch>(&change.key, value).ok())?;
         let json = serde_json::to_string(&facts).ok()?;
         text.push_str(&format!("id: {}\nevent: facts\ndata: {json}\n\n", batch.revision));
     }

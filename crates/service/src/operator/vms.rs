@@ -43,7 +43,8 @@ pub async fn list(
     let ListQuery { scope, host, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, after) = (page.limit()?, page.after()?);
-    let only = scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    let only =
+        scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
     // A cursor is `scope|name`, both folded: the last VM that was shown.
     let after = after.as_deref().and_then(|text| text.split_once('|'));
     let from = after.map(|(scope, _)| scope.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?;
@@ -98,7 +99,9 @@ pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Res
             let shown = shown(&operator.views.newest(), vm)?;
             Ok((StatusCode::CREATED, shown).into_response())
         }
-        Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+        Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => {
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
     }
 }
 
@@ -130,7 +133,8 @@ pub async fn act(
             return shown(&operator.views.newest(), vm);
         }
         _ => {
-            let detail = format!("a VM has no {verb:?}; there are restart, redeploy, evict, delete and start");
+            let detail =
+                format!("a VM has no {verb:?}; there are restart, redeploy, evict, delete and start");
             return Err(Problem::not_found("unknown_verb", detail));
         }
     };

@@ -1,0 +1,148 @@
+//! Who sees what: a scope's guests all see its events, and nobody else does, whatever they ask.
+
+mod support;
+
+use std::net::Ipv4Addr;
+
+use support::{Answer, Service, first_event};
+
+fn address(group: u8, n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 1, group, n)
+}
+
+fn events(answer: &Answer) -> usize {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["Events"].as_array().unwrap().len()
+}
+
+/// A hundred VMs of an availability set, and a hundred zonal ones, which stand alone.
+fn hundred_of_each() -> String {
+    let mut yaml = "scopes:\n  - name: set\n    kind: availability-set\n    vms:\n".to_owned();
+    for n in 0..100 {
+        yaml += &format!(
+            "      - {{ name: set-{n}, update_domain: {}, addresses: [{}] }}\n",
+            n % 5,
+            address(1, n)
+        );
+    }
+    for n in 0..100 {
+        yaml += &format!(
+            "  - name: zonal-{n}\n    kind: standalone\n    vms: [ {{ name: zonal-{n}, zone: \"1\", addresses: [{}] }} ]\n",
+            address(2, n)
+        );
+    }
+    yaml
+}
+
+#[test]
+fn a_set_hears_of_each_member_and_a_zonal_vm_only_of_itself() {
+    let service = Service::start(&[]);
+    let said = service.apply_fleet(&hundred_of_each());
+    assert_eq!(said.lines().count(), 101);
+    assert!(said.starts_with("default/default/set: created, 100 VMs\n"), "{said}");
+
+    service.cli(&["event", "schedule", "--type", "reboot", "set-7"]);
+    service.cli(&["event", "schedule", "--type", "reboot", "zonal-7"]);
+    for n in 0..100 {
+        let (set, zonal) =
+            (service.poll(address(1, n), "2020-07-01"), service.poll(address(2, n), "2020-07-01"));
+        assert_eq!(events(&set), 1, "set-{n}");
+        assert_eq!(set.json()["Events"][0]["Resources"][0], "set-7");
+        assert_eq!(events(&zonal), usize::from(n == 7), "zonal-{n}");
+    }
+    // Any member of the set may approve, for all of them.
+    let id = first_event(&service.poll(address(1, 42), "2020-07-01").json());
+    assert_eq!(service.approve(address(1, 42), &id).status, 200);
+    assert_eq!(service.poll(address(1, 99), "2020-07-01").json()["Events"][0]["EventStatus"], "Started");
+}
+
+#[test]
+fn two_scopes_share_nothing_whatever_a_guest_asks() {
+    let service = Service::start(&[]);
+    service.apply_fleet(
+        "scopes:\n  - { name: a, kind: standalone, vms: [ { name: a, addresses: [127.1.3.1] } ] }\n  - { name: b, kind: standalone, vms: [ { name: b, addresses: [127.1.3.2] } ] }\n",
+    );
+    let (a, b) = (address(3, 1), address(3, 2));
+    service.cli(&["vm", "evict", "a"]);
+    let foreign = first_event(&service.poll(a, "2020-07-01").json());
+
+    for version in
+        ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
+    {
+        assert_eq!(service.poll(b, version).body, "{\"DocumentIncarnation\":1,\"Events\":[]}", "{version}");
+    }
+    // An id of another scope and one that nobody has are answered alike, byte for byte.
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    let (theirs, nobodys) = (service.approve(b, &foreign), service.approve(b, unknown));
+    assert_eq!((theirs.status, &theirs.body), (400, &nobodys.body));
+    assert_eq!(nobodys.status, 400);
+    // Together with a valid id, too, and then nothing at all is approved.
+    service.cli(&["vm", "restart", "b", "--in", "1h"]);
+    assert_eq!(events(&service.poll(b, "2020-07-01")), 1, "b has asked, so it gets its notice");
+    let own = first_event(&service.poll(b, "2020-07-01").json());
+    let both = format!("{{\"StartRequests\":[{{\"EventId\":\"{own}\"}},{{\"EventId\":\"{foreign}\"}}]}}");
+    let target = "/metadata/scheduledevents?api-version=2020-07-01";
+    assert_eq!(service.guest_request(b, "POST", target, &both).status, 400);
+    assert_eq!(service.poll(b, "2020-07-01").json()["Events"][0]["EventStatus"], "Scheduled");
+    // Headers that claim to be somebody else change nothing.
+    for header in
+        ["X-Instance-ID: a", "X-Instance-Id-Signature: x", "X-Real-IP: 127.1.3.1", "Forwarded: for=127.1.3.1"]
+    {
+        let request = format!(
+            "GET {target} HTTP/1.1\r\nHost: 127.1.3.1\r\nMetadata: true\r\n{header}\r\nConnection: close\r\n\r\n"
+        );
+        let answer = support::exchange(b.into(), service.guest, request.as_bytes());
+        assert!(!answer.body.contains(&foreign), "{header}: {answer:?}");
+    }
+    assert_eq!(service.poll(a, "2020-07-01").json()["Events"][0]["EventStatus"], "Scheduled");
+    // Whoever is not in the fleet learns nothing, not even what there is.
+    let stranger = address(3, 9);
+    for path in
+        ["/metadata/scheduledevents?api-version=2020-07-01", "/metadata/instance?api-version=2021-02-01", "/"]
+    {
+        assert_eq!(service.guest_request(stranger, "GET", path, "").status, 403, "{path}");
+    }
+    assert_eq!(
+        service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").status,
+        403,
+        "with a fleet, loopback is nobody"
+    );
+}
+
+#[test]
+fn a_vm_that_moves_takes_its_open_connections_along() {
+    use std::io::{Read, Write};
+    let service = Service::start(&[]);
+    service.cli(&["vm", "add", "one", "--address", "127.1.4.1"]);
+    let mut stream = support::connect(address(4, 1).into(), service.guest).unwrap();
+    let mut ask = || {
+        let request = "GET /metadata/instance/compute/name?api-version=2021-02-01&format=text HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut buffer = [0; 4096];
+        let n = stream.read(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..n]).into_owned()
+    };
+    assert!(ask().ends_with("\r\n\r\none"));
+    service.cli(&["vm", "remove", "one"]);
+    service.cli(&["vm", "add", "two", "--address", "127.1.4.1"]);
+    assert!(ask().ends_with("\r\n\r\ntwo"), "the same connection, another VM");
+}
+
+#[test]
+fn bound_listeners_need_no_addresses() {
+    let service =
+        Service::start(&["--guest-vm", "web-0=127.0.0.1:0", "--guest-vm", "shop/web-1=127.0.0.1:0"]);
+    let name = |at| {
+        let request = "GET /metadata/instance/compute/name?api-version=2021-02-01&format=text HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n\r\n";
+        support::exchange(Ipv4Addr::LOCALHOST.into(), at, request.as_bytes()).body
+    };
+    assert_eq!(
+        (name(service.guest_vms[0]).as_str(), name(service.guest_vms[1]).as_str()),
+        ("web-0", "web-1")
+    );
+    // They count as listening from the start, so a restart gives its notice although nobody has polled.
+    let said = service.cli(&["vm", "restart", "web-0"]);
+    assert!(said.contains("(in 15 min)"), "{said}");
+    let listed = service.cli_json(&["event", "list"]);
+    assert_eq!(listed[0]["status"], "Scheduled");
+}
