@@ -173,13 +173,13 @@ fn read_small(path: &Path) -> io::Result<String> {
 }
 
 fn no_token(path: &Path, error: &io::Error) -> anyhow::Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => anyhow!(
-            "there is no token at {}; start a service here with 'notbefore serve', or say where its data is with --data DIR or NOTBEFORE_DATA",
-            path.display()
-        ),
-        _ => anyhow!("cannot read the token at {}: {error}", path.display()),
+    let path = path.display();
+    if error.kind() == io::ErrorKind::NotFound {
+        return anyhow!(
+            "there is no token at {path}; start a service here with 'notbefore serve', or say where its data is with --data DIR or NOTBEFORE_DATA"
+        );
     }
+    anyhow!("cannot read the token at {path}: {error}")
 }
 
 /// An answer as what it should be, or the problem it tells of.

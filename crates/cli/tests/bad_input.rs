@@ -129,7 +129,7 @@ fn fleet_files() {
 
 /// Runs `serve` where it cannot, and gives its complaint.
 fn serve_refused(words: &[&str]) -> String {
-    let output = Command::new(binary()).arg("serve").args(words).output().unwrap();
+    let output = Command::new(binary()).arg("serve").args(words).output().expect("the binary starts");
     assert_eq!(output.status.code(), Some(1), "{words:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -12,7 +12,7 @@ fn address(group: u8, n: u8) -> Ipv4Addr {
 
 fn events(answer: &Answer) -> usize {
     assert_eq!(answer.status, 200, "{answer:?}");
-    answer.json()["Events"].as_array().unwrap().len()
+    answer.json()["Events"].as_array().expect("a document has Events").len()
 }
 
 /// A hundred VMs of an availability set, and a hundred zonal ones, which stand alone.

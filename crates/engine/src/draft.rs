@@ -77,7 +77,11 @@ impl<'a> Draft<'a> {
 
     /// Takes a scope's next value, its facts and its history, if it differs from what there is.
     pub fn scope(&mut self, before: Option<&Held<Scope>>, applied: Applied) -> Result<(), Refusal> {
-        let Applied { scope, facts, past } = applied;
+        let Applied { mut scope, facts, past } = applied;
+        if let Some(before) = before {
+            // However many commands were applied, guests see one change.
+            scope.incarnation = scope.incarnation.min(before.value.incarnation + 1);
+        }
         if before.is_some_and(|before| *before.value == scope) {
             return Ok(());
         }
@@ -102,7 +106,7 @@ impl<'a> Draft<'a> {
             for gone in before.value.members.iter().filter(|member| scope.member(member.vm).is_none()) {
                 self.forget_vm(gone.vm);
             }
-            self.stirred.extend(stirred(&before.value, &scope));
+            self.stirred.extend(stirred(&before.value, Some(&scope)));
         }
         self.facts(Some(id), facts);
         Ok(())
@@ -278,8 +282,8 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
 
 /// The operations for which a scope's change means something: one of their events has ended, or, where
 /// approvals are counted, was approved or has begun.
-fn stirred(before: &Scope, after: &Scope) -> Vec<OperationId> {
-    let moved = |event: &&notbefore_core::Event| match after.event(event.id) {
+pub(crate) fn stirred(before: &Scope, after: Option<&Scope>) -> Vec<OperationId> {
+    let moved = |event: &&notbefore_core::Event| match after.and_then(|after| after.event(event.id)) {
         None => true,
         Some(now) => {
             event.release == Release::Together

@@ -1,7 +1,7 @@
 //! The loop: inputs in, effects out, and in between jobs that wait for their records, their commit or their
 //! time. See the crate's page for the life of a command.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
@@ -131,6 +131,8 @@ pub struct Engine {
     /// Work of our own that the store would not take, and when to try it again.
     retries: BTreeSet<(Timestamp, CommitId)>,
     fans: HashMap<OperationId, Fan>,
+    /// Answers to those who asked twice, kept until the watch has shown what the first time did.
+    replays: BTreeMap<(Revision, CommitId), Result<Answer, Failure>>,
     heard: HashMap<ScopeId, Timestamp>,
     heard_to_store: BTreeSet<ScopeId>,
     store_times_at: Timestamp,
@@ -164,6 +166,7 @@ impl Engine {
             deadline_of: HashMap::new(),
             retries: BTreeSet::new(),
             fans: HashMap::new(),
+            replays: BTreeMap::new(),
             heard: HashMap::new(),
             heard_to_store: BTreeSet::new(),
             store_times_at: now,
@@ -216,7 +219,7 @@ impl Engine {
                 self.spawn(Work::Ask { request, command, idempotency, if_revision }, by, now, &mut effects);
             }
             Input::Committed(id, outcome) => self.committed(id, outcome, now, &mut effects),
-            Input::Watched(batch) => self.take_over_watched(batch, &mut effects),
+            Input::Watched(batch) => self.take_over_watched(batch, now, &mut effects),
             Input::Heard(scope, at) => self.note_heard(scope, at),
             Input::Tick => {}
         }
@@ -229,11 +232,17 @@ impl Engine {
             self.retries.remove(&(at, id));
             self.run(id, now, effects);
         }
+        // What lies further ahead than it can have been put was put there by a clock that was wrong.
+        let furthest = after(now, RETRY_AFTER);
+        while let Some((at, id)) = self.retries.last().copied().filter(|(at, _)| *at > furthest) {
+            self.retries.remove(&(at, id));
+            self.run(id, now, effects);
+        }
         while let Some((_, scope)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() {
             self.set_deadline(&scope, None);
             self.spawn(Work::Pulse(scope), Actor::Timer, now, effects);
         }
-        if self.store_times_at <= now {
+        if self.store_times_at <= now || self.store_times_at > after(now, ALIVE_STORED_EVERY) {
             self.store_times_at = after(now, ALIVE_STORED_EVERY);
             self.spawn(Work::Times, Actor::Service, now, effects);
         }
@@ -262,7 +271,7 @@ impl Engine {
         let Some(job) = self.jobs.get(&id) else { return };
         let plan = self.plan(job, now);
         let (drafted, answer, rest) = match plan {
-            Ok(Plan::Settled(answer)) => return self.finish(id, Ok(answer), now, effects),
+            Ok(Plan::Settled(answer)) => return self.finish_or_join(id, Ok(answer), now, effects),
             Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
             Err(failure) => return self.refused(id, failure, now, effects),
         };
@@ -388,10 +397,17 @@ impl Engine {
                 });
                 let ended = found.iter().any(|one| one.key.starts_with(records::prefix::PAST));
                 let expect = job.txns.front().map(|txn| txn.expect.clone()).unwrap_or_default();
-                self.take_over_found(found, &expect, effects);
+                let stirred = self.take_over_found(found, &expect, effects);
                 if let Some((key, record)) = replay {
                     let outcome = self.replayed(id, &key, &record);
-                    self.finish_or_join(id, outcome, now, effects);
+                    let seen = record.revision <= self.watched || self.own.contains(&record.revision);
+                    if seen || outcome.is_err() {
+                        self.finish_or_join(id, outcome, now, effects);
+                    } else {
+                        // Its effect is durable and not yet published here; the watch is about to show it.
+                        self.unlock(id, now, effects);
+                        self.replays.insert((record.revision, id), outcome);
+                    }
                 } else if ended {
                     self.finish(id, Ok(Answer::Done), now, effects);
                 } else if conflicts > CONFLICTS_MAX {
@@ -400,6 +416,9 @@ impl Engine {
                 } else {
                     self.unlock(id, now, effects);
                     self.run(id, now, effects);
+                }
+                for operation in stirred {
+                    self.reconcile(operation, now, effects);
                 }
             }
             Outcome::Refused(refusal) => {
@@ -519,9 +538,13 @@ impl Engine {
             }
             Work::Step(operation, ..) | Work::Record(operation) => self.step_done(operation, now, effects),
             Work::Pulse(scope) => {
-                // A pulse that found nothing to do leaves the deadline as the scope says it is.
-                let due = self.state.scope(&scope).and_then(|held| held.value.next_due());
-                self.set_deadline(&scope, due.filter(|due| *due > now));
+                // What it wrote has set the next deadline, even where that has passed by now. A pulse that
+                // found nothing to do leaves it as the scope says it is; one that was refused tries again.
+                if !self.deadline_of.contains_key(&scope) {
+                    let due = self.state.scope(&scope).and_then(|held| held.value.next_due());
+                    let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
+                    self.set_deadline(&scope, due);
+                }
             }
             Work::Times => {
                 let wanting = std::mem::take(&mut self.heard_to_store);
@@ -631,39 +654,46 @@ impl Engine {
         self.publish(changes, effects);
     }
 
-    fn take_over_watched(&mut self, batch: Batch, effects: &mut Vec<Effect>) {
+    fn take_over_watched(&mut self, batch: Batch, now: Timestamp, effects: &mut Vec<Effect>) {
         self.watched = self.watched.max(batch.revision);
+        let mut stirred = BTreeSet::new();
         if !self.own.remove(&batch.revision) {
-            // A record that cannot be read was written by a newer release in the same cluster; what is held
-            // stays, and commits that touch it keep conflicting, which is said to whoever asks.
-            let changes: Vec<_> = batch
-                .changes
-                .iter()
-                .filter_map(|one| {
-                    self.state.install(&one.key, batch.revision, one.value.as_ref()).ok().flatten()
-                })
-                .collect();
-            self.publish(changes, effects);
+            let mut published = Vec::new();
+            for one in batch.changes.iter() {
+                let before = self.state.scope_of_key(&one.key).cloned();
+                let change = self.state.install(&one.key, batch.revision, one.value.as_ref());
+                note_foreign(change, before, &mut published, &mut stirred);
+            }
+            self.publish(published, effects);
         }
         self.state.watched(self.watched);
+        for operation in stirred {
+            self.reconcile(operation, now, effects);
+        }
+        while let Some(entry) = self.replays.first_entry().filter(|one| one.key().0 <= self.watched) {
+            let ((_, id), outcome) = entry.remove_entry();
+            self.finish_or_join(id, outcome, now, effects);
+        }
     }
 
+    /// Takes over what a commit found, and says which operations must be looked at because of it.
     fn take_over_found(
         &mut self,
         found: Vec<notbefore_store::Found>,
         expect: &[notbefore_store::Expect],
         effects: &mut Vec<Effect>,
-    ) {
-        let changes: Vec<_> = found
-            .iter()
-            .filter_map(|one| {
-                let expected =
-                    expect.iter().find(|expect| expect.key == one.key).and_then(|one| one.revision);
-                let current = one.current.as_ref().map(|current| (current.revision, &current.value));
-                self.state.install_found(&one.key, expected, current).ok().flatten()
-            })
-            .collect();
-        self.publish(changes, effects);
+    ) -> BTreeSet<OperationId> {
+        let mut stirred = BTreeSet::new();
+        let mut published = Vec::new();
+        for one in found {
+            let before = self.state.scope_of_key(&one.key).cloned();
+            let expected = expect.iter().find(|expect| expect.key == one.key).and_then(|one| one.revision);
+            let current = one.current.as_ref().map(|current| (current.revision, &current.value));
+            let change = self.state.install_found(&one.key, expected, current);
+            note_foreign(change, before, &mut published, &mut stirred);
+        }
+        self.publish(published, effects);
+        stirred
     }
 
     fn publish(&mut self, published: Vec<Published>, effects: &mut Vec<Effect>) {
@@ -729,6 +759,30 @@ impl Engine {
         txns.push(Txn { put: vec![alive], ..Txn::default() });
         Plan::Write { drafted: Drafted { txns, stirred: Vec::new() }, answer: Answer::Done, rest: None }
     }
+}
+
+/// Notes a record that no job of this process is known to have written, another node's or one whose commit had
+/// an unknown outcome, and the operations that must be looked at because of it, since no job will.
+fn note_foreign(
+    change: Result<Option<Published>, DecodeError>,
+    before: Option<crate::state::Held<notbefore_core::Scope>>,
+    published: &mut Vec<Published>,
+    stirred: &mut BTreeSet<OperationId>,
+) {
+    // A record that cannot be read was written by a newer release in the same cluster; what is held stays,
+    // and commits that touch it keep conflicting, which is said to whoever asks.
+    let Ok(Some(change)) = change else { return };
+    match &change {
+        Published::Scope(_, held) => {
+            let after = held.as_ref().map(|held| &*held.value);
+            stirred.extend(before.iter().flat_map(|before| crate::draft::stirred(&before.value, after)));
+        }
+        Published::Operation(id, Some(_)) => {
+            stirred.insert(*id);
+        }
+        Published::Operation(_, None) | Published::Vm(..) | Published::Claim(..) => {}
+    }
+    published.push(change);
 }
 
 /// Lets the record of a command travel in the transaction that carries out its effect, so that the two are

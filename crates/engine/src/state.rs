@@ -79,6 +79,11 @@ impl State {
         self.scopes.get(id)
     }
 
+    /// The scope that a key is of.
+    pub(crate) fn scope_of_key(&self, key: &str) -> Option<&Held<Scope>> {
+        self.scopes.get(&scope_id(key, key.strip_prefix(prefix::SCOPE)?).ok()?)
+    }
+
     /// All scopes.
     pub fn scopes(&self) -> impl Iterator<Item = (&ScopeId, &Held<Scope>)> {
         self.scopes.iter()
