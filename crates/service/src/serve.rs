@@ -83,9 +83,6 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
-    /// A door has closed by itself.
-    #[error("the operator door failed: {0}")]
-    Operator(io::Error),
 }
 
 fn cure(source: &io::Error, flag: &str) -> String {
@@ -188,19 +185,14 @@ pub async fn serve(
     ];
     ready(&addresses);
 
-    let mut closing = shutdown.clone();
-    let served = axum::serve(operator_listener, operator::router(operator))
-        .with_graceful_shutdown(async move {
-            let _ = closing.wait_for(|closing| *closing).await;
-        })
-        .await;
+    operator::door::serve(operator_listener, operator::router(operator), shutdown).await;
     while doors.join_next().await.is_some() {}
     engine.close().await;
     for task in background {
         task.abort();
     }
     let _ = std::fs::remove_file(dir.operator_path());
-    served.map_err(ServeError::Operator)
+    Ok(())
 }
 
 async fn bind(

@@ -2,6 +2,7 @@
 //!
 //! | file | what it serves |
 //! |---|---|
+//! | [`door`] | connections and their limits |
 //! | [`access`] | who is asking, and whether a request is a retry |
 //! | [`problem`] | every error, as problem+json |
 //! | [`pages`] | lists: limits and cursors |
@@ -12,6 +13,7 @@
 //! Reads are answered from the published view and never ask the engine; changes are commands to it.
 
 pub mod access;
+pub mod door;
 mod events;
 mod health;
 mod history;
@@ -24,6 +26,7 @@ mod stream;
 mod vms;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
@@ -42,6 +45,9 @@ use problem::Problem;
 
 /// The largest body: a scope of a thousand VMs with their metadata.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long a request may take, its body included; a stream's answer begins well within it.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the door needs to answer.
 #[derive(Clone)]
@@ -93,6 +99,7 @@ pub fn router(operator: Operator) -> Router {
         .fallback(no_such_page)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(in_time))
         .layer(middleware::from_fn(server_header))
         .with_state(operator)
 }
@@ -110,6 +117,14 @@ async fn wrong_method(request: Request) -> Problem {
 /// The path as the caller wrote it; nested routes see only the end of it.
 fn path(request: &Request) -> &str {
     request.extensions().get::<OriginalUri>().map_or(request.uri().path(), |uri| uri.path())
+}
+
+async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
+    let late = |_| {
+        let detail = format!("the request took longer than {} s; repeat it", REQUEST_TIMEOUT.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+    };
+    tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.map_err(late)
 }
 
 async fn server_header(request: Request, next: Next) -> Response {
