@@ -16,13 +16,13 @@ use crate::time::{parse_duration, parse_time};
 #[command(
     name = "notbefore",
     version,
-    after_help = "Examples:\n  notbefore serve                                  run the service\n  notbefore vm restart web-0                       announce a restart\n  notbefore event list                             see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or NOTBEFORE_DATA for another\ndirectory, NOTBEFORE_OPERATOR for a service elsewhere."
+    after_help = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or\nNOTBEFORE_DATA for another directory, NOTBEFORE_OPERATOR for a service elsewhere."
 )]
 pub struct Args {
     #[command(flatten)]
     pub reach: Reach,
     /// How results are shown
-    #[arg(long, short, global = true, value_enum, default_value_t = Output::Table)]
+    #[arg(long, short, global = true, help_heading = "Everywhere", value_enum, default_value_t = Output::Table)]
     pub output: Output,
     #[command(subcommand)]
     pub noun: Noun,
@@ -31,11 +31,13 @@ pub struct Args {
 /// How to reach the service.
 #[derive(Debug, clap::Args)]
 pub struct Reach {
-    /// The service's data directory; also where its token is found [default: $STATE_DIRECTORY or ./notbefore-data]
-    #[arg(long, global = true, env = "NOTBEFORE_DATA", value_name = "DIR")]
+    /// The service's data, its token included [default: $STATE_DIRECTORY or ./notbefore-data]
+    #[arg(long, global = true, help_heading = "Everywhere", env = "NOTBEFORE_DATA", hide_env_values = true)]
+    #[arg(value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The operator door's URL, if the service is elsewhere
-    #[arg(long, global = true, env = "NOTBEFORE_OPERATOR", value_name = "URL")]
+    #[arg(long, global = true, help_heading = "Everywhere", env = "NOTBEFORE_OPERATOR", hide_env_values = true)]
+    #[arg(value_name = "URL")]
     pub operator_url: Option<String>,
 }
 
@@ -49,9 +51,7 @@ impl Reach {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people
     Table,
-    /// For programs
     Json,
 }
 
@@ -254,7 +254,7 @@ pub enum Event {
     },
     /// Announce an event to VMs
     #[command(
-        after_help = "Examples:\n  notbefore event schedule --type reboot web-0\n  notbefore event schedule --type freeze --in 20m --duration 9 web-0 web-1\n  notbefore event schedule --cause live-migration web-0\n\nCauses: host-freeze, host-reboot, host-redeploy, live-migration, predicted-failure, host-failure, eviction,\ndeletion, user-restart, user-redeploy. A type stands for the platform's planned one."
+        after_help = "Examples:\n  notbefore event schedule --type reboot web-0\n  notbefore event schedule --type freeze --in 20m --duration 9 web-0 web-1\n  notbefore event schedule --cause live-migration web-0\n\nCauses: host-freeze, host-reboot, host-redeploy, live-migration,\npredicted-failure, host-failure, eviction, deletion, user-restart,\nuser-redeploy. A type stands for the platform's planned one."
     )]
     Schedule {
         /// The VMs

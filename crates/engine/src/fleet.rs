@@ -269,17 +269,7 @@ impl Planner<'_> {
         let policy = Policy { terminate_notice_s: Some(300), ..Policy::default() };
         let mut fresh = Scope::new(path, ScopeKind::Standalone, policy, Origin::Call);
         fresh.first_run = true;
-        let spec = VmSpec {
-            vm,
-            name: name.clone(),
-            update_domain: 0,
-            fault_domain: 0,
-            zone: None,
-            host: None,
-            spot: false,
-            addresses: Vec::new(),
-            instance: serde_json::Value::Null,
-        };
+        let spec = VmSpec::bare(vm, name.clone());
         let enrol = ScopeCommand::Enrol(vec![member(&spec, None, Origin::Call)]);
         let applied = fresh.apply(enrol, self.circumstances(&id, self.by))?;
         let mut draft = self.draft();

@@ -162,6 +162,23 @@ pub struct VmSpec {
     pub instance: serde_json::Value,
 }
 
+impl VmSpec {
+    /// A VM of which nothing is known but its name.
+    pub fn bare(vm: VmId, name: Name) -> Self {
+        Self {
+            vm,
+            name,
+            update_domain: 0,
+            fault_domain: 0,
+            zone: None,
+            host: None,
+            spot: false,
+            addresses: Vec::new(),
+            instance: serde_json::Value::Null,
+        }
+    }
+}
+
 /// What a command that took effect, or had no need to, is answered with. It is stored with the command, so
 /// that a retry gets the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use notbefore_core::{Actor, Name, ScopePath, VmId};
 use notbefore_engine::records::{self, LOADED};
-use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Request};
+use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Request, VmSpec};
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -258,7 +258,7 @@ async fn prepare_fleet(
                 let (scope, name) = one.vm.rsplit_once('/').unwrap_or((&one.vm, &one.vm));
                 let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
                 let name = name.parse::<Name>().map_err(|error| wrong(error.to_string()))?;
-                engine.ask(ask(Command::AddVm { path, kind: None, vm: bare_vm(name) })).await?;
+                engine.ask(ask(Command::AddVm { path, kind: None, vm: VmSpec::bare(VmId(Uuid::new_v4()), name) })).await?;
             }
         }
     }
@@ -267,20 +267,6 @@ async fn prepare_fleet(
         engine.ask(ask(Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name })).await?;
     }
     Ok(())
-}
-
-fn bare_vm(name: Name) -> notbefore_engine::VmSpec {
-    notbefore_engine::VmSpec {
-        vm: VmId(Uuid::new_v4()),
-        name,
-        update_domain: 0,
-        fault_domain: 0,
-        zone: None,
-        host: None,
-        spot: false,
-        addresses: Vec::new(),
-        instance: serde_json::Value::Null,
-    }
 }
 
 fn first_run_name(views: &Views) -> Option<String> {
