@@ -36,7 +36,13 @@ pub struct Reach {
     #[arg(value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The operator door's URL, if the service is elsewhere
-    #[arg(long, global = true, help_heading = "Everywhere", env = "NOTBEFORE_OPERATOR", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Everywhere",
+        env = "NOTBEFORE_OPERATOR",
+        hide_env_values = true
+    )]
     #[arg(value_name = "URL")]
     pub operator_url: Option<String>,
 }

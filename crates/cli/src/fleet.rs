@@ -7,12 +7,12 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use notbefore_wire::operator::{Scope, ScopeOutcome};
 
-use crate::args::{self, Output};
+use crate::args::{self, Output, Reach};
 use crate::client::{Client, encode};
 use crate::fleet_file::{self, FileScope};
 use crate::output::{self, Table};
 
-pub fn run(client: &Client, verb: args::Fleet, output: Output) -> Result<()> {
+pub fn run(reach: &Reach, verb: args::Fleet, output: Output) -> Result<()> {
     match verb {
         args::Fleet::Apply { file, prune, check } => {
             let scopes = fleet_file::parse(&file, &read(&file)?)?;
@@ -24,10 +24,10 @@ pub fn run(client: &Client, verb: args::Fleet, output: Output) -> Result<()> {
                     scopes.len()
                 ));
             }
-            apply(client, &scopes, prune, output)
+            apply(&Client::find(reach)?, &scopes, prune, output)
         }
         args::Fleet::Show => {
-            let scopes: Vec<Scope> = client.list("/v1/scopes", &[])?;
+            let scopes: Vec<Scope> = Client::find(reach)?.list("/v1/scopes", &[])?;
             if output == Output::Json {
                 return output::json(&scopes);
             }

@@ -26,9 +26,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.noun {
         Noun::Serve(serve) => serve::run(serve),
-        Noun::Fleet(verb) => {
-            Client::find(&args.reach).and_then(|client| fleet::run(&client, verb, args.output))
-        }
+        Noun::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
         Noun::Vm(verb) => Client::find(&args.reach).and_then(|client| vm::run(&client, verb, args.output)),
         Noun::Event(verb) => {
             Client::find(&args.reach).and_then(|client| event::run(&client, verb, args.output))

@@ -152,6 +152,24 @@ fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
 }
 
 #[test]
+fn the_fleet_file_of_the_docs_has_no_mistakes() {
+    let page = std::fs::read_to_string(root().join("docs/fleet.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("fleet.yaml");
+    std::fs::write(&file, &blocks(&page, "yaml")[0]).unwrap();
+    let check = ["fleet", "apply", "--check", file.to_str().unwrap()];
+    // Checking a file needs no service.
+    let output =
+        Command::new(support::binary()).args(check).env("NOTBEFORE_DATA", dir.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.ends_with(": 3 scopes and 4 VMs, no mistakes\n"), "{output:?}");
+    let service = support::Service::start(&[]);
+    assert!(
+        service.cli(&["fleet", "apply", file.to_str().unwrap()]).contains("default/shop/web: created, 2 VMs")
+    );
+}
+
+#[test]
 fn every_page_that_is_linked_to_is_there() {
     for page in [
         "README.md",
