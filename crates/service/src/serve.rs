@@ -258,7 +258,13 @@ async fn prepare_fleet(
                 let (scope, name) = one.vm.rsplit_once('/').unwrap_or((&one.vm, &one.vm));
                 let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
                 let name = name.parse::<Name>().map_err(|error| wrong(error.to_string()))?;
-                engine.ask(ask(Command::AddVm { path, kind: None, vm: VmSpec::bare(VmId(Uuid::new_v4()), name) })).await?;
+                engine
+                    .ask(ask(Command::AddVm {
+                        path,
+                        kind: None,
+                        vm: VmSpec::bare(VmId(Uuid::new_v4()), name),
+                    }))
+                    .await?;
             }
         }
     }

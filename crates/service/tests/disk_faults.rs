@@ -123,12 +123,7 @@ impl Bench {
 
 fn request(key: &str, command: Command) -> Request {
     let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
-    Request {
-        by: Actor::Token("root".into()),
-        idempotency: Some(idempotency),
-        if_revision: None,
-        command,
-    }
+    Request { by: Actor::Token("root".into()), idempotency: Some(idempotency), if_revision: None, command }
 }
 
 /// Asks again until the store takes it: it heals by itself, within a second or so.
@@ -164,10 +159,17 @@ async fn a_failing_sync_leaves_the_outcome_unknown_until_the_retry_finds_it() {
     bench.disk.fails(false);
     let found = insist(&bench, "restart", bench.restart(99)).await.unwrap();
     let Answer::Operation(operation) = found else { panic!("{found:?}") };
-    assert!([7, 99].contains(&operation.0.as_u128()), "the first try's operation or, if that was lost, the retry's");
+    assert!(
+        [7, 99].contains(&operation.0.as_u128()),
+        "the first try's operation or, if that was lost, the retry's"
+    );
     let document = bench.document();
     assert!(document.starts_with(r#"{"DocumentIncarnation":2,"#), "{document}");
-    assert_eq!(document.matches("EventId").count(), 1, "once, whatever happened to the first try: {document}");
+    assert_eq!(
+        document.matches("EventId").count(),
+        1,
+        "once, whatever happened to the first try: {document}"
+    );
     assert_eq!(insist(&bench, "restart", bench.restart(100)).await.unwrap(), found);
     assert!(bench.engine.stats().store_is_well());
 }

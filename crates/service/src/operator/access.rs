@@ -6,6 +6,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use notbefore_core::Actor;
+use notbefore_engine::records::{self, CommandRecord};
 use notbefore_engine::{Answer, Command, Idempotency};
 use notbefore_store::Revision;
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
@@ -98,12 +99,30 @@ impl Change {
         }
     }
 
-    /// Sends a command in this request's name.
-    pub async fn ask(self, operator: &Operator, command: Command) -> Result<Answer, Problem> {
+    /// Sends a command in this request's name. A request that can no longer be made a command, since what it
+    /// names has gone, may be the retry of the very one that made it go: then it gets that one's answer.
+    pub async fn ask(
+        self,
+        operator: &Operator,
+        command: Result<Command, Problem>,
+    ) -> Result<Answer, Problem> {
+        let command = match command {
+            Ok(command) => command,
+            Err(problem) => return self.answered_before(operator).await?.ok_or(problem),
+        };
         let Self { principal, idempotency, if_revision, .. } = self;
         let by = Actor::Token(principal);
         let request = notbefore_engine::Request { by, idempotency, if_revision, command };
         Ok(operator.engine.ask(request).await?)
+    }
+
+    /// What this very request was answered, if it was carried out before.
+    async fn answered_before(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
+        let Some(Idempotency { principal, key, hash }) = &self.idempotency else { return Ok(None) };
+        let key = records::command(principal, key);
+        let Some(record) = operator.store.snapshot().await?.get(&key).await? else { return Ok(None) };
+        let record = records::decode::<CommandRecord>(&key, &record.value)?;
+        Ok(Some(record.answer).filter(|_| record.hash == *hash))
     }
 }
 

@@ -57,7 +57,10 @@ pub async fn serve(listener: TcpListener, router: Router, mut shutdown: watch::R
     drop(listener);
     let finished = timeout(CLOSING_GRACE, async { while connections.join_next().await.is_some() {} });
     if finished.await.is_err() {
-        tracing::warn!(open = connections.len(), "closing operators' connections that did not finish in time");
+        tracing::warn!(
+            open = connections.len(),
+            "closing operators' connections that did not finish in time"
+        );
         connections.shutdown().await;
     }
 }

@@ -108,10 +108,7 @@ async fn shown(operator: &Operator, id: EventId) -> Result<wire::Event, Problem>
     match operator.store.snapshot().await?.get(&key).await? {
         None => Err(Refusal::UnknownEvent(id).into()),
         Some(record) => {
-            let past = records::decode::<Past>(&key, &record.value);
-            let past = past.map_err(|error| {
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", error.to_string())
-            })?;
+            let past = records::decode::<Past>(&key, &record.value)?;
             Ok(present::past(&past, record.revision.0))
         }
     }
@@ -155,8 +152,18 @@ pub async fn announce(
     request: wire::ScheduleEvents,
     change: Change,
 ) -> Result<Response, Problem> {
+    let command = new_operation(operator, request).map(Command::Schedule);
+    match change.ask(operator, command).await? {
+        Answer::Operation(id) => {
+            let shown = super::operations::shown(operator, id).await?;
+            Ok((StatusCode::CREATED, Json(shown)).into_response())
+        }
+        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+fn new_operation(operator: &Operator, request: wire::ScheduleEvents) -> Result<NewOperation, Problem> {
     let view = operator.views.newest();
-    let vms = request.vms.iter().map(|name| names::resolve(&view, name)).collect::<Result<Vec<VmId>, _>>()?;
     let not_before = match (request.not_before, request.in_seconds) {
         (Some(_), Some(_)) => {
             return Err(Problem::bad_request("bad_body", "give not_before or in_seconds, not both"));
@@ -164,22 +171,15 @@ pub async fn announce(
         (at, None) => at,
         (None, Some(seconds)) => Some(after(operator.clock.now(), Duration::from_secs(seconds))),
     };
-    let new = NewOperation {
+    Ok(NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause: cause(&request)?,
         host: None,
-        vms,
+        vms: request.vms.iter().map(|name| names::resolve(&view, name)).collect::<Result<Vec<VmId>, _>>()?,
         not_before,
         duration_s: checked_duration(request.duration_seconds)?,
         description: checked_description(request.description)?,
-    };
-    match change.ask(operator, Command::Schedule(new)).await? {
-        Answer::Operation(id) => {
-            let shown = super::operations::shown(operator, id).await?;
-            Ok((StatusCode::CREATED, Json(shown)).into_response())
-        }
-        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
-    }
+    })
 }
 
 fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
@@ -230,13 +230,13 @@ pub async fn act(
     let view = operator.views.newest();
     let id = find(&view, &event)?;
     let command = match verb.as_str() {
-        "approve" => Command::ApproveFor(id),
-        "cancel" => Command::Cancel(id),
-        "start" => Command::Start(id),
+        "approve" => Ok(Command::ApproveFor(id)),
+        "cancel" => Ok(Command::Cancel(id)),
+        "start" => Ok(Command::Start(id)),
         "complete" => {
             let wire::CompleteEvent { hosts } = change.body_or_default()?;
             let hosts = hosts.into_iter().map(|(name, host)| Ok((in_event(&view, id, &name)?, host)));
-            Command::Complete { event: id, hosts: hosts.collect::<Result<_, Problem>>()? }
+            hosts.collect::<Result<_, Problem>>().map(|hosts| Command::Complete { event: id, hosts })
         }
         _ => {
             let detail = format!("an event has no {verb:?}; there are approve, cancel, start and complete");

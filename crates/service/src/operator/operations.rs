@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use notbefore_core::{Operation, OperationId, Refusal};
 use notbefore_engine::{Command, records};
 use notbefore_wire::operator as wire;
@@ -48,7 +47,7 @@ pub async fn cancel(
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
-    change.ask(&operator, Command::CancelOperation(id)).await?;
+    change.ask(&operator, Ok(Command::CancelOperation(id))).await?;
     Ok(Json(shown(&operator, id).await?))
 }
 
@@ -59,7 +58,6 @@ pub async fn shown(operator: &Operator, id: OperationId) -> Result<wire::Operati
     }
     let key = records::operation(id);
     let record = operator.store.snapshot().await?.get(&key).await?.ok_or(Refusal::UnknownOperation(id))?;
-    let operation = records::decode::<Operation>(&key, &record.value)
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", error.to_string()))?;
+    let operation = records::decode::<Operation>(&key, &record.value)?;
     Ok(present::operation(&operation))
 }

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use notbefore_core::Refusal;
-use notbefore_engine::Failure;
+use notbefore_engine::{DecodeError, Failure};
 use notbefore_store::ReadError;
 use notbefore_wire::operator as wire;
 
@@ -123,5 +123,11 @@ impl From<NameError> for Problem {
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string())
+    }
+}
+
+impl From<DecodeError> for Problem {
+    fn from(error: DecodeError) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", error.to_string())
     }
 }

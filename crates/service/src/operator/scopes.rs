@@ -90,7 +90,7 @@ pub async fn put(
         prune: query.prune,
         progress: Progress::default(),
     });
-    outcome(path, change.ask(&operator, command).await?)
+    outcome(path, change.ask(&operator, Ok(command)).await?)
 }
 
 /// `DELETE /v1/scopes/{subscription}/{group}/{scope}`
@@ -101,7 +101,7 @@ pub async fn remove(
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
     let command = Command::RemoveScope(path.id());
-    outcome(path, change.ask(&operator, command).await?)
+    outcome(path, change.ask(&operator, Ok(command)).await?)
 }
 
 fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {

@@ -94,9 +94,13 @@ pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Res
     let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
     let kind = kind.as_deref().map(present::kind).transpose()?;
     let command = Command::AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
-    match change.ask(&operator, command).await? {
+    match change.ask(&operator, Ok(command)).await? {
         Answer::Vm(vm) => {
-            let shown = shown(&operator.views.newest(), vm)?;
+            // A repeated request may find that the VM has been removed since it was added.
+            let gone = |_| {
+                Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added, and removed since"))
+            };
+            let shown = shown(&operator.views.newest(), vm).map_err(gone)?;
             Ok((StatusCode::CREATED, shown).into_response())
         }
         Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => {
@@ -111,8 +115,8 @@ pub async fn remove(
     Path(vm): Path<String>,
     change: Change,
 ) -> Result<StatusCode, Problem> {
-    let vm = names::resolve(&operator.views.newest(), &vm)?;
-    change.ask(&operator, Command::RemoveVm(vm)).await?;
+    let found = names::resolve(&operator.views.newest(), &vm);
+    change.ask(&operator, found.map(Command::RemoveVm).map_err(Problem::from)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -129,7 +133,7 @@ pub async fn act(
         "delete" => Cause::Deletion,
         "start" => {
             let vm = names::resolve(&operator.views.newest(), &vm)?;
-            change.ask(&operator, Command::StartVm(vm)).await?;
+            change.ask(&operator, Ok(Command::StartVm(vm))).await?;
             return shown(&operator.views.newest(), vm);
         }
         _ => {

@@ -1,0 +1,486 @@
+//! A client under load: it schedules, restarts, approves, cancels, adds and removes as fast as it is
+//! answered, and writes down what it asked and what it was told.
+//!
+//! An event is moved by the client that scheduled it and by the service's own clock, a pool of VMs by its
+//! owner alone: so each client knows in what order its commands took effect, while the scopes are shared and
+//! written by all. When a connection is cut the command in flight is in doubt, and the client does nothing
+//! else until it has been answered: in the next round, or whenever there is somebody to answer.
+
+use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use notbefore_wire::operator as wire;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::dice::Dice;
+use super::fleet::{Fleet, pool, pool_name};
+use super::http::{self, Doors, Operator, Reply, Silence};
+use super::ledger::{Answer, Command, Document, Found, Ledger, Rank, Standing, TAG, Verb, What};
+
+/// How many events a client keeps going; past it, it finishes some before it schedules more.
+const LIVE_MAX: usize = 8;
+/// How many VMs of its own a client keeps.
+const POOL_MAX: usize = 4;
+/// How far back a command may lie that is repeated although it was answered.
+const REPEATED_FROM_LAST: usize = 150;
+
+/// What stops a client: there is nobody to talk to any more.
+type Flow = ControlFlow<()>;
+
+/// An event that this client scheduled and has not seen end.
+struct Mine {
+    id: Uuid,
+    rank: Rank,
+    /// Where its guests call from.
+    guests: Vec<Ipv4Addr>,
+}
+
+/// A VM that this client added.
+struct PoolVm {
+    id: Uuid,
+    address: Ipv4Addr,
+    /// Its deletion was announced, so that it may go by itself.
+    going: bool,
+}
+
+pub struct Client {
+    number: usize,
+    dice: Dice,
+    fleet: Arc<Fleet>,
+    /// What makes this run's keys its own.
+    run: String,
+    count: u32,
+    mine: Vec<Mine>,
+    pool: Vec<PoolVm>,
+    round: usize,
+    pub ledger: Ledger,
+}
+
+/// What a client works with during one round.
+struct Session<'a> {
+    doors: &'a Doors,
+    operator: Operator,
+    /// Whether somebody has set out to end the service: until then no connection may be cut.
+    ending: &'a AtomicBool,
+}
+
+impl Client {
+    pub fn new(number: usize, dice: Dice, fleet: Arc<Fleet>, seed: u64) -> Self {
+        let run = format!("{seed:x}-{number}");
+        let (mine, pool) = (Vec::new(), Vec::new());
+        Self { number, dice, fleet, run, count: 0, mine, pool, round: 0, ledger: Ledger::default() }
+    }
+
+    /// Works until the service is gone.
+    pub fn work(&mut self, round: usize, doors: &Doors, ending: &AtomicBool) {
+        self.round = round;
+        let mut session = Session { doors, operator: Operator::new(doors), ending };
+        let mut flow = self.settle_doubt(&mut session);
+        while flow.is_continue() && self.ledger.complaints.is_empty() {
+            flow = self.step(&mut session);
+        }
+    }
+
+    /// Only finds out what became of the command in doubt.
+    pub fn find_out(&mut self, round: usize, doors: &Doors) {
+        self.round = round;
+        let nobody = AtomicBool::new(false);
+        let _ = self.settle_doubt(&mut Session { doors, operator: Operator::new(doors), ending: &nobody });
+    }
+
+    fn settle_doubt(&mut self, session: &mut Session<'_>) -> Flow {
+        match self.ledger.doubt.take() {
+            Some(doubt) => self.send(session, doubt),
+            None => Flow::Continue(()),
+        }
+    }
+
+    fn step(&mut self, session: &mut Session<'_>) -> Flow {
+        let crowded = self.mine.len() >= LIVE_MAX;
+        match self.dice.within(0..=99) {
+            0..=29 if !crowded => self.schedule(session),
+            30..=39 if !crowded => self.restart(session),
+            40..=54 => self.change_pool(session),
+            55..=64 => self.poll(session),
+            65..=69 => self.repeat(session),
+            _ => self.advance(session),
+        }
+    }
+
+    fn command(&mut self, what: What, method: &'static str, target: String, body: String) -> Command {
+        self.count += 1;
+        let key = format!("{}-{}", self.run, self.count);
+        let (standing, found, log) = (Standing::InDoubt, Found::Nothing, Vec::new());
+        Command { what, key, method, target, body, standing, found, looked_for: false, log }
+    }
+
+    fn schedule(&mut self, session: &mut Session<'_>) -> Flow {
+        const CAUSES: [&str; 7] = [
+            "host-freeze",
+            "host-reboot",
+            "host-redeploy",
+            "live-migration",
+            "host-failure",
+            "user-restart",
+            "user-redeploy",
+        ];
+        let tag = format!("{TAG}{}-{}", self.run, self.count + 1);
+        let (cause, vms) = (*self.dice.pick(&CAUSES), self.fleet.some(&mut self.dice));
+        let body = json!({"cause": cause, "vms": vms, "description": tag, "duration_seconds": 1});
+        let command = self.command(What::Schedule { tag }, "POST", "/v1/events".to_owned(), body.to_string());
+        self.send(session, command)
+    }
+
+    fn restart(&mut self, session: &mut Session<'_>) -> Flow {
+        // A VM that no other client restarts, so that an operation without a tag is known by its VM.
+        let own: Vec<Uuid> =
+            self.fleet.vms.iter().skip(self.number).step_by(super::CLIENTS).map(|vm| vm.id).collect();
+        let vm = *self.dice.pick(&own);
+        let what = What::Act { vm, cause: "user-restart" };
+        let command = self.command(what, "POST", format!("/v1/vms/{vm}/restart"), String::new());
+        self.send(session, command)
+    }
+
+    fn change_pool(&mut self, session: &mut Session<'_>) -> Flow {
+        let scope = pool(self.number);
+        if self.dice.chance(30) {
+            // Never the value that is there: then every one of them is a change, and one that came back would
+            // be seen.
+            let seconds = 301 + self.count % 600;
+            let policy = json!({"kind": "scale-set", "policy": {"terminate_notification_seconds": seconds}});
+            let what = What::SetNotice { scope: scope.clone(), seconds };
+            let command = self.command(what, "PUT", format!("/v1/scopes/{scope}"), policy.to_string());
+            return self.send(session, command);
+        }
+        if self.pool.len() < POOL_MAX {
+            let n = self.count + 1;
+            let name = format!("{}-{n}", pool_name(self.number));
+            let address = Ipv4Addr::new(127, 2 + self.number as u8, (n / 250) as u8, (n % 250) as u8 + 1);
+            let body = json!({"scope": scope, "vm": {"name": name, "addresses": [address]}});
+            let what = What::AddVm { name, address };
+            let command = self.command(what, "POST", "/v1/vms".to_owned(), body.to_string());
+            return self.send(session, command);
+        }
+        let vm = self.dice.index(self.pool.len());
+        let PoolVm { id, going, .. } = self.pool[vm];
+        let command = match going || self.dice.chance(60) {
+            true => self.command(What::RemoveVm { vm: id }, "DELETE", format!("/v1/vms/{id}"), String::new()),
+            false => {
+                let what = What::Act { vm: id, cause: "deletion" };
+                self.command(what, "POST", format!("/v1/vms/{id}/delete"), String::new())
+            }
+        };
+        self.send(session, command)
+    }
+
+    /// Moves one of its events on, or looks how far it is.
+    fn advance(&mut self, session: &mut Session<'_>) -> Flow {
+        if self.mine.is_empty() {
+            return self.poll(session);
+        }
+        let Mine { id, rank, guests } = &self.mine[self.dice.index(self.mine.len())];
+        let (event, from) = (*id, *self.dice.pick(guests));
+        let roll = self.dice.within(0..=99);
+        let verb = match (rank, roll) {
+            (_, 0..=9) => return self.look(session, event).map_continue(|_| ()),
+            (Rank::Scheduled, 10..=49) => {
+                let command = self.command(
+                    What::GuestApproval { event, from },
+                    "POST",
+                    format!("StartRequest {event}"),
+                    String::new(),
+                );
+                return self.send(session, command);
+            }
+            (Rank::Scheduled, 50..=69) => Verb::Approve,
+            (Rank::Scheduled | Rank::Approved, 70..=84) => Verb::Cancel,
+            (Rank::Scheduled, _) => Verb::Start,
+            (Rank::Approved, 10..=24) => Verb::Approve,
+            (Rank::Approved, 25..=49) => Verb::Start,
+            (Rank::Started, _) => Verb::Complete,
+            (Rank::Approved | Rank::Ended, _) => return self.look(session, event).map_continue(|_| ()),
+        };
+        let target = format!("/v1/events/{event}/{}", verb.word());
+        let command = self.command(What::Event { event, verb }, "POST", target, String::new());
+        self.send(session, command)
+    }
+
+    /// Asks once more for something that was acknowledged: the answer must be the one of the first time.
+    fn repeat(&mut self, session: &mut Session<'_>) -> Flow {
+        let settled = &self.ledger.settled;
+        let recent = &settled[settled.len().saturating_sub(REPEATED_FROM_LAST)..];
+        if recent.is_empty() {
+            return Flow::Continue(());
+        }
+        let first = self.dice.pick(recent).clone();
+        let Standing::Acknowledged { answer, .. } = &first.standing else { return Flow::Continue(()) };
+        let pointless = match &first.what {
+            What::GuestApproval { .. } => true,
+            // A VM that has gone since cannot be shown again.
+            What::AddVm { .. } => !self.pool.iter().any(|vm| Some(vm.id) == answer.id && !vm.going),
+            What::RemoveVm { .. }
+            | What::Act { .. }
+            | What::Schedule { .. }
+            | What::Event { .. }
+            | What::SetNotice { .. } => false,
+        };
+        if pointless {
+            return Flow::Continue(());
+        }
+        let reply = match session.operator.ask(first.method, &first.target, &first.key, &first.body) {
+            Ok(reply) => reply,
+            Err(silence) => return self.cut(session, silence),
+        };
+        self.ledger.repeats += 1;
+        // An approval that changes nothing writes nothing, so there may be no record of it to answer from.
+        let needless = matches!(first.what, What::Event { verb: Verb::Approve, .. }) && reply.status >= 400;
+        if !needless && answer_of(&reply) != *answer {
+            let (status, body) = (reply.status, &reply.body);
+            let text = format!("acknowledged with {answer:?}, repeated it got {status} {body}");
+            self.ledger.complain(&first.key, text);
+        }
+        Flow::Continue(())
+    }
+
+    /// A guest's poll, anywhere in the fleet.
+    fn poll(&mut self, session: &mut Session<'_>) -> Flow {
+        let vm = &self.fleet.vms[self.dice.index(self.fleet.vms.len())];
+        let (scope, from) = (vm.scope.clone(), vm.address);
+        let reply = match http::poll(session.doors, from) {
+            Ok(reply) => reply,
+            Err(silence) => return self.cut(session, silence),
+        };
+        match read_document(&reply) {
+            Ok((document, events)) => {
+                for (event, rank) in events {
+                    self.ledger.saw(event, rank);
+                }
+                if let Err(text) = follows(self.ledger.documents.get(&scope), &document) {
+                    self.ledger.complain(&scope, text);
+                }
+                self.ledger.documents.insert(scope, document);
+            }
+            Err(text) => self.ledger.complain(from, text),
+        }
+        Flow::Continue(())
+    }
+
+    /// Reads an event, and where it stands.
+    fn look(&mut self, session: &mut Session<'_>, event: Uuid) -> ControlFlow<(), Rank> {
+        let reply = match session.operator.ask("GET", &format!("/v1/events/{event}"), "", "") {
+            Ok(reply) => reply,
+            Err(silence) => return self.cut(session, silence).map_continue(|()| Rank::Scheduled),
+        };
+        if reply.status != 200 {
+            self.ledger.complain(event, format!("cannot be read: {} {}", reply.status, reply.body));
+            return ControlFlow::Break(());
+        }
+        let shown: wire::Event = reply.parsed();
+        self.take_note(&shown);
+        ControlFlow::Continue(Rank::of(&shown))
+    }
+
+    fn take_note(&mut self, event: &wire::Event) {
+        let rank = Rank::of(event);
+        self.ledger.saw(event.id, rank);
+        if let Some(mine) = self.mine.iter_mut().find(|mine| mine.id == event.id) {
+            mine.rank = rank.max(mine.rank);
+        }
+        self.mine.retain(|mine| mine.rank != Rank::Ended);
+    }
+
+    /// A connection without an answer: as it should be if somebody is ending the service, else not.
+    fn cut(&mut self, session: &Session<'_>, silence: Silence) -> Flow {
+        if !session.ending.load(Ordering::SeqCst) {
+            let text = format!("client {}: no answer ({silence:?}) from a service that runs", self.number);
+            self.ledger.complain(self.run.clone(), text);
+        }
+        Flow::Break(())
+    }
+
+    /// Sends a command, for the first time or again, until it is answered or there is nobody to.
+    fn send(&mut self, session: &mut Session<'_>, mut command: Command) -> Flow {
+        let reply = match &command.what {
+            What::GuestApproval { event, from } => http::approve(session.doors, *from, *event),
+            What::Schedule { .. }
+            | What::Act { .. }
+            | What::Event { .. }
+            | What::AddVm { .. }
+            | What::RemoveVm { .. }
+            | What::SetNotice { .. } => {
+                session.operator.ask(command.method, &command.target, &command.key, &command.body)
+            }
+        };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(silence) => {
+                command.note(self.round, &format!("{silence:?}"));
+                let sent_before = command.log.len() > 1;
+                if silence == Silence::Unanswered || sent_before {
+                    command.looked_for &= silence == Silence::NotSent;
+                    self.ledger.doubt = Some(command);
+                }
+                return self.cut(session, silence);
+            }
+        };
+        command.note(self.round, &format!("{} {}", reply.status, reply.body));
+        match reply.status {
+            200..=299 => self.acknowledged(command, &reply),
+            500..=599 if reply.code() != "unavailable" => {
+                // The outcome is not known: whoever asks again finds out.
+                self.ledger.doubt = Some(command);
+                return match session.ending.load(Ordering::SeqCst) {
+                    true => Flow::Break(()),
+                    false => self.settle_doubt(session),
+                };
+            }
+            _ => return self.refused(session, command, &reply),
+        }
+        Flow::Continue(())
+    }
+
+    fn acknowledged(&mut self, mut command: Command, reply: &Reply) {
+        let answer = answer_of(reply);
+        if let Found::Landed(Some(id)) = command.found
+            && answer.id != Some(id)
+        {
+            let text =
+                format!("had made {id} before the crash, and was answered {:?} when repeated", answer.id);
+            self.ledger.complain(&command.key, text);
+        }
+        match &command.what {
+            What::Schedule { .. } | What::Act { .. } => {
+                let operation: wire::Operation = reply.parsed();
+                if let What::Act { vm, cause: "deletion" } = command.what {
+                    self.pool.iter_mut().filter(|one| one.id == vm).for_each(|one| one.going = true);
+                }
+                for target in &operation.targets {
+                    let mut guests: Vec<_> = self.fleet.of(&target.scope).map(|vm| vm.address).collect();
+                    let own =
+                        self.pool.iter().filter(|vm| target.resources.iter().any(|one| one.vm == vm.id));
+                    guests.extend(own.map(|vm| vm.address));
+                    self.mine.push(Mine { id: target.event, rank: Rank::Scheduled, guests });
+                }
+            }
+            What::Event { verb, .. } => {
+                let event: wire::Event = reply.parsed();
+                let as_asked = match verb {
+                    Verb::Approve => event.approved || Rank::of(&event) >= Rank::Started,
+                    Verb::Start => Rank::of(&event) >= Rank::Started,
+                    Verb::Cancel => event.status == "Cancelled",
+                    Verb::Complete => event.status == "Completed",
+                };
+                if !as_asked {
+                    self.ledger
+                        .complain(event.id, format!("{} was acknowledged: {}", verb.word(), reply.body));
+                }
+                self.take_note(&event);
+            }
+            What::GuestApproval { event, .. } => {
+                let mine = self.mine.iter_mut().filter(|mine| mine.id == *event);
+                mine.for_each(|mine| mine.rank = mine.rank.max(Rank::Approved));
+            }
+            What::AddVm { address, .. } => {
+                let id = answer.id.unwrap_or_default();
+                self.pool.push(PoolVm { id, address: *address, going: false });
+            }
+            What::RemoveVm { vm } => self.pool.retain(|one| one.id != *vm),
+            What::SetNotice { .. } => {}
+        }
+        command.standing = Standing::Acknowledged { at: reply.date, answer };
+        self.ledger.settled.push(command);
+    }
+
+    /// A refusal must have its reason, and a command that took effect before the crash is not refused.
+    fn refused(&mut self, session: &mut Session<'_>, mut command: Command, reply: &Reply) -> Flow {
+        let code = reply.code();
+        if matches!(command.found, Found::Landed(_)) {
+            let text =
+                format!("had taken effect before the crash and was refused when repeated: {}", reply.body);
+            self.ledger.complain(&command.key, text);
+        }
+        // How far the event must be for this refusal; none where the refusal is out of place.
+        let due = match (&command.what, code.as_str()) {
+            (What::GuestApproval { event, .. }, _) if reply.status == 400 => Some((*event, Rank::Ended)),
+            // A VM that was deleted is a stranger, and what was to happen to it is over.
+            (What::GuestApproval { event, from }, _)
+                if reply.status == 403 && !self.fleet.calls_from(*from) =>
+            {
+                Some((*event, Rank::Ended))
+            }
+            (What::Event { event, .. }, "event_ended" | "unknown_event") => Some((*event, Rank::Ended)),
+            (What::Event { event, verb: Verb::Cancel | Verb::Start }, "event_started") => {
+                Some((*event, Rank::Started))
+            }
+            (What::Event { event, verb: Verb::Complete }, "event_not_started")
+            | (What::Event { event, verb: Verb::Start }, "update_domain_busy") => {
+                Some((*event, Rank::Scheduled))
+            }
+            (What::RemoveVm { vm }, "unknown_vm") => {
+                if !self.pool.iter().any(|one| one.id == *vm && one.going) {
+                    self.ledger.complain(&command.key, format!("is not there to be removed: {}", reply.body));
+                }
+                self.pool.retain(|one| one.id != *vm);
+                None
+            }
+            _ => {
+                self.ledger.complain(&command.key, format!("refused: {} {}", reply.status, reply.body));
+                None
+            }
+        };
+        command.standing = Standing::Refused;
+        self.ledger.settled.push(command);
+        match due {
+            None => Flow::Continue(()),
+            Some((event, due)) => {
+                let rank = self.look(session, event)?;
+                if rank < due {
+                    let text = format!("a command was refused as if it were {due:?}, and it is {rank:?}");
+                    self.ledger.complain(event, text);
+                }
+                Flow::Continue(())
+            }
+        }
+    }
+}
+
+/// What of an answer must be the same when the same is asked again.
+fn answer_of(reply: &Reply) -> Answer {
+    let body: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+    let id = |value: &Value| value.as_str().and_then(|text| Uuid::parse_str(text).ok());
+    let targets =
+        body["targets"].as_array().into_iter().flatten().filter_map(|one| id(&one["event"])).collect();
+    Answer { status: reply.status, id: id(&body["id"]), targets }
+}
+
+/// A document and how far the events in it are.
+pub fn read_document(reply: &Reply) -> Result<(Document, Vec<(Uuid, Rank)>), String> {
+    if reply.status != 200 {
+        return Err(format!("a poll got {} {}", reply.status, reply.body));
+    }
+    let document: Value = reply.parsed();
+    let rank = |event: &Value| {
+        let started = event["EventStatus"] == "Started";
+        let id = event["EventId"].as_str().and_then(|text| Uuid::parse_str(text).ok())?;
+        Some((id, if started { Rank::Started } else { Rank::Scheduled }))
+    };
+    let events = document["Events"].as_array().into_iter().flatten().filter_map(rank).collect();
+    let incarnation = document["DocumentIncarnation"].as_u64().unwrap_or(0);
+    Ok((Document { incarnation, body: reply.body.clone() }, events))
+}
+
+/// Whether a document may come after another: the incarnation never falls, and says whether it changed.
+pub fn follows(before: Option<&Document>, now: &Document) -> Result<(), String> {
+    match before {
+        Some(before) if now.incarnation < before.incarnation => {
+            Err(format!("the document went back:\n  {}\n  {}", before.body, now.body))
+        }
+        Some(before) if now.incarnation == before.incarnation && now.body != before.body => {
+            Err(format!("two documents of one incarnation:\n  {}\n  {}", before.body, now.body))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

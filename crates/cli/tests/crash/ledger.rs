@@ -1,0 +1,192 @@
+//! What a client has asked for and been told: the side of the story that the service must not contradict.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use notbefore_wire::operator as wire;
+use uuid::Uuid;
+
+/// What tells an event made by this test, and by which command, from any other.
+pub const TAG: &str = "crash-";
+
+/// What a command is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// `POST /v1/events`; the tag is the description of every event it makes.
+    Schedule { tag: String },
+    /// `POST /v1/vms/{vm}/restart` or `delete`: an operation without a tag, known by its VM.
+    Act { vm: Uuid, cause: &'static str },
+    /// `POST /v1/events/{event}/{verb}`.
+    Event { event: Uuid, verb: Verb },
+    /// A StartRequest; it has no key, and needs none: approving twice is approving.
+    GuestApproval { event: Uuid, from: Ipv4Addr },
+    /// `POST /v1/vms`; no name is used twice.
+    AddVm { name: String, address: Ipv4Addr },
+    /// `DELETE /v1/vms/{vm}`.
+    RemoveVm { vm: Uuid },
+    /// `PUT /v1/scopes/…` with another Terminate notification, in seconds; only one client writes a scope.
+    SetNotice { scope: String, seconds: u32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Approve,
+    Cancel,
+    Start,
+    Complete,
+}
+
+impl Verb {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Cancel => "cancel",
+            Self::Start => "start",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+/// What the client knows of a command's fate.
+#[derive(Clone, Debug)]
+pub enum Standing {
+    /// Sent, and cut off before the answer.
+    InDoubt,
+    /// Acknowledged, in these words, at this time of the service's clock.
+    Acknowledged { at: Timestamp, answer: Answer },
+    /// Refused: it must not have had an effect.
+    Refused,
+}
+
+/// What must be the same when the same is asked again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    /// The operation, VM or event that the answer names.
+    pub id: Option<Uuid>,
+    /// What an operation was said to consist of, by event.
+    pub targets: Vec<Uuid>,
+}
+
+/// A command with its whole story.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub what: What,
+    pub key: String,
+    pub method: &'static str,
+    pub target: String,
+    pub body: String,
+    pub standing: Standing,
+    /// What the judge found of it in the service while it was in doubt.
+    pub found: Found,
+    /// Whether the judge has looked since it was last sent.
+    pub looked_for: bool,
+    /// What was sent and what came back, for whoever has to find out what went wrong.
+    pub log: Vec<String>,
+}
+
+/// Whether a command in doubt turned out to have had its effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    Nothing,
+    /// It had; and this is the operation or VM that it made, if it makes one.
+    Landed(Option<Uuid>),
+}
+
+impl Command {
+    pub fn note(&mut self, round: usize, line: &str) {
+        let line: String = line.chars().take(220).collect();
+        self.log.push(format!("    round {round}: {line}"));
+    }
+
+    /// Whether the command's story has to do with this id, tag or name.
+    pub fn concerns(&self, about: &str) -> bool {
+        let mentions = |text: &String| text.contains(about);
+        let made = match &self.standing {
+            Standing::Acknowledged { answer, .. } => {
+                answer.targets.iter().any(|one| one.to_string() == about)
+            }
+            Standing::InDoubt | Standing::Refused => false,
+        };
+        made || mentions(&self.target)
+            || mentions(&self.body)
+            || mentions(&self.key)
+            || self.log.iter().any(mentions)
+    }
+
+    pub fn story(&self) -> String {
+        let Self { method, target, key, body, log, .. } = self;
+        format!("  {method} {target} [{key}] {body}\n{}", log.join("\n"))
+    }
+}
+
+/// How far an event is; it only ever grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    Scheduled,
+    Approved,
+    Started,
+    Ended,
+}
+
+impl Rank {
+    pub fn of(event: &wire::Event) -> Self {
+        match event.status.as_str() {
+            "Scheduled" if event.approved => Self::Approved,
+            "Scheduled" => Self::Scheduled,
+            "Started" => Self::Started,
+            "Completed" | "Cancelled" => Self::Ended,
+            other => panic!("no event has the status {other}"),
+        }
+    }
+}
+
+/// A document as a guest read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    pub incarnation: u64,
+    pub body: String,
+}
+
+/// One client's side of the story.
+#[derive(Default)]
+pub struct Ledger {
+    /// Answered, in order.
+    pub settled: Vec<Command>,
+    /// The one that was cut off; a client sends nothing else before it knows.
+    pub doubt: Option<Command>,
+    /// How far events were when the client read of them, since the judge last looked.
+    pub seen: HashMap<Uuid, Rank>,
+    /// The newest document read, by scope.
+    pub documents: HashMap<String, Document>,
+    /// What the client itself found to be wrong.
+    pub complaints: Vec<Complaint>,
+    pub reads: usize,
+    pub repeats: usize,
+}
+
+/// Something that must not be, and the id, tag or name by which its story is found.
+#[derive(Clone, Debug)]
+pub struct Complaint {
+    pub text: String,
+    pub about: String,
+}
+
+impl Complaint {
+    pub fn new(about: impl ToString, text: impl Into<String>) -> Self {
+        Self { text: text.into(), about: about.to_string() }
+    }
+}
+
+impl Ledger {
+    pub fn saw(&mut self, event: Uuid, rank: Rank) {
+        self.reads += 1;
+        let known = self.seen.entry(event).or_insert(rank);
+        *known = rank.max(*known);
+    }
+
+    pub fn complain(&mut self, about: impl ToString, text: impl Into<String>) {
+        self.complaints.push(Complaint::new(about, text));
+    }
+}
