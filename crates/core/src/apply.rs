@@ -104,13 +104,20 @@ pub struct Applied {
     pub facts: Vec<Recorded<Fact>>,
     /// The events that ended, for history.
     pub past: Vec<Past>,
+    /// Whether the incarnation has risen.
+    pub shows: bool,
 }
 
 impl Applied {
-    /// Applies a further command to what came of the ones before, as one change.
+    /// Applies a further command to what came of the ones before, as one change: guests see one, so the
+    /// incarnation rises once.
     pub fn apply(&mut self, command: Command, circumstances: Circumstances<'_>) -> Result<(), Refusal> {
         let further = self.scope.apply(command, circumstances)?;
         self.scope = further.scope;
+        if self.shows && further.shows {
+            self.scope.incarnation -= 1;
+        }
+        self.shows |= further.shows;
         self.facts.extend(further.facts);
         self.past.extend(further.past);
         Ok(())
@@ -180,10 +187,11 @@ impl Scope {
             Command::Revive(vm) => change.revive(vm)?,
         }
         change.settle();
-        if !change.scope.shows_the_same(self) {
+        let shows = !change.scope.shows_the_same(self);
+        if shows {
             change.scope.incarnation += 1;
         }
-        Ok(Applied { scope: change.scope, facts: change.facts, past: change.past })
+        Ok(Applied { scope: change.scope, facts: change.facts, past: change.past, shows })
     }
 }
 

@@ -35,6 +35,7 @@ pub struct Draft<'a> {
     accompanying: Writes,
     facts: Vec<(Option<ScopeId>, Vec<Recorded<Fact>>)>,
     stirred: Vec<OperationId>,
+    vms_changed: bool,
 }
 
 #[derive(Default)]
@@ -62,6 +63,7 @@ impl<'a> Draft<'a> {
             accompanying: Writes::default(),
             facts: Vec::new(),
             stirred: Vec::new(),
+            vms_changed: false,
         }
     }
 
@@ -77,12 +79,10 @@ impl<'a> Draft<'a> {
 
     /// Takes a scope's next value, its facts and its history, if it differs from what there is.
     pub fn scope(&mut self, before: Option<&Held<Scope>>, applied: Applied) -> Result<(), Refusal> {
-        let Applied { mut scope, facts, past } = applied;
-        if let Some(before) = before {
-            // However many commands were applied, guests see one change.
-            scope.incarnation = scope.incarnation.min(before.value.incarnation + 1);
-        }
-        if before.is_some_and(|before| *before.value == scope) {
+        let Applied { scope, facts, past, shows: _ } = applied;
+        // A change of its VMs' records gives the scope a new revision though nothing of it changes: whoever
+        // removes a VM compares the scope, and must know which addresses to give back.
+        if before.is_some_and(|before| *before.value == scope) && !self.vms_changed {
             return Ok(());
         }
         let id = scope.id();
@@ -138,6 +138,7 @@ impl<'a> Draft<'a> {
         if before.is_some_and(|before| *before.value == *vm) {
             return Ok(());
         }
+        self.vms_changed = true;
         self.expect.insert(records::vm(vm.id), before.map(|held| held.revision));
         self.writes.0.insert(records::vm(vm.id), Some(records::encode(vm)));
         for address in &vm.addresses {

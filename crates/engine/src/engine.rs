@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
 use notbefore_core::{Actor, Command as ScopeCommand, EventId, OperationId, ScopeId, Settings, Target};
-use notbefore_store::{Batch, Key, Outcome, Revision, Txn, Versioned};
+use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use crate::draft::Drafted;
 use crate::fleet::check_revision;
@@ -131,6 +131,8 @@ pub struct Engine {
     /// Work of our own that the store would not take, and when to try it again.
     retries: BTreeSet<(Timestamp, CommitId)>,
     fans: HashMap<OperationId, Fan>,
+    /// Jobs that met a conflict, and the records that were not as they expected.
+    behind: Vec<(CommitId, Vec<Expect>)>,
     /// Answers to those who asked twice, kept until the watch has shown what the first time did.
     replays: BTreeMap<(Revision, CommitId), Result<Answer, Failure>>,
     heard: HashMap<ScopeId, Timestamp>,
@@ -166,6 +168,7 @@ impl Engine {
             deadline_of: HashMap::new(),
             retries: BTreeSet::new(),
             fans: HashMap::new(),
+            behind: Vec::new(),
             replays: BTreeMap::new(),
             heard: HashMap::new(),
             heard_to_store: BTreeSet::new(),
@@ -314,8 +317,7 @@ impl Engine {
             }
             Work::Confirm { idempotency, .. } => {
                 let key = records::command(&idempotency.principal, &idempotency.key);
-                let txn =
-                    Txn { expect: vec![notbefore_store::Expect { key, revision: None }], ..Txn::default() };
+                let txn = Txn { expect: vec![Expect { key, revision: None }], ..Txn::default() };
                 let drafted = Drafted { txns: vec![txn], stirred: Vec::new() };
                 Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
             }
@@ -396,8 +398,9 @@ impl Engine {
                     one.current.clone().filter(|_| is_command).map(|current| (one.key.clone(), current))
                 });
                 let ended = found.iter().any(|one| one.key.starts_with(records::prefix::PAST));
-                let expect = job.txns.front().map(|txn| txn.expect.clone()).unwrap_or_default();
-                let stirred = self.take_over_found(found, &expect, effects);
+                let failed = |expect: &&Expect| found.iter().any(|one| one.key == expect.key);
+                let expect = job.txns.front().map(|txn| txn.expect.as_slice()).unwrap_or_default();
+                let expected = expect.iter().filter(failed).cloned().collect();
                 if let Some((key, record)) = replay {
                     let outcome = self.replayed(id, &key, &record);
                     let seen = record.revision <= self.watched || self.own.contains(&record.revision);
@@ -415,10 +418,8 @@ impl Engine {
                     self.failed(id, busy, now, effects);
                 } else {
                     self.unlock(id, now, effects);
-                    self.run(id, now, effects);
-                }
-                for operation in stirred {
-                    self.reconcile(operation, now, effects);
+                    self.behind.push((id, expected));
+                    self.run_who_caught_up(now, effects);
                 }
             }
             Outcome::Refused(refusal) => {
@@ -649,9 +650,23 @@ impl Engine {
         let deletes = txn.delete.iter().map(|key| (key, None));
         let changes: Vec<_> = puts
             .chain(deletes)
-            .filter_map(|(key, value)| self.state.install_own(key, revision, value).ok().flatten())
+            .filter_map(|(key, value)| self.state.install(key, revision, value).ok().flatten())
             .collect();
         self.publish(changes, effects);
+    }
+
+    /// Plans those anew whose commit was refused since records were not as they knew them, once they know
+    /// better. They wait for the watch and do not take over the record that the conflict found: what is held
+    /// is then always all that was committed up to some revision, and our own commits besides. A scope would
+    /// otherwise be known before its VMs' records are.
+    fn run_who_caught_up(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        let behind = std::mem::take(&mut self.behind);
+        for (id, expected) in behind {
+            match expected.iter().any(|one| self.state.revision_of(&one.key) != one.revision) {
+                true => self.run(id, now, effects),
+                false => self.behind.push((id, expected)),
+            }
+        }
     }
 
     fn take_over_watched(&mut self, batch: Batch, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -670,30 +685,11 @@ impl Engine {
         for operation in stirred {
             self.reconcile(operation, now, effects);
         }
+        self.run_who_caught_up(now, effects);
         while let Some(entry) = self.replays.first_entry().filter(|one| one.key().0 <= self.watched) {
             let ((_, id), outcome) = entry.remove_entry();
             self.finish_or_join(id, outcome, now, effects);
         }
-    }
-
-    /// Takes over what a commit found, and says which operations must be looked at because of it.
-    fn take_over_found(
-        &mut self,
-        found: Vec<notbefore_store::Found>,
-        expect: &[notbefore_store::Expect],
-        effects: &mut Vec<Effect>,
-    ) -> BTreeSet<OperationId> {
-        let mut stirred = BTreeSet::new();
-        let mut published = Vec::new();
-        for one in found {
-            let before = self.state.scope_of_key(&one.key).cloned();
-            let expected = expect.iter().find(|expect| expect.key == one.key).and_then(|one| one.revision);
-            let current = one.current.as_ref().map(|current| (current.revision, &current.value));
-            let change = self.state.install_found(&one.key, expected, current);
-            note_foreign(change, before, &mut published, &mut stirred);
-        }
-        self.publish(published, effects);
-        stirred
     }
 
     fn publish(&mut self, published: Vec<Published>, effects: &mut Vec<Effect>) {
@@ -794,7 +790,7 @@ fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Times
             let key = records::command(principal, key);
             let record = CommandRecord { hash: hash.clone(), at: now, answer: answer.clone() };
             if let Some(txn) = drafted.txns.last_mut() {
-                txn.expect.push(notbefore_store::Expect { key: key.clone(), revision: None });
+                txn.expect.push(Expect { key: key.clone(), revision: None });
                 txn.put.push((key, records::encode(&record)));
             }
             Plan::Write { drafted, answer, rest: None }

@@ -303,7 +303,7 @@ fn unnamed(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
 }
 
 fn unchanged(scope: Scope) -> Applied {
-    Applied { scope, facts: Vec::new(), past: Vec::new() }
+    Applied { scope, facts: Vec::new(), past: Vec::new(), shows: false }
 }
 
 /// A scope's member from its description. What the description leaves open stays as it is known.

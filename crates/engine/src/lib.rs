@@ -10,7 +10,7 @@
 //! transaction compares are locked, the commit goes out, and whatever else wants one of those records waits
 //! its turn. When the commit is durable the state takes it over, the change is published, and only then is
 //! the request answered: *persist, publish, answer*. If somebody else was faster (a conflict, in a cluster),
-//! the records found are taken over and the job is planned again. If nobody knows whether the commit is
+//! the job waits until the watch has shown what they did and is planned again. If nobody knows whether the commit is
 //! durable, the answer says just that; the retry carries the same idempotency key and finds the truth.
 //!
 //! **Operations** over several scopes are reconciled: [`operations`] compares an operation's record with the

@@ -70,9 +70,6 @@ pub struct State {
     gone: HashMap<Key, Revision>,
 }
 
-/// The revision of a removal that is known of and that the watch has not shown yet.
-const GONE_SOMETIME: Revision = Revision(u64::MAX);
-
 impl State {
     /// A scope.
     pub fn scope(&self, id: &ScopeId) -> Option<&Held<Scope>> {
@@ -148,15 +145,8 @@ impl State {
         revision: Revision,
         value: Option<&Bytes>,
     ) -> Result<Option<Published>, DecodeError> {
-        match (self.gone.get(key).copied(), value) {
-            (Some(GONE_SOMETIME), None) => {
-                // Now it is known when.
-                self.gone.insert(key.into(), revision);
-                return Ok(None);
-            }
-            (Some(GONE_SOMETIME), Some(_)) => return Ok(None),
-            (Some(gone), _) if gone >= revision => return Ok(None),
-            (Some(_) | None, _) => {}
+        if self.gone.get(key).is_some_and(|gone| *gone >= revision) {
+            return Ok(None);
         }
         let change = self.install_newer(key, revision, value)?;
         match change.as_ref().map(Published::is_gone) {
@@ -171,42 +161,13 @@ impl State {
         Ok(change)
     }
 
-    /// Takes over what a commit found in place of what it expected; `expected` is the revision it expected.
-    /// What was found is old by now if what is held has changed since.
-    pub fn install_found(
-        &mut self,
-        key: &str,
-        expected: Option<Revision>,
-        found: Option<(Revision, &Bytes)>,
-    ) -> Result<Option<Published>, DecodeError> {
-        if self.revision_of(key) != expected {
-            return Ok(None);
-        }
-        match found {
-            Some((revision, value)) => self.install(key, revision, Some(value)),
-            None => self.install(key, GONE_SOMETIME, None),
-        }
-    }
-
-    /// Takes over what this process has written itself, which is newer than anything held.
-    pub fn install_own(
-        &mut self,
-        key: &str,
-        revision: Revision,
-        value: Option<&Bytes>,
-    ) -> Result<Option<Published>, DecodeError> {
-        if self.gone.get(key) == Some(&GONE_SOMETIME) {
-            self.gone.remove(key);
-        }
-        self.install(key, revision, value)
-    }
-
     /// The watch has shown all up to this revision: nothing older will come any more.
     pub fn watched(&mut self, revision: Revision) {
         self.gone.retain(|_, gone| *gone > revision);
     }
 
-    fn revision_of(&self, key: &str) -> Option<Revision> {
+    /// The revision that is held of a record.
+    pub fn revision_of(&self, key: &str) -> Option<Revision> {
         let id = |rest| uuid::Uuid::parse_str(rest).ok();
         if let Some(rest) = key.strip_prefix(prefix::SCOPE) {
             self.scopes.get(&scope_id(key, rest).ok()?).map(|held| held.revision)

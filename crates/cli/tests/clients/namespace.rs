@@ -1,0 +1,103 @@
+//! A network namespace that goes with its test.
+//!
+//! Its name holds the process id and a number, so tests run side by side. When it is dropped, after a panic
+//! too, whatever still runs in it is ended by id, and then it is removed. Only a test run that is itself killed
+//! leaves its namespaces behind; `ip netns del` removes them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a program in a namespace may run: a slow start of a Java machine on a busy computer, not more.
+const RUN_SECONDS_MAX: &str = "60";
+
+/// What would send a client elsewhere than to the address it names.
+const PROXY_VARIABLES: [&str; 6] =
+    ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+
+/// Fails, naming the Debian package, if a file of it is not there.
+pub fn need(file: &str, package: &str) {
+    assert!(Path::new(file).exists(), "{file} is missing: install the Debian package {package}");
+}
+
+/// A network namespace with its loopback device up.
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// Makes one.
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        need("/bin/ip", "iproute2");
+        let name = format!("nbt-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let made = Command::new("ip").args(["netns", "add", &name]).output().unwrap();
+        assert!(
+            made.status.success(),
+            "no network namespace (these tests run as root): {}",
+            complaint(&made)
+        );
+        let namespace = Self { name };
+        namespace.ip("link set lo up");
+        namespace
+    }
+
+    /// The name that `ip` knows it by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Gives it an address of its own.
+    pub fn own(&self, address: &str) {
+        self.ip(&format!("addr add {address}/32 dev lo"));
+    }
+
+    /// Runs `ip` on it, with words that hold no spaces.
+    pub fn ip(&self, words: &str) {
+        let done = Command::new("ip").args(["-n", &self.name]).args(words.split(' ')).output().unwrap();
+        assert!(done.status.success(), "ip -n {} {words}: {}", self.name, complaint(&done));
+    }
+
+    /// A program inside, for as long as the test wants it. The process that is spawned becomes the program.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, program]);
+        for variable in PROXY_VARIABLES {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    /// A program inside that is ended if it hangs.
+    pub fn bounded(&self, program: &str) -> Command {
+        let mut command = self.command("timeout");
+        command.args(["--kill-after=1", RUN_SECONDS_MAX, program]);
+        command
+    }
+
+    /// The processes inside.
+    fn processes(&self) -> Vec<Pid> {
+        let Ok(listed) = Command::new("ip").args(["netns", "pids", &self.name]).output() else {
+            return Vec::new();
+        };
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        listed.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        for process in self.processes() {
+            let _ = kill_process(process, Signal::KILL);
+        }
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).output();
+    }
+}
+
+/// What a program that failed had to say.
+pub fn complaint(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{}: {}{}", output.status, out, err)
+}

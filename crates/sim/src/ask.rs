@@ -1,0 +1,240 @@
+//! From a step's small numbers to a real request. Numbers are taken modulo what is there, live things first,
+//! so that any step means something in any world.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::cause::CAUSES;
+use notbefore_core::scope::SCOPE_KINDS;
+use notbefore_core::{
+    Actor, EventId, Name, OperationId, Origin, Policy, ScopeId, ScopeKind, ScopePath, VmId,
+};
+use notbefore_engine::{Address, Command, NewOperation, Progress, PutScope, VmSpec};
+use uuid::Uuid;
+
+use crate::history::{Setup, Spec, What, When};
+use crate::ledger::Ledger;
+use crate::rules;
+use crate::view::View;
+
+/// How many scopes there may be.
+pub const SCOPES: u8 = 4;
+/// Numbers of events and VMs from here on mean those that are gone too.
+const ANY_FROM: u8 = 200;
+/// The number of an event that nobody ever made.
+const UNKNOWN: u8 = 255;
+
+/// A source of ids that are never the same twice.
+#[derive(Debug, Default)]
+pub struct Fresh(u128);
+
+impl Fresh {
+    /// The next one.
+    pub fn uuid(&mut self) -> Uuid {
+        self.0 += 1;
+        // Spread over the whole range, so that the order of ids is not the order in which they were made.
+        Uuid::from_u128(self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
+    }
+}
+
+/// What is there to be named.
+pub struct Naming<'a> {
+    /// The committed records.
+    pub view: &'a View,
+    /// All there ever was.
+    pub ledger: &'a Ledger,
+    /// What time it is.
+    pub now: Timestamp,
+    /// The world's setup.
+    pub setup: &'a Setup,
+}
+
+fn name(text: String) -> Name {
+    // All texts are made in this file, of letters, digits and `_`.
+    text.parse().unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+/// The path of a scope.
+pub fn path(scope: u8) -> ScopePath {
+    // One in capitals, since scopes are compared without regard to case.
+    let text = if scope % SCOPES == 1 { "S1".to_owned() } else { format!("s{}", scope % SCOPES) };
+    let default = || name("default".to_owned());
+    ScopePath { subscription: default(), group: default(), name: name(text) }
+}
+
+fn kind(kind: u8) -> ScopeKind {
+    SCOPE_KINDS[usize::from(kind) % SCOPE_KINDS.len()]
+}
+
+fn policy(which: u8) -> Policy {
+    match which % 6 {
+        0 => Policy::default(),
+        1 => Policy { terminate_notice_s: Some(300), ..Policy::default() },
+        2 => Policy { terminate_notice_s: Some(900), ..Policy::default() },
+        3 => Policy { automatically_approve_reboot: true, ..Policy::default() },
+        4 => Policy { automatically_approve_redeploy: true, ..Policy::default() },
+        _ => Policy { terminate_notice_s: Some(60), ..Policy::default() },
+    }
+}
+
+/// One of the few addresses there are: two networks of the same four.
+pub fn address(bit: u8) -> Address {
+    Address {
+        network: name(if bit < 4 { "n0".to_owned() } else { "N1".to_owned() }),
+        ip: IpAddr::V4(Ipv4Addr::new(10, 0, 0, bit % 4)),
+    }
+}
+
+fn spec(spec: &Spec, fresh: &mut Fresh) -> VmSpec {
+    VmSpec {
+        vm: VmId(fresh.uuid()),
+        name: name(format!("vm_{}", spec.name % 6)),
+        update_domain: u32::from(spec.update_domain % 3),
+        fault_domain: 0,
+        zone: None,
+        host: spec.host.map(|host| format!("h{}", host % 3)),
+        spot: spec.spot,
+        addresses: (0..8).filter(|bit| spec.addresses >> bit & 1 == 1).map(address).collect(),
+        instance: serde_json::Value::Null,
+    }
+}
+
+fn pick<T: Copy>(live: &[T], ever: &[T], number: u8) -> Option<T> {
+    let from = if number >= ANY_FROM || live.is_empty() { ever } else { live };
+    from.get(usize::from(number).checked_rem(from.len())?).copied()
+}
+
+impl Naming<'_> {
+    fn vm(&self, number: u8) -> VmId {
+        let live: Vec<VmId> = self
+            .view
+            .scopes
+            .values()
+            .flat_map(|(_, scope)| scope.members.iter().map(|member| member.vm))
+            .collect();
+        pick(&live, &self.ledger.vms, number).unwrap_or(VmId(Uuid::nil()))
+    }
+
+    fn event(&self, number: u8) -> EventId {
+        let live: Vec<EventId> = self
+            .view
+            .scopes
+            .values()
+            .flat_map(|(_, scope)| scope.events.iter().map(|event| event.id))
+            .collect();
+        match number {
+            UNKNOWN => EventId(Uuid::nil()),
+            _ => pick(&live, &self.ledger.events, number).unwrap_or(EventId(Uuid::nil())),
+        }
+    }
+
+    /// Who asks for something, and what exactly.
+    pub fn command(&self, what: &What, fresh: &mut Fresh) -> (Actor, Command) {
+        let operator = Actor::Token("operator".to_owned());
+        let command = match what {
+            What::PutScope { scope, kind: of_kind, policy: of_policy, fleet, prune, vms } => {
+                Command::PutScope(PutScope {
+                    path: path(*scope),
+                    kind: kind(*of_kind),
+                    policy: policy(*of_policy),
+                    origin: if *fleet { Origin::Fleet } else { Origin::Call },
+                    vms: vms.iter().map(|vm| spec(vm, fresh)).collect(),
+                    prune: *prune,
+                    progress: Progress::default(),
+                })
+            }
+            What::AddVm { scope, kind: of_kind, vm } => {
+                Command::AddVm { path: path(*scope), kind: of_kind.map(kind), vm: spec(vm, fresh) }
+            }
+            What::RemoveVm { vm } => Command::RemoveVm(self.vm(*vm)),
+            What::RemoveScope { scope } => Command::RemoveScope(path(*scope).id()),
+            What::StartVm { vm } => Command::StartVm(self.vm(*vm)),
+            What::FirstRun => Command::MakeFirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) },
+            What::Schedule { cause, vms, when, duration_s } => {
+                let cause = CAUSES[usize::from(*cause) % CAUSES.len()];
+                let vms: Vec<VmId> = vms.iter().map(|vm| self.vm(*vm)).collect();
+                Command::Schedule(NewOperation {
+                    id: OperationId(fresh.uuid()),
+                    cause,
+                    host: None,
+                    not_before: self.not_before(cause, &vms, *when),
+                    vms,
+                    duration_s: *duration_s,
+                    description: None,
+                })
+            }
+            What::GuestApprove { vm, events } => return self.guest_approves(*vm, events),
+            What::Approve { event } => Command::ApproveFor(self.event(*event)),
+            What::Cancel { event } => Command::Cancel(self.event(*event)),
+            What::Start { event } => Command::Start(self.event(*event)),
+            What::Complete { event, moved } => {
+                let event = self.event(*event);
+                let live = self.view.live(event).filter(|_| *moved);
+                let resources = live.iter().flat_map(|event| &event.resources);
+                let hosts = resources.map(|resource| (resource.vm, "h9".to_owned())).collect();
+                Command::Complete { event, hosts }
+            }
+            What::CancelOperation { operation } => {
+                let ever = &self.ledger.operations;
+                let live: Vec<OperationId> = ever
+                    .iter()
+                    .copied()
+                    .filter(|id| crate::view::Reads::operation(self.view, *id).is_some())
+                    .collect();
+                Command::CancelOperation(pick(&live, ever, *operation).unwrap_or(OperationId(Uuid::nil())))
+            }
+        };
+        (operator, command)
+    }
+
+    fn not_before(&self, cause: notbefore_core::Cause, vms: &[VmId], when: When) -> Option<Timestamp> {
+        let When::NoticePlus { ms } = when else { return None };
+        let scope = vms.first().and_then(|vm| self.view.vms.get(vm)).map(|vm| &vm.scope);
+        let policy = scope
+            .and_then(|scope| self.view.scopes.get(scope))
+            .map(|(_, scope)| scope.policy.clone())
+            .unwrap_or_default();
+        let notice = rules::least_notice(cause, &policy, self.setup).unwrap_or(SignedDuration::ZERO);
+        Some(rules::plus(rules::plus(self.now, notice), SignedDuration::from_millis(ms)))
+    }
+
+    fn guest_approves(&self, vm: u8, events: &[u8]) -> (Actor, Command) {
+        let vm = self.vm(vm);
+        let record = self.view.vms.get(&vm);
+        let scope: ScopeId = record.map_or_else(|| path(0).id(), |record| record.scope.clone());
+        let member = self
+            .view
+            .scopes
+            .get(&scope)
+            .and_then(|(_, scope)| scope.members.iter().find(|member| member.vm == vm));
+        let by = Actor::Vm {
+            vm,
+            name: member.map_or_else(|| name("gone".to_owned()), |member| member.name.clone()),
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        let events = events.iter().map(|event| self.event(*event)).collect();
+        (by, Command::Approve { scope, events })
+    }
+}
+
+/// The same wish once more, as a client sends it that does not know what became of the first: the ids that
+/// a server makes up are other ones.
+pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
+    let mut command = command.clone();
+    match &mut command {
+        Command::Schedule(new) => new.id = OperationId(fresh.uuid()),
+        Command::AddVm { vm, .. } => vm.vm = VmId(fresh.uuid()),
+        Command::PutScope(put) => put.vms.iter_mut().for_each(|spec| spec.vm = VmId(fresh.uuid())),
+        Command::MakeFirstRun { vm, .. } => *vm = VmId(fresh.uuid()),
+        Command::Approve { .. }
+        | Command::ApproveFor(_)
+        | Command::Cancel(_)
+        | Command::CancelOperation(_)
+        | Command::Start(_)
+        | Command::Complete { .. }
+        | Command::RemoveScope(_)
+        | Command::RemoveVm(_)
+        | Command::StartVm(_) => {}
+    }
+    command
+}

@@ -1,0 +1,430 @@
+//! What a request should come to, foretold from the records by the model: the codes by which it may be
+//! refused, or the records it should write; nothing to write means that all is as wished already.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use notbefore_core::{
+    DriverKind, EventId, Member, MemberState, Operation, OperationState, Origin, Policy, Release, Resource,
+    Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
+};
+use notbefore_engine::state::caller_key;
+use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, VmSpec};
+
+use crate::model::{At, Codes, Opening, Wish, after, bare};
+use crate::rules;
+use crate::view::Reads;
+
+/// The records that a request should write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Writes {
+    /// Scopes, without trails; none where the record goes.
+    pub scopes: BTreeMap<ScopeId, Option<Scope>>,
+    /// An operation.
+    pub operation: Option<Operation>,
+    /// The addresses of VMs whose record changes; a VM that leaves its scope loses its record.
+    pub addresses: BTreeMap<VmId, Vec<Address>>,
+}
+
+impl Writes {
+    /// Whether all is as wished already.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a request should come to.
+pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Codes> {
+    let mut codes = Codes::new();
+    if let (Some(seen), Some(id)) = (request.if_revision, compared(reads, &request.command))
+        && reads.scope(&id).is_some_and(|(revision, _)| revision != seen)
+    {
+        codes.insert("revision_differs");
+    }
+    match command(reads, request, at) {
+        Err(more) => Err(codes.into_iter().chain(more).collect()),
+        Ok(writes) if codes.is_empty() => Ok(writes),
+        Ok(_) => Err(codes),
+    }
+}
+
+fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
+    match command {
+        Command::Approve { scope, .. } | Command::RemoveScope(scope) => Some(scope.clone()),
+        Command::ApproveFor(event)
+        | Command::Cancel(event)
+        | Command::Start(event)
+        | Command::Complete { event, .. } => reads.home(*event),
+        Command::PutScope(put) => Some(put.path.id()),
+        Command::AddVm { path, .. } => Some(path.id()),
+        Command::RemoveVm(vm) | Command::StartVm(vm) => reads.vm(*vm).map(|vm| vm.scope.clone()),
+        Command::Schedule(_) | Command::CancelOperation(_) | Command::MakeFirstRun { .. } => None,
+    }
+}
+
+fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Codes> {
+    let by = &request.by;
+    let on_event = |event: EventId, wish: Wish| match reads.home(event) {
+        Some(scope) => on_scope(reads, &scope, &[wish], at),
+        None => Err(Codes::from(["unknown_event"])),
+    };
+    match &request.command {
+        Command::Approve { events, .. } if events.is_empty() => Ok(Writes::default()),
+        Command::Approve { scope, events } => match reads.scope(scope) {
+            Some(_) => on_scope(reads, scope, &[Wish::Approve(events.clone(), by.clone())], at),
+            None => Err(Codes::from(["unknown_event"])),
+        },
+        Command::ApproveFor(event) => on_event(*event, Wish::Approve(vec![*event], by.clone())),
+        Command::Cancel(event) => on_event(*event, Wish::Cancel(*event)),
+        Command::Start(event) => on_event(*event, Wish::Start(*event)),
+        Command::Complete { event, hosts } => on_event(*event, Wish::Complete(*event, hosts.clone())),
+        Command::Schedule(new) => schedule(reads, new, request, at),
+        Command::CancelOperation(id) => match reads.operation(*id) {
+            None => Err(Codes::from(["unknown_operation"])),
+            Some(operation) if operation.cancelled_by.is_some() => Ok(Writes::default()),
+            Some(operation) => {
+                let cancelled = Operation { cancelled_by: Some(by.clone()), ..operation.clone() };
+                Ok(Writes { operation: Some(cancelled), ..Writes::default() })
+            }
+        },
+        Command::StartVm(vm) => {
+            let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
+            on_scope(reads, &scope, &[Wish::Revive(*vm)], at)
+        }
+        Command::RemoveVm(vm) => {
+            let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
+            on_scope(reads, &scope, &[Wish::Remove(vec![*vm])], at)
+        }
+        Command::RemoveScope(id) => {
+            let (_, scope) = reads.scope(id).ok_or(Codes::from(["unknown_scope"]))?;
+            let all = scope.members.iter().map(|one| one.vm).collect();
+            after(scope, &[Wish::Remove(all)], at)?;
+            Ok(Writes { scopes: BTreeMap::from([(id.clone(), None)]), ..Writes::default() })
+        }
+        Command::PutScope(put) => put_scope(reads, put, at),
+        Command::AddVm { path, kind, vm } => {
+            let put = PutScope {
+                path: path.clone(),
+                kind: kind.unwrap_or(reads.scope(&path.id()).map_or(ScopeKind::Standalone, |(_, s)| s.kind)),
+                policy: Policy::default(),
+                origin: Origin::Call,
+                vms: vec![vm.clone()],
+                prune: false,
+                progress: Default::default(),
+            };
+            add_vm(reads, &put, vm, at)
+        }
+        Command::MakeFirstRun { vm, name } => {
+            if !reads.scope_ids().is_empty() {
+                return Ok(Writes::default());
+            }
+            let path: notbefore_core::ScopePath =
+                name.as_str().parse().map_err(|_| Codes::from(["bad_name"]))?;
+            let policy = Policy { terminate_notice_s: Some(300), ..Policy::default() };
+            let mut scope = Scope::new(path.clone(), ScopeKind::Standalone, policy, Origin::Call);
+            scope.first_run = true;
+            scope.members.push(Member {
+                vm: *vm,
+                name: name.clone(),
+                update_domain: 0,
+                fault_domain: 0,
+                zone: None,
+                host: None,
+                spot: false,
+                state: MemberState::Running,
+                origin: Origin::Call,
+            });
+            Ok(Writes {
+                scopes: BTreeMap::from([(path.id(), Some(scope))]),
+                addresses: BTreeMap::from([(*vm, Vec::new())]),
+                ..Writes::default()
+            })
+        }
+    }
+}
+
+/// What wishes of one scope come to; a standalone scope without its VM goes with it.
+pub fn on_scope(reads: &dyn Reads, id: &ScopeId, wishes: &[Wish], at: &At) -> Result<Writes, Codes> {
+    let mut writes = Writes::default();
+    if let Some((_, before)) = reads.scope(id) {
+        let next = after(before, wishes, at)?;
+        if next != bare(before) {
+            writes.scopes.insert(id.clone(), kept(next));
+        }
+    }
+    Ok(writes)
+}
+
+fn kept(scope: Scope) -> Option<Scope> {
+    let gone = scope.kind == ScopeKind::Standalone && scope.members.is_empty() && scope.events.is_empty();
+    (!gone).then_some(scope)
+}
+
+fn home(reads: &dyn Reads, vm: VmId) -> Option<(ScopeId, &Member)> {
+    let id = reads.vm(vm)?.scope.clone();
+    let (_, scope) = reads.scope(&id)?;
+    scope.members.iter().find(|one| one.vm == vm).map(|member| (id, member))
+}
+
+/// The event that a part of an operation makes: its NotBefore is the operation's, or later where that has
+/// come too near, or none where the scope gives no notice.
+pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -> Opening {
+    let earliest = rules::least_notice(operation.cause, &scope.policy, &at.setup)
+        .map(|least| rules::whole_second(rules::plus(at.now, least)));
+    Opening {
+        id: target.event,
+        operation: operation.id,
+        cause: operation.cause,
+        update_domain: target.update_domain,
+        resources: target.resources.clone(),
+        not_before: earliest.map(|earliest| operation.not_before.unwrap_or(earliest).max(earliest)),
+        duration_s: operation.duration_s,
+        description: operation.description.clone(),
+        released: operation.released || operation.targets.len() == 1,
+    }
+}
+
+/// Where a part of an operation is, and its VMs: the scope, the update domain, and the VM's position where each
+/// has an event of its own.
+type Part = ((ScopeId, u32, usize), Vec<Resource>);
+
+fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -> Result<Writes, Codes> {
+    let rule = rules::of(new.cause);
+    let mut codes = Codes::new();
+    let mut parts: Vec<Part> = Vec::new();
+    let mut named: Vec<VmId> = Vec::new();
+    for vm in &new.vms {
+        if named.contains(vm) {
+            continue;
+        }
+        named.push(*vm);
+        let Some((scope, member)) = home(reads, *vm) else {
+            codes.insert("unknown_vm");
+            continue;
+        };
+        let place = (scope, member.update_domain, if rule.per_vm { named.len() } else { 0 });
+        let resource = Resource { vm: *vm, name: member.name.clone() };
+        match parts.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, resources)) => resources.push(resource),
+            None => parts.push((place, vec![resource])),
+        }
+    }
+    if parts.is_empty() {
+        codes.insert("no_resources");
+        return Err(codes);
+    }
+    parts.sort_by(|(one, _), (two, _)| one.cmp(two));
+    let not_before = common_not_before(reads, new, &parts, at, &mut codes);
+    if !codes.is_empty() {
+        return Err(codes);
+    }
+    let targets: Vec<Target> = parts
+        .into_iter()
+        .map(|((scope, update_domain, _), resources)| {
+            let alone = resources.first().map(|one| one.vm).filter(|_| rule.per_vm);
+            let event = EventId::derive(new.id, &scope, update_domain, alone);
+            Target { scope, update_domain, event, resources, state: TargetState::Waiting }
+        })
+        .collect();
+    let mut operation = Operation {
+        id: new.id,
+        cause: new.cause,
+        by: request.by.clone(),
+        requested_at: at.now,
+        host: new.host.clone(),
+        not_before,
+        duration_s: new.duration_s.unwrap_or(rule.duration_s),
+        description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
+        driver: if at.setup.manual { DriverKind::Manual } else { DriverKind::Simulated },
+        release: if rule.together { Release::Together } else { Release::Each },
+        targets,
+        state: OperationState::Opening,
+        released: false,
+        cancelled_by: None,
+    };
+    // Nothing is begun that could not be carried through: every part is tried, one after the other.
+    let mut tried: BTreeMap<ScopeId, Scope> = BTreeMap::new();
+    for target in &operation.targets {
+        let Some((_, committed)) = reads.scope(&target.scope) else { continue };
+        let scope = tried.get(&target.scope).unwrap_or(committed);
+        let next = after(scope, &[Wish::Open(opening(&operation, target, scope, at))], at)?;
+        tried.insert(target.scope.clone(), next);
+    }
+    let mut writes = Writes::default();
+    if operation.targets.len() == 1 {
+        operation.state = OperationState::Open;
+        writes.scopes = tried.into_iter().map(|(id, scope)| (id, kept(scope))).collect();
+    }
+    writes.operation = Some(operation);
+    Ok(writes)
+}
+
+fn common_not_before(
+    reads: &dyn Reads,
+    new: &NewOperation,
+    parts: &[Part],
+    at: &At,
+    codes: &mut Codes,
+) -> Option<Timestamp> {
+    let from = rules::counted_from(at.now, parts.len());
+    let mut latest = None;
+    for ((id, ..), _) in parts {
+        let Some((_, scope)) = reads.scope(id) else { continue };
+        let least = rules::least_notice(new.cause, &scope.policy, &at.setup);
+        let usual = rules::usual_notice(new.cause, &scope.policy, &at.setup);
+        match (least, usual, new.not_before.map(rules::whole_second)) {
+            (Some(least), Some(usual), asked) => {
+                let earliest = rules::whole_second(rules::plus(from, least));
+                let own = asked.unwrap_or(rules::whole_second(rules::plus(from, usual)));
+                if asked.is_some_and(|asked| asked < earliest) {
+                    codes.insert("not_before_too_near");
+                }
+                latest = latest.max(Some(own.max(earliest)));
+            }
+            (_, _, Some(_)) => {
+                codes.insert("not_before_without_notice");
+            }
+            (_, _, None) => {}
+        }
+    }
+    latest
+}
+
+/// The scope that a description is applied to, and the wish that the stand-in for a fleet goes.
+fn base(reads: &dyn Reads, put: &PutScope, at: &At, writes: &mut Writes) -> Result<Scope, Codes> {
+    let id = put.path.id();
+    let fresh = Scope::new(put.path.clone(), put.kind, Policy::default(), put.origin);
+    let mut base = reads.scope(&id).map_or(fresh.clone(), |(_, scope)| scope.clone());
+    for one in reads.scope_ids() {
+        let Some((_, scope)) = reads.scope(&one).filter(|(_, scope)| scope.first_run) else { continue };
+        let all = scope.members.iter().map(|one| one.vm).collect();
+        let retired = after(scope, &[Wish::Remove(all)], at)?;
+        if one == id {
+            base = Scope { incarnation: retired.incarnation, ended: retired.ended, ..fresh.clone() };
+        } else {
+            writes.scopes.insert(one, kept(retired));
+        }
+    }
+    Ok(base)
+}
+
+fn descriptions(reads: &dyn Reads, put: &PutScope) -> Codes {
+    let mut codes = Codes::new();
+    let here = reads.scope(&put.path.id()).map(|(_, scope)| scope);
+    if here.is_some_and(|scope| scope.kind != put.kind && !scope.first_run) {
+        codes.insert("kind_differs");
+    }
+    if put.kind == ScopeKind::Standalone && put.vms.len() > 1 {
+        codes.insert("standalone_holds_one");
+    }
+    let mut seen = Vec::new();
+    for (position, spec) in put.vms.iter().enumerate() {
+        if put.vms[..position].iter().any(|one| one.name == spec.name) {
+            codes.insert("name_taken");
+        }
+        for address in &spec.addresses {
+            let mine = here.and_then(|scope| scope.members.iter().find(|one| one.name == spec.name));
+            if reads.claim(address).is_some_and(|owner| mine.is_none_or(|mine| mine.vm != owner)) {
+                codes.insert("address_taken");
+            }
+            let key = caller_key(address);
+            if seen.contains(&key) {
+                codes.insert("address_twice");
+            }
+            seen.push(key);
+        }
+    }
+    codes
+}
+
+fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
+    let fresh = Member {
+        vm: spec.vm,
+        name: spec.name.clone(),
+        update_domain: spec.update_domain,
+        fault_domain: spec.fault_domain,
+        zone: spec.zone.clone(),
+        host: spec.host.clone(),
+        spot: spec.spot,
+        state: MemberState::Running,
+        origin,
+    };
+    match known {
+        None => fresh,
+        Some(known) => Member {
+            vm: known.vm,
+            name: known.name.clone(),
+            host: spec.host.clone().or(known.host.clone()),
+            state: known.state,
+            origin: known.origin,
+            ..fresh
+        },
+    }
+}
+
+fn put_scope(reads: &dyn Reads, put: &PutScope, at: &At) -> Result<Writes, Codes> {
+    let codes = descriptions(reads, put);
+    if !codes.is_empty() {
+        return Err(codes);
+    }
+    let id = put.path.id();
+    let mut writes = Writes::default();
+    let base = base(reads, put, at, &mut writes)?;
+    let known = |spec: &VmSpec| base.members.iter().find(|one| one.name == spec.name);
+    let members: Vec<Member> = put.vms.iter().map(|spec| member(spec, known(spec), put.origin)).collect();
+    let unnamed = base.members.iter().filter(|one| {
+        put.prune && one.origin == Origin::Fleet && !put.vms.iter().any(|spec| spec.name == one.name)
+    });
+    let removed = unnamed.map(|one| one.vm).collect();
+    let specs = put.vms.iter().zip(&members).map(|(spec, member)| (member.vm, spec));
+    changed_addresses(reads, &id, specs, &mut writes);
+    let wishes = [Wish::Policy(put.policy.clone()), Wish::Enrol(members), Wish::Remove(removed)];
+    finish(reads, &id, &base, &wishes, at, writes)
+}
+
+fn add_vm(reads: &dyn Reads, put: &PutScope, spec: &VmSpec, at: &At) -> Result<Writes, Codes> {
+    let mut codes = descriptions(reads, put);
+    let id = put.path.id();
+    let mut writes = Writes::default();
+    let base = base(reads, put, at, &mut writes)?;
+    if base.members.iter().any(|one| one.name == spec.name) {
+        codes.insert("name_taken");
+    }
+    if !codes.is_empty() {
+        return Err(codes);
+    }
+    let member = member(spec, None, Origin::Call);
+    changed_addresses(reads, &id, [(member.vm, spec)].into_iter(), &mut writes);
+    finish(reads, &id, &base, &[Wish::Enrol(vec![member])], at, writes)
+}
+
+fn changed_addresses<'a>(
+    reads: &dyn Reads,
+    id: &ScopeId,
+    specs: impl Iterator<Item = (VmId, &'a VmSpec)>,
+    writes: &mut Writes,
+) {
+    for (vm, spec) in specs {
+        let same = |known: &notbefore_engine::Vm| {
+            known.scope == *id && known.addresses == spec.addresses && known.instance == spec.instance
+        };
+        if !reads.vm(vm).is_some_and(same) {
+            writes.addresses.insert(vm, spec.addresses.clone());
+        }
+    }
+}
+
+fn finish(
+    reads: &dyn Reads,
+    id: &ScopeId,
+    base: &Scope,
+    wishes: &[Wish],
+    at: &At,
+    mut writes: Writes,
+) -> Result<Writes, Codes> {
+    let next = after(base, wishes, at)?;
+    if reads.scope(id).is_none_or(|(_, before)| bare(before) != next) {
+        writes.scopes.insert(id.clone(), kept(next));
+    }
+    Ok(writes)
+}

@@ -1,0 +1,238 @@
+//! Histories from a seed, with the help of `proptest`, which also shrinks those that fail.
+//!
+//! The weights are chosen so that things happen: a fleet comes first, commits mostly succeed, and faults,
+//! crashes and a clock that is set back are frequent enough to meet each other within one history.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+
+use crate::history::{History, How, Setup, Spec, Step, What, When};
+use crate::judge::Violation;
+use crate::world::{Stats, play};
+
+/// A failing history, as short as it could be made, and what is wrong with it.
+#[derive(Debug)]
+pub struct Failure {
+    /// The history.
+    pub history: History,
+    /// What is wrong.
+    pub violation: Violation,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}\n", self.violation)?;
+        writeln!(f, "{}", self.history.to_lines())?;
+        writeln!(
+            f,
+            "{} steps. Save these lines to a file and play them again with",
+            self.history.steps.len()
+        )?;
+        write!(f, "  NOTBEFORE_REPLAY=FILE cargo test -p notbefore-sim --test replay -- --nocapture")
+    }
+}
+
+/// Plays `cases` histories that follow from `seed`; the sum of what they did, or the first that fails.
+pub fn search(seed: u64, cases: u32) -> Result<Stats, Box<Failure>> {
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let sum = std::cell::Cell::new(Stats::default());
+    let outcome = runner.run(&histories(), |history| match play(&history) {
+        Ok(stats) => {
+            sum.set(sum.get() + stats);
+            Ok(())
+        }
+        Err(violation) => Err(TestCaseError::fail(violation.to_string())),
+    });
+    match outcome {
+        Ok(()) => Ok(sum.get()),
+        Err(TestError::Fail(reason, history)) => {
+            let unsteady = || Violation {
+                number: None,
+                words: "a history comes out the same each time",
+                detail: reason.to_string(),
+            };
+            let history = shortened(history);
+            let violation = play(&history).err().unwrap_or_else(unsteady);
+            Err(Box::new(Failure { history, violation }))
+        }
+        Err(TestError::Abort(reason)) => Err(Box::new(Failure {
+            history: History::default(),
+            violation: Violation { number: None, words: "histories can be made", detail: reason.to_string() },
+        })),
+    }
+}
+
+/// Takes out every step, and every VM of a step, without which a history fails all the same.
+pub fn shortened(mut history: History) -> History {
+    let words = |history: &History| play(history).err().map(|violation| violation.words);
+    let wrong = words(&history);
+    loop {
+        let before = history.clone();
+        for index in (0..history.steps.len()).rev() {
+            let mut without = history.clone();
+            without.steps.remove(index);
+            if words(&without) == wrong {
+                history = without;
+                continue;
+            }
+            while let Some(smaller) =
+                smaller(&history, index).into_iter().find(|smaller| words(smaller) == wrong)
+            {
+                history = smaller;
+            }
+        }
+        if history == before {
+            return history;
+        }
+    }
+}
+
+/// The histories with one VM or event less in one of their steps.
+fn smaller(history: &History, index: usize) -> Vec<History> {
+    let without = |nth| {
+        let mut history = history.clone();
+        let Step::Ask { what, .. } = &mut history.steps[index] else { return None };
+        let left = if let What::PutScope { vms, .. } = what {
+            (nth < vms.len()).then(|| _ = vms.remove(nth))
+        } else if let What::Schedule { vms: list, .. } | What::GuestApprove { events: list, .. } = what {
+            (nth < list.len()).then(|| _ = list.remove(nth))
+        } else {
+            None
+        };
+        left.map(|()| history)
+    };
+    (0..).map_while(without).collect()
+}
+
+/// All histories.
+pub fn histories() -> impl Strategy<Value = History> {
+    let steps = (vec(fleet(), 0..6), vec(step(), 1..80)).prop_map(|(fleet, rest)| {
+        let put = |what| Step::Ask { what, key: false, revision: None };
+        let first = fleet.into_iter().map(put).chain([Step::Calm]);
+        first.chain(rest).collect()
+    });
+    (setup(), steps).prop_map(|(setup, steps)| History { setup, steps })
+}
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let scale = prop_oneof![3 => Just(1_000), 1 => Just(10), 1 => Just(1)];
+    let most = prop_oneof![3 => Just(100), 1 => Just(2)];
+    (scale, prop::bool::weighted(0.25), most, prop::bool::weighted(0.5)).prop_map(
+        |(scale_permille, manual, user_operations_max, run_at_once)| Setup {
+            scale_permille,
+            manual,
+            user_operations_max,
+            run_at_once,
+        },
+    )
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    // One bit mostly, so that addresses collide now and then and not always.
+    let addresses = prop_oneof![6 => Just(0), 6 => (0u8..8).prop_map(|bit| 1 << bit), 1 => any::<u8>()];
+    (0u8..6, 0u8..3, prop::bool::weighted(0.3), addresses, option::of(0u8..3)).prop_map(
+        |(name, update_domain, spot, addresses, host)| Spec { name, update_domain, spot, addresses, host },
+    )
+}
+
+fn fleet() -> impl Strategy<Value = What> {
+    // A scope keeps its kind, so each has one that it is mostly asked to be of.
+    let kind = |scope| prop_oneof![9 => Just([1, 3, 2, 0][usize::from(scope)]), 1 => 0u8..4];
+    let placed = (0u8..4).prop_flat_map(move |scope| (Just(scope), kind(scope)));
+    (placed, 0u8..6, any::<bool>(), prop::bool::weighted(0.4), vec(spec(), 0..6)).prop_map(
+        |((scope, kind), policy, fleet, prune, mut vms)| {
+            if kind == 0 {
+                vms.truncate(1);
+            }
+            vms.sort_by_key(|spec| spec.name);
+            vms.dedup_by_key(|spec| spec.name);
+            What::PutScope { scope, kind, policy: if policy == 5 { 1 } else { policy }, fleet, prune, vms }
+        },
+    )
+}
+
+fn when() -> impl Strategy<Value = When> {
+    let near = prop_oneof![
+        Just(-1_500),
+        Just(-1),
+        Just(0),
+        Just(1),
+        Just(1_000),
+        Just(4_000),
+        Just(5_000),
+        Just(60_000),
+        Just(900_000),
+    ];
+    prop_oneof![2 => Just(When::Usual), 1 => near.prop_map(|ms| When::NoticePlus { ms })]
+}
+
+fn what() -> impl Strategy<Value = What> {
+    let as_it_comes = (0u8..4, 0u8..4, 0u8..6, any::<bool>(), any::<bool>(), vec(spec(), 0..4)).prop_map(
+        |(scope, kind, policy, fleet, prune, vms)| What::PutScope { scope, kind, policy, fleet, prune, vms },
+    );
+    prop_oneof![
+        2 => fleet(),
+        1 => as_it_comes,
+        2 => (0u8..4, option::of(0u8..4), spec()).prop_map(|(scope, kind, vm)| What::AddVm { scope, kind, vm }),
+        2 => any::<u8>().prop_map(|vm| What::RemoveVm { vm }),
+        1 => (0u8..4).prop_map(|scope| What::RemoveScope { scope }),
+        1 => any::<u8>().prop_map(|vm| What::StartVm { vm }),
+        1 => Just(What::FirstRun),
+        16 => schedule(),
+        6 => (any::<u8>(), vec(any::<u8>(), 0..4))
+            .prop_map(|(vm, events)| What::GuestApprove { vm, events }),
+        5 => any::<u8>().prop_map(|event| What::Approve { event }),
+        2 => any::<u8>().prop_map(|event| What::Cancel { event }),
+        3 => any::<u8>().prop_map(|event| What::Start { event }),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(event, moved)| What::Complete { event, moved }),
+        2 => any::<u8>().prop_map(|operation| What::CancelOperation { operation }),
+    ]
+}
+
+fn schedule() -> impl Strategy<Value = What> {
+    let duration = prop_oneof![6 => Just(None), 1 => Just(Some(0)), 1 => Just(Some(600))];
+    (0u8..10, vec(0u8..=210, 1..5), when(), duration)
+        .prop_map(|(cause, vms, when, duration_s)| What::Schedule { cause, vms, when, duration_s })
+}
+
+fn time() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        4 => 0i64..5_000,
+        2 => 5_000i64..120_000,
+        2 => Just(900_000),
+        1 => Just(86_400_000),
+        1 => Just(8 * 86_400_000),
+        1 => -3_600_000i64..0,
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let how = prop_oneof![
+        6 => Just(How::Truth),
+        1 => Just(How::Unavailable),
+        2 => Just(How::UnknownLanded),
+        1 => Just(How::UnknownLost),
+    ];
+    prop_oneof![
+        14 => (what(), any::<bool>(), option::weighted(0.05, any::<bool>()))
+            .prop_map(|(what, key, revision)| Step::Ask { what, key, revision }),
+        2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
+        1 => (0u8..4).prop_map(|scope| Step::Heard { scope }),
+        3 => time().prop_map(|ms| Step::Advance { ms }),
+        5 => prop_oneof![3 => Just(0i64), 1 => 1i64..70_000].prop_map(|plus_ms| Step::ToDue { plus_ms }),
+        2 => any::<u8>().prop_map(|which| Step::Apply { which }),
+        7 => (any::<u8>(), how).prop_map(|(which, how)| Step::Deliver { which, how }),
+        2 => (1u8..5).prop_map(|count| Step::Watch { count }),
+        1 => any::<u8>().prop_map(|which| Step::Foreign { which }),
+        1 => (any::<u16>(), prop_oneof![Just(0i64), 0i64..5_000, Just(3_600_000), Just(-60_000)])
+            .prop_map(|(lands, down_ms)| Step::Crash { lands, down_ms }),
+        6 => Just(Step::Calm),
+        1 => Just(Step::Drain),
+    ]
+}

@@ -1,0 +1,38 @@
+//! The thirteen invariants of the design, each a function that looks at what happened and says whether it may.
+//!
+//! They are checked besides the model and need none of it: should model and engine share a mistake, these
+//! still speak.
+//!
+//! | | invariant | checked by |
+//! |---|---|---|
+//! | 1 | acknowledged is durable | [`acknowledged_is_durable`] |
+//! | 2 | a command takes effect at most once | [`at_most_once`] |
+//! | 3 | phases never go back | [`phases_never_go_back`] |
+//! | 4 | incarnation + 1 exactly when the document changes | [`incarnation_counts_documents`] |
+//! | 5 | no start before NotBefore without approval or a named cause | [`nothing_starts_unbidden`] |
+//! | 6 | no planned event starts while another update domain is under way | [`update_domains_take_turns`] |
+//! | 7 | a VM sees and touches only its scope | [`only_members_approve`], [`foreign_is_unknown`] |
+//! | 8 | an address maps to at most one VM | [`addresses_are_unambiguous`] |
+//! | 9 | published ≤ committed | [`published_is_committed`] |
+//! | 10 | `next_due` > now after `apply` | [`nothing_due_is_left`] |
+//! | 11 | NotBefore − scheduled ≥ the notice of its kind | [`notice_is_given`] |
+//! | 12 | once faults stop, everything due happens within a bound | [`crate::World::drain`] |
+//! | 13 | the order of Resources is fixed and the same for every reader | [`order_of_resources_is_fixed`] |
+
+mod of_scopes;
+mod of_the_service;
+
+pub use of_scopes::*;
+pub use of_the_service::*;
+
+use crate::judge::Violation;
+
+/// What a check says.
+pub type Check = Result<(), Violation>;
+
+fn ensure(holds: bool, number: u8, words: &'static str, detail: impl FnOnce() -> String) -> Check {
+    match holds {
+        true => Ok(()),
+        false => Err(Violation { number: Some(number), words, detail: detail() }),
+    }
+}

@@ -1,0 +1,278 @@
+//! The invariants that regard one scope: its record before and after one commit.
+
+use std::rc::Rc;
+
+use notbefore_core::{Actor, Event, Phase, Release, Scope, ScopeId, StartReason};
+use notbefore_engine::Command;
+
+use super::{Check, ensure};
+use crate::judge::{Asked, Flight, is_approved};
+use crate::ledger::Ledger;
+use crate::model::{document, must_wait, next_due, started};
+use crate::rules;
+use crate::view::View;
+
+/// A scope's record before and after one commit.
+pub struct Transition<'a> {
+    /// The scope.
+    pub id: &'a ScopeId,
+    /// Before; none where there was none.
+    pub before: Option<&'a Scope>,
+    /// After; none where it is gone.
+    pub after: Option<&'a Scope>,
+    /// The commit.
+    pub flight: &'a Flight,
+    /// All committed records before it.
+    pub view: &'a View,
+}
+
+impl Transition<'_> {
+    fn live_before(&self) -> &[Event] {
+        self.before.map_or(&[], |scope| &scope.events)
+    }
+
+    fn live_after(&self) -> &[Event] {
+        self.after.map_or(&[], |scope| &scope.events)
+    }
+
+    fn was(&self, event: &Event) -> Option<&Event> {
+        self.live_before().iter().find(|one| one.id == event.id)
+    }
+
+    /// The events that are Started after the commit and were not before.
+    fn newly_started(&self) -> impl Iterator<Item = (&Event, Option<&Event>)> {
+        let events = self.live_after().iter().map(|event| (event, self.was(event)));
+        events.filter(|(event, was)| started(event) && !was.is_some_and(started))
+    }
+}
+
+/// All that is to be checked of one scope's change.
+pub fn of_transition(change: &Transition<'_>, ledger: &Ledger) -> Check {
+    phases_never_go_back(change, ledger)?;
+    incarnation_counts_documents(change)?;
+    nothing_starts_unbidden(change)?;
+    update_domains_take_turns(change)?;
+    only_members_approve(change)?;
+    nothing_due_is_left(change)?;
+    notice_is_given(change)?;
+    order_of_resources_is_fixed(change, ledger)
+}
+
+/// **3: phases never go back.** Scheduled, approved, released, ready, Started, ended: an event moves down this
+/// list only, its NotBefore is never moved, and what has ended never comes back.
+pub fn phases_never_go_back(change: &Transition<'_>, ledger: &Ledger) -> Check {
+    const WORDS: &str = "phases never go back";
+    for event in change.live_after() {
+        ensure(!ledger.ended.contains(&event.id), 3, WORDS, || format!("{} is live again", event.id))?;
+        let Some(was) = change.was(event) else {
+            let elsewhere = ledger.first.contains_key(&event.id);
+            ensure(!elsewhere, 3, WORDS, || format!("{} appears a second time", event.id))?;
+            continue;
+        };
+        let onward = match (&was.phase, &event.phase) {
+            (Phase::Started { .. }, Phase::Started { .. }) => was.phase == event.phase,
+            (Phase::Started { .. }, Phase::Scheduled { .. }) => false,
+            (Phase::Scheduled { .. }, Phase::Started { .. }) => true,
+            (
+                Phase::Scheduled { not_before, approval, released, ready },
+                Phase::Scheduled {
+                    not_before: not_before_now,
+                    approval: approval_now,
+                    released: released_now,
+                    ready: ready_now,
+                },
+            ) => {
+                not_before == not_before_now
+                    && (approval.is_none() || approval == approval_now)
+                    && released <= released_now
+                    && (ready.is_none() || ready == ready_now)
+            }
+        };
+        ensure(onward, 3, WORDS, || format!("{:?} became {:?}", was.phase, event.phase))?;
+    }
+    Ok(())
+}
+
+/// **4: the incarnation rises by one exactly when the newest version's document changes**, starts at 1 and
+/// never falls.
+pub fn incarnation_counts_documents(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "incarnation + 1 exactly when the newest version's document changes";
+    let Some(after) = change.after else { return Ok(()) };
+    let expected = match change.before {
+        None => 1,
+        Some(before) => before.incarnation + u64::from(document(before) != document(after)),
+    };
+    let seen = after.incarnation;
+    ensure(seen == expected, 4, WORDS, || format!("{} is at {seen}, not {expected}", change.id))
+}
+
+/// **5: nothing starts before NotBefore without an approval or a named cause**; and an approved part of a
+/// Together operation only once every part was approved or is gone.
+pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "no start before NotBefore without approval or a named cause";
+    let now = change.flight.at.now;
+    for event in change.live_after() {
+        let was = change.was(event);
+        let (at, why) = match &event.phase {
+            Phase::Started { at, why, .. } if !was.is_some_and(started) => (*at, *why),
+            Phase::Scheduled { ready: Some(ready), .. } => (ready.at, ready.why),
+            Phase::Started { .. } | Phase::Scheduled { .. } => continue,
+        };
+        let was_ready = was.is_some_and(|was| matches!(was.phase, Phase::Scheduled { ready: Some(_), .. }));
+        if was_ready {
+            // What made it ready was looked at then.
+            continue;
+        }
+        let policy = change.after.map(|scope| scope.policy.clone()).unwrap_or_default();
+        let rule = rules::of(event.cause);
+        let (not_before, approved) = match was.map(|was| &was.phase) {
+            Some(Phase::Scheduled { not_before, approval, .. }) => (Some(*not_before), approval.is_some()),
+            Some(Phase::Started { .. }) | None => (None, false),
+        };
+        let bidden = match why {
+            StartReason::NotBefore => not_before.is_some_and(|not_before| not_before <= now),
+            StartReason::Approved => {
+                (approved || approves(change, event)) && (!rule.together || all_released(change, event))
+            }
+            StartReason::Forced => {
+                change.flight.asked.iter().any(
+                    |asked| matches!(&asked.request.command, Command::Start(forced) if *forced == event.id),
+                )
+            }
+            StartReason::NoNotice => {
+                was.is_none() && rules::least_notice(event.cause, &policy, &change.flight.at.setup).is_none()
+            }
+            StartReason::AutomaticallyApproved => {
+                was.is_none() && rules::needs_no_approval(event.cause, &policy)
+            }
+            StartReason::NotEnabled => {
+                was.is_none() && rule.users && !change.flight.at.enabled.contains(change.id)
+            }
+        };
+        ensure(bidden && at == now, 5, WORDS, || format!("at {now}: {was:?} became {event:?}"))?;
+    }
+    Ok(())
+}
+
+fn approves(change: &Transition<'_>, event: &Event) -> bool {
+    change.flight.asked.iter().any(|asked| match &asked.request.command {
+        Command::Approve { scope, events } => scope == change.id && events.contains(&event.id),
+        Command::ApproveFor(approved) => *approved == event.id,
+        Command::Cancel(_)
+        | Command::CancelOperation(_)
+        | Command::Schedule(_)
+        | Command::Start(_)
+        | Command::Complete { .. }
+        | Command::PutScope(_)
+        | Command::RemoveScope(_)
+        | Command::AddVm { .. }
+        | Command::RemoveVm(_)
+        | Command::StartVm(_)
+        | Command::MakeFirstRun { .. } => false,
+    })
+}
+
+fn all_released(change: &Transition<'_>, event: &Event) -> bool {
+    let Some(operation) = change.view.operations.get(&event.operation) else { return false };
+    operation.targets.iter().filter(|target| target.event != event.id).all(|target| {
+        let live = change.view.live(target.event);
+        live.is_none_or(|other| is_approved(other) || change.live_after().iter().any(|one| one == other))
+            && live.is_none_or(is_approved)
+    })
+}
+
+/// **6: no planned event enters Started while a platform event of another update domain of its scope is
+/// Started.** Those that begin in the same commit go by NotBefore, then EventId, so one that never waits may
+/// begin after a planned one, not before it; what an operator starts goes first.
+pub fn update_domains_take_turns(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "no planned event starts while another update domain is under way";
+    for (event, was) in change.newly_started().filter(|(event, _)| rules::of(event.cause).waits) {
+        for other in change.live_after().iter().filter(|other| {
+            started(other)
+                && !rules::of(other.cause).users
+                && other.update_domain != event.update_domain
+                && other.id != event.id
+        }) {
+            let key = |one: Option<&Event>| one.and_then(|one| one.not_before().map(|at| (at, one.id)));
+            let began_later = match (key(was), key(change.was(other))) {
+                (Some(mine), Some(others)) => {
+                    !rules::of(other.cause).waits && (others > mine || is_forced(event))
+                }
+                (_, _) => false,
+            };
+            ensure(began_later, 6, WORDS, || format!("{event:?} began while {other:?} is under way"))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_forced(event: &Event) -> bool {
+    matches!(event.phase, Phase::Started { why: StartReason::Forced, .. })
+}
+
+/// **7: a VM sees and touches only its scope.** Whatever a guest approved is in the scope that it is a member
+/// of; a foreign id is refused in the words in which an unknown one is, see [`foreign_is_unknown`].
+pub fn only_members_approve(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "a VM touches only its scope";
+    for event in change.live_after() {
+        let Phase::Scheduled { approval: Some(approval), .. } = &event.phase else { continue };
+        let had = change.was(event).is_some_and(is_approved);
+        if let (false, Actor::Vm { vm, .. }) = (had, &approval.by) {
+            let asked = |asked: &Rc<Asked>| {
+                asked.request.by == approval.by
+                    && matches!(&asked.request.command, Command::Approve { scope, .. } if scope == change.id)
+            };
+            let own = change.flight.asked.iter().any(asked);
+            ensure(own, 7, WORDS, || format!("{vm} approved {} in {}", event.id, change.id))?;
+        }
+    }
+    Ok(())
+}
+
+/// **10: `next_due` is later than now after apply**: nothing that is due and free to happen is left undone.
+pub fn nothing_due_is_left(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "next_due > now after apply";
+    let Some(after) = change.after else { return Ok(()) };
+    let now = change.flight.at.now;
+    let due = next_due(after);
+    ensure(due.is_none_or(|due| due > now), 10, WORDS, || format!("{due:?} at {now} in {after:?}"))?;
+    for event in &after.events {
+        let Phase::Scheduled { approval: Some(_), released, ready: None, .. } = &event.phase else {
+            continue;
+        };
+        let free = (*released || event.release == Release::Each) && !must_wait(event, after);
+        ensure(!free, 10, WORDS, || format!("approved and free, yet not begun at {now}: {event:?}"))?;
+    }
+    Ok(())
+}
+
+/// **11: NotBefore − scheduled ≥ the notice of its kind**, and NotBefore is a whole second.
+pub fn notice_is_given(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "NotBefore - scheduled >= the notice of its kind";
+    let now = change.flight.at.now;
+    let Some(after) = change.after else { return Ok(()) };
+    for event in after.events.iter().filter(|event| change.was(event).is_none()) {
+        let Phase::Scheduled { not_before, .. } = event.phase else { continue };
+        let least = rules::least_notice(event.cause, &after.policy, &change.flight.at.setup);
+        let enough = least.is_some_and(|least| not_before.duration_since(now) >= least);
+        let whole = not_before.subsec_nanosecond() == 0;
+        ensure(enough && whole, 11, WORDS, || format!("scheduled at {now}, {least:?}: {event:?}"))?;
+    }
+    Ok(())
+}
+
+/// **13: the order of Resources is fixed when the event is made, and the same for every reader**: it is the
+/// order in which the operation names them, in every version of the record.
+pub fn order_of_resources_is_fixed(change: &Transition<'_>, ledger: &Ledger) -> Check {
+    const WORDS: &str = "the order of Resources is fixed";
+    for event in change.live_after() {
+        if let Some(first) = ledger.first.get(&event.id) {
+            ensure(first.resources == event.resources, 13, WORDS, || format!("{first:?}, {event:?}"))?;
+        } else if let Some(operation) = change.view.operations.get(&event.operation) {
+            let target = operation.targets.iter().find(|target| target.event == event.id);
+            let same = target.is_some_and(|target| target.resources == event.resources);
+            ensure(same, 13, WORDS, || format!("{target:?}, {event:?}"))?;
+        }
+    }
+    Ok(())
+}

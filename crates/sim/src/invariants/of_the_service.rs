@@ -1,0 +1,222 @@
+//! The invariants that regard the service as others meet it: its answers, its addresses, what readers are shown.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use notbefore_core::{Cause, OperationState, Refusal, ScopeId, VmId};
+use notbefore_engine::records;
+use notbefore_engine::state::{CallerKey, caller_key};
+use notbefore_engine::{Answer, Command, Failure, Published};
+use notbefore_store::{Key, Revision};
+
+use super::{Check, ensure};
+use crate::judge::{Asked, Written, command_key, is_approved};
+use crate::ledger::Ledger;
+use crate::model::started;
+use crate::rules;
+use crate::store::SimStore;
+use crate::view::{Reads, Record, View};
+
+/// **1: acknowledged is durable.** When a request is answered Ok its effect is in the store, or was there
+/// already; and readers have been shown it: persist, publish, answer.
+pub fn acknowledged_is_durable(
+    asked: &Asked,
+    answer: &Answer,
+    view: &View,
+    store: &SimStore,
+    ledger: &Ledger,
+) -> Check {
+    const WORDS: &str = "acknowledged is durable";
+    let approved = |event| match view.live(event) {
+        Some(event) => is_approved(event),
+        None => ledger.ended.contains(&event),
+    };
+    let no_longer_scheduled =
+        |event| view.live(event).is_none_or(started) && ledger.first.contains_key(&event);
+    let durable = match &asked.request.command {
+        Command::Approve { events, .. } => events.iter().all(|event| approved(*event)),
+        Command::ApproveFor(event) => approved(*event),
+        Command::Cancel(event) => view.live(*event).is_none() && ledger.ended.contains(event),
+        Command::Start(event) => no_longer_scheduled(*event),
+        Command::Complete { event, .. } => view.live(*event).is_none() && ledger.ended.contains(event),
+        Command::Schedule(_) => match answer {
+            Answer::Operation(id) => view.operations.get(id).is_some_and(|operation| {
+                operation.state != OperationState::Opening
+                    || operation.cancelled_by.is_some()
+                    || operation.targets.iter().all(|target| {
+                        let gone = || target.resources.iter().any(|one| view.vm(one.vm).is_none());
+                        ledger.first.contains_key(&target.event)
+                            || ledger.ended.contains(&target.event)
+                            || gone()
+                            || rules::of(operation.cause).users
+                            || operation.targets.iter().any(|one| view.scope(&one.scope).is_none())
+                            || evicted(view, target)
+                    })
+            }),
+            Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => false,
+        },
+        Command::CancelOperation(id) => view.operations.get(id).is_some_and(|operation| {
+            let scheduled = |event| view.live(event).is_some_and(|event| !started(event));
+            operation.cancelled_by.is_some()
+                && !operation.targets.iter().any(|target| scheduled(target.event))
+        }),
+        Command::AddVm { .. } => match answer {
+            Answer::Vm(vm) => ledger.vms.contains(vm),
+            Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => false,
+        },
+        Command::RemoveVm(vm) => view.vm(*vm).is_none(),
+        Command::PutScope(_) | Command::RemoveScope(_) | Command::StartVm(_) => true,
+        Command::MakeFirstRun { .. } => true,
+    };
+    ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", asked.request))?;
+
+    let mut shown_at_least: BTreeMap<Key, Revision> = BTreeMap::new();
+    for revision in ledger.effects.get(&asked.id).into_iter().flatten() {
+        let batch = store.log().iter().find(|batch| batch.revision == *revision);
+        for change in batch.iter().flat_map(|batch| batch.changes.iter()) {
+            shown_at_least.insert(change.key.clone(), *revision);
+        }
+    }
+    if let (Command::Schedule(_), Answer::Operation(id)) = (&asked.request.command, answer) {
+        for target in view.operations.get(id).iter().flat_map(|operation| &operation.targets) {
+            if let Some(first) = ledger.first.get(&target.event) {
+                shown_at_least.insert(records::scope(&target.scope), first.revision);
+            }
+        }
+    }
+    for (key, revision) in shown_at_least {
+        let is_shown = records::LOADED.iter().any(|prefix| key.starts_with(prefix))
+            && !key.starts_with(records::prefix::HEARD);
+        let shown = ledger.shown_revision(store, &key);
+        ensure(!is_shown || shown >= revision, 1, "persist, then publish, then answer", || {
+            format!("{:?} was answered while readers of {key} are at {shown}, not {revision}", asked.request)
+        })?;
+    }
+    Ok(())
+}
+
+fn evicted(view: &View, target: &notbefore_core::Target) -> bool {
+    view.past.values().any(|past| {
+        past.event.cause == Cause::Eviction
+            && past.event.resources.iter().any(|one| target.resources.iter().any(|two| one.vm == two.vm))
+    })
+}
+
+/// **2: a command takes effect at most once.** What is carried out for a request with a key leaves the key's
+/// record in the same transaction, and all tries of one key together make one operation or VM.
+pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledger) -> Check {
+    const WORDS: &str = "a command takes effect at most once";
+    for asked in carries {
+        let Some(key) = command_key(&asked.request) else { continue };
+        let recorded = written.command.as_ref().is_some_and(|(known, _)| *known == key);
+        ensure(recorded, 2, WORDS, || format!("{key} took effect without leaving a record"))?;
+        let made = match &asked.request.command {
+            Command::Schedule(new) => new.id.0,
+            Command::AddVm { vm, .. } => vm.vm.0,
+            Command::Approve { .. }
+            | Command::ApproveFor(_)
+            | Command::Cancel(_)
+            | Command::CancelOperation(_)
+            | Command::Start(_)
+            | Command::Complete { .. }
+            | Command::PutScope(_)
+            | Command::RemoveScope(_)
+            | Command::RemoveVm(_)
+            | Command::StartVm(_)
+            | Command::MakeFirstRun { .. } => continue,
+        };
+        let all = ledger.made.entry(key.clone()).or_default();
+        all.insert(made);
+        ensure(all.len() == 1, 2, WORDS, || format!("{key} made {all:?}"))?;
+    }
+    Ok(())
+}
+
+/// The other half of **7**: what a guest may not touch is answered as what does not exist.
+pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledger: &Ledger) -> Check {
+    let Command::Approve { scope, events } = &asked.request.command else { return Ok(()) };
+    let is_theirs = |id| ledger.first.get(id).is_some_and(|first| first.scope == *scope);
+    let foreign = !events.iter().all(is_theirs);
+    let refused = match result {
+        Ok(_) => false,
+        Err(Failure::Refused(Refusal::UnknownEvent(id))) => events.contains(id),
+        Err(Failure::Refused(_)) => false,
+        Err(Failure::Unavailable(_) | Failure::OutcomeUnknown(_) | Failure::KeyReused) => true,
+    };
+    ensure(!foreign || refused, 7, "a foreign event is refused like an unknown one", || {
+        format!("{:?} was answered {result:?}", asked.request)
+    })
+}
+
+/// **8: an address maps to at most one VM.** Claims, VMs and members say the same: each address of a VM is
+/// claimed for it and no other claim is left, each VM is a member of exactly the scope that its record names.
+pub fn addresses_are_unambiguous(view: &View) -> Check {
+    const WORDS: &str = "an address maps to at most one VM, and every record of it agrees";
+    let mut expected: BTreeMap<CallerKey, VmId> = BTreeMap::new();
+    for vm in view.vms.values() {
+        for address in &vm.addresses {
+            let other = expected.insert(caller_key(address), vm.id);
+            ensure(other.is_none(), 8, WORDS, || format!("{address:?} is {:?}'s and {other:?}'s", vm.id))?;
+        }
+    }
+    ensure(expected == view.claims, 8, WORDS, || {
+        format!("VMs have {expected:?} and claims say {:?}", view.claims)
+    })?;
+    let members: Vec<(VmId, &ScopeId)> = view
+        .scopes
+        .iter()
+        .flat_map(|(id, (_, scope))| scope.members.iter().map(move |member| (member.vm, id)))
+        .collect();
+    let mut sorted = members.clone();
+    sorted.sort();
+    let records: Vec<(VmId, &ScopeId)> = view.vms.values().map(|vm| (vm.id, &vm.scope)).collect();
+    ensure(sorted == records, 8, WORDS, || format!("members {sorted:?}, records {records:?}"))
+}
+
+/// **9: published ≤ committed.** What readers are shown of a record is a version that was committed, and never
+/// one older than they have seen.
+pub fn published_is_committed(published: &Published, store: &SimStore, ledger: &mut Ledger) -> Check {
+    const WORDS: &str = "published is committed, and never goes back";
+    let (key, revision, value) = match published {
+        Published::Scope(id, held) => {
+            let value = held.as_ref().map(|held| records::encode(&*held.value));
+            (records::scope(id), held.as_ref().map(|held| held.revision), value)
+        }
+        Published::Vm(id, held) => {
+            let value = held.as_ref().map(|held| records::encode(&*held.value));
+            (records::vm(*id), held.as_ref().map(|held| held.revision), value)
+        }
+        Published::Claim((network, ip), vm) => {
+            (Key::from(format!("claim/{network}/{ip}")), None, vm.as_ref().map(records::encode))
+        }
+        Published::Operation(id, held) => {
+            let value = held.as_ref().map(|held| records::encode(&*held.value));
+            (records::operation(*id), held.as_ref().map(|held| held.revision), value)
+        }
+    };
+    let versions = store.versions(&key);
+    if versions.is_empty() && value.is_none() {
+        // There never was such a record, and that is what is shown.
+        return Ok(());
+    }
+    let from = ledger.shown.get(&key).copied().unwrap_or(0);
+    let fits = |index: &usize| {
+        let version = &versions[*index];
+        revision.is_none_or(|revision| revision == version.revision)
+            && match (&version.value, &value) {
+                // A closed operation leaves the readers' lists while its record stays.
+                (Some(closed), None) => {
+                    key.starts_with(records::prefix::OPERATION)
+                        && matches!(Record::read(&key, Some(closed)), Ok(Record::Operation(_, Some(one)))
+                            if one.state == OperationState::Closed)
+                }
+                (committed, shown) => committed == shown,
+            }
+    };
+    let found = (from..versions.len()).find(fits);
+    ensure(found.is_some(), 9, WORDS, || {
+        format!("readers of {key} at {from} of {versions:?}: {published:?}")
+    })?;
+    ledger.shown.insert(key, found.unwrap_or(from));
+    Ok(())
+}

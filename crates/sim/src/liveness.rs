@@ -1,0 +1,145 @@
+//! **Invariant 12: once faults stop, everything due happens within a bound**, and what then must be so.
+//!
+//! When the faults stop every commit succeeds and the watch catches up. Within a few seconds, which is what the
+//! engine allows itself between tries, no work may be left, every request must be answered, nothing overdue
+//! may be found in any scope, and every operation must say what its events say. At the end of a history time
+//! runs on from one due time to the next until nothing more will happen, and then every event must be over that
+//! does not wait for somebody.
+
+use jiff::SignedDuration;
+use notbefore_core::{DriverKind, Operation, OperationState, Phase, Release};
+use notbefore_engine::state::caller_key;
+use notbefore_engine::{Address, Input};
+
+use crate::invariants::Check;
+use crate::judge::{Violation, is_approved};
+use crate::model;
+use crate::view::Reads;
+use crate::world::World;
+
+/// Within how many seconds everything due has happened once faults stop: the engine tries again after one, and
+/// what it tries may need a second look.
+const BOUND_S: u32 = 5;
+/// How many due times may follow one another at the end of a history.
+const DUES_MAX: usize = 2_000;
+
+fn late(detail: String) -> Violation {
+    Violation { number: Some(12), words: "once faults stop, everything due happens within a bound", detail }
+}
+
+impl World {
+    /// Lets the faults stop, waits for as long as the bound allows, and looks.
+    pub fn drain(&mut self) -> Check {
+        self.feed(Input::Tick)?;
+        for _ in 0..BOUND_S {
+            self.calm()?;
+            self.advance(SignedDuration::from_secs(1))?;
+        }
+        self.calm()?;
+        self.at_rest()
+    }
+
+    /// Lets time run until nothing more happens by itself.
+    pub(crate) fn run_out(&mut self) -> Check {
+        for _ in 0..DUES_MAX {
+            let due = self.view.scopes.values().filter_map(|(_, scope)| model::next_due(scope)).min();
+            let Some(due) = due else {
+                return self.all_over();
+            };
+            self.now = self.now.max(due);
+            self.feed(Input::Tick)?;
+            self.calm()?;
+            self.at_rest()?;
+        }
+        Err(late(format!("{DUES_MAX} things were due one after the other and there is no end")))
+    }
+
+    fn at_rest(&self) -> Check {
+        if !self.engine.is_idle() {
+            return Err(late("a job is left".to_owned()));
+        }
+        if let Some(asked) = self.open.values().next() {
+            return Err(late(format!("{:?} was never answered", asked.request)));
+        }
+        for (id, (_, scope)) in &self.view.scopes {
+            let due = model::next_due(scope);
+            if due.is_some_and(|due| due <= self.now) {
+                return Err(late(format!("{id} has something due at {due:?}, it is {}", self.now)));
+            }
+        }
+        for operation in self.view.operations.values() {
+            self.operation_is_true(operation)?;
+        }
+        self.engine_knows_all()
+    }
+
+    /// Opening is over, Closed means that every event is over, called off means that none is to come, and
+    /// what was approved in all its parts is released.
+    fn operation_is_true(&self, operation: &Operation) -> Check {
+        let live: Vec<_> =
+            operation.targets.iter().filter_map(|target| self.view.live(target.event)).collect();
+        let expected = if live.is_empty() { OperationState::Closed } else { OperationState::Open };
+        if operation.state != expected {
+            return Err(late(format!("operation should be {expected:?}: {operation:?}")));
+        }
+        let all_approved = live.iter().all(|event| is_approved(event));
+        for event in live {
+            let Phase::Scheduled { released, .. } = &event.phase else { continue };
+            if operation.cancelled_by.is_some() {
+                return Err(late(format!("{} was called off with its operation and is live", event.id)));
+            }
+            if operation.release == Release::Together && all_approved && !released {
+                return Err(late(format!(
+                    "all of its operation were approved, yet {event:?} is not released"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the engine goes by is what the store has.
+    fn engine_knows_all(&self) -> Check {
+        let state = self.engine.state();
+        let mut same = state.scope_ids() == self.view.scope_ids();
+        for id in self.view.scope_ids() {
+            same &= Reads::scope(state, &id) == self.view.scope(&id);
+        }
+        let differs =
+            |what: &str| Err(late(format!("the engine does not know the {what} that are committed")));
+        if !same {
+            return differs("scopes");
+        }
+        for (id, vm) in &self.view.vms {
+            same &= Reads::vm(state, *id) == Some(vm);
+            let claimed = |address: &Address| Reads::claim(state, address) == Some(*id);
+            same &= vm.addresses.iter().all(claimed);
+        }
+        for vm in &self.ledger.vms {
+            same &= Reads::vm(state, *vm).is_some() == self.view.vms.contains_key(vm);
+        }
+        let addresses = (0..8).map(crate::ask::address);
+        for address in addresses {
+            same &= Reads::claim(state, &address) == self.view.claims.get(&caller_key(&address)).copied();
+        }
+        if !same {
+            return differs("VMs and addresses");
+        }
+        for id in &self.ledger.operations {
+            same &= Reads::operation(state, *id) == self.view.operation(*id);
+        }
+        if !same {
+            return differs("operations");
+        }
+        Ok(())
+    }
+
+    /// Nothing more will happen by itself: every event is over, but those that wait for somebody.
+    fn all_over(&self) -> Check {
+        for (id, (_, scope)) in &self.view.scopes {
+            if let Some(event) = scope.events.iter().find(|event| event.driver == DriverKind::Simulated) {
+                return Err(late(format!("nothing is due any more in {id}, and yet there is {event:?}")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,455 @@
+//! The model of one scope: the rules once more, as naively as they can be said.
+//!
+//! It takes a scope's plain data and a list of wishes and says what the scope is afterwards, or by which codes
+//! the wishes are refused. It shares data types with the domain and none of its functions; where the domain
+//! is clever, this is not. Trails of facts are left out of it: [`bare`] takes them off, and scopes are compared
+//! without them.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use notbefore_core::event::Ready;
+use notbefore_core::scope::Ended;
+use notbefore_core::{
+    Actor, Approval, Cause, DriverKind, Event, EventId, EventType, Member, MemberState, OperationId, Outcome,
+    Phase, Policy, Release, Resource, Run, Scope, ScopeId, ScopeKind, StartReason, VmId,
+};
+
+use crate::history::Setup;
+use crate::rules;
+
+/// Codes of refusals.
+pub type Codes = BTreeSet<&'static str>;
+
+/// The circumstances under which something was decided.
+#[derive(Clone, Debug)]
+pub struct At {
+    /// When.
+    pub now: Timestamp,
+    /// The scopes in which a guest had asked within a day.
+    pub enabled: BTreeSet<ScopeId>,
+    /// The world's setup.
+    pub setup: Setup,
+}
+
+/// Something wished of a scope.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// That it does what is due.
+    Pulse,
+    /// A new event.
+    Open(Opening),
+    /// That events may begin.
+    Approve(Vec<EventId>, Actor),
+    /// That an operation's events may begin once approved.
+    Release(OperationId),
+    /// That an event is called off.
+    Cancel(EventId),
+    /// That an event begins.
+    Start(EventId),
+    /// That an event is over, and where its VMs are now.
+    Complete(EventId, Vec<(VmId, String)>),
+    /// Another policy.
+    Policy(Policy),
+    /// Members as described.
+    Enrol(Vec<Member>),
+    /// Members gone.
+    Remove(Vec<VmId>),
+    /// A member that runs again.
+    Revive(VmId),
+}
+
+/// An event to be.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Its id.
+    pub id: EventId,
+    /// Its operation.
+    pub operation: OperationId,
+    /// Why.
+    pub cause: Cause,
+    /// Where.
+    pub update_domain: u32,
+    /// The VMs.
+    pub resources: Vec<Resource>,
+    /// Not before when, none for "at once".
+    pub not_before: Option<Timestamp>,
+    /// For how long.
+    pub duration_s: i32,
+    /// In which words.
+    pub description: String,
+    /// Whether its operation has no other part, or all others were approved.
+    pub released: bool,
+}
+
+/// A scope without the trails of its events.
+pub fn bare(scope: &Scope) -> Scope {
+    let mut scope = scope.clone();
+    for event in &mut scope.events {
+        event.trail.clear();
+    }
+    scope
+}
+
+/// One event as a guest of the newest version is shown it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown<'a> {
+    id: EventId,
+    cause: Cause,
+    started: bool,
+    not_before: Option<Timestamp>,
+    resources: &'a [Resource],
+    duration_s: i32,
+    description: &'a str,
+}
+
+/// What a guest of the newest version is shown of a scope's events.
+pub fn document(scope: &Scope) -> Vec<Shown<'_>> {
+    let shown = |event: &'_ Event| match &event.phase {
+        Phase::Scheduled { not_before, .. } => (false, Some(*not_before)),
+        Phase::Started { .. } => (true, None),
+    };
+    let events = scope.events.iter().map(|event| {
+        let (started, not_before) = shown(event);
+        Shown {
+            id: event.id,
+            cause: event.cause,
+            started,
+            not_before,
+            resources: &event.resources,
+            duration_s: event.duration_s,
+            description: &event.description,
+        }
+    });
+    events.collect()
+}
+
+/// Whether an event is under way.
+pub fn started(event: &Event) -> bool {
+    matches!(event.phase, Phase::Started { .. })
+}
+
+/// Whether an event must wait for another update domain of its scope.
+pub fn must_wait(event: &Event, scope: &Scope) -> bool {
+    rules::of(event.cause).waits
+        && scope.events.iter().any(|other| {
+            started(other) && !rules::of(other.cause).users && other.update_domain != event.update_domain
+        })
+}
+
+/// When something in a scope happens by itself next.
+pub fn next_due(scope: &Scope) -> Option<Timestamp> {
+    let due = |event: &Event| match &event.phase {
+        Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
+        Phase::Scheduled { not_before, ready: None, .. } if !must_wait(event, scope) => Some(*not_before),
+        Phase::Started { run: Run::Manual, .. } | Phase::Scheduled { .. } => None,
+    };
+    scope.events.iter().filter_map(due).min()
+}
+
+/// What a scope is after some wishes, each of which is followed by all that is due.
+pub fn after(before: &Scope, wishes: &[Wish], at: &At) -> Result<Scope, Codes> {
+    let mut naive = Naive { scope: bare(before), at, has_ended: false };
+    for wish in wishes {
+        let codes = naive.grant(wish);
+        if !codes.is_empty() {
+            return Err(codes);
+        }
+        while naive.one_due_thing() {}
+    }
+    if naive.has_ended {
+        naive.forget();
+    }
+    let changed = document(&naive.scope) != document(&bare(before));
+    naive.scope.incarnation = before.incarnation + u64::from(changed);
+    Ok(naive.scope)
+}
+
+struct Naive<'a> {
+    scope: Scope,
+    at: &'a At,
+    has_ended: bool,
+}
+
+impl Naive<'_> {
+    fn grant(&mut self, wish: &Wish) -> Codes {
+        let mut codes = Codes::new();
+        match wish {
+            Wish::Pulse => {}
+            Wish::Open(opening) => codes = self.open(opening),
+            Wish::Approve(events, by) => {
+                let known = |id: &EventId| {
+                    self.find(*id).is_some()
+                        || self.scope.ended.iter().any(|one| one.event == *id && self.is_fresh(one))
+                };
+                if !events.iter().all(known) {
+                    return Codes::from(["unknown_event"]);
+                }
+                for id in events {
+                    if let Some(index) = self.find(*id)
+                        && let Phase::Scheduled { approval, .. } = &mut self.scope.events[index].phase
+                        && approval.is_none()
+                    {
+                        *approval = Some(Approval { by: by.clone(), at: self.at.now });
+                    }
+                }
+            }
+            Wish::Release(operation) => {
+                for event in self.scope.events.iter_mut().filter(|event| event.operation == *operation) {
+                    if let Phase::Scheduled { released, .. } = &mut event.phase {
+                        *released = true;
+                    }
+                }
+            }
+            Wish::Cancel(id) => match self.live(*id) {
+                Ok(index) if started(&self.scope.events[index]) => codes = Codes::from(["event_started"]),
+                Ok(index) => self.end(index, Outcome::Cancelled),
+                Err(code) => codes = Codes::from([code]),
+            },
+            Wish::Start(id) => match self.live(*id) {
+                Ok(index) => {
+                    let event = &self.scope.events[index];
+                    let why = match &event.phase {
+                        Phase::Started { .. } => return Codes::from(["event_started"]),
+                        Phase::Scheduled { ready, .. } => {
+                            ready.map_or(StartReason::Forced, |ready| ready.why)
+                        }
+                    };
+                    if must_wait(event, &self.scope) {
+                        return Codes::from(["update_domain_busy"]);
+                    }
+                    self.begin(index, why);
+                }
+                Err(code) => codes = Codes::from([code]),
+            },
+            Wish::Complete(id, hosts) => match self.live(*id) {
+                Ok(index) => {
+                    let event = &self.scope.events[index];
+                    if !started(event) {
+                        codes.insert("event_not_started");
+                    }
+                    if hosts.iter().any(|(vm, _)| !event.resources.iter().any(|one| one.vm == *vm)) {
+                        codes.insert("unknown_vm");
+                    }
+                    if codes.is_empty() {
+                        self.carried_out(index);
+                        for (vm, host) in hosts {
+                            if let Some(member) = self.scope.members.iter_mut().find(|one| one.vm == *vm) {
+                                member.host = Some(host.clone());
+                            }
+                        }
+                    }
+                }
+                Err(code) => codes = Codes::from([code]),
+            },
+            Wish::Policy(policy) => {
+                if policy.terminate_notice_s.is_some_and(|seconds| !(300..=900).contains(&seconds)) {
+                    return Codes::from(["terminate_notice_out_of_range"]);
+                }
+                self.scope.policy = policy.clone();
+            }
+            Wish::Enrol(members) => return self.enrol(members),
+            Wish::Remove(vms) => {
+                if vms.iter().any(|vm| self.scope.members.iter().all(|one| one.vm != *vm)) {
+                    return Codes::from(["unknown_vm"]);
+                }
+                self.scope.members.retain(|one| !vms.contains(&one.vm));
+            }
+            Wish::Revive(vm) => match self.scope.members.iter_mut().find(|one| one.vm == *vm) {
+                Some(member) => member.state = MemberState::Running,
+                None => codes = Codes::from(["unknown_vm"]),
+            },
+        }
+        codes
+    }
+
+    fn open(&mut self, opening: &Opening) -> Codes {
+        let mut codes = Codes::new();
+        let known = self.find(opening.id).is_some();
+        if known || self.scope.ended.iter().any(|one| one.event == opening.id) {
+            return codes;
+        }
+        if opening.resources.is_empty() {
+            codes.insert("no_resources");
+        }
+        for resource in &opening.resources {
+            match self.scope.members.iter().find(|one| one.vm == resource.vm).map(|one| one.state) {
+                None => codes.insert("unknown_vm"),
+                Some(MemberState::Deallocated) => codes.insert("vm_deallocated"),
+                Some(MemberState::Running) => false,
+            };
+        }
+        let rule = rules::of(opening.cause);
+        let users = self.scope.events.iter().filter(|one| rules::of(one.cause).users).count();
+        if rule.users && users >= self.at.setup.user_operations_max {
+            codes.insert("too_many_user_operations");
+        }
+        if !codes.is_empty() {
+            return codes;
+        }
+        let listens = self.scope.first_run || self.at.enabled.contains(&self.scope.id());
+        let at_once = if opening.not_before.is_none() {
+            Some(StartReason::NoNotice)
+        } else if rules::needs_no_approval(opening.cause, &self.scope.policy) {
+            Some(StartReason::AutomaticallyApproved)
+        } else if rule.users && !listens && self.at.setup.run_at_once {
+            Some(StartReason::NotEnabled)
+        } else {
+            None
+        };
+        self.scope.events.push(Event {
+            id: opening.id,
+            operation: opening.operation,
+            cause: opening.cause,
+            update_domain: opening.update_domain,
+            resources: opening.resources.clone(),
+            duration_s: opening.duration_s,
+            description: opening.description.clone(),
+            driver: if self.at.setup.manual { DriverKind::Manual } else { DriverKind::Simulated },
+            release: if rule.together { Release::Together } else { Release::Each },
+            phase: Phase::Scheduled {
+                not_before: opening.not_before.unwrap_or(self.at.now),
+                approval: None,
+                released: opening.released,
+                ready: None,
+            },
+            trail: Vec::new(),
+        });
+        if let Some(why) = at_once {
+            self.begin(self.scope.events.len() - 1, why);
+        }
+        codes
+    }
+
+    fn enrol(&mut self, members: &[Member]) -> Codes {
+        for new in members {
+            let same_name = self.scope.members.iter().find(|one| one.name == new.name);
+            if same_name.is_some_and(|one| one.vm != new.vm) {
+                return Codes::from(["name_taken"]);
+            }
+            if let Some(member) = self.scope.members.iter_mut().find(|one| one.vm == new.vm) {
+                *member = new.clone();
+            } else if self.scope.kind == ScopeKind::Standalone && !self.scope.members.is_empty() {
+                return Codes::from(["standalone_holds_one"]);
+            } else {
+                self.scope.members.push(new.clone());
+            }
+        }
+        Codes::new()
+    }
+
+    /// Does the first thing that is due, if any is: ends come before starts, and what has lost all its VMs
+    /// goes in between.
+    fn one_due_thing(&mut self) -> bool {
+        let now = self.at.now;
+        let mut over: Vec<(Timestamp, usize)> = Vec::new();
+        let mut may_begin: Vec<(Timestamp, EventId, usize, StartReason)> = Vec::new();
+        for (index, event) in self.scope.events.iter().enumerate() {
+            match &event.phase {
+                Phase::Started { run: Run::Simulated { ends_at }, .. } if *ends_at <= now => {
+                    over.push((*ends_at, index));
+                }
+                Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => {}
+                Phase::Scheduled { not_before, approval, released, ready: None } => {
+                    let together = rules::of(event.cause).together;
+                    if must_wait(event, &self.scope) {
+                        continue;
+                    }
+                    if approval.is_some() && (*released || !together) {
+                        may_begin.push((*not_before, event.id, index, StartReason::Approved));
+                    } else if *not_before <= now {
+                        may_begin.push((*not_before, event.id, index, StartReason::NotBefore));
+                    }
+                }
+            }
+        }
+        let is_member = |resource: &Resource| self.scope.members.iter().any(|one| one.vm == resource.vm);
+        let alone = self.scope.events.iter().position(|event| !event.resources.iter().any(is_member));
+        over.sort();
+        may_begin.sort_by_key(|(not_before, id, ..)| (*not_before, *id));
+        if let Some((_, index)) = over.first() {
+            self.carried_out(*index);
+        } else if let Some(index) = alone {
+            match started(&self.scope.events[index]) {
+                true => self.carried_out(index),
+                false => self.end(index, Outcome::Cancelled),
+            }
+        } else if let Some((.., index, why)) = may_begin.first() {
+            match (self.at.setup.manual, &mut self.scope.events[*index].phase) {
+                (true, Phase::Scheduled { ready, .. }) => *ready = Some(Ready { at: now, why: *why }),
+                (_, _) => self.begin(*index, *why),
+            }
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn begin(&mut self, index: usize, why: StartReason) {
+        let event = &mut self.scope.events[index];
+        let run = match event.driver {
+            DriverKind::Manual => Run::Manual,
+            DriverKind::Simulated => {
+                Run::Simulated { ends_at: rules::ends_at(self.at.now, event.duration_s) }
+            }
+        };
+        event.phase = Phase::Started { at: self.at.now, why, run };
+        if event.cause == Cause::UserRedeploy {
+            // Who is moved away no longer minds that the old host will fail.
+            let moved: Vec<VmId> = event.resources.iter().map(|one| one.vm).collect();
+            while let Some(spared) = self.scope.events.iter().position(|one| {
+                one.cause == Cause::PredictedFailure
+                    && !started(one)
+                    && one.resources.iter().any(|resource| moved.contains(&resource.vm))
+            }) {
+                self.end(spared, Outcome::Cancelled);
+            }
+        }
+    }
+
+    fn carried_out(&mut self, index: usize) {
+        let event = self.scope.events[index].clone();
+        self.end(index, Outcome::Completed);
+        if self.scope.first_run && event.driver == DriverKind::Simulated {
+            return;
+        }
+        let vms: Vec<VmId> = event.resources.iter().map(|one| one.vm).collect();
+        match event.cause.event_type() {
+            EventType::Freeze | EventType::Reboot | EventType::Redeploy => {}
+            EventType::Preempt => {
+                for member in self.scope.members.iter_mut().filter(|one| vms.contains(&one.vm)) {
+                    member.state = MemberState::Deallocated;
+                }
+            }
+            EventType::Terminate => self.scope.members.retain(|one| !vms.contains(&one.vm)),
+        }
+    }
+
+    fn end(&mut self, index: usize, outcome: Outcome) {
+        let event = self.scope.events.remove(index);
+        self.scope.ended.push(Ended { event: event.id, at: self.at.now, outcome });
+        self.has_ended = true;
+    }
+
+    fn forget(&mut self) {
+        let now = self.at.now;
+        let many = self.scope.ended.len().saturating_sub(rules::REMEMBERED_MAX);
+        self.scope.ended = self.scope.ended.split_off(many);
+        self.scope.ended.retain(|one| now.duration_since(one.at) < rules::DAY);
+    }
+
+    fn is_fresh(&self, ended: &Ended) -> bool {
+        self.at.now.duration_since(ended.at) < rules::DAY
+    }
+
+    fn find(&self, id: EventId) -> Option<usize> {
+        self.scope.events.iter().position(|event| event.id == id)
+    }
+
+    fn live(&self, id: EventId) -> Result<usize, &'static str> {
+        match self.scope.ended.iter().any(|one| one.event == id) {
+            true => Err("event_ended"),
+            false => self.find(id).ok_or("unknown_event"),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The rules that come as tables, written down a second time from the design and not from the code, so that a
+//! slip in either shows: what each cause means, and the arithmetic of notice.
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{Cause, Policy};
+
+use crate::history::Setup;
+
+/// How much notice a cause gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// At least so many seconds.
+    Seconds(i64),
+    /// What the scope's owner has set for deletions.
+    TheOwners,
+    /// None at all.
+    Nothing,
+}
+
+/// What a cause means.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The cause.
+    pub cause: Cause,
+    /// Whether the owner set it going; else the platform did.
+    pub users: bool,
+    /// Its notice.
+    pub notice: Notice,
+    /// Whether it waits while the platform is busy in another update domain.
+    pub waits: bool,
+    /// Whether an early start needs every part approved.
+    pub together: bool,
+    /// Whether each VM has an event of its own.
+    pub per_vm: bool,
+    /// Its duration in seconds, −1 where unknown.
+    pub duration_s: i32,
+}
+
+const fn rule(cause: Cause, users: bool, notice: Notice, waits: bool, duration_s: i32) -> Rule {
+    Rule { cause, users, notice, waits, together: false, per_vm: false, duration_s }
+}
+
+const fn together(rule: Rule) -> Rule {
+    Rule { together: true, ..rule }
+}
+
+const fn per_vm(rule: Rule) -> Rule {
+    Rule { per_vm: true, ..rule }
+}
+
+/// Every cause, in the order of [`notbefore_core::cause::CAUSES`].
+pub const RULES: [Rule; 10] = [
+    together(rule(Cause::HostFreeze, false, Notice::Seconds(900), true, 9)),
+    together(rule(Cause::HostReboot, false, Notice::Seconds(900), true, -1)),
+    per_vm(rule(Cause::HostRedeploy, false, Notice::Seconds(600), true, -1)),
+    rule(Cause::LiveMigration, false, Notice::Seconds(900), true, 5),
+    per_vm(rule(Cause::PredictedFailure, false, Notice::Seconds(600), true, -1)),
+    rule(Cause::HostFailure, false, Notice::Nothing, false, -1),
+    per_vm(rule(Cause::Eviction, false, Notice::Seconds(30), false, -1)),
+    together(per_vm(rule(Cause::Deletion, true, Notice::TheOwners, false, -1))),
+    per_vm(rule(Cause::UserRestart, true, Notice::Seconds(900), false, -1)),
+    per_vm(rule(Cause::UserRedeploy, true, Notice::Seconds(600), false, -1)),
+];
+
+/// How far ahead the failure of a host is predicted, unless said.
+const PREDICTED_AHEAD_S: i64 = 7 * 24 * 3600;
+/// How long an event of unknown duration stays Started.
+const UNKNOWN_DURATION_S: i64 = 60;
+/// What an operation of several parts adds, so that the part that hears last has the whole notice too.
+const SEVERAL_PARTS_S: i64 = 5;
+/// For how long an ended event is remembered, and a scope that was heard of counts as listening.
+pub const DAY: SignedDuration = SignedDuration::from_hours(24);
+/// How many ended events are remembered.
+pub const REMEMBERED_MAX: usize = 64;
+
+/// The rule of a cause.
+pub fn of(cause: Cause) -> Rule {
+    RULES.into_iter().find(|rule| rule.cause == cause).unwrap_or(RULES[0])
+}
+
+/// The first whole second at or after `at`.
+pub fn whole_second(at: Timestamp) -> Timestamp {
+    let nanos = at.as_nanosecond();
+    let seconds = nanos.div_euclid(1_000_000_000) + i128::from(nanos.rem_euclid(1_000_000_000) != 0);
+    i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok()).unwrap_or(Timestamp::MAX)
+}
+
+/// A later instant.
+pub fn plus(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+fn scaled(seconds: i64, setup: &Setup) -> SignedDuration {
+    let nanos = i128::from(seconds) * 1_000_000_000 * i128::from(setup.scale_permille) / 1_000;
+    SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
+}
+
+/// The least notice of a cause under an owner's policy; none where there is none.
+pub fn least_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<SignedDuration> {
+    let seconds = match of(cause).notice {
+        Notice::Seconds(seconds) => seconds,
+        Notice::TheOwners => i64::from(policy.terminate_notice_s?),
+        Notice::Nothing => return None,
+    };
+    Some(scaled(seconds, setup))
+}
+
+/// How far ahead NotBefore is where nobody says.
+pub fn usual_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<SignedDuration> {
+    let least = least_notice(cause, policy, setup)?;
+    match cause == Cause::PredictedFailure {
+        true => Some(scaled(PREDICTED_AHEAD_S, setup)),
+        false => Some(least),
+    }
+}
+
+/// What notice is counted from: later than now where several parts have to be reached.
+pub fn counted_from(now: Timestamp, parts: usize) -> Timestamp {
+    match parts {
+        0 | 1 => now,
+        _ => plus(now, SignedDuration::from_secs(SEVERAL_PARTS_S)),
+    }
+}
+
+/// When an event that starts now ends by itself.
+pub fn ends_at(now: Timestamp, duration_s: i32) -> Timestamp {
+    let seconds = if duration_s < 0 { UNKNOWN_DURATION_S } else { i64::from(duration_s) };
+    plus(now, SignedDuration::from_secs(seconds))
+}
+
+/// Whether the owner has said that such events need no approval.
+pub fn needs_no_approval(cause: Cause, policy: &Policy) -> bool {
+    (cause == Cause::UserRestart && policy.automatically_approve_reboot)
+        || (cause == Cause::UserRedeploy && policy.automatically_approve_redeploy)
+}

@@ -1,0 +1,100 @@
+//! The store that the simulated world writes to: a map with revisions, compare-and-swap, and the whole of its
+//! past.
+//!
+//! It is written apart from the production stores and is as plain as can be, since it is half of the judge:
+//! what it says was committed is the truth that everything else is held against. It forgets nothing, so that a
+//! published value can be looked up among all that the record has ever been.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use notbefore_store::{Batch, Change, Found, Key, Outcome, Revision, Txn, Versioned};
+
+/// One value that a record has had: since when, and what; none where it was removed.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// The commit that made it so.
+    pub revision: Revision,
+    /// The value.
+    pub value: Option<Bytes>,
+}
+
+/// Records, and all they have been.
+#[derive(Debug, Default)]
+pub struct SimStore {
+    records: BTreeMap<Key, Versioned>,
+    revision: Revision,
+    log: Vec<Batch>,
+    versions: HashMap<Key, Vec<Version>>,
+}
+
+impl SimStore {
+    /// The newest revision.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// All records as they are.
+    pub fn records(&self) -> &BTreeMap<Key, Versioned> {
+        &self.records
+    }
+
+    /// Every commit that wrote, oldest first: what a watch shows.
+    pub fn log(&self) -> &[Batch] {
+        &self.log
+    }
+
+    /// All that a record has been.
+    pub fn versions(&self, key: &str) -> &[Version] {
+        self.versions.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Which of its versions each record is at, the removed ones too.
+    pub fn newest(&self) -> HashMap<Key, usize> {
+        self.versions.iter().map(|(key, versions)| (key.clone(), versions.len() - 1)).collect()
+    }
+
+    /// What a commit of this transaction comes to, without making it.
+    pub fn compare(&self, txn: &Txn) -> Option<Outcome> {
+        if let Err(refusal) = txn.check() {
+            return Some(Outcome::Refused(refusal));
+        }
+        let differs = |key: &Key, revision| self.records.get(key).map(|record| record.revision) != revision;
+        let found: Vec<Found> = txn
+            .expect
+            .iter()
+            .filter(|expect| differs(&expect.key, expect.revision))
+            .map(|expect| Found { key: expect.key.clone(), current: self.records.get(&expect.key).cloned() })
+            .collect();
+        (!found.is_empty()).then_some(Outcome::Conflict(found))
+    }
+
+    /// Makes a commit, or says why not.
+    pub fn commit(&mut self, txn: &Txn) -> Outcome {
+        if let Some(no) = self.compare(txn) {
+            return no;
+        }
+        let revision = Revision(self.revision.0 + 1);
+        let mut changes = Vec::new();
+        for (key, value) in &txn.put {
+            self.records.insert(key.clone(), Versioned { revision, value: value.clone() });
+            changes.push(Change { key: key.clone(), value: Some(value.clone()) });
+        }
+        for key in &txn.delete {
+            if self.records.remove(key).is_some() {
+                changes.push(Change { key: key.clone(), value: None });
+            }
+        }
+        if changes.is_empty() {
+            return Outcome::Committed(self.revision);
+        }
+        for change in &changes {
+            let version = Version { revision, value: change.value.clone() };
+            self.versions.entry(change.key.clone()).or_default().push(version);
+        }
+        self.revision = revision;
+        self.log.push(Batch { revision, changes: Arc::from(changes) });
+        Outcome::Committed(revision)
+    }
+}

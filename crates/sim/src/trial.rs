@@ -1,0 +1,192 @@
+//! Where the world meets the judge: every commit is tried as the store carries it out, every answer as it is
+//! given.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use notbefore_engine::records::{self, prefix};
+use notbefore_engine::{Answer, Command, Failure};
+use notbefore_store::{Outcome, Revision, Txn};
+
+use crate::foretell;
+use crate::invariants::{self, Check, Transition};
+use crate::judge::{self, Asked, Flight, Violation};
+use crate::ledger::FirstSeen;
+use crate::model::At;
+use crate::view::Record;
+use crate::world::{World, broken};
+
+impl World {
+    pub(crate) fn commit(&mut self, flight: &Flight) -> Result<Outcome, Violation> {
+        if let Some(no) = self.store.compare(&flight.txn) {
+            if let Outcome::Refused(refusal) = &no {
+                return Err(broken("every transaction is within the store's limits", refusal.to_string()));
+            }
+            return Ok(no);
+        }
+        let written = judge::written(&flight.txn)?;
+        for (id, after) in &written.scopes {
+            let change = Transition {
+                id,
+                before: self.view.scopes.get(id).map(|(_, scope)| &**scope),
+                after: after.as_deref(),
+                flight,
+                view: &self.view,
+            };
+            invariants::of_transition(&change, &self.ledger)?;
+        }
+        let carries = judge::explain(&self.view, flight, &written)?;
+        invariants::at_most_once(&carries.requests, &written, &mut self.ledger)?;
+        let before = self.store.revision();
+        let outcome = self.store.commit(&flight.txn);
+        let revision = self.store.revision();
+        if revision > before {
+            self.stats.commits += 1;
+            self.note(&written, revision, &carries)?;
+            for record in written.records {
+                self.view.take(revision, record);
+            }
+            invariants::addresses_are_unambiguous(&self.view)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Writes down what a commit brings, and that what leaves a scope goes into history.
+    fn note(&mut self, written: &judge::Written, revision: Revision, carries: &judge::Carries) -> Check {
+        for asked in &carries.requests {
+            self.ledger.effects.entry(asked.id).or_default().push(revision);
+            if carries.sure {
+                self.ledger.carried_out.insert(asked.id);
+            }
+        }
+        self.ledger
+            .operations
+            .extend(written.operations.keys().filter(|id| !self.view.operations.contains_key(*id)));
+        let mut ended = BTreeSet::new();
+        for record in &written.records {
+            let Record::Past(id, Some(past)) = record else { continue };
+            ended.insert(*id);
+            // One that begins and ends in the same commit is seen here only.
+            self.ledger.first.entry(*id).or_insert_with(|| {
+                self.stats.events += 1;
+                self.ledger.events.push(*id);
+                FirstSeen { scope: past.scope.clone(), resources: past.event.resources.clone(), revision }
+            });
+        }
+        for (id, after) in &written.scopes {
+            let events = after.iter().flat_map(|scope| &scope.events);
+            for event in events {
+                self.ledger.first.entry(event.id).or_insert_with(|| {
+                    self.stats.events += 1;
+                    self.ledger.events.push(event.id);
+                    FirstSeen { scope: id.clone(), resources: event.resources.clone(), revision }
+                });
+            }
+            let before = self.view.scopes.get(id).map(|(_, scope)| Rc::clone(scope));
+            for member in after.iter().flat_map(|scope| &scope.members) {
+                if !self.ledger.vms.contains(&member.vm) {
+                    self.ledger.vms.push(member.vm);
+                }
+            }
+            for gone in before.iter().flat_map(|scope| &scope.events) {
+                if after.as_ref().is_some_and(|scope| scope.event(gone.id).is_some()) {
+                    continue;
+                }
+                if !ended.contains(&gone.id) {
+                    return Err(broken("an ended event is in history", format!("{} is not", gone.id)));
+                }
+            }
+        }
+        self.ledger.ended.extend(ended);
+        Ok(())
+    }
+
+    pub(crate) fn planned(&self, txn: &Txn, asked: &[Rc<Asked>], at: &At) -> BTreeMap<u64, foretell::Writes> {
+        let touches = |prefix| txn.put.iter().any(|(key, _)| key.starts_with(prefix));
+        if !touches(prefix::OPERATION) || touches(prefix::SCOPE) {
+            return BTreeMap::new();
+        }
+        let schedules = asked.iter().filter(|one| matches!(one.request.command, Command::Schedule(_)));
+        let foretold = schedules.filter_map(|one| {
+            let writes = foretell::request(self.engine.state(), &one.request, at).ok()?;
+            Some((one.id, writes)).filter(|(_, writes)| writes.scopes.is_empty())
+        });
+        foretold.collect()
+    }
+
+    pub(crate) fn answered(&mut self, id: u64, result: &Result<Answer, Failure>, at: &At) -> Check {
+        let asked = self.open.remove(&id).ok_or_else(|| Violation {
+            number: Some(12),
+            words: "every request is answered exactly once",
+            detail: format!("request {id} was answered once more, with {result:?}"),
+        })?;
+        let foretold = foretell::request(self.engine.state(), &asked.request, at);
+        let noted = self.foretold.remove(&id).unwrap_or_default();
+        let record = judge::command_key(&asked.request).and_then(|key| self.command_record(&key));
+        let hash = asked.request.idempotency.as_ref().map(|one| one.hash.clone());
+        let wrong = |why: &'static str| {
+            let detail = format!("{:?} at {}: {result:?}, foretold {foretold:?}", asked.request, at.now);
+            Err(broken(why, detail))
+        };
+        invariants::foreign_is_unknown(&asked, result, &self.ledger)?;
+        let effects = self.ledger.effects.contains_key(&id);
+        match result {
+            Ok(answer) => {
+                self.stats.granted += 1;
+                let replayed = record
+                    .as_ref()
+                    .is_some_and(|record| Some(&record.hash) == hash.as_ref() && record.answer == *answer);
+                // Whoever calls off what is called off already waits for it to be done, and finds it closed.
+                let called_off = matches!(&asked.request.command, Command::CancelOperation(id)
+                    if self.view.operations.get(id).is_some_and(|one| one.cancelled_by.is_some()));
+                let nothing_to_do = called_off || foretold.as_ref().is_ok_and(foretell::Writes::is_empty);
+                if !effects && !replayed && !nothing_to_do {
+                    return wrong("invariant 1 (acknowledged is durable): nothing was committed for it");
+                }
+                if effects || !nothing_to_do {
+                    invariants::acknowledged_is_durable(
+                        &asked,
+                        answer,
+                        &self.view,
+                        &self.store,
+                        &self.ledger,
+                    )?;
+                }
+            }
+            Err(Failure::Refused(refusal)) => {
+                self.stats.refused += 1;
+                let now = foretold.as_ref().err().is_some_and(|codes| codes.contains(refusal.code()));
+                if !now && !noted.contains(refusal.code()) {
+                    return wrong("a command is refused only where the model refuses it");
+                }
+                if self.ledger.carried_out.contains(&id) {
+                    return wrong("a refused command changes nothing");
+                }
+            }
+            Err(Failure::KeyReused) => {
+                if record.is_none_or(|record| Some(&record.hash) == hash.as_ref()) {
+                    return wrong("a key is reused only where another request has it");
+                }
+            }
+            Err(Failure::Unavailable(_)) => {
+                if self.faults == asked.faults {
+                    return wrong("nothing is unavailable without a fault");
+                }
+                if self.ledger.carried_out.contains(&id) {
+                    return wrong("what was not available changes nothing");
+                }
+            }
+            Err(Failure::OutcomeUnknown(_)) => {
+                if self.faults == asked.faults {
+                    return wrong("no outcome is unknown without a fault");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn command_record(&self, key: &str) -> Option<records::CommandRecord> {
+        let record = self.store.records().get(key)?;
+        records::decode(key, &record.value).ok()
+    }
+}

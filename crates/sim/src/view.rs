@@ -1,0 +1,175 @@
+//! The committed records in readable form, and the one way in which the judge reads records, whether they are
+//! the store's or those that the engine goes by.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use notbefore_core::{EventId, Operation, OperationId, OperationState, Past, Scope, ScopeId, VmId};
+use notbefore_engine::records::{self, prefix};
+use notbefore_engine::state::{CallerKey, caller_key};
+use notbefore_engine::{Address, State, Vm};
+use notbefore_store::Revision;
+
+/// What the model may look at to foretell a command.
+pub trait Reads {
+    /// A scope and its revision.
+    fn scope(&self, id: &ScopeId) -> Option<(Revision, &Scope)>;
+    /// The scopes there are.
+    fn scope_ids(&self) -> Vec<ScopeId>;
+    /// A VM.
+    fn vm(&self, id: VmId) -> Option<&Vm>;
+    /// Who has an address.
+    fn claim(&self, address: &Address) -> Option<VmId>;
+    /// An operation that is not closed.
+    fn operation(&self, id: OperationId) -> Option<&Operation>;
+
+    /// The scope in which an event is live or lately ended: found by looking everywhere.
+    fn home(&self, event: EventId) -> Option<ScopeId> {
+        self.scope_ids().into_iter().find(|id| {
+            self.scope(id).is_some_and(|(_, scope)| {
+                scope.events.iter().any(|one| one.id == event)
+                    || scope.ended.iter().any(|one| one.event == event)
+            })
+        })
+    }
+}
+
+impl Reads for State {
+    fn scope(&self, id: &ScopeId) -> Option<(Revision, &Scope)> {
+        State::scope(self, id).map(|held| (held.revision, &*held.value))
+    }
+
+    fn scope_ids(&self) -> Vec<ScopeId> {
+        let mut ids: Vec<_> = self.scopes().map(|(id, _)| id.clone()).collect();
+        ids.sort();
+        ids
+    }
+
+    fn vm(&self, id: VmId) -> Option<&Vm> {
+        State::vm(self, id).map(|held| &*held.value)
+    }
+
+    fn claim(&self, address: &Address) -> Option<VmId> {
+        State::claim(self, address).map(|held| *held.value)
+    }
+
+    fn operation(&self, id: OperationId) -> Option<&Operation> {
+        State::operation(self, id).map(|held| &*held.value)
+    }
+}
+
+/// The committed records, decoded.
+#[derive(Debug, Default)]
+pub struct View {
+    /// Scopes.
+    pub scopes: BTreeMap<ScopeId, (Revision, Rc<Scope>)>,
+    /// VMs.
+    pub vms: BTreeMap<VmId, Rc<Vm>>,
+    /// Who has which address.
+    pub claims: BTreeMap<CallerKey, VmId>,
+    /// Operations, the closed ones too.
+    pub operations: BTreeMap<OperationId, Rc<Operation>>,
+    /// Ended events.
+    pub past: BTreeMap<EventId, Rc<Past>>,
+}
+
+impl Reads for View {
+    fn scope(&self, id: &ScopeId) -> Option<(Revision, &Scope)> {
+        self.scopes.get(id).map(|(revision, scope)| (*revision, &**scope))
+    }
+
+    fn scope_ids(&self) -> Vec<ScopeId> {
+        self.scopes.keys().cloned().collect()
+    }
+
+    fn vm(&self, id: VmId) -> Option<&Vm> {
+        self.vms.get(&id).map(|vm| &**vm)
+    }
+
+    fn claim(&self, address: &Address) -> Option<VmId> {
+        self.claims.get(&caller_key(address)).copied()
+    }
+
+    fn operation(&self, id: OperationId) -> Option<&Operation> {
+        self.operations.get(&id).map(|one| &**one).filter(|one| one.state != OperationState::Closed)
+    }
+}
+
+/// A record, decoded.
+#[derive(Clone, Debug)]
+pub enum Record {
+    /// A scope.
+    Scope(ScopeId, Option<Rc<Scope>>),
+    /// A VM.
+    Vm(VmId, Option<Rc<Vm>>),
+    /// An address.
+    Claim(CallerKey, Option<VmId>),
+    /// An operation.
+    Operation(OperationId, Option<Rc<Operation>>),
+    /// An ended event.
+    Past(EventId, Option<Rc<Past>>),
+    /// A record that the judge takes as it is.
+    Other,
+}
+
+impl Record {
+    /// Reads one record; the words say what is wrong with it.
+    pub fn read(key: &str, value: Option<&Bytes>) -> Result<Self, String> {
+        fn decoded<T: serde::de::DeserializeOwned>(
+            key: &str,
+            value: Option<&Bytes>,
+        ) -> Result<Option<Rc<T>>, String> {
+            value
+                .map(|value| records::decode(key, value).map(Rc::new).map_err(|error| error.to_string()))
+                .transpose()
+        }
+        let id = |text: &str| uuid::Uuid::parse_str(text).map_err(|error| format!("{key}: {error}"));
+        if let Some(path) = key.strip_prefix(prefix::SCOPE) {
+            let path: notbefore_core::ScopePath = path.parse().map_err(|error| format!("{key}: {error}"))?;
+            Ok(Self::Scope(path.id(), decoded(key, value)?))
+        } else if let Some(rest) = key.strip_prefix(prefix::VM) {
+            Ok(Self::Vm(VmId(id(rest)?), decoded(key, value)?))
+        } else if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
+            let (network, ip) = rest.split_once('/').ok_or_else(|| format!("{key} names no address"))?;
+            let ip = ip.parse().map_err(|error| format!("{key}: {error}"))?;
+            Ok(Self::Claim((network.to_owned(), ip), decoded::<VmId>(key, value)?.map(|vm| *vm)))
+        } else if let Some(rest) = key.strip_prefix(prefix::OPERATION) {
+            Ok(Self::Operation(OperationId(id(rest)?), decoded(key, value)?))
+        } else if let Some(rest) = key.strip_prefix(prefix::PAST) {
+            Ok(Self::Past(EventId(id(rest)?), decoded(key, value)?))
+        } else {
+            Ok(Self::Other)
+        }
+    }
+}
+
+fn set<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => {
+            map.insert(key, value);
+        }
+        None => {
+            map.remove(&key);
+        }
+    }
+}
+
+impl View {
+    /// Takes over one record of a commit.
+    pub fn take(&mut self, revision: Revision, record: Record) {
+        match record {
+            Record::Scope(id, scope) => set(&mut self.scopes, id, scope.map(|scope| (revision, scope))),
+            Record::Vm(id, vm) => set(&mut self.vms, id, vm),
+            Record::Claim(key, vm) => set(&mut self.claims, key, vm),
+            Record::Operation(id, operation) => set(&mut self.operations, id, operation),
+            Record::Past(id, past) => set(&mut self.past, id, past),
+            Record::Other => {}
+        }
+    }
+
+    /// A live event, wherever it is.
+    pub fn live(&self, event: EventId) -> Option<&notbefore_core::Event> {
+        self.scopes.values().find_map(|(_, scope)| scope.events.iter().find(|one| one.id == event))
+    }
+}

@@ -1,0 +1,421 @@
+//! The world: the production engine over a simulated store, with time as a variable that only the history
+//! moves.
+//!
+//! The world plays what the runtime and the store play in production, and plays them badly. Commits stay under
+//! way until the history says what becomes of them; outcomes come late, in any order, as conflicts, as
+//! refusals, or not to be known; the watch lags; the process dies with commits under way and starts again from
+//! what the store has. Whatever is committed, published or answered goes to the judge at that moment.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{DriverKind, ScopeId, Settings, WhenNotEnabled};
+use notbefore_engine::records::{self, LastAt, prefix};
+use notbefore_engine::{Effect, Engine, EngineSettings, Idempotency, Input, Request, RequestId};
+use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
+
+use crate::ask::{self, Fresh, Naming};
+use crate::foretell;
+use crate::history::{History, How, Setup, Step, What};
+use crate::invariants::{self, Check};
+use crate::judge::{self, Asked, Flight, Violation};
+use crate::ledger::Ledger;
+use crate::model::{self, At, Codes};
+use crate::rules;
+use crate::store::SimStore;
+use crate::view::{Reads, View};
+
+/// Where time begins: not at a whole second, so that rounding shows.
+const BEGIN: i64 = 1_767_225_600_250;
+
+/// How much a history did, to see that histories do something.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    /// Commits that wrote.
+    pub commits: u64,
+    /// Events made.
+    pub events: u64,
+    /// Requests answered Ok.
+    pub granted: u64,
+    /// Requests refused.
+    pub refused: u64,
+    /// Faults injected.
+    pub faults: u64,
+}
+
+impl std::ops::Add for Stats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            commits: self.commits + other.commits,
+            events: self.events + other.events,
+            granted: self.granted + other.granted,
+            refused: self.refused + other.refused,
+            faults: self.faults + other.faults,
+        }
+    }
+}
+
+/// The world.
+pub struct World {
+    pub(crate) setup: Setup,
+    pub(crate) engine: Engine,
+    pub(crate) store: SimStore,
+    pub(crate) view: View,
+    pub(crate) ledger: Ledger,
+    pub(crate) now: Timestamp,
+    pub(crate) flights: Vec<Flight>,
+    pub(crate) open: BTreeMap<u64, Rc<Asked>>,
+    pub(crate) foretold: BTreeMap<u64, Codes>,
+    keyed: Vec<Rc<Asked>>,
+    heard: BTreeMap<ScopeId, Timestamp>,
+    watched: usize,
+    starts: u32,
+    requests: u64,
+    fresh: Fresh,
+    pub(crate) faults: u32,
+    pub(crate) stats: Stats,
+}
+
+fn domain(setup: &Setup) -> Settings {
+    Settings {
+        notice_scale: f64::from(setup.scale_permille) / 1_000.0,
+        simulated_duration: Duration::from_secs(60),
+        user_operations_max: setup.user_operations_max,
+        when_not_enabled: match setup.run_at_once {
+            true => WhenNotEnabled::RunAtOnce,
+            false => WhenNotEnabled::GiveNotice,
+        },
+        driver: if setup.manual { DriverKind::Manual } else { DriverKind::Simulated },
+    }
+}
+
+pub(crate) fn broken(words: &'static str, detail: impl Into<String>) -> Violation {
+    Violation { number: None, words, detail: detail.into() }
+}
+
+/// Plays a history to its end and lets everything come to rest.
+pub fn play(history: &History) -> Result<Stats, Violation> {
+    let mut world = World::new(history.setup.clone())?;
+    for step in &history.steps {
+        world.step(step)?;
+    }
+    world.drain()?;
+    world.run_out()?;
+    Ok(world.stats)
+}
+
+impl World {
+    /// An empty world.
+    pub fn new(setup: Setup) -> Result<Self, Violation> {
+        let now = Timestamp::from_millisecond(BEGIN).unwrap_or(Timestamp::UNIX_EPOCH);
+        let store = SimStore::default();
+        let (engine, _) = start(&setup, &store, 0, now)?;
+        Ok(Self {
+            setup,
+            engine,
+            store,
+            view: View::default(),
+            ledger: Ledger::default(),
+            now,
+            flights: Vec::new(),
+            open: BTreeMap::new(),
+            foretold: BTreeMap::new(),
+            keyed: Vec::new(),
+            heard: BTreeMap::new(),
+            watched: 0,
+            starts: 0,
+            requests: 0,
+            fresh: Fresh::default(),
+            faults: 0,
+            stats: Stats::default(),
+        })
+    }
+
+    /// Does one step.
+    pub fn step(&mut self, step: &Step) -> Check {
+        match step {
+            Step::Setup(_) => Ok(()),
+            Step::Ask { what: What::FirstRun, .. } => {
+                // The service makes it before it lets anybody in, so nothing else is under way meanwhile.
+                self.calm()?;
+                self.ask(&What::FirstRun, false, None)?;
+                self.calm()
+            }
+            Step::Ask { what, key, revision } => self.ask(what, *key, *revision),
+            Step::Retry { which, other } => self.retry(*which, *other),
+            Step::Heard { scope } => {
+                let id = ask::path(*scope).id();
+                if Reads::scope(self.engine.state(), &id).is_none() {
+                    return Ok(());
+                }
+                let last = self.heard.entry(id.clone()).or_insert(self.now);
+                *last = self.now.max(*last);
+                self.feed(Input::Heard(id, self.now))
+            }
+            Step::Advance { ms } => self.advance(SignedDuration::from_millis(*ms)),
+            Step::ToDue { plus_ms } => {
+                let due = self.view.scopes.values().filter_map(|(_, scope)| model::next_due(scope)).min();
+                let to = rules::plus(due.unwrap_or(self.now), SignedDuration::from_millis(*plus_ms));
+                self.now = self.now.max(to);
+                self.feed(Input::Tick)
+            }
+            Step::Apply { which } => match usize::from(*which).checked_rem(self.flights.len()) {
+                Some(index) => self.apply(index),
+                None => Ok(()),
+            },
+            Step::Deliver { which, how } => match usize::from(*which).checked_rem(self.flights.len()) {
+                Some(index) => self.deliver(index, *how),
+                None => Ok(()),
+            },
+            Step::Watch { count } => (0..*count).try_for_each(|_| self.watch_one()),
+            Step::Foreign { which } => self.foreign(*which),
+            Step::Crash { lands, down_ms } => self.crash(*lands, *down_ms),
+            Step::Calm => self.calm(),
+            Step::Drain => self.drain(),
+        }
+    }
+
+    fn ask(&mut self, what: &What, key: bool, revision: Option<bool>) -> Check {
+        let naming = Naming { view: &self.view, ledger: &self.ledger, now: self.now, setup: &self.setup };
+        let (by, command) = naming.command(what, &mut self.fresh);
+        // A guest's approval carries neither key nor revision.
+        let guests = matches!(what, What::GuestApprove { .. });
+        let idempotency = (key && !guests).then(|| Idempotency {
+            principal: "operator".to_owned(),
+            key: format!("k{}", self.requests),
+            hash: "one".to_owned(),
+        });
+        let if_revision = revision.filter(|_| !guests).map(|right| {
+            let newest = self.view.scopes.values().map(|(revision, _)| *revision).max();
+            newest.filter(|_| right).unwrap_or(Revision(1))
+        });
+        self.request(Request { by, idempotency, if_revision, command })
+    }
+
+    fn retry(&mut self, which: u8, other: bool) -> Check {
+        // The newest first: a client repeats what it has just asked.
+        let Some(index) = usize::from(which).checked_rem(self.keyed.len()) else { return Ok(()) };
+        let mut request = self.keyed[self.keyed.len() - 1 - index].request.clone();
+        request.command = ask::again(&request.command, &mut self.fresh);
+        if let (true, Some(idempotency)) = (other, &mut request.idempotency) {
+            idempotency.hash = "other".to_owned();
+        }
+        self.request(request)
+    }
+
+    fn request(&mut self, request: Request) -> Check {
+        let id = self.requests;
+        self.requests += 1;
+        let asked = Rc::new(Asked { id, request: request.clone(), faults: self.faults });
+        if request.idempotency.is_some() {
+            self.keyed.push(Rc::clone(&asked));
+        }
+        self.open.insert(id, asked);
+        self.feed(Input::Request(RequestId(id), Box::new(request)))
+    }
+
+    pub(crate) fn advance(&mut self, by: SignedDuration) -> Check {
+        self.now = rules::plus(self.now, by);
+        self.feed(Input::Tick)
+    }
+
+    fn at(&self) -> At {
+        let fresh = |(_, at): &(&ScopeId, &Timestamp)| self.now.duration_since(**at) < rules::DAY;
+        let enabled = self.heard.iter().filter(fresh).map(|(id, _)| id.clone()).collect();
+        At { now: self.now, enabled, setup: self.setup.clone() }
+    }
+
+    /// Gives the engine an input and does what it says.
+    pub(crate) fn feed(&mut self, input: Input) -> Check {
+        let effects = self.engine.handle(input, self.now);
+        self.carry_out(effects)?;
+        let due = self.engine.next_due();
+        if due.is_some_and(|due| due <= self.now) {
+            return Err(Violation {
+                number: Some(10),
+                words: "next_due > now after handle",
+                detail: format!("{due:?} at {}", self.now),
+            });
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) -> Check {
+        let at = self.at();
+        for effect in effects {
+            match effect {
+                Effect::Commit(id, txn) => {
+                    self.nobody_else_compares(&txn)?;
+                    let asked: Vec<_> = self.open.values().cloned().collect();
+                    let planned = self.planned(&txn, &asked, &at);
+                    self.flights.push(Flight { id, txn, at: at.clone(), asked, planned, outcome: None });
+                }
+                Effect::Publish(published) => {
+                    for one in &published {
+                        invariants::published_is_committed(one, &self.store, &mut self.ledger)?;
+                    }
+                }
+                Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
+            }
+        }
+        // A refusal of a request with a key is confirmed by the store before it is answered, so what it may
+        // be is noted when it can have been decided.
+        for (id, asked) in &self.open {
+            let Some(key) = judge::command_key(&asked.request) else { continue };
+            let writes = |flight: &Flight| flight.txn.put.iter().any(|(put, _)| **put == *key);
+            if self.flights.iter().any(writes) {
+                continue;
+            }
+            if let Err(codes) = foretell::request(self.engine.state(), &asked.request, &at) {
+                self.foretold.entry(*id).or_default().extend(codes);
+            }
+        }
+        Ok(())
+    }
+
+    /// A record is compared by one commit at a time: a process does not get in its own way.
+    fn nobody_else_compares(&self, txn: &Txn) -> Check {
+        for flight in &self.flights {
+            let same = txn.expect.iter().find(|one| flight.txn.expect.iter().any(|two| one.key == two.key));
+            if let Some(expect) = same {
+                let detail = format!("{} is compared by two commits under way", expect.key);
+                return Err(broken("the records that a commit compares are locked", detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the store carry out a commit under way.
+    pub(crate) fn apply(&mut self, index: usize) -> Check {
+        if self.flights[index].outcome.is_some() {
+            return Ok(());
+        }
+        let flight = self.flights[index].clone();
+        let outcome = self.commit(&flight)?;
+        self.flights[index].outcome = Some(outcome);
+        Ok(())
+    }
+
+    fn deliver(&mut self, index: usize, how: How) -> Check {
+        match how {
+            How::Truth | How::UnknownLanded => self.apply(index)?,
+            How::Unavailable | How::UnknownLost => {}
+        }
+        let flight = self.flights.remove(index);
+        if how != How::Truth {
+            self.faults += 1;
+            self.stats.faults += 1;
+        }
+        let outcome = match (how, flight.outcome) {
+            (How::Truth, Some(outcome)) => outcome,
+            (How::Unavailable, None) => Outcome::Refused(Refusal::Unavailable("no space left".to_owned())),
+            (_, _) => Outcome::Unknown("connection lost".to_owned()),
+        };
+        self.feed(Input::Committed(flight.id, outcome))
+    }
+
+    fn watch_one(&mut self) -> Check {
+        match self.store.log().get(self.watched).cloned() {
+            Some(batch) => {
+                self.watched += 1;
+                self.feed(Input::Watched(batch))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Another node writes a record as it is.
+    fn foreign(&mut self, which: u8) -> Check {
+        let kinds = [prefix::SCOPE, prefix::OPERATION, prefix::VM];
+        let records: Vec<(Key, bytes::Bytes)> = self
+            .store
+            .records()
+            .iter()
+            .filter(|(key, _)| kinds.iter().any(|kind| key.starts_with(kind)))
+            .map(|(key, record)| (key.clone(), record.value.clone()))
+            .collect();
+        let Some(index) = usize::from(which).checked_rem(records.len()) else { return Ok(()) };
+        let txn = Txn { put: vec![records[index].clone()], ..Txn::default() };
+        self.store.commit(&txn);
+        for record in judge::written(&txn)?.records {
+            self.view.take(self.store.revision(), record);
+        }
+        self.stats.faults += 1;
+        Ok(())
+    }
+
+    fn crash(&mut self, lands: u16, down_ms: i64) -> Check {
+        for index in 0..self.flights.len() {
+            if lands >> (index % 16) & 1 == 1 {
+                self.apply(index)?;
+            }
+        }
+        self.flights.clear();
+        self.open.clear();
+        self.foretold.clear();
+        self.faults += 1;
+        self.stats.faults += 1;
+        self.starts += 1;
+        self.now = rules::plus(self.now, SignedDuration::from_millis(down_ms));
+        self.remember_heard();
+        let (engine, effects) = start(&self.setup, &self.store, self.starts, self.now)?;
+        self.engine = engine;
+        // The new process' readers begin with what the store has, and nothing older.
+        self.ledger.shown = self.store.newest();
+        self.watched = self.store.log().len();
+        self.carry_out(effects)
+    }
+
+    /// What a new process knows of who asked: what is stored, and our own downtime does not count.
+    fn remember_heard(&mut self) {
+        let last = |key: &str| {
+            let record = self.store.records().get(key)?;
+            records::decode::<LastAt>(key, &record.value).ok().map(|last| last.at)
+        };
+        let down = last(records::ALIVE)
+            .map_or(SignedDuration::ZERO, |alive| self.now.duration_since(alive).max(SignedDuration::ZERO));
+        self.heard = (0..ask::SCOPES)
+            .map(|scope| ask::path(scope).id())
+            .filter_map(|id| last(&records::heard(&id)).map(|at| (id, rules::plus(at, down))))
+            .collect();
+    }
+
+    /// Lets all that is under way succeed, and the watch catch up.
+    pub(crate) fn calm(&mut self) -> Check {
+        let mut patience = 10_000;
+        while !self.flights.is_empty() {
+            self.deliver(0, How::Truth)?;
+            patience -= 1;
+            if patience == 0 {
+                return Err(broken("work comes to an end", "ten thousand commits and no end"));
+            }
+        }
+        while self.watched < self.store.log().len() {
+            self.watch_one()?;
+        }
+        // What the watch brings may set work going.
+        match self.flights.is_empty() {
+            true => Ok(()),
+            false => self.calm(),
+        }
+    }
+}
+
+fn start(
+    setup: &Setup,
+    store: &SimStore,
+    starts: u32,
+    now: Timestamp,
+) -> Result<(Engine, Vec<Effect>), Violation> {
+    let settings = EngineSettings { domain: domain(setup), node: format!("n{starts}") };
+    let loaded =
+        |key: &Key| &**key == records::ALIVE || records::LOADED.iter().any(|one| key.starts_with(one));
+    let all = store.records().iter().filter(|(key, _)| loaded(key));
+    let all = all.map(|(key, record)| (key.clone(), record.clone()));
+    Engine::new(settings, all, store.revision(), now)
+        .map_err(|error| broken("every record can be read", error.to_string()))
+}

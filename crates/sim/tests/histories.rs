@@ -1,0 +1,42 @@
+//! Thousands of histories from a fixed seed; see the crate's page.
+//!
+//! `NOTBEFORE_HISTORIES` says how many, `NOTBEFORE_SEED` which. They are split into a fixed number of parts, so
+//! that the same ones are played whatever the number of processors.
+
+use notbefore_sim::Stats;
+use notbefore_sim::generate::search;
+
+/// Enough to meet every pair of faults many times over, and few enough for every change to run them.
+const HISTORIES: u32 = 12_000;
+const SEED: u64 = 20_160_919;
+const PARTS: u64 = 4;
+
+fn setting<T: std::str::FromStr>(name: &str, usual: T) -> T {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")),
+        Err(_) => usual,
+    }
+}
+
+#[test]
+fn every_history_keeps_every_invariant() {
+    let (seed, histories) = (setting("NOTBEFORE_SEED", SEED), setting("NOTBEFORE_HISTORIES", HISTORIES));
+    let each = histories.div_ceil(PARTS as u32);
+    let parts: Vec<_> = (0..PARTS)
+        .map(|part| std::thread::spawn(move || search(seed.wrapping_mul(PARTS).wrapping_add(part), each)))
+        .collect();
+    let mut sum = Stats::default();
+    let mut failures = Vec::new();
+    for part in parts {
+        match part.join().expect("a part panicked") {
+            Ok(stats) => sum = sum + stats,
+            Err(failed) => failures.push(failed.to_string()),
+        }
+    }
+    assert!(failures.is_empty(), "seed {seed}: {}", failures.join("\n\nand in another part: "));
+    println!("{} histories: {sum:?}", each * PARTS as u32);
+    // Histories in which nothing happens would keep every invariant too.
+    assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
+    assert!(sum.events > u64::from(histories), "too few events: {sum:?}");
+    assert!(sum.granted > u64::from(histories) && sum.refused > 0 && sum.faults > u64::from(histories));
+}

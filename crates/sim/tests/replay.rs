@@ -1,0 +1,43 @@
+//! Plays written histories: those that once failed, kept in `regressions/`, and the one that
+//! `NOTBEFORE_REPLAY` names.
+
+use std::path::Path;
+
+use notbefore_sim::{History, play};
+
+fn replay(path: &Path) {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let history = History::from_lines(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    match play(&history) {
+        Ok(stats) => println!("{}: {} steps, {stats:?}", path.display(), history.steps.len()),
+        Err(violation) => panic!("{}: {violation}", path.display()),
+    }
+}
+
+#[test]
+fn replay_regressions() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    paths.sort();
+    assert!(!paths.is_empty(), "{} holds the histories that once failed", folder.display());
+    paths.iter().for_each(|path| replay(path));
+}
+
+#[test]
+fn replay_the_named_history() {
+    match std::env::var_os("NOTBEFORE_REPLAY") {
+        Some(path) => replay(Path::new(&path)),
+        None => println!("NOTBEFORE_REPLAY names no history, so only the kept ones were played"),
+    }
+}
+
+#[test]
+fn a_history_is_written_as_it_is_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let history = History::from_lines(&text).unwrap();
+        assert_eq!(History::from_lines(&history.to_lines()).unwrap(), history);
+    }
+}
