@@ -41,8 +41,8 @@ pub struct Circumstances<'a> {
 pub enum Command {
     /// Nothing but to do what is due.
     Pulse,
-    /// Announce an event. One that is here already, or was lately, is left as it is.
-    Open(NewEvent),
+    /// Announce events, all of them or none. One that is here already, or was lately, is left as it is.
+    Open(Vec<NewEvent>),
     /// Let events begin. All of them must be known here, or none is approved.
     Approve(Vec<EventId>),
     /// All other parts of the operation were approved, or are gone.
@@ -175,7 +175,7 @@ impl Scope {
         let mut change = Change { scope: self.clone(), facts: Vec::new(), past: Vec::new(), circumstances };
         match command {
             Command::Pulse => {}
-            Command::Open(event) => change.open(event)?,
+            Command::Open(events) => events.into_iter().try_for_each(|event| change.open(event))?,
             Command::Approve(events) => change.approve(&events)?,
             Command::Release(operation) => change.release(operation),
             Command::Cancel(event) => change.cancel(event)?,

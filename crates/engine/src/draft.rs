@@ -160,6 +160,20 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// Takes the record of an operation that is made; one with too many parts does not fit.
+    pub fn new_operation(&mut self, operation: &Operation) -> Result<(), Refusal> {
+        self.operation(operation);
+        let bytes =
+            self.writes.0.get(&records::operation(operation.id)).and_then(|one| one.as_ref().map(Bytes::len));
+        match bytes {
+            Some(bytes) if bytes > VALUE_BYTES_MAX => {
+                let parts = operation.targets.len();
+                Err(Refusal::OperationTooLarge { parts, bytes, limit: VALUE_BYTES_MAX })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Takes an operation's record.
     pub fn operation(&mut self, operation: &Operation) {
         let key = records::operation(operation.id);

@@ -10,8 +10,9 @@
 //! transaction compares are locked, the commit goes out, and whatever else wants one of those records waits
 //! its turn. When the commit is durable the state takes it over, the change is published, and only then is
 //! the request answered: *persist, publish, answer*. If somebody else was faster (a conflict, in a cluster),
-//! the job waits until the watch has shown what they did and is planned again. If nobody knows whether the commit is
-//! durable, the answer says just that; the retry carries the same idempotency key and finds the truth.
+//! the job waits until the watch has shown what they did and is planned again. If nobody knows whether the
+//! commit is durable, the answer says just that; the retry carries the same idempotency key and finds the
+//! truth.
 //!
 //! **Operations** over several scopes are reconciled: [`operations`] compares an operation's record with the
 //! scopes and says what is missing. The same function goes on after a crash.

@@ -3,13 +3,15 @@
 //! Planning changes nothing and may be repeated, which is what happens when somebody else was faster or when
 //! the records it needs are in use.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use notbefore_core::apply::{NewEvent, not_before, notice};
 use notbefore_core::operation::{Reached, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
-    Actor, Circumstances, Command as ScopeCommand, EventId, Fact, Operation, OperationId, OperationState,
-    Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target, VmId,
+    Actor, Applied, Circumstances, Command as ScopeCommand, EventId, Fact, Operation, OperationId,
+    OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target, VmId,
 };
 
 use crate::draft::{Draft, Drafted};
@@ -112,7 +114,7 @@ impl<'a> Planner<'a> {
         };
         let event = self.event(operation, target, &held.value);
         let circumstances = self.circumstances(&target.scope, &operation.by);
-        let applied = held.value.apply(ScopeCommand::Open(event), circumstances)?;
+        let applied = held.value.apply(ScopeCommand::Open(vec![event]), circumstances)?;
         let mut draft = self.draft();
         draft.scope(Some(held), applied)?;
         if !draft.is_empty() {
@@ -160,8 +162,9 @@ impl<'a> Planner<'a> {
 
     fn schedule(&self, new: &NewOperation) -> Result<Plan, Failure> {
         let mut reached = Vec::new();
-        for (position, vm) in new.vms.iter().enumerate() {
-            if new.vms[..position].contains(vm) {
+        let mut named = HashSet::new();
+        for vm in &new.vms {
+            if !named.insert(*vm) {
                 continue;
             }
             let (scope, held) = self.home(*vm)?;
@@ -199,22 +202,19 @@ impl<'a> Planner<'a> {
         };
         let answer = Answer::Operation(operation.id);
         draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: requested }]);
-        if let [target] = operation.targets.as_slice() {
-            // One part: the operation and its event are one transaction.
-            let held = self.state.scope(&target.scope).ok_or(Refusal::UnknownEvent(target.event))?;
-            let circumstances = self.circumstances(&target.scope, self.by);
-            let event = self.event(&operation, target, &held.value);
-            let applied = held.value.apply(ScopeCommand::Open(event), circumstances)?;
-            draft.scope(Some(held), applied)?;
+        if let [scope] = scopes_of(&operation.targets).as_slice() {
+            // One scope: the operation and its events are one transaction.
+            let held = self.state.scope(scope).ok_or(Refusal::NoResources)?;
+            draft.scope(Some(held), self.open_all(&operation, held)?)?;
             operation.opened();
         }
-        draft.operation(&operation);
+        draft.new_operation(&operation)?;
         Ok(self.write(draft, answer))
     }
 
     /// The NotBefore that every part of an operation shares: the latest that any of its scopes asks for.
     fn one_not_before(&self, new: &NewOperation, targets: &[Target]) -> Result<Option<Timestamp>, Refusal> {
-        let now = match targets.len() {
+        let now = match scopes_of(targets).len() {
             1 => self.now,
             _ => after(self.now, OPENING_ALLOWANCE),
         };
@@ -229,16 +229,19 @@ impl<'a> Planner<'a> {
 
     /// Refuses the whole operation where any of its parts would be refused, before anything is written.
     fn try_all(&self, operation: &Operation) -> Result<(), Refusal> {
-        let mut tried: std::collections::BTreeMap<&ScopeId, Scope> = std::collections::BTreeMap::new();
-        for target in &operation.targets {
-            let Some(held) = self.state.scope(&target.scope) else { continue };
-            let scope = tried.get(&target.scope).unwrap_or(&held.value);
-            let event = self.event(operation, target, scope);
-            let applied =
-                scope.apply(ScopeCommand::Open(event), self.circumstances(&target.scope, self.by))?;
-            tried.insert(&target.scope, applied.scope);
+        for scope in scopes_of(&operation.targets) {
+            let Some(held) = self.state.scope(scope) else { continue };
+            self.open_all(operation, held)?;
         }
         Ok(())
+    }
+
+    /// What a scope becomes when all of an operation's parts in it are opened.
+    fn open_all(&self, operation: &Operation, held: &Held<Scope>) -> Result<Applied, Refusal> {
+        let id = held.value.id();
+        let here = operation.targets.iter().filter(|target| target.scope == id);
+        let events = here.map(|target| self.event(operation, target, &held.value)).collect();
+        held.value.apply(ScopeCommand::Open(events), self.circumstances(&id, self.by))
     }
 
     fn cancel_operation(&self, id: OperationId) -> Result<Plan, Failure> {
@@ -254,4 +257,11 @@ impl<'a> Planner<'a> {
         draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: cancelled }]);
         Ok(self.write(draft, Answer::Operation(id)))
     }
+}
+
+/// The scopes that an operation reaches; its parts are in the order of their scopes.
+fn scopes_of(targets: &[Target]) -> Vec<&ScopeId> {
+    let mut scopes: Vec<&ScopeId> = targets.iter().map(|target| &target.scope).collect();
+    scopes.dedup();
+    scopes
 }

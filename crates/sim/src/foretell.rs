@@ -242,16 +242,20 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         released: false,
         cancelled_by: None,
     };
-    // Nothing is begun that could not be carried through: every part is tried, one after the other.
+    // Nothing is begun that could not be carried through: every scope is tried with all of its parts.
     let mut tried: BTreeMap<ScopeId, Scope> = BTreeMap::new();
     for target in &operation.targets {
-        let Some((_, committed)) = reads.scope(&target.scope) else { continue };
-        let scope = tried.get(&target.scope).unwrap_or(committed);
-        let next = after(scope, &[Wish::Open(opening(&operation, target, scope, at))], at)?;
-        tried.insert(target.scope.clone(), next);
+        let Some((_, scope)) = reads.scope(&target.scope).filter(|_| !tried.contains_key(&target.scope))
+        else {
+            continue;
+        };
+        let here = operation.targets.iter().filter(|one| one.scope == target.scope);
+        let wish = Wish::Open(here.map(|one| opening(&operation, one, scope, at)).collect());
+        tried.insert(target.scope.clone(), after(scope, &[wish], at)?);
     }
     let mut writes = Writes::default();
-    if operation.targets.len() == 1 {
+    if tried.len() == 1 {
+        // An operation in one scope is made together with its events.
         operation.state = OperationState::Open;
         writes.scopes = tried.into_iter().map(|(id, scope)| (id, kept(scope))).collect();
     }
@@ -266,7 +270,9 @@ fn common_not_before(
     at: &At,
     codes: &mut Codes,
 ) -> Option<Timestamp> {
-    let from = rules::counted_from(at.now, parts.len());
+    let mut scopes: Vec<&ScopeId> = parts.iter().map(|((scope, ..), _)| scope).collect();
+    scopes.dedup();
+    let from = rules::counted_from(at.now, scopes.len());
     let mut latest = None;
     for ((id, ..), _) in parts {
         let Some((_, scope)) = reads.scope(id) else { continue };

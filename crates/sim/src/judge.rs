@@ -239,7 +239,7 @@ fn own_wishes(view: &View, id: &ScopeId, at: &At) -> Vec<Wish> {
         let parts = operation.targets.iter().filter(|target| target.scope == *id);
         for target in parts {
             if operation.state == OperationState::Opening && !view.past.contains_key(&target.event) {
-                wishes.push(Wish::Open(foretell::opening(operation, target, scope, at)));
+                wishes.push(Wish::Open(vec![foretell::opening(operation, target, scope, at)]));
             }
             if operation.cancelled_by.is_some() {
                 wishes.push(Wish::Cancel(target.event));

@@ -37,8 +37,8 @@ pub struct At {
 pub enum Wish {
     /// That it does what is due.
     Pulse,
-    /// A new event.
-    Open(Opening),
+    /// New events.
+    Open(Vec<Opening>),
     /// That events may begin.
     Approve(Vec<EventId>, Actor),
     /// That an operation's events may begin once approved.
@@ -176,7 +176,8 @@ impl Naive<'_> {
         let mut codes = Codes::new();
         match wish {
             Wish::Pulse => {}
-            Wish::Open(opening) => codes = self.open(opening),
+            // All of them before anything that is due.
+            Wish::Open(openings) => codes = openings.iter().flat_map(|opening| self.open(opening)).collect(),
             Wish::Approve(events, by) => {
                 let known = |id: &EventId| {
                     self.find(*id).is_some()

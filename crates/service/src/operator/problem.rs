@@ -85,7 +85,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::KindDiffers { .. }
         | Refusal::NameTaken(_)
         | Refusal::AddressTaken { .. }
-        | Refusal::ScopeTooLarge { .. } => StatusCode::CONFLICT,
+        | Refusal::ScopeTooLarge { .. }
+        | Refusal::OperationTooLarge { .. } => StatusCode::CONFLICT,
     }
 }
 

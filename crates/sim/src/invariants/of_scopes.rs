@@ -211,7 +211,7 @@ fn is_forced(event: &Event) -> bool {
 }
 
 /// **7: a VM sees and touches only its scope.** Whatever a guest approved is in the scope that it is a member
-/// of; a foreign id is refused in the words in which an unknown one is, see [`foreign_is_unknown`].
+/// of; a foreign id is refused in the words in which an unknown one is, see [`super::foreign_is_unknown`].
 pub fn only_members_approve(change: &Transition<'_>) -> Check {
     const WORDS: &str = "a VM touches only its scope";
     for event in change.live_after() {
