@@ -225,7 +225,8 @@ impl Runtime {
                         self.stats.note(&outcome);
                         self.handle(Input::Committed(id, outcome));
                     }
-                    Some(Signal::Watched(_) | Signal::Heard(..) | Signal::Close(_)) => {}
+                    Some(Signal::Watched(batch)) => self.handle(Input::Watched(batch)),
+                    Some(Signal::Heard(..) | Signal::Close(_)) => {}
                     None => return,
                 }
             }

@@ -1,7 +1,7 @@
 //! The operator door's listener: connections, their limits, and closing them in good order.
 //!
-//! hyper does the talking. What it leaves to its user is done here: no more connections than [`CONNECTIONS_MAX`],
-//! no head that takes for ever, and an end that lets requests under way finish, but not for ever.
+//! hyper does the talking. What it leaves to its user is done here: a limit on connections, no head that
+//! takes for ever, and an end that lets requests under way finish, but not for ever.
 
 use std::pin::pin;
 use std::sync::Arc;

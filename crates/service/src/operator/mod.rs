@@ -2,13 +2,13 @@
 //!
 //! | file | what it serves |
 //! |---|---|
-//! | [`door`] | connections and their limits |
-//! | [`access`] | who is asking, and whether a request is a retry |
-//! | [`problem`] | every error, as problem+json |
-//! | [`pages`] | lists: limits and cursors |
-//! | [`present`] | from the domain's types to the API's |
-//! | [`scopes`], [`vms`], [`events`], [`operations`], [`history`], [`stream`] | one noun each |
-//! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
+//! | `door` | connections and their limits |
+//! | `access` | who is asking, and whether a request is a retry |
+//! | `problem` | every error, as problem+json |
+//! | `pages` | lists: limits and cursors |
+//! | `present` | from the domain's types to the API's |
+//! | `scopes`, `vms`, `events`, `operations`, `history`, `stream` | one noun each |
+//! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
 //! Reads are answered from the published view and never ask the engine; changes are commands to it.
 
