@@ -43,7 +43,7 @@ fn decode(cursor: &str) -> Result<String, Problem> {
     let bad =
         || Problem::bad_request("bad_cursor", "this cursor was not made by the service; begin without one");
     let digits = cursor.as_bytes();
-    if !digits.len().is_multiple_of(2) {
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return Err(bad());
     }
     let byte =

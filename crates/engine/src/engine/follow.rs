@@ -1,0 +1,103 @@
+//! Taking over what is durable: this process's own commits, and what the store's watch shows.
+//!
+//! What is held is always all that was committed up to some revision, and our own commits besides. So a scope
+//! is never known before the records of its VMs are.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use notbefore_core::{OperationId, Scope};
+use notbefore_store::{Batch, Revision, Txn};
+
+use super::{Effect, Engine};
+use crate::records::DecodeError;
+use crate::state::{Held, Published};
+
+impl Engine {
+    pub(super) fn take_over_own(&mut self, txn: &Txn, revision: Revision, effects: &mut Vec<Effect>) {
+        if revision <= self.watched || (txn.put.is_empty() && txn.delete.is_empty()) {
+            return;
+        }
+        self.own.insert(revision);
+        let puts = txn.put.iter().map(|(key, value)| (key, Some(value)));
+        let deletes = txn.delete.iter().map(|key| (key, None));
+        let changes: Vec<_> = puts
+            .chain(deletes)
+            .filter_map(|(key, value)| self.state.install(key, revision, value).ok().flatten())
+            .collect();
+        self.publish(changes, effects);
+    }
+
+    /// Plans those anew whose commit was refused since records were not as they knew them, once they know
+    /// better. They wait for the watch and do not take over the record that the conflict found: what is held
+    /// is then always all that was committed up to some revision, and our own commits besides. A scope would
+    /// otherwise be known before its VMs' records are.
+    pub(super) fn run_who_caught_up(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        let behind = std::mem::take(&mut self.behind);
+        for (id, expected) in behind {
+            match expected.iter().any(|one| self.state.revision_of(&one.key) != one.revision) {
+                true => self.run(id, now, effects),
+                false => self.behind.push((id, expected)),
+            }
+        }
+    }
+
+    pub(super) fn take_over_watched(&mut self, batch: Batch, now: Timestamp, effects: &mut Vec<Effect>) {
+        self.watched = self.watched.max(batch.revision);
+        let mut stirred = BTreeSet::new();
+        if !self.own.remove(&batch.revision) {
+            let mut published = Vec::new();
+            for one in batch.changes.iter() {
+                let before = self.state.scope_of_key(&one.key).cloned();
+                let change = self.state.install(&one.key, batch.revision, one.value.as_ref());
+                note_foreign(change, before, &mut published, &mut stirred);
+            }
+            self.publish(published, effects);
+        }
+        self.state.watched(self.watched);
+        for operation in stirred {
+            self.reconcile(operation, now, effects);
+        }
+        self.run_who_caught_up(now, effects);
+        while let Some(entry) = self.replays.first_entry().filter(|one| one.key().0 <= self.watched) {
+            let ((_, id), outcome) = entry.remove_entry();
+            self.finish_or_join(id, outcome, now, effects);
+        }
+    }
+
+    pub(super) fn publish(&mut self, published: Vec<Published>, effects: &mut Vec<Effect>) {
+        for change in &published {
+            if let Published::Scope(scope, held) = change {
+                let due = held.as_ref().and_then(|held| held.value.next_due());
+                self.set_deadline(scope, due);
+            }
+        }
+        if !published.is_empty() {
+            effects.push(Effect::Publish(published));
+        }
+    }
+}
+
+/// Notes a record that no job of this process is known to have written, another node's or one whose commit had
+/// an unknown outcome, and the operations that must be looked at because of it, since no job will.
+fn note_foreign(
+    change: Result<Option<Published>, DecodeError>,
+    before: Option<Held<Scope>>,
+    published: &mut Vec<Published>,
+    stirred: &mut BTreeSet<OperationId>,
+) {
+    // A record that cannot be read was written by a newer release in the same cluster; what is held stays,
+    // and commits that touch it keep conflicting, which is said to whoever asks.
+    let Ok(Some(change)) = change else { return };
+    match &change {
+        Published::Scope(_, held) => {
+            let after = held.as_ref().map(|held| &*held.value);
+            stirred.extend(before.iter().flat_map(|before| crate::draft::stirred(&before.value, after)));
+        }
+        Published::Operation(id, Some(_)) => {
+            stirred.insert(*id);
+        }
+        Published::Operation(_, None) | Published::Vm(..) | Published::Claim(..) => {}
+    }
+    published.push(change);
+}

@@ -1,0 +1,395 @@
+//! Jobs: what is asked for, or due, on its way to a durable commit and an answer.
+//!
+//! A job is planned from the state as it is; its transactions are committed one after the other; a conflict
+//! or a record in use means that it is planned anew. See the crate's page for the life of a command.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use notbefore_core::time::after;
+use notbefore_core::{Actor, Command as ScopeCommand, Scope, ScopeId};
+use notbefore_store::{Expect, Key, Outcome, Txn, Versioned};
+
+use super::{CommitId, Effect, Engine, Job, RETRY_AFTER, Work};
+use crate::draft::Drafted;
+use crate::fleet::check_revision;
+use crate::operations::remaining;
+use crate::plan::{Plan, Planner};
+use crate::records::{self, CommandRecord};
+use crate::request::{Answer, Command, Failure, Idempotency};
+use crate::state::Held;
+
+/// How often a command is planned again because somebody else was faster, before it gives up.
+const CONFLICTS_MAX: u32 = 32;
+
+impl Engine {
+    pub(super) fn spawn(&mut self, work: Work, by: Actor, now: Timestamp, effects: &mut Vec<Effect>) {
+        let id = CommitId(self.next_job);
+        self.next_job += 1;
+        let job = Job {
+            work,
+            by,
+            conflicts: 0,
+            txns: VecDeque::new(),
+            locks: Vec::new(),
+            answer: None,
+            stirred: Vec::new(),
+            rest: None,
+        };
+        self.jobs.insert(id, job);
+        self.run(id, now, effects);
+    }
+
+    /// Plans a job and sets its first transaction going, unless a record that it compares is in use: then it
+    /// waits for that record and is planned anew.
+    pub(super) fn run(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let plan = self.plan(job, now);
+        let (drafted, answer, rest) = match plan {
+            Ok(Plan::Settled(answer)) => return self.finish_or_join(id, Ok(answer), now, effects),
+            Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
+            Err(failure) => return self.refused(id, failure, now, effects),
+        };
+        let Drafted { txns, stirred } = drafted;
+        let locks: Vec<Key> =
+            txns.last().map(|txn| txn.expect.iter().map(|one| one.key.clone()).collect()).unwrap_or_default();
+        if let Some(busy) = locks.iter().find(|key| self.locked.contains(*key)) {
+            self.waiting.entry(busy.clone()).or_default().push_back(id);
+            return;
+        }
+        self.locked.extend(locks.iter().cloned());
+        self.facts_written += 1_000;
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.txns = txns.into();
+        job.locks = locks;
+        job.answer = Some(answer);
+        job.stirred = stirred;
+        job.rest = rest;
+        if let Some(txn) = job.txns.front() {
+            effects.push(Effect::Commit(id, txn.clone()));
+        }
+    }
+
+    pub(super) fn plan(&self, job: &Job, now: Timestamp) -> Result<Plan, Failure> {
+        let enabled = |scope: &ScopeId| self.is_enabled(scope, now);
+        let planner = Planner {
+            state: &self.state,
+            settings: &self.settings.domain,
+            enabled: &enabled,
+            now,
+            by: &job.by,
+            node: &self.settings.node,
+            count: self.facts_written,
+        };
+        match &job.work {
+            Work::Ask { command, idempotency, if_revision, .. } => {
+                check_revision(*if_revision, self.compared_scope(command))?;
+                let plan = planner.plan(command)?;
+                Ok(with_command_record(plan, idempotency.as_ref(), now))
+            }
+            Work::Confirm { idempotency, .. } => {
+                let key = records::command(&idempotency.principal, &idempotency.key);
+                let txn = Txn { expect: vec![Expect { key, revision: None }], ..Txn::default() };
+                let drafted = Drafted { txns: vec![txn], stirred: Vec::new() };
+                Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
+            }
+            Work::Pulse(scope) => planner.on_scope(scope, ScopeCommand::Pulse),
+            Work::Open(operation, target) => match self.state.operation(*operation) {
+                Some(held) => planner.open_target(&held.value, target),
+                None => Ok(Plan::Settled(Answer::Done)),
+            },
+            Work::Step(_, scope, command) => planner.on_scope(scope, command.clone()),
+            Work::Record(operation) => {
+                let Some(held) = self.state.operation(*operation) else {
+                    return Ok(Plan::Settled(Answer::Done));
+                };
+                let tried = self.fans.get(operation).map(|fan| fan.tried.clone()).unwrap_or_default();
+                let mut draft = planner.draft();
+                if let Some(record) = remaining(&held.value, &self.state, &tried).record {
+                    draft.operation(&record);
+                }
+                Ok(planner.write(draft, Answer::Done))
+            }
+            Work::Times => Ok(self.plan_times(now)),
+        }
+    }
+
+    /// The scope whose revision a caller may name with its command.
+    pub(super) fn compared_scope(&self, command: &Command) -> Option<&Held<Scope>> {
+        let scope = match command {
+            Command::Approve { scope, .. } | Command::RemoveScope(scope) => scope.clone(),
+            Command::ApproveFor(event)
+            | Command::Cancel(event)
+            | Command::Start(event)
+            | Command::Complete { event, .. } => self.state.home(*event)?.clone(),
+            Command::PutScope(put) => put.path.id(),
+            Command::AddVm { path, .. } => path.id(),
+            Command::RemoveVm(vm) | Command::StartVm(vm) => self.state.vm(*vm)?.value.scope.clone(),
+            Command::Schedule(_) | Command::CancelOperation(_) | Command::MakeFirstRun { .. } => return None,
+        };
+        self.state.scope(&scope)
+    }
+
+    /// A refusal of a command with a key may only mean that it has taken effect already: the store is asked
+    /// whether it has, before the caller is told that it has not.
+    pub(super) fn refused(
+        &mut self,
+        id: CommitId,
+        failure: Failure,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match &job.work {
+            Work::Ask { request, idempotency: Some(idempotency), .. } => {
+                let (request, idempotency) = (*request, idempotency.clone());
+                job.work = Work::Confirm { request, idempotency, refused: failure };
+                self.run(id, now, effects);
+            }
+            Work::Ask { .. }
+            | Work::Confirm { .. }
+            | Work::Pulse(_)
+            | Work::Open(..)
+            | Work::Step(..)
+            | Work::Record(_)
+            | Work::Times => self.finish(id, Err(failure), now, effects),
+        }
+    }
+
+    pub(super) fn committed(
+        &mut self,
+        id: CommitId,
+        outcome: Outcome,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match outcome {
+            Outcome::Committed(revision) => {
+                let Some(txn) = job.txns.pop_front() else { return };
+                let next = job.txns.front().cloned();
+                self.take_over_own(&txn, revision, effects);
+                match next {
+                    Some(next) => effects.push(Effect::Commit(id, next)),
+                    None => self.durable(id, now, effects),
+                }
+            }
+            Outcome::Conflict(found) => {
+                job.conflicts += 1;
+                let conflicts = job.conflicts;
+                let replay = found.iter().find_map(|one| {
+                    let is_command = one.key.starts_with(records::prefix::COMMAND);
+                    one.current.clone().filter(|_| is_command).map(|current| (one.key.clone(), current))
+                });
+                let ended = found.iter().any(|one| one.key.starts_with(records::prefix::PAST));
+                let failed = |expect: &&Expect| found.iter().any(|one| one.key == expect.key);
+                let expect = job.txns.front().map(|txn| txn.expect.as_slice()).unwrap_or_default();
+                let expected = expect.iter().filter(failed).cloned().collect();
+                if let Some((key, record)) = replay {
+                    let outcome = self.replayed(id, &key, &record);
+                    let seen = record.revision <= self.watched || self.own.contains(&record.revision);
+                    if seen || outcome.is_err() {
+                        self.finish_or_join(id, outcome, now, effects);
+                    } else {
+                        // Its effect is durable and not yet published here; the watch is about to show it.
+                        self.unlock(id, now, effects);
+                        self.replays.insert((record.revision, id), outcome);
+                    }
+                } else if ended {
+                    self.finish(id, Ok(Answer::Done), now, effects);
+                } else if conflicts > CONFLICTS_MAX {
+                    let busy = Failure::Unavailable("too many changes at once".to_owned());
+                    self.failed(id, busy, now, effects);
+                } else {
+                    self.unlock(id, now, effects);
+                    self.behind.push((id, expected));
+                    self.run_who_caught_up(now, effects);
+                }
+            }
+            Outcome::Refused(refusal) => {
+                self.failed(id, Failure::Unavailable(refusal.to_string()), now, effects);
+            }
+            Outcome::Unknown(why) => self.failed(id, Failure::OutcomeUnknown(why), now, effects),
+        }
+    }
+
+    /// All of a job is durable and published.
+    pub(super) fn durable(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let stirred = std::mem::take(&mut job.stirred);
+        if let (Some(rest), Work::Ask { command, .. }) = (job.rest.take(), &mut job.work) {
+            *command = *rest;
+            self.unlock(id, now, effects);
+            self.run(id, now, effects);
+        } else {
+            let outcome = match &job.work {
+                Work::Confirm { refused, .. } => Err(refused.clone()),
+                Work::Ask { .. }
+                | Work::Pulse(_)
+                | Work::Open(..)
+                | Work::Step(..)
+                | Work::Record(_)
+                | Work::Times => Ok(job.answer.take().unwrap_or(Answer::Done)),
+            };
+            self.finish_or_join(id, outcome, now, effects);
+        }
+        for operation in stirred {
+            self.reconcile(operation, now, effects);
+        }
+    }
+
+    /// The answer of the first time, if this is the same request.
+    pub(super) fn replayed(&self, id: CommitId, key: &str, record: &Versioned) -> Result<Answer, Failure> {
+        let hash = match self.jobs.get(&id).map(|job| &job.work) {
+            Some(Work::Ask { idempotency: Some(idempotency), .. } | Work::Confirm { idempotency, .. }) => {
+                &idempotency.hash
+            }
+            _ => return Err(Failure::KeyReused),
+        };
+        match records::decode::<CommandRecord>(key, &record.value) {
+            Ok(record) if record.hash == *hash => Ok(record.answer),
+            Ok(_) => Err(Failure::KeyReused),
+            Err(error) => Err(Failure::Unavailable(error.to_string())),
+        }
+    }
+
+    /// Finishes a job, or lets its caller wait until the operation it made has reached every scope.
+    pub(super) fn finish_or_join(
+        &mut self,
+        id: CommitId,
+        outcome: Result<Answer, Failure>,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let request = match self.jobs.get(&id).map(|job| &job.work) {
+            Some(Work::Ask { request, .. } | Work::Confirm { request, .. }) => Some(*request),
+            Some(Work::Pulse(_) | Work::Open(..) | Work::Step(..) | Work::Record(_) | Work::Times) | None => {
+                None
+            }
+        };
+        match (outcome, request) {
+            (Ok(Answer::Operation(operation)), Some(request))
+                if self.state.operation(operation).is_some() =>
+            {
+                self.drop_job(id, now, effects);
+                self.fans.entry(operation).or_default().waiting.push(request);
+                self.reconcile(operation, now, effects);
+            }
+            (outcome, _) => self.finish(id, outcome, now, effects),
+        }
+    }
+
+    /// The store would not take it, or nobody knows whether it did. A caller is told; work of our own is
+    /// tried again.
+    pub(super) fn failed(
+        &mut self,
+        id: CommitId,
+        failure: Failure,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let operation = match self.jobs.get(&id).map(|job| &job.work) {
+            // Times are stored again in a minute anyway.
+            Some(Work::Ask { .. } | Work::Confirm { .. } | Work::Times) | None => {
+                return self.finish(id, Err(failure), now, effects);
+            }
+            Some(Work::Open(operation, _) | Work::Step(operation, ..) | Work::Record(operation)) => {
+                Some(*operation)
+            }
+            Some(Work::Pulse(_)) => None,
+        };
+        // Whoever waits for the operation is not kept waiting for the disk to come back; the record is
+        // durable, so the rest will follow, and a retry finds it.
+        let waiting =
+            operation.and_then(|one| self.fans.get_mut(&one)).map(|fan| std::mem::take(&mut fan.waiting));
+        for request in waiting.unwrap_or_default() {
+            effects.push(Effect::Answer(request, Err(Failure::OutcomeUnknown(failure.to_string()))));
+        }
+        self.unlock(id, now, effects);
+        self.retries.insert((after(now, RETRY_AFTER), id));
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        id: CommitId,
+        outcome: Result<Answer, Failure>,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(work) = self.drop_job(id, now, effects) else { return };
+        match work {
+            Work::Ask { request, .. } | Work::Confirm { request, .. } => {
+                effects.push(Effect::Answer(request, outcome));
+            }
+            Work::Open(operation, target) => {
+                if let Some(fan) = self.fans.get_mut(&operation) {
+                    fan.tried.insert(target.event);
+                }
+                self.step_done(operation, now, effects);
+            }
+            Work::Step(operation, ..) | Work::Record(operation) => self.step_done(operation, now, effects),
+            Work::Pulse(scope) => {
+                // What it wrote has set the next deadline, even where that has passed by now. A pulse that
+                // found nothing to do leaves it as the scope says it is; one that was refused tries again.
+                if !self.deadline_of.contains_key(&scope) {
+                    let due = self.state.scope(&scope).and_then(|held| held.value.next_due());
+                    let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
+                    self.set_deadline(&scope, due);
+                }
+            }
+            Work::Times => {
+                let wanting = std::mem::take(&mut self.heard_to_store);
+                self.heard_to_store = wanting.into_iter().filter(|scope| self.wants_storing(scope)).collect();
+            }
+        }
+    }
+
+    pub(super) fn drop_job(
+        &mut self,
+        id: CommitId,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Work> {
+        self.unlock(id, now, effects);
+        self.jobs.remove(&id).map(|job| job.work)
+    }
+
+    /// Gives a job's records back and lets those who wait for them have their turn, in order.
+    pub(super) fn unlock(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.txns.clear();
+        let locks = std::mem::take(&mut job.locks);
+        for key in &locks {
+            self.locked.remove(key);
+        }
+        for key in locks {
+            while !self.locked.contains(&key) {
+                let Some(next) = self.waiting.get_mut(&key).and_then(VecDeque::pop_front) else {
+                    self.waiting.remove(&key);
+                    break;
+                };
+                self.run(next, now, effects);
+            }
+        }
+    }
+}
+
+/// Lets the record of a command travel in the transaction that carries out its effect, so that the two are
+/// durable together or not at all.
+fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Timestamp) -> Plan {
+    match (plan, idempotency) {
+        (Plan::Write { mut drafted, answer, rest: None }, Some(idempotency)) => {
+            let Idempotency { principal, key, hash } = idempotency;
+            let key = records::command(principal, key);
+            let record = CommandRecord { hash: hash.clone(), at: now, answer: answer.clone() };
+            if let Some(txn) = drafted.txns.last_mut() {
+                txn.expect.push(Expect { key: key.clone(), revision: None });
+                txn.put.push((key, records::encode(&record)));
+            }
+            Plan::Write { drafted, answer, rest: None }
+        }
+        // The steps of a command that takes several transactions are harmless to repeat; its last one
+        // carries the record.
+        (plan, _) => plan,
+    }
+}

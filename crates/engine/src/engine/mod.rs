@@ -1,0 +1,263 @@
+//! The loop: inputs in, effects out, and in between jobs that wait for their records, their commit or their
+//! time. See the crate's page for the life of a command.
+//!
+//! Here is what goes in and comes out, what the engine holds, and what is due when. `jobs` brings what is asked
+//! for to a commit, `fans` an operation to all of its scopes, `follow` takes over what is durable, and `times`
+//! remembers who was heard of.
+
+mod fans;
+mod follow;
+mod jobs;
+mod times;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::time::after;
+use notbefore_core::{Actor, Command as ScopeCommand, EventId, OperationId, ScopeId, Settings, Target};
+use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
+
+use crate::records::DecodeError;
+use crate::request::{Answer, Command, Failure, Idempotency, Request};
+use crate::state::{Published, State};
+
+pub use times::ENABLED_FOR;
+
+/// How often the service stores that it runs, so that a guest is not blamed for our own downtime.
+const ALIVE_STORED_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
+/// How long work of our own waits after the store would not take it.
+const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What the engine goes by besides the domain's own settings.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    /// The domain's settings.
+    pub domain: Settings,
+    /// A name for this process, different at every start; it keeps the keys of facts apart.
+    pub node: String,
+}
+
+/// A request, as the runtime knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// A commit under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommitId(pub u64);
+
+/// What comes in.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Somebody asks for something.
+    Request(RequestId, Box<Request>),
+    /// What became of a commit.
+    Committed(CommitId, Outcome),
+    /// A commit, as the store's watch shows it: another node's, or one whose outcome was unknown.
+    Watched(Batch),
+    /// A guest of the scope has asked for its document.
+    Heard(ScopeId, Timestamp),
+    /// Time has passed.
+    Tick,
+}
+
+/// What must be done, in this order.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Commit this, and come back with the outcome.
+    Commit(CommitId, Txn),
+    /// Let readers see these changes.
+    Publish(Vec<Published>),
+    /// Answer a request.
+    Answer(RequestId, Result<Answer, Failure>),
+}
+
+/// What a job is about.
+#[derive(Clone, Debug)]
+enum Work {
+    /// Somebody's request.
+    Ask {
+        request: RequestId,
+        command: Command,
+        idempotency: Option<Idempotency>,
+        if_revision: Option<Revision>,
+    },
+    /// Confirms that a refused command has not taken effect at an earlier try.
+    Confirm { request: RequestId, idempotency: Idempotency, refused: Failure },
+    /// A scope has something due.
+    Pulse(ScopeId),
+    /// An operation's part is to be opened.
+    Open(OperationId, Target),
+    /// An operation wants something of a scope.
+    Step(OperationId, ScopeId, ScopeCommand),
+    /// An operation's record is to be brought up to date.
+    Record(OperationId),
+    /// Times to be stored: they need no comparing.
+    Times,
+}
+
+struct Job {
+    work: Work,
+    by: Actor,
+    conflicts: u32,
+    /// What is planned and not yet durable; the front is under way.
+    txns: VecDeque<Txn>,
+    locks: Vec<Key>,
+    answer: Option<Answer>,
+    stirred: Vec<OperationId>,
+    rest: Option<Box<Command>>,
+}
+
+/// An operation that is being reconciled.
+#[derive(Default)]
+struct Fan {
+    pending: usize,
+    tried: HashSet<EventId>,
+    waiting: Vec<RequestId>,
+}
+
+/// The engine; see the crate's page.
+pub struct Engine {
+    settings: EngineSettings,
+    state: State,
+    jobs: HashMap<CommitId, Job>,
+    next_job: u64,
+    facts_written: u64,
+    locked: HashSet<Key>,
+    waiting: HashMap<Key, VecDeque<CommitId>>,
+    deadlines: BTreeSet<(Timestamp, ScopeId)>,
+    deadline_of: HashMap<ScopeId, Timestamp>,
+    /// Work of our own that the store would not take, and when to try it again.
+    retries: BTreeSet<(Timestamp, CommitId)>,
+    fans: HashMap<OperationId, Fan>,
+    /// Jobs that met a conflict, and the records that were not as they expected.
+    behind: Vec<(CommitId, Vec<Expect>)>,
+    /// Answers to those who asked twice, kept until the watch has shown what the first time did.
+    replays: BTreeMap<(Revision, CommitId), Result<Answer, Failure>>,
+    heard: HashMap<ScopeId, Timestamp>,
+    heard_to_store: BTreeSet<ScopeId>,
+    store_times_at: Timestamp,
+    /// Revisions taken over when they were committed; the watch will show them once more.
+    own: BTreeSet<Revision>,
+    watched: Revision,
+}
+
+impl Engine {
+    /// An engine over the records as the store has them at `revision`; the effects publish them and go on
+    /// with whatever was cut short.
+    pub fn new(
+        settings: EngineSettings,
+        records: impl IntoIterator<Item = (Key, Versioned)>,
+        revision: Revision,
+        now: Timestamp,
+    ) -> Result<(Self, Vec<Effect>), DecodeError> {
+        let mut state = State::default();
+        for (key, record) in records {
+            state.install(&key, record.revision, Some(&record.value))?;
+        }
+        let mut engine = Self {
+            settings,
+            state,
+            jobs: HashMap::new(),
+            next_job: 0,
+            facts_written: 0,
+            locked: HashSet::new(),
+            waiting: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            deadline_of: HashMap::new(),
+            retries: BTreeSet::new(),
+            fans: HashMap::new(),
+            behind: Vec::new(),
+            replays: BTreeMap::new(),
+            heard: HashMap::new(),
+            heard_to_store: BTreeSet::new(),
+            store_times_at: now,
+            own: BTreeSet::new(),
+            watched: revision,
+        };
+        let down = engine.state.alive().map(|alive| now.duration_since(alive).max(SignedDuration::ZERO));
+        for (scope, at) in engine.state.all_heard() {
+            let at = at.checked_add(down.unwrap_or_default()).unwrap_or(at);
+            engine.heard.insert(scope.clone(), at);
+        }
+        let dues: Vec<_> =
+            engine.state.scopes().map(|(id, held)| (id.clone(), held.value.next_due())).collect();
+        for (scope, due) in dues {
+            engine.set_deadline(&scope, due);
+        }
+        let mut effects = vec![Effect::Publish(engine.state.everything())];
+        let mut unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
+        // In an order that does not depend on the process, so that a history can be played again.
+        unfinished.sort();
+        for operation in unfinished {
+            engine.reconcile(operation, now, &mut effects);
+        }
+        Ok((engine, effects))
+    }
+
+    /// The records as they are.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// When [`Input::Tick`] is wanted next.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let deadline = self.deadlines.first().map(|(at, _)| *at);
+        let retry = self.retries.first().map(|(at, _)| *at);
+        [deadline, retry, Some(self.store_times_at)].into_iter().flatten().min()
+    }
+
+    /// Whether everything asked for has been answered and everything due has been done.
+    pub fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Takes one input and says what must be done.
+    pub fn handle(&mut self, input: Input, now: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match input {
+            Input::Request(request, asked) => {
+                let Request { by, idempotency, if_revision, command } = *asked;
+                self.spawn(Work::Ask { request, command, idempotency, if_revision }, by, now, &mut effects);
+            }
+            Input::Committed(id, outcome) => self.committed(id, outcome, now, &mut effects),
+            Input::Watched(batch) => self.take_over_watched(batch, now, &mut effects),
+            Input::Heard(scope, at) => self.note_heard(scope, at),
+            Input::Tick => {}
+        }
+        self.do_what_is_due(now, &mut effects);
+        effects
+    }
+
+    fn do_what_is_due(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        while let Some((at, id)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
+            self.retries.remove(&(at, id));
+            self.run(id, now, effects);
+        }
+        // What lies further ahead than it can have been put was put there by a clock that was wrong.
+        let furthest = after(now, RETRY_AFTER);
+        while let Some((at, id)) = self.retries.last().copied().filter(|(at, _)| *at > furthest) {
+            self.retries.remove(&(at, id));
+            self.run(id, now, effects);
+        }
+        while let Some((_, scope)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() {
+            self.set_deadline(&scope, None);
+            self.spawn(Work::Pulse(scope), Actor::Timer, now, effects);
+        }
+        if self.store_times_at <= now || self.store_times_at > after(now, ALIVE_STORED_EVERY) {
+            self.store_times_at = after(now, ALIVE_STORED_EVERY);
+            // Who was silent for a day counts as never heard of, so scopes that are gone are forgotten too.
+            self.heard.retain(|_, at| now.duration_since(*at) < ENABLED_FOR);
+            self.spawn(Work::Times, Actor::Service, now, effects);
+        }
+    }
+
+    fn set_deadline(&mut self, scope: &ScopeId, due: Option<Timestamp>) {
+        if let Some(at) = self.deadline_of.remove(scope) {
+            self.deadlines.remove(&(at, scope.clone()));
+        }
+        if let Some(at) = due {
+            self.deadline_of.insert(scope.clone(), at);
+            self.deadlines.insert((at, scope.clone()));
+        }
+    }
+}
