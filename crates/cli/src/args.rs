@@ -86,9 +86,9 @@ pub enum Noun {
 pub struct Serve {
     #[command(flatten)]
     pub reach: Reach,
-    /// Where guests call; may be repeated
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9254")]
-    pub guest: Vec<SocketAddr>,
+    /// Where guests call, and from which network if not `default`; may be repeated
+    #[arg(long, value_name = "[NETWORK=]ADDR", default_value = "127.0.0.1:9254", value_parser = parse_guest)]
+    pub guest: Vec<notbefore_service::GuestListener>,
     /// A listener whose callers are all one VM, made if there is none of that name; may be repeated
     #[arg(long, value_name = "NAME=ADDR", value_parser = parse_guest_vm)]
     pub guest_vm: Vec<notbefore_service::GuestVm>,
@@ -328,6 +328,13 @@ fn parse_guest_vm(text: &str) -> Result<notbefore_service::GuestVm, String> {
     let (vm, address) = text.split_once('=').ok_or("write NAME=ADDR, as in web-0=127.0.0.1:9301")?;
     let address = address.parse().map_err(|_| format!("{address:?} is no address; write 127.0.0.1:9301"))?;
     Ok(notbefore_service::GuestVm { vm: vm.to_owned(), address })
+}
+
+fn parse_guest(text: &str) -> Result<notbefore_service::GuestListener, String> {
+    let (network, address) = text.split_once('=').unwrap_or(("default", text));
+    let network = network.parse::<notbefore_core::Name>().map_err(|error| error.to_string())?.to_string();
+    let address = address.parse().map_err(|_| format!("{address:?} is no address; write 127.0.0.1:9254"))?;
+    Ok(notbefore_service::GuestListener { network, address })
 }
 
 fn parse_factor(text: &str) -> Result<f64, String> {

@@ -52,6 +52,12 @@ impl Client {
         let token_file = dir.join("operator.token");
         let token = match std::env::var("NOTBEFORE_TOKEN") {
             Ok(token) => token,
+            // The token of a service on this machine is not for whoever answers at some other address.
+            Err(_) if reach.data.is_none() && !is_local(&url) => {
+                bail!(
+                    "{url} is not on this machine: set NOTBEFORE_TOKEN to its token, or --data to where it is kept"
+                )
+            }
             Err(_) => read_small(&token_file).map_err(|error| no_token(&token_file, &error))?,
         };
         // Whatever proxy the environment names is for the internet, not for this.
@@ -161,11 +167,20 @@ impl Client {
     }
 
     fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
+        if matches!(error, ureq::Error::Timeout(_)) {
+            return anyhow!("the service at {} did not answer within {} s", self.url, TIMEOUT.as_secs());
+        }
         anyhow!(
             "no service answers at {}: {error}; start one with 'notbefore serve', or say where it is with --operator-url or --data",
             self.url
         )
     }
+}
+
+fn is_local(url: &str) -> bool {
+    let host = url.split("://").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn read_small(path: &Path) -> io::Result<String> {

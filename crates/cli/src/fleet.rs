@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use notbefore_wire::operator::{Scope, ScopeOutcome};
+use notbefore_wire::operator::{Scope, ScopeOutcome, ScopeSpec, Vm};
 
 use crate::args::{self, Output, Reach};
 use crate::client::{Client, encode};
@@ -96,9 +96,21 @@ fn prune_scopes(client: &Client, scopes: &[FileScope], output: Output) -> Result
         there.iter().filter(|scope| scope.from_fleet && !named.contains(&scope.path.to_ascii_lowercase()))
     {
         let path: Vec<String> = scope.path.split('/').map(encode).collect();
-        let outcome: ScopeOutcome = client.delete(&format!("/v1/scopes/{}", path.join("/")))?;
+        let path = format!("/v1/scopes/{}", path.join("/"));
+        // First the VMs that a file has made; the scope itself only if that leaves nothing in it.
+        let nothing = ScopeSpec { kind: scope.kind.clone(), policy: scope.policy.clone(), vms: Vec::new() };
+        let outcome: ScopeOutcome = client.put(&format!("{path}?fleet=true&prune=true"), &nothing)?;
+        let left = client.list::<Vm>("/v1/vms", &[("scope", Some(scope.path.clone()))])?.len();
+        let still_there = client.get::<Scope>(&path).is_ok();
+        if left == 0 && still_there {
+            client.delete::<ScopeOutcome>(&path)?;
+        }
         if output == Output::Table {
-            output::line(&format!("{}: removed", scope.path))?;
+            let what = match left {
+                0 => "removed".to_owned(),
+                _ => format!("{} removed, {left} that no file has made are left", outcome.removed),
+            };
+            output::line(&format!("{}: {what}", scope.path))?;
         }
         outcomes.push(outcome);
     }

@@ -60,12 +60,13 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
     output::line(&format!("  asked for by  {} at {:.0}", operation.by, operation.requested_at))?;
     output::line(&format!("  not before    {}", when(operation.not_before)))?;
     output::line(&format!("  release       {}", operation.release))?;
-    let mut table = Table::new(&["EVENT", "SCOPE", "UD", "STATE", "VMS"]);
+    let mut table = Table::new(&["EVENT", "SCOPE", "UD", "STATUS", "APPROVAL", "VMS"]);
     for part in &operation.targets {
         table.row([
             part.event.to_string(),
             part.scope.clone(),
             part.update_domain.to_string(),
+            part.status.clone(),
             part.state.clone(),
             names(part),
         ]);
@@ -82,12 +83,13 @@ pub fn announced(operation: &Operation, output: Output) -> Result<()> {
     if output == Output::Json {
         return output::json(operation);
     }
-    let started = operation.not_before.is_none();
     for part in &operation.targets {
-        let (names, id) = (names(part), part.event);
-        let what = if started { "at once" } else { "not before" };
-        let time = if started { String::new() } else { format!(" {}", when(operation.not_before)) };
-        output::line(&format!("event {id}: {} of {names}, {what}{time}", operation.cause))?;
+        let what = match (&part.started_because, part.status.as_str()) {
+            (Some(why), _) => format!("started at once: {why}"),
+            (None, "Ended") => "over already".to_owned(),
+            (None, _) => format!("not before {}", when(operation.not_before)),
+        };
+        output::line(&format!("event {}: {} of {}, {what}", part.event, operation.cause, names(part)))?;
     }
     output::line("follow it with 'notbefore event show ID' or 'notbefore event watch'")
 }

@@ -321,3 +321,143 @@ fn the_door_for_operators_is_closed_without_a_token() {
     );
     assert_eq!(mode & 0o777, 0o600);
 }
+
+/// A scope takes in only as much as it can carry to its end: what was announced can be approved, called off and
+/// ended however full the scope is, and what does not fit is refused as a whole.
+#[test]
+fn a_full_scope_can_still_be_emptied() {
+    let service = Service::start(&[]);
+    let mut yaml = "scopes:\n  - name: big\n    kind: scale-set\n    vms:\n".to_owned();
+    for n in 0..1_000 {
+        let address = format!("127.1.{}.{}", 100 + n / 250, 1 + n % 250);
+        yaml += &format!("      - {{ name: big_{n}, host: a-host-name-{n:04}, addresses: [{address}] }}\n");
+    }
+    service.apply_fleet(&yaml);
+    let guest = Ipv4Addr::new(127, 1, 100, 1);
+    let announce = |from: usize, to: usize| {
+        let vms: Vec<String> = (from..to).map(|n| format!("big_{n}")).collect();
+        let body = serde_json::json!({ "cause": "host-redeploy", "vms": vms }).to_string();
+        service.operator_request("POST", "/v1/events", "", &body)
+    };
+    let all = announce(0, 1_000);
+    assert_eq!((all.status, all.json()["code"].clone()), (409, "scope_too_large".into()));
+    assert_eq!(
+        service.cli_json(&["event", "list"]).as_array().unwrap().len(),
+        0,
+        "nothing of it was announced"
+    );
+    let mut operations = Vec::new();
+    for from in (0..1_000).step_by(50) {
+        let made = announce(from, from + 50);
+        if made.status != 201 {
+            assert_eq!(made.json()["code"], "scope_too_large", "{made:?}");
+            break;
+        }
+        operations.push(made.json()["id"].as_str().unwrap().to_owned());
+    }
+    assert!(operations.len() >= 4, "{} operations fitted", operations.len());
+    let document = service.poll(guest, "2020-07-01").json();
+    let events = document["Events"].as_array().unwrap();
+    assert_eq!(events.len(), operations.len() * 50);
+    for event in events.iter().rev().take(20) {
+        assert_eq!(service.approve(guest, event["EventId"].as_str().unwrap()).status, 200);
+    }
+    for operation in &operations {
+        service.cli(&["operation", "cancel", operation]);
+    }
+    let left = service.cli_json(&["event", "list"]);
+    assert!(
+        left.as_array().unwrap().iter().all(|event| event["status"] == "Started"),
+        "only what had started is left"
+    );
+}
+
+#[test]
+fn if_match_is_compared_once_and_with_what_is_there() {
+    let service = Service::start(&[]);
+    let vms: Vec<Value> = (0..200).map(|n| serde_json::json!({ "name": format!("v{n}") })).collect();
+    let put = |revision: &str, vms: &[Value]| {
+        let body = serde_json::json!({ "kind": "availability-set", "vms": vms }).to_string();
+        service.operator_request(
+            "PUT",
+            "/v1/scopes/default/default/s",
+            &format!("If-Match: {revision}\r\n"),
+            &body,
+        )
+    };
+    let absent = put("\"5\"", &[]);
+    assert_eq!((absent.status, absent.json()["code"].clone()), (412, "revision_differs".into()));
+    service.operator_request("PUT", "/v1/scopes/default/default/s", "", "{\"kind\":\"availability-set\"}");
+    let revision = service.operator_request("GET", "/v1/scopes/default/default/s", "", "").json()["revision"]
+        .to_string();
+    assert_eq!(put(&revision, &vms).json()["added"], 200, "a change of several steps compares its first one");
+    let stale =
+        service.operator_request("POST", "/v1/vms/v1/restart", &format!("If-Match: {revision}\r\n"), "");
+    assert_eq!(stale.status, 412);
+}
+
+#[test]
+fn pruning_leaves_what_no_file_has_made() {
+    let service = Service::start(&[]);
+    service.apply_fleet("scopes:\n  - { name: web, kind: availability-set, vms: [ { name: a } ] }\n  - { name: x, kind: standalone, vms: [ { name: x } ] }\n");
+    service.cli(&["vm", "add", "extra", "--scope", "web"]);
+    let file = service.data().join("none.yaml");
+    std::fs::write(&file, "scopes: []\n").unwrap();
+    let said = service.cli(&["fleet", "apply", "--prune", file.to_str().unwrap()]);
+    assert_eq!(
+        said,
+        "default/default/web: 1 removed, 1 that no file has made are left\ndefault/default/x: removed\n"
+    );
+    assert_eq!(service.cli_json(&["vm", "list"])[0]["path"], "default/default/web/extra");
+}
+
+#[test]
+fn a_lost_token_is_made_anew_and_the_old_one_refused() {
+    let mut service = Service::start(&[]);
+    let token = service.data().join("operator.token");
+    let old = std::fs::read_to_string(&token).unwrap();
+    service.kill();
+    std::fs::remove_file(&token).unwrap();
+    let service = service.restart();
+    assert_ne!(std::fs::read_to_string(&token).unwrap(), old);
+    service.cli(&["vm", "list"]);
+    std::fs::write(&token, old).unwrap();
+    assert!(service.cli_refused(&["vm", "list"]).contains("token_refused"));
+}
+
+#[test]
+fn a_bound_listener_keeps_to_its_vm() {
+    let service = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
+    service.cli(&["vm", "add", "web-0", "--scope", "other/web-0"]);
+    let ask = |service: &Service| {
+        let request = "GET /metadata/instance/compute/resourceGroupName?api-version=2021-02-01&format=text HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n\r\n";
+        support::exchange(Ipv4Addr::LOCALHOST.into(), service.guest_vms[0], request.as_bytes())
+    };
+    assert_eq!(ask(&service).body, "default");
+    let service = service.restart();
+    assert_eq!(ask(&service).body, "default", "also after a restart");
+    service.cli(&["vm", "remove", "default/web-0/web-0"]);
+    assert_eq!(ask(&service).status, 403, "and it never speaks for another");
+}
+
+#[test]
+fn what_starts_at_once_is_said_to() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let said = service.cli(&["vm", "restart", "db"]);
+    assert!(said.contains("started at once: no guest of the scope listens"), "{said}");
+}
+
+#[test]
+fn addresses_of_two_networks_may_be_the_same() {
+    let service = Service::start(&["--guest", "tenant-a=127.0.0.1:0"]);
+    service.cli(&["vm", "add", "a", "--address", "tenant-a/127.1.30.1"]);
+    service.cli(&["vm", "add", "b", "--address", "127.1.30.1"]);
+    let answer = service.guest_request(
+        Ipv4Addr::new(127, 1, 30, 1),
+        "GET",
+        "/metadata/instance/compute/name?api-version=2021-02-01&format=text",
+        "",
+    );
+    assert_eq!(answer.body, "a");
+}

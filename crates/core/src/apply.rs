@@ -5,6 +5,7 @@
 //! due, and last the incarnation is raised if a guest would see a difference. A command that changes nothing
 //! gives an equal scope and no facts, and then nothing needs to be written.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -216,7 +217,9 @@ impl Change<'_> {
         let Circumstances { now, by, enabled, settings } = self.circumstances;
         let users = new.cause.source() == Source::User;
         let limit = settings.user_operations_max;
-        if users && self.scope.events.iter().filter(|event| !event.is_platforms()).count() >= limit {
+        let others = self.scope.events.iter().filter(|event| !event.is_platforms());
+        let others: HashSet<OperationId> = others.map(|event| event.operation).collect();
+        if users && !others.contains(&new.operation) && others.len() >= limit {
             return Err(Refusal::TooManyUserOperations { limit });
         }
 

@@ -6,6 +6,8 @@
 //! event of *another* update domain of its scope is Started: an availability set never loses two update
 //! domains to us at once. Among those that wait the earliest NotBefore goes first, then the smaller EventId.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use crate::actor::Actor;
@@ -98,9 +100,9 @@ impl Change<'_> {
     }
 
     fn next_without_resources(&self) -> Option<usize> {
-        self.scope.events.iter().position(|event| {
-            !event.resources.iter().any(|resource| self.scope.member(resource.vm).is_some())
-        })
+        let members: HashSet<VmId> = self.scope.members.iter().map(|member| member.vm).collect();
+        let gone = |event: &Event| !event.resources.iter().any(|resource| members.contains(&resource.vm));
+        self.scope.events.iter().position(gone)
     }
 
     fn next_to_begin(&self) -> Option<(usize, StartReason)> {

@@ -20,6 +20,11 @@ use crate::state::{Held, State};
 /// Above this many bytes a list of facts is cut, well below the limit of a value.
 const FACTS_BYTES: usize = VALUE_BYTES_MAX / 4;
 
+/// What an event may still add to its scope's record before it ends: an approval and the facts of its trail.
+/// A scope takes in no more than leaves this for every event that is live, so that whatever has been announced
+/// can also be approved, started and ended.
+const EVENT_GROWS_BY: usize = 640;
+
 /// What is left free in a transaction for the record of the command that it carries out.
 const RESERVED: usize = 2;
 
@@ -92,10 +97,7 @@ impl<'a> Draft<'a> {
             // A standalone VM and its scope come and go together.
             self.forget_scope(&id, key);
         } else {
-            let bytes = records::encode(&scope);
-            if bytes.len() > VALUE_BYTES_MAX {
-                return Err(Refusal::ScopeTooLarge { bytes: bytes.len(), limit: VALUE_BYTES_MAX });
-            }
+            let bytes = sized(before.map(|held| &*held.value), &scope)?;
             self.writes.0.insert(key, Some(bytes));
         }
         for past in past {
@@ -247,6 +249,20 @@ impl<'a> Draft<'a> {
         self.stirred.sort();
         self.stirred.dedup();
         Drafted { txns: ahead, stirred: self.stirred }
+    }
+}
+
+/// A scope's bytes, if it may become so large: a scope that takes in VMs or events leaves room for what those
+/// will need, and any other change may use that room.
+pub(crate) fn sized(before: Option<&Scope>, scope: &Scope) -> Result<Bytes, Refusal> {
+    let bytes = records::encode(scope);
+    let grows = before.is_none_or(|before| {
+        scope.members.len() > before.members.len() || scope.events.len() > before.events.len()
+    });
+    let reserve = if grows { scope.events.len() * EVENT_GROWS_BY } else { 0 };
+    match bytes.len() + reserve > VALUE_BYTES_MAX {
+        true => Err(Refusal::ScopeTooLarge { bytes: bytes.len() + reserve, limit: VALUE_BYTES_MAX }),
+        false => Ok(bytes),
     }
 }
 

@@ -13,7 +13,7 @@ use notbefore_core::{
 };
 use notbefore_store::{Revision, TXN_OPERATIONS_MAX};
 
-use crate::draft::{Draft, address_taken};
+use crate::draft::{Draft, address_taken, sized};
 use crate::plan::{Plan, Planner};
 use crate::records::{self, Vm};
 use crate::request::{Answer, Command, Failure, Progress, PutScope, VmSpec};
@@ -62,6 +62,16 @@ impl Planner<'_> {
 
         let known: HashMap<String, &Member> =
             base.scope.members.iter().map(|member| (member.name.folded(), member)).collect();
+        if progress.seen == 0 {
+            // Whether all of it fits is found out before the first part of it is written.
+            let all = put.vms.iter();
+            let all = all.map(|spec| member(spec, known.get(&spec.name.folded()).copied(), put.origin));
+            let circumstances = self.circumstances(&id, self.by);
+            let mut whole = base.clone();
+            whole.apply(ScopeCommand::SetPolicy(put.policy.clone()), circumstances)?;
+            whole.apply(ScopeCommand::Enrol(all.collect()), circumstances)?;
+            sized(held.map(|held| &*held.value), &whole.scope)?;
+        }
         let mut members = Vec::new();
         for spec in &put.vms[progress.seen..] {
             if draft.operations() > OPERATIONS_ENOUGH {
@@ -322,11 +332,9 @@ fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
 }
 
 /// Whether what a caller saw is still what there is.
-pub(crate) fn check_revision(expected: Option<Revision>, held: Option<&Held<Scope>>) -> Result<(), Refusal> {
-    match (expected, held.map(|held| held.revision)) {
-        (Some(expected), Some(found)) if expected != found => {
-            Err(Refusal::RevisionDiffers { expected: expected.0, found: found.0 })
-        }
-        (Some(_) | None, _) => Ok(()),
+pub(crate) fn check_revision(seen: Revision, held: Option<&Held<Scope>>) -> Result<(), Refusal> {
+    match held.map(|held| held.revision) {
+        Some(found) if found == seen => Ok(()),
+        found => Err(Refusal::RevisionDiffers { expected: seen.0, found: found.map_or(0, |found| found.0) }),
     }
 }

@@ -14,7 +14,7 @@ use notbefore_core::{
     OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target, VmId,
 };
 
-use crate::draft::{Draft, Drafted};
+use crate::draft::{Draft, Drafted, sized};
 use crate::records;
 use crate::request::{Answer, Command, Failure, NewOperation};
 use crate::state::{Held, State};
@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
     fn try_all(&self, operation: &Operation) -> Result<(), Refusal> {
         for scope in scopes_of(&operation.targets) {
             let Some(held) = self.state.scope(scope) else { continue };
-            self.open_all(operation, held)?;
+            sized(Some(&held.value), &self.open_all(operation, held)?.scope)?;
         }
         Ok(())
     }

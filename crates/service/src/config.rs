@@ -14,7 +14,7 @@ pub struct ServeConfig {
     /// Where the data is kept.
     pub data: PathBuf,
     /// Where guests call.
-    pub guest: Vec<SocketAddr>,
+    pub guest: Vec<GuestListener>,
     /// Listeners of single VMs.
     pub guest_vms: Vec<GuestVm>,
     /// Where operators call.
@@ -31,6 +31,15 @@ pub struct ServeConfig {
     pub history_kept: SignedDuration,
     /// The name of the VM that stands in for a fleet: the machine's own.
     pub host_name: String,
+}
+
+/// A listener whose callers are told apart by their source address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestListener {
+    /// The network they call from; `default` unless said.
+    pub network: String,
+    /// Where it listens.
+    pub address: SocketAddr,
 }
 
 /// A listener whose callers are all one VM.

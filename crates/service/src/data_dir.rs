@@ -16,9 +16,7 @@ use notbefore_store::redb::{OpenError, RedbStore};
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// It cannot be made or written to.
-    #[error(
-        "cannot use data directory {path}: {source}; choose another with --data, or see to its permissions"
-    )]
+    #[error("cannot use data directory {path}; choose another with --data, or see to its permissions")]
     Io {
         /// The file or directory.
         path: PathBuf,

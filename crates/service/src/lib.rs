@@ -24,5 +24,5 @@ pub mod serve;
 pub mod tokens;
 pub mod view;
 
-pub use config::{GuestVm, ServeConfig};
+pub use config::{GuestListener, GuestVm, ServeConfig};
 pub use serve::{ServeError, serve};

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock};
-use crate::config::ServeConfig;
+use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::guest::GuestDoor;
 use crate::guest::caller::ListenerIdentity;
@@ -48,7 +48,7 @@ pub enum ServeError {
     #[error(transparent)]
     Token(#[from] TokenError),
     /// An address cannot be listened at.
-    #[error("cannot listen at {address} for {what}: {source}; {}", cure(.source, .flag))]
+    #[error("cannot listen at {address} for {what}: {error}; {}", cure(.error, .flag))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -57,7 +57,7 @@ pub enum ServeError {
         /// The flag that chooses another.
         flag: &'static str,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// The operator door would be open to the network.
     #[error(
@@ -76,7 +76,7 @@ pub enum ServeError {
         error: String,
     },
     /// A small file could not be written.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}")]
     File {
         /// The file.
         path: PathBuf,
@@ -128,13 +128,13 @@ pub async fn serve(
     // The doors are bound before anything is written: a port in use leaves nothing behind.
     let operator_listener = bind(config.operator, "operators", "--operator").await?;
     let mut guest_listeners = Vec::new();
-    for address in &config.guest {
-        let identity = ListenerIdentity::Network("default".to_owned());
+    for GuestListener { network, address } in &config.guest {
+        let identity = ListenerIdentity::Network(network.to_ascii_lowercase());
         guest_listeners.push((bind(*address, "guests", "--guest").await?, identity));
     }
+    let mut bound_listeners = Vec::new();
     for one in &config.guest_vms {
-        let identity = ListenerIdentity::Bound { vm: one.vm.clone() };
-        guest_listeners.push((bind(one.address, "one VM", "--guest-vm").await?, identity));
+        bound_listeners.push(bind(one.address, "one VM", "--guest-vm").await?);
     }
 
     let dir = DataDir::prepare(&config.data)?;
@@ -142,7 +142,9 @@ pub async fn serve(
     let tokens = Arc::new(Tokens::load(&*store, &dir, clock.now()).await?);
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let engine = start_engine(&config, &store, &views, &clock).await?;
-    prepare_fleet(&config, &engine, &views).await?;
+    for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
+        guest_listeners.push((listener, ListenerIdentity::Bound { vm }));
+    }
 
     let platform = Arc::new(ScheduledEvents::new(Arc::clone(&views), engine.clone()));
     let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
@@ -165,8 +167,12 @@ pub async fn serve(
         first_run: first_run_name(&views),
     };
     let mut doors = JoinSet::new();
+    let mut bound = Vec::new();
     for (listener, identity) in guest_listeners {
         let at = local(&listener, config.operator);
+        if let ListenerIdentity::Bound { vm } = &identity {
+            bound.push(vm.clone());
+        }
         match &identity {
             ListenerIdentity::Network(_) => addresses.guest.push(at),
             ListenerIdentity::Bound { vm } => addresses.guest_vms.push((vm.clone(), at)),
@@ -176,12 +182,7 @@ pub async fn serve(
     write_url(&dir, operator_address)?;
     let background = [
         tokio::spawn(janitor::run(Arc::clone(&store), Arc::clone(&clock), config.history_kept)),
-        tokio::spawn(keep_bound_enabled(
-            config.clone(),
-            engine.clone(),
-            Arc::clone(&views),
-            Arc::clone(&clock),
-        )),
+        tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
     ];
     ready(&addresses);
 
@@ -200,7 +201,7 @@ async fn bind(
     what: &'static str,
     flag: &'static str,
 ) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, what, flag, source })
+    TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, what, flag, error })
 }
 
 fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
@@ -242,29 +243,34 @@ async fn load(store: &dyn Store) -> Result<(Vec<(Key, Versioned)>, Revision), Re
 }
 
 /// Makes the VMs that have a listener of their own, and, where there is no VM at all, the one that stands in
-/// for a fleet.
+/// for a fleet. Answers the whole path of each VM with a listener: whoever comes under the same name elsewhere
+/// later is not meant.
 async fn prepare_fleet(
     config: &ServeConfig,
     engine: &EngineHandle,
     views: &Arc<Views>,
-) -> Result<(), ServeError> {
+) -> Result<Vec<String>, ServeError> {
     let ask = |command| Request { by: Actor::Service, idempotency: None, if_revision: None, command };
+    let mut paths = Vec::new();
     for one in &config.guest_vms {
         let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };
-        match names::resolve(&views.newest(), &one.vm) {
-            Ok(vm) if views.newest().first_run() != Some(vm) => {}
+        let (scope, name) = one.vm.rsplit_once('/').unwrap_or((&one.vm, &one.vm));
+        let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
+        let name = name.parse::<Name>().map_err(|error| wrong(error.to_string()))?;
+        let view = views.newest();
+        // The VM that an earlier start made under this name comes before others that it could mean.
+        let whole = format!("{path}/{name}");
+        let found = names::resolve(&view, &whole).or_else(|_| names::resolve(&view, &one.vm));
+        match found {
+            Ok(vm) if view.first_run() != Some(vm) => {
+                let found = view.scope_of(vm).map(|scope| names::path(scope, vm));
+                paths.push(found.unwrap_or(whole));
+            }
             Err(error @ names::NameError::Ambiguous { .. }) => return Err(wrong(error.to_string())),
             Ok(_) | Err(names::NameError::Unknown(_)) => {
-                let (scope, name) = one.vm.rsplit_once('/').unwrap_or((&one.vm, &one.vm));
-                let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
-                let name = name.parse::<Name>().map_err(|error| wrong(error.to_string()))?;
-                engine
-                    .ask(ask(Command::AddVm {
-                        path,
-                        kind: None,
-                        vm: VmSpec::bare(VmId(Uuid::new_v4()), name),
-                    }))
-                    .await?;
+                let vm = VmSpec::bare(VmId(Uuid::new_v4()), name);
+                engine.ask(ask(Command::AddVm { path, kind: None, vm })).await?;
+                paths.push(whole);
             }
         }
     }
@@ -272,7 +278,7 @@ async fn prepare_fleet(
     if let Ok(name) = name {
         engine.ask(ask(Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name })).await?;
     }
-    Ok(())
+    Ok(paths)
 }
 
 fn first_run_name(views: &Views) -> Option<String> {
@@ -283,15 +289,15 @@ fn first_run_name(views: &Views) -> Option<String> {
 
 /// A VM with a listener of its own is somebody's rehearsal: it counts as listening from the start.
 async fn keep_bound_enabled(
-    config: ServeConfig,
+    bound: Vec<String>,
     engine: EngineHandle,
     views: Arc<Views>,
     clock: Arc<dyn Clock>,
 ) {
     loop {
         let view = views.newest();
-        for one in &config.guest_vms {
-            let scope = names::resolve(&view, &one.vm).ok().and_then(|vm| view.scope_of(vm).cloned());
+        for vm in &bound {
+            let scope = names::resolve(&view, vm).ok().and_then(|vm| view.scope_of(vm).cloned());
             if let Some(scope) = scope {
                 engine.heard(scope.scope.id(), clock.now());
             }

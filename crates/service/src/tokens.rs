@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use notbefore_engine::records::{self, prefix};
-use notbefore_store::{Expect, Key, Outcome, ReadError, Store, Txn};
+use notbefore_store::{Expect, Key, Outcome, ReadError, Revision, Store, Txn};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -64,7 +64,7 @@ pub enum TokenError {
     #[error(transparent)]
     Decode(#[from] notbefore_engine::DecodeError),
     /// The token's file cannot be written or read.
-    #[error("cannot use {path}: {source}")]
+    #[error("cannot use {path}")]
     File {
         /// The file.
         path: std::path::PathBuf,
@@ -86,14 +86,23 @@ impl Tokens {
     pub async fn load(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<Self, TokenError> {
         let snapshot = store.snapshot().await?;
         let page = snapshot.scan(prefix::TOKEN, None, 10_000).await?;
-        let mut records = Vec::new();
+        let mut tokens = Vec::new();
+        let mut root = None;
         for (key, record) in page.records {
-            records.push(records::decode::<TokenRecord>(&key, &record.value)?);
+            let token = records::decode::<TokenRecord>(&key, &record.value)?;
+            match token.name == ROOT && !dir.token_path().exists() {
+                // Whoever can start the service here may have its token; without the file nobody could.
+                true => root = Some(record.revision),
+                false => tokens.push(token),
+            }
         }
-        if records.is_empty() {
-            records.push(make_first(store, dir, now).await?);
+        if root.is_some() {
+            tracing::warn!(path = %dir.token_path().display(), "the first token's file is gone; made a new token");
         }
-        Ok(Self { records })
+        if root.is_some() || tokens.is_empty() {
+            tokens.push(make_first(store, dir, root, now).await?);
+        }
+        Ok(Self { records: tokens })
     }
 
     /// The token that a secret is, if it is one and has not expired. Secrets are compared by their hashes, so
@@ -109,7 +118,12 @@ impl Tokens {
 
 /// Makes the first token. The file comes first: if the process dies before the record is stored, the next
 /// start finds the secret and stores it.
-async fn make_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<TokenRecord, TokenError> {
+async fn make_first(
+    store: &dyn Store,
+    dir: &DataDir,
+    replaces: Option<Revision>,
+    now: Timestamp,
+) -> Result<TokenRecord, TokenError> {
     let path = dir.token_path();
     let file_error = |source| TokenError::File { path: path.clone(), source };
     let secret = match std::fs::read_to_string(&path) {
@@ -126,7 +140,7 @@ async fn make_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<
         TokenRecord { name: ROOT.to_owned(), hash: hash(&secret), grants, created_at: now, expires_at: None };
     let key: Key = format!("{}{ROOT}", prefix::TOKEN).into();
     let txn = Txn {
-        expect: vec![Expect { key: key.clone(), revision: None }],
+        expect: vec![Expect { key: key.clone(), revision: replaces }],
         put: vec![(key, records::encode(&record))],
         delete: Vec::new(),
     };

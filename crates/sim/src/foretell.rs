@@ -37,7 +37,7 @@ impl Writes {
 pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Codes> {
     let mut codes = Codes::new();
     if let (Some(seen), Some(id)) = (request.if_revision, compared(reads, &request.command))
-        && reads.scope(&id).is_some_and(|(revision, _)| revision != seen)
+        && reads.scope(&id).is_none_or(|(revision, _)| revision != seen)
     {
         codes.insert("revision_differs");
     }
@@ -58,7 +58,8 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
         Command::PutScope(put) => Some(put.path.id()),
         Command::AddVm { path, .. } => Some(path.id()),
         Command::RemoveVm(vm) | Command::StartVm(vm) => reads.vm(*vm).map(|vm| vm.scope.clone()),
-        Command::Schedule(_) | Command::CancelOperation(_) | Command::MakeFirstRun { .. } => None,
+        Command::Schedule(new) => reads.vm(*new.vms.first()?).map(|vm| vm.scope.clone()),
+        Command::CancelOperation(_) | Command::MakeFirstRun { .. } => None,
     }
 }
 

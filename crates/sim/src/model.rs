@@ -281,8 +281,17 @@ impl Naive<'_> {
             };
         }
         let rule = rules::of(opening.cause);
-        let users = self.scope.events.iter().filter(|one| rules::of(one.cause).users).count();
-        if rule.users && users >= self.at.setup.user_operations_max {
+        let mut users: Vec<_> = self
+            .scope
+            .events
+            .iter()
+            .filter(|one| rules::of(one.cause).users)
+            .map(|one| one.operation)
+            .collect();
+        users.sort();
+        users.dedup();
+        let is_another = !users.contains(&opening.operation);
+        if rule.users && is_another && users.len() >= self.at.setup.user_operations_max {
             codes.insert("too_many_user_operations");
         }
         if !codes.is_empty() {

@@ -334,4 +334,9 @@ pub struct OperationTarget {
     pub resources: Vec<Resource>,
     /// `waiting`, `approved` or `ended`.
     pub state: String,
+    /// Where the event stands: `Scheduled`, `Started` or `Ended`.
+    pub status: String,
+    /// Why it has started, in words, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_because: Option<String>,
 }

@@ -2,9 +2,10 @@
 //! operation is compared with its scopes again, until nothing is left to do.
 
 use jiff::Timestamp;
+use notbefore_core::time::after;
 use notbefore_core::{Actor, Command as ScopeCommand, OperationId};
 
-use super::{Effect, Engine, Work};
+use super::{Effect, Engine, RETRY_AFTER, Work};
 use crate::operations::remaining;
 use crate::request::Answer;
 
@@ -19,7 +20,19 @@ impl Engine {
             // It is looked at again when the last of these is done.
             return;
         }
-        let remaining = remaining(&held.value, &self.state, &fan.tried);
+        let mut remaining = remaining(&held.value, &self.state, &fan.tried);
+        // A scope that has just refused a step would refuse it again: it is asked once more in a while.
+        let wanted = remaining.cancel.len() + remaining.release.len();
+        remaining.cancel.retain(|(scope, _)| !fan.refused.contains_key(scope));
+        remaining.release.retain(|scope| !fan.refused.contains_key(scope));
+        if remaining.cancel.len() + remaining.release.len() < wanted && !remaining.wants_scopes() {
+            let why = fan.refused.values().next().cloned();
+            for (request, why) in std::mem::take(&mut fan.waiting).into_iter().zip(std::iter::repeat(why)) {
+                effects.extend(why.map(|why| Effect::Answer(request, Err(why))));
+            }
+            self.stalled.insert((after(now, RETRY_AFTER), operation));
+            return;
+        }
         let mut works = Vec::new();
         let by_whom = held.value.cancelled_by.clone().unwrap_or(Actor::Service);
         if remaining.wants_scopes() {

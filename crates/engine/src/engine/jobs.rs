@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use notbefore_core::time::after;
-use notbefore_core::{Actor, Command as ScopeCommand, Scope, ScopeId};
+use notbefore_core::{Actor, Command as ScopeCommand, ScopeId};
 use notbefore_store::{Expect, Key, Outcome, Txn, Versioned};
 
 use super::{CommitId, Effect, Engine, Job, RETRY_AFTER, Work};
@@ -17,7 +17,6 @@ use crate::operations::remaining;
 use crate::plan::{Plan, Planner};
 use crate::records::{self, CommandRecord};
 use crate::request::{Answer, Command, Failure, Idempotency};
-use crate::state::Held;
 
 /// How often a command is planned again because somebody else was faster, before it gives up.
 const CONFLICTS_MAX: u32 = 32;
@@ -83,7 +82,9 @@ impl Engine {
         };
         match &job.work {
             Work::Ask { command, idempotency, if_revision, .. } => {
-                check_revision(*if_revision, self.compared_scope(command))?;
+                if let (Some(seen), Some(scope)) = (if_revision, self.compared_scope(command)) {
+                    check_revision(*seen, self.state.scope(&scope))?;
+                }
                 let plan = planner.plan(command)?;
                 Ok(with_command_record(plan, idempotency.as_ref(), now))
             }
@@ -114,9 +115,9 @@ impl Engine {
         }
     }
 
-    /// The scope whose revision a caller may name with its command.
-    pub(super) fn compared_scope(&self, command: &Command) -> Option<&Held<Scope>> {
-        let scope = match command {
+    /// The scope whose revision a caller may name with its command; it need not be there.
+    pub(super) fn compared_scope(&self, command: &Command) -> Option<ScopeId> {
+        Some(match command {
             Command::Approve { scope, .. } | Command::RemoveScope(scope) => scope.clone(),
             Command::ApproveFor(event)
             | Command::Cancel(event)
@@ -125,9 +126,9 @@ impl Engine {
             Command::PutScope(put) => put.path.id(),
             Command::AddVm { path, .. } => path.id(),
             Command::RemoveVm(vm) | Command::StartVm(vm) => self.state.vm(*vm)?.value.scope.clone(),
-            Command::Schedule(_) | Command::CancelOperation(_) | Command::MakeFirstRun { .. } => return None,
-        };
-        self.state.scope(&scope)
+            Command::Schedule(new) => self.state.vm(*new.vms.first()?)?.value.scope.clone(),
+            Command::CancelOperation(_) | Command::MakeFirstRun { .. } => return None,
+        })
     }
 
     /// A refusal of a command with a key may only mean that it has taken effect already: the store is asked
@@ -217,8 +218,10 @@ impl Engine {
     pub(super) fn durable(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let stirred = std::mem::take(&mut job.stirred);
-        if let (Some(rest), Work::Ask { command, .. }) = (job.rest.take(), &mut job.work) {
+        if let (Some(rest), Work::Ask { command, if_revision, .. }) = (job.rest.take(), &mut job.work) {
             *command = *rest;
+            // What the caller saw was compared with the first step, which has changed it.
+            *if_revision = None;
             self.unlock(id, now, effects);
             self.run(id, now, effects);
         } else {
@@ -327,7 +330,13 @@ impl Engine {
                 }
                 self.step_done(operation, now, effects);
             }
-            Work::Step(operation, ..) | Work::Record(operation) => self.step_done(operation, now, effects),
+            Work::Step(operation, scope, _) => {
+                if let (Err(refusal), Some(fan)) = (outcome, self.fans.get_mut(&operation)) {
+                    fan.refused.insert(scope, refusal);
+                }
+                self.step_done(operation, now, effects);
+            }
+            Work::Record(operation) => self.step_done(operation, now, effects),
             Work::Pulse(scope) => {
                 // What it wrote has set the next deadline, even where that has passed by now. A pulse that
                 // found nothing to do leaves it as the scope says it is; one that was refused tries again.

@@ -112,6 +112,8 @@ struct Job {
 struct Fan {
     pending: usize,
     tried: HashSet<EventId>,
+    /// Scopes that have refused a step; they are asked again after a while, not at once.
+    refused: HashMap<ScopeId, Failure>,
     waiting: Vec<RequestId>,
 }
 
@@ -129,6 +131,8 @@ pub struct Engine {
     /// Work of our own that the store would not take, and when to try it again.
     retries: BTreeSet<(Timestamp, CommitId)>,
     fans: HashMap<OperationId, Fan>,
+    /// Operations of which a scope has refused a step, and when it is asked again.
+    stalled: BTreeSet<(Timestamp, OperationId)>,
     /// Jobs that met a conflict, and the records that were not as they expected.
     behind: Vec<(CommitId, Vec<Expect>)>,
     /// Answers to those who asked twice, kept until the watch has shown what the first time did.
@@ -166,6 +170,7 @@ impl Engine {
             deadline_of: HashMap::new(),
             retries: BTreeSet::new(),
             fans: HashMap::new(),
+            stalled: BTreeSet::new(),
             behind: Vec::new(),
             replays: BTreeMap::new(),
             heard: HashMap::new(),
@@ -203,7 +208,8 @@ impl Engine {
     pub fn next_due(&self) -> Option<Timestamp> {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
         let retry = self.retries.first().map(|(at, _)| *at);
-        [deadline, retry, Some(self.store_times_at)].into_iter().flatten().min()
+        let stalled = self.stalled.first().map(|(at, _)| *at);
+        [deadline, retry, stalled, Some(self.store_times_at)].into_iter().flatten().min()
     }
 
     /// Whether everything asked for has been answered and everything due has been done.
@@ -238,6 +244,13 @@ impl Engine {
         while let Some((at, id)) = self.retries.last().copied().filter(|(at, _)| *at > furthest) {
             self.retries.remove(&(at, id));
             self.run(id, now, effects);
+        }
+        while let Some((at, operation)) = self.stalled.first().copied().filter(|(at, _)| *at <= now) {
+            self.stalled.remove(&(at, operation));
+            if let Some(fan) = self.fans.get_mut(&operation) {
+                fan.refused.clear();
+            }
+            self.reconcile(operation, now, effects);
         }
         while let Some((_, scope)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() {
             self.set_deadline(&scope, None);

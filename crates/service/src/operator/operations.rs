@@ -27,7 +27,8 @@ pub async fn list(
     let after = page.after()?.map(|text| parse(&text)).transpose()?;
     let view = operator.views.newest();
     let mut found = view.operations_after(after);
-    let items: Vec<_> = found.by_ref().take(limit).map(|(_, held)| present::operation(&held.value)).collect();
+    let items: Vec<_> =
+        found.by_ref().take(limit).map(|(_, held)| present::operation(&view, &held.value)).collect();
     let next = found.next().and(items.last()).map(|last| pages::encode(&last.id.to_string()));
     Ok(Json(wire::Page { items, next }))
 }
@@ -53,11 +54,12 @@ pub async fn cancel(
 
 /// An operation, open or closed.
 pub async fn shown(operator: &Operator, id: OperationId) -> Result<wire::Operation, Problem> {
-    if let Some(held) = operator.views.newest().operation(id) {
-        return Ok(present::operation(&held.value));
+    let view = operator.views.newest();
+    if let Some(held) = view.operation(id) {
+        return Ok(present::operation(&view, &held.value));
     }
     let key = records::operation(id);
     let record = operator.store.snapshot().await?.get(&key).await?.ok_or(Refusal::UnknownOperation(id))?;
     let operation = records::decode::<Operation>(&key, &record.value)?;
-    Ok(present::operation(&operation))
+    Ok(present::operation(&view, &operation))
 }

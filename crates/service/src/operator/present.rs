@@ -194,19 +194,29 @@ fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
     wire::TrailEntry { at: fact.at, by: fact.by.to_string(), fact: name.to_owned(), detail }
 }
 
-/// An operation.
-pub fn operation(operation: &Operation) -> wire::Operation {
-    let target = |target: &notbefore_core::Target| wire::OperationTarget {
-        event: target.event.0,
-        scope: target.scope.to_string(),
-        update_domain: target.update_domain,
-        resources: target.resources.iter().map(resource).collect(),
-        state: match target.state {
-            TargetState::Waiting => "waiting",
-            TargetState::Approved => "approved",
-            TargetState::Ended => "ended",
+/// An operation, with where its parts stand now.
+pub fn operation(view: &View, operation: &Operation) -> wire::Operation {
+    let target = |target: &notbefore_core::Target| {
+        let live = view.scope(&target.scope).and_then(|scope| scope.scope.event(target.event));
+        let (status, started_because) = match live.map(|event| &event.phase) {
+            Some(Phase::Scheduled { .. }) => ("Scheduled", None),
+            Some(Phase::Started { why, .. }) => ("Started", Some(why.to_string())),
+            None => ("Ended", None),
+        };
+        wire::OperationTarget {
+            event: target.event.0,
+            scope: target.scope.to_string(),
+            update_domain: target.update_domain,
+            resources: target.resources.iter().map(resource).collect(),
+            state: match target.state {
+                TargetState::Waiting => "waiting",
+                TargetState::Approved => "approved",
+                TargetState::Ended => "ended",
+            }
+            .to_owned(),
+            status: status.to_owned(),
+            started_because,
         }
-        .to_owned(),
     };
     wire::Operation {
         id: operation.id.0,
