@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
+use notbefore_core::Name;
+use notbefore_core::scope::{TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 use notbefore_wire::guest::instance::Instance;
 use notbefore_wire::operator::{Policy, ScopeSpec, VmSpec};
 use serde::Deserialize;
@@ -103,6 +105,13 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
                 place(at)
             );
         }
+        if let (true, [_, second, ..]) = (scope.kind.value == "standalone", scope.vms.as_slice()) {
+            let at = line(&second.name);
+            bail!(
+                "{}: scope {path} is standalone and holds one VM; give this one a scope of its own",
+                place(at)
+            );
+        }
         let mut names = HashMap::new();
         for vm in &scope.vms {
             let at = line(&vm.name);
@@ -113,8 +122,16 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
                     place(at)
                 );
             }
+            if let Err(error) = vm.name.value.parse::<Name>() {
+                bail!("{}: {error}", place(at));
+            }
             for address in &vm.addresses {
                 let at = line(address);
+                let ip = address.value.rsplit('/').next().unwrap_or_default();
+                if ip.parse::<std::net::IpAddr>().is_err() {
+                    let address = &address.value;
+                    bail!("{}: {address:?} is no address; write 10.0.0.4, or network/10.0.0.4", place(at));
+                }
                 let known = addresses.insert(normal(&address.value), (vm.name.value.clone(), at));
                 if let Some((owner, first)) = known {
                     let address = &address.value;
@@ -152,6 +169,9 @@ fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
         Some(said) => {
             let span =
                 parse_duration(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
+            if !(TERMINATE_NOTICE_MIN..=TERMINATE_NOTICE_MAX).contains(&span) {
+                bail!("{}: a terminate_notification may be 5m to 15m, not {}", place(line(said)), said.value);
+            }
             Some(u32::try_from(span.as_secs()).unwrap_or(u32::MAX))
         }
     };

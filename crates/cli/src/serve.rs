@@ -7,6 +7,7 @@ use notbefore_service::ServeConfig;
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::serve::Addresses;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
@@ -51,7 +52,7 @@ fn config(serve: &Serve) -> Result<ServeConfig> {
         guest_vms: serve.guest_vm.clone(),
         operator: serve.operator,
         operator_without_tls: serve.operator_without_tls,
-        guest_settings: GuestSettings { mode, rate_limit: serve.rate_limit, limits: Limits::default() },
+        guest_settings: GuestSettings { mode, rate_limit: serve.rate_limit, limits: limits() },
         rfc1123_everywhere: serve.rfc1123_everywhere,
         domain: Settings {
             notice_scale: serve.notice,
@@ -69,6 +70,22 @@ fn config(serve: &Serve) -> Result<ServeConfig> {
         history_kept: SignedDuration::try_from(serve.keep_history)?,
         host_name: host_name()?,
     })
+}
+
+/// As many connections as there are files, less some that the operators and the store shall have. The soft limit
+/// of files is raised to the hard one first: every guest that keeps its connection open takes one.
+fn limits() -> Limits {
+    const RESERVED: u64 = 768;
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    let raised = setrlimit(Resource::Nofile, files);
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if raised.is_err() {
+        tracing::warn!(files, "cannot raise the limit of open files");
+    }
+    let most = usize::try_from(files.saturating_sub(RESERVED).max(files / 2)).unwrap_or(usize::MAX);
+    let usual = Limits::default();
+    Limits { connections_max: usual.connections_max.min(most), ..usual }
 }
 
 /// The machine's name, exactly as gethostname() gives it.

@@ -91,6 +91,10 @@ fn operators() {
             "bad_duration",
         ),
         ("GET", "/v1/vms?limit=0", "", "bad_limit"),
+        ("GET", "/v1/vms?limit=x", "", "bad_query"),
+        ("GET", "/v1/operations?foo=1", "", "bad_query"),
+        ("GET", "/v1/history?since=yesterday", "", "bad_query"),
+        ("GET", "/v1/events?status=Nope", "", "bad_status"),
         ("GET", "/v1/vms?cursor=zz", "", "bad_cursor"),
         ("GET", "/v1/nothing", "", "not_found"),
         ("DELETE", "/v1/events", "", "method_not_allowed"),
@@ -100,6 +104,15 @@ fn operators() {
         assert_eq!(answer.json()["code"], code, "{method} {path} {body}: {answer:?}");
         assert!(answer.head.contains("application/problem+json"), "{answer:?}");
     }
+}
+
+#[test]
+fn a_vm_that_is_too_large_is_no_trouble_of_the_store() {
+    let service = Service::start(&[]);
+    let body = serde_json::json!({ "vm": { "name": "x", "instance": { "user_data": "x".repeat(600_000) } } });
+    let answer = service.operator_request("POST", "/v1/vms", "", &body.to_string());
+    assert_eq!((answer.status, answer.json()["code"].clone()), (409, "vm_too_large".into()));
+    assert_eq!(service.operator_request("GET", "/readyz", "", "").status, 200);
 }
 
 #[test]
@@ -117,12 +130,12 @@ fn fleet_files() {
     let key = refused("scopes:\n  - name: a\n    kind: standalone\n    vmz: []\n");
     assert!(key.contains("vmz") && key.contains("4"), "{key}");
     let notice = refused("scopes:\n  - { name: a, kind: scale-set, terminate_notification: 1m }\n");
-    assert!(
-        notice.contains("a Terminate notification of 1 min is out of range; it may be 5 min to 15 min"),
-        "{notice}"
-    );
+    assert!(notice.contains("f.yaml:2: a terminate_notification may be 5m to 15m, not 1m"), "{notice}");
     let alone = refused("scopes:\n  - { name: a, kind: standalone, vms: [ { name: x }, { name: y } ] }\n");
-    assert!(alone.contains("is standalone and holds one VM"), "{alone}");
+    assert!(alone.contains("f.yaml:2: scope default/default/a is standalone and holds one VM"), "{alone}");
+    let address =
+        refused("scopes:\n  - { name: a, kind: standalone, vms: [ { name: x, addresses: [300.1.1.1] } ] }\n");
+    assert!(address.contains("f.yaml:2: \"300.1.1.1\" is no address"), "{address}");
     assert!(service.cli_refused(&["fleet", "apply", "/nowhere.yaml"]).contains("cannot read /nowhere.yaml"));
     assert_eq!(service.cli_json(&["vm", "list"])[0]["first_run"], true, "nothing was changed");
 }

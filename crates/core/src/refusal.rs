@@ -146,6 +146,18 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// A VM's record would be too large to store.
+    #[error(
+        "VM {vm} would need {bytes} bytes with its metadata, the limit is {limit}; shorten its user data or tags"
+    )]
+    VmTooLarge {
+        /// The VM.
+        vm: VmId,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The operation's record would be too large to store.
     #[error(
         "an operation of {parts} parts would need {bytes} bytes, the limit is {limit}; ask for fewer VMs at a time"
@@ -198,6 +210,7 @@ impl Refusal {
             Self::TooManyAddresses { .. } => "too_many_addresses",
             Self::TerminateNoticeOutOfRange(_) => "terminate_notice_out_of_range",
             Self::ScopeTooLarge { .. } => "scope_too_large",
+            Self::VmTooLarge { .. } => "vm_too_large",
             Self::OperationTooLarge { .. } => "operation_too_large",
             Self::Name(_) => "bad_name",
             Self::RevisionDiffers { .. } => "revision_differs",

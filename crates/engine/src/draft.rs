@@ -20,6 +20,11 @@ use crate::state::{Held, State};
 /// Above this many bytes a list of facts is cut, well below the limit of a value.
 const FACTS_BYTES: usize = VALUE_BYTES_MAX / 4;
 
+/// The largest record of a VM: Azure's 64 KB of user data, encoded, and some tags.
+const VM_BYTES_MAX: usize = 96 * 1024;
+/// How many bytes of VMs' records one transaction takes besides their scope.
+const VMS_BYTES_ENOUGH: usize = 512 * 1024;
+
 /// What an event may still add to its scope's record before it ends: an approval and the facts of its trail.
 /// A scope takes in no more than leaves this for every event that is live, so that whatever has been announced
 /// can also be approved, started and ended.
@@ -41,6 +46,7 @@ pub struct Draft<'a> {
     facts: Vec<(Option<ScopeId>, Vec<Recorded<Fact>>)>,
     stirred: Vec<OperationId>,
     vms_changed: bool,
+    vm_bytes: usize,
 }
 
 #[derive(Default)]
@@ -69,12 +75,18 @@ impl<'a> Draft<'a> {
             facts: Vec::new(),
             stirred: Vec::new(),
             vms_changed: false,
+            vm_bytes: 0,
         }
     }
 
     /// Whether nothing would be written.
     pub fn is_empty(&self) -> bool {
         self.writes.0.is_empty()
+    }
+
+    /// Whether VMs' records take up as much as one transaction should hold.
+    pub fn is_heavy(&self) -> bool {
+        self.vm_bytes > VMS_BYTES_ENOUGH
     }
 
     /// How many operations it has by now, so that whoever has more to add can stop in time.
@@ -142,7 +154,12 @@ impl<'a> Draft<'a> {
         }
         self.vms_changed = true;
         self.expect.insert(records::vm(vm.id), before.map(|held| held.revision));
-        self.writes.0.insert(records::vm(vm.id), Some(records::encode(vm)));
+        let bytes = records::encode(vm);
+        if bytes.len() > VM_BYTES_MAX {
+            return Err(Refusal::VmTooLarge { vm: vm.id, bytes: bytes.len(), limit: VM_BYTES_MAX });
+        }
+        self.vm_bytes += bytes.len();
+        self.writes.0.insert(records::vm(vm.id), Some(bytes));
         for address in &vm.addresses {
             let key = records::claim(address);
             match self.state.claim(address) {
@@ -225,7 +242,10 @@ impl<'a> Draft<'a> {
         let mut last = Txn { expect, ..Txn::default() };
         fill(&mut last, self.writes);
         let mut ahead = Vec::new();
-        for (key, value) in self.accompanying.0 {
+        // Removals come first and so find room beside the scope; what goes ahead is history, as far as it can be.
+        let (puts, deletes): (Vec<_>, Vec<_>) =
+            self.accompanying.0.into_iter().partition(|(_, value)| value.is_some());
+        for (key, value) in deletes.into_iter().chain(puts) {
             let room = |txn: &Txn| {
                 let bytes: usize = txn.put.iter().map(|(_, value)| value.len()).sum();
                 txn.expect.len() + txn.put.len() + txn.delete.len() + RESERVED < TXN_OPERATIONS_MAX

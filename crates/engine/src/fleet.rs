@@ -74,7 +74,7 @@ impl Planner<'_> {
         }
         let mut members = Vec::new();
         for spec in &put.vms[progress.seen..] {
-            if draft.operations() > OPERATIONS_ENOUGH {
+            if draft.operations() > OPERATIONS_ENOUGH || draft.is_heavy() {
                 break;
             }
             progress.seen += 1;

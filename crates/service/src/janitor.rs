@@ -62,7 +62,8 @@ pub async fn sweep(
     removed += sweep_prefix(store, prefix::OPERATION, |key, value| {
         let operation = records::decode::<Operation>(key, value);
         operation.is_ok_and(|operation| {
-            operation.state == OperationState::Closed && older(operation.requested_at, history_kept)
+            let last = operation.not_before.unwrap_or(operation.requested_at).max(operation.requested_at);
+            operation.state == OperationState::Closed && older(last, history_kept)
         })
     })
     .await?;

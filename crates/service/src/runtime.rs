@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use notbefore_core::ScopeId;
 use notbefore_engine::{Answer, CommitId, Effect, Engine, Failure, Input, Request, RequestId};
-use notbefore_store::{Batch, Outcome, Revision, Store, WatchError};
+use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, WatchError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
@@ -93,7 +93,12 @@ impl EngineStats {
             Outcome::Refused(refusal) => {
                 self.failures.fetch_add(1, Relaxed);
                 tracing::error!(%refusal, "the store refused a transaction; nothing was written");
-                true
+                match refusal {
+                    Refusal::Unavailable(_) => true,
+                    Refusal::TooManyOperations { .. }
+                    | Refusal::ValueTooLarge { .. }
+                    | Refusal::TxnTooLarge { .. } => false,
+                }
             }
             Outcome::Unknown(why) => {
                 self.failures.fetch_add(1, Relaxed);

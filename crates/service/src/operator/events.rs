@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use notbefore_core::time::after;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::Operator;
 use super::access::Change;
-use super::pages::{self, PageQuery};
+use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
 use crate::names;
@@ -45,11 +45,17 @@ pub struct ListQuery {
 /// `GET /v1/events`: what is announced or under way, in the order of scope.
 pub async fn list(
     State(operator): State<Operator>,
-    Query(query): Query<ListQuery>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Event>>, Problem> {
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit()?, page.after()?);
+    if let Some(status) = &status
+        && !["scheduled", "started"].contains(&status.to_ascii_lowercase().as_str())
+    {
+        let detail = format!("status {status:?} is not one of Scheduled, Started");
+        return Err(Problem::bad_request("bad_status", detail));
+    }
     let view = operator.views.newest();
     let vm = vm.map(|text| names::resolve(&view, &text)).transpose()?;
     let only =
@@ -235,7 +241,9 @@ pub async fn act(
         "start" => Ok(Command::Start(id)),
         "complete" => {
             let wire::CompleteEvent { hosts } = change.body_or_default()?;
-            let hosts = hosts.into_iter().map(|(name, host)| Ok((in_event(&view, id, &name)?, host)));
+            let hosts = hosts
+                .into_iter()
+                .map(|(name, host)| Ok((in_event(&view, id, &name)?, super::scopes::place(&host)?)));
             hosts.collect::<Result<_, Problem>>().map(|hosts| Command::Complete { event: id, hosts })
         }
         _ => {

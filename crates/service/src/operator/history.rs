@@ -1,7 +1,7 @@
 //! `/v1/history`: events that have ended, in the order in which they did.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use jiff::Timestamp;
 use notbefore_core::{EventId, Past, Refusal, ScopePath};
 use notbefore_engine::records::{self, prefix};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::Operator;
-use super::pages::{self, PageQuery};
+use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
 
@@ -37,7 +37,7 @@ pub struct ListQuery {
 /// `GET /v1/history`
 pub async fn list(
     State(operator): State<Operator>,
-    Query(query): Query<ListQuery>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Event>>, Problem> {
     let ListQuery { since, scope, vm, limit, cursor } = query;
     let page = PageQuery { limit, cursor };

@@ -34,6 +34,7 @@ use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
+use notbefore_engine::Failure;
 use notbefore_store::Store;
 
 use crate::clock::Clock;
@@ -120,9 +121,16 @@ fn path(request: &Request) -> &str {
 }
 
 async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
+    let reads = request.method().is_safe();
     let late = |_| {
-        let detail = format!("the request took longer than {} s; repeat it", REQUEST_TIMEOUT.as_secs());
-        Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+        let seconds = REQUEST_TIMEOUT.as_secs();
+        match reads {
+            true => {
+                let detail = format!("the request took longer than {seconds} s; repeat it");
+                Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+            }
+            false => Failure::OutcomeUnknown(format!("it took longer than {seconds} s")).into(),
+        }
     };
     tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.map_err(late)
 }

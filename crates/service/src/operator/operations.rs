@@ -1,7 +1,7 @@
 //! `/v1/operations`.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use notbefore_core::{Operation, OperationId, Refusal};
 use notbefore_engine::{Command, records};
 use notbefore_wire::operator as wire;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Operator;
 use super::access::Change;
-use super::pages::{self, PageQuery};
+use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
 
@@ -21,7 +21,7 @@ fn parse(text: &str) -> Result<OperationId, Problem> {
 /// `GET /v1/operations`: those that are not closed.
 pub async fn list(
     State(operator): State<Operator>,
-    Query(page): Query<PageQuery>,
+    Params(page): Params<PageQuery>,
 ) -> Result<Json<wire::Page<wire::Operation>>, Problem> {
     let limit = page.limit()?;
     let after = page.after()?.map(|text| parse(&text)).transpose()?;

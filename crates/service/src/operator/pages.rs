@@ -1,12 +1,34 @@
 //! Lists: how long a page is and where the next one begins.
 
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
 use notbefore_wire::operator::{PAGE_DEFAULT, PAGE_MAX};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
+use super::Operator;
 use super::problem::Problem;
+
+/// A request's query, or the problem with it.
+pub struct Params<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Operator> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Operator) -> Result<Self, Problem> {
+        let query = Query::<T>::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(|rejection| {
+            Problem::bad_request(
+                "bad_query",
+                format!("the query is not as it should be: {}", rejection.body_text()),
+            )
+        })
+    }
+}
 
 /// The part of a query that every list takes.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PageQuery {
     /// How many items.
     pub limit: Option<usize>,

@@ -86,6 +86,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NameTaken(_)
         | Refusal::AddressTaken { .. }
         | Refusal::ScopeTooLarge { .. }
+        | Refusal::VmTooLarge { .. }
         | Refusal::OperationTooLarge { .. } => StatusCode::CONFLICT,
     }
 }

@@ -1,7 +1,7 @@
 //! `/v1/scopes`.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Name, Origin, Policy, ScopePath, VmId};
 use notbefore_engine::{Address, Answer, Command, Progress, PutScope, VmSpec};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Operator;
 use super::access::Change;
-use super::pages::{self, PageQuery};
+use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
 
@@ -35,9 +35,9 @@ pub struct ListQuery {
 /// `GET /v1/scopes`
 pub async fn list(
     State(operator): State<Operator>,
-    query: Query<ListQuery>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Scope>>, Problem> {
-    let page = PageQuery { limit: query.limit, cursor: query.0.cursor };
+    let page = PageQuery { limit: query.limit, cursor: query.cursor };
     let limit = page.limit()?;
     let after = page
         .after()?
@@ -76,7 +76,7 @@ pub struct PutQuery {
 pub async fn put(
     State(operator): State<Operator>,
     parts: ScopeParts,
-    Query(query): Query<PutQuery>,
+    Params(query): Params<PutQuery>,
     change: Change,
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
@@ -100,8 +100,10 @@ pub async fn remove(
     change: Change,
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
-    let command = Command::RemoveScope(path.id());
-    outcome(path, change.ask(&operator, Ok(command)).await?)
+    let vms = operator.views.newest().scope(&path.id()).map_or(0, |scope| scope.scope.members.len());
+    change.ask(&operator, Ok(Command::RemoveScope(path.id()))).await?;
+    let scope = path.to_string();
+    Ok(Json(wire::ScopeOutcome { scope, created: false, added: 0, changed: 0, removed: vms }))
 }
 
 fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {
@@ -121,6 +123,23 @@ fn policy(policy: &wire::Policy) -> Policy {
     }
 }
 
+/// The longest name of a host or zone: as long as a host name can usefully be.
+const PLACE_CHARS_MAX: usize = 128;
+
+/// A host's or zone's name, checked.
+pub fn place(text: &str) -> Result<String, Problem> {
+    let fits = (1..=PLACE_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    match fits {
+        true => Ok(text.to_owned()),
+        false => {
+            let detail = format!(
+                "a host or zone has 1 to {PLACE_CHARS_MAX} characters, none of them a control character"
+            );
+            Err(Problem::bad_request("bad_place", detail))
+        }
+    }
+}
+
 /// A VM's description, checked.
 pub fn vm_spec(spec: &wire::VmSpec) -> Result<VmSpec, Problem> {
     let instance = spec.instance.as_ref().map(serde_json::to_value).transpose();
@@ -130,8 +149,8 @@ pub fn vm_spec(spec: &wire::VmSpec) -> Result<VmSpec, Problem> {
         name: spec.name.parse().map_err(notbefore_core::Refusal::Name)?,
         update_domain: spec.update_domain,
         fault_domain: spec.fault_domain,
-        zone: spec.zone.clone(),
-        host: spec.host.clone(),
+        zone: spec.zone.as_deref().map(place).transpose()?,
+        host: spec.host.as_deref().map(place).transpose()?,
         spot: spec.spot,
         addresses: spec.addresses.iter().map(|text| address(text)).collect::<Result<_, _>>()?,
         instance: instance.unwrap_or_default(),

@@ -30,8 +30,14 @@ struct Follower {
 
 /// `GET /v1/stream`
 pub async fn follow(State(operator): State<Operator>, headers: HeaderMap) -> Result<Response, Problem> {
+    let newest = operator.store.snapshot().await?.revision();
     let after = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse()) {
-        None => operator.store.snapshot().await?.revision(),
+        None => newest,
+        // A later one comes from a store that is no more; waiting for it to be reached would be silence.
+        Some(Ok(revision)) if revision > newest.0 => {
+            let detail = format!("revision {revision} is not one of this store; begin without Last-Event-ID");
+            return Err(Problem::new(StatusCode::GONE, "stream_position_gone", detail));
+        }
         Some(Ok(revision)) => Revision(revision),
         Some(Err(_)) => {
             return Err(Problem::bad_request("bad_last_event_id", "Last-Event-ID is not a revision"));

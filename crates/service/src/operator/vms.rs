@@ -1,7 +1,7 @@
 //! `/v1/vms`.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Cause, Refusal, ScopeId, ScopePath, VmId};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::Operator;
 use super::access::Change;
 use super::events::announce;
-use super::pages::{self, PageQuery};
+use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
 use crate::names;
@@ -38,7 +38,7 @@ pub struct ListQuery {
 /// `GET /v1/vms`: in the order of scope and name.
 pub async fn list(
     State(operator): State<Operator>,
-    Query(query): Query<ListQuery>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Vm>>, Problem> {
     let ListQuery { scope, host, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
