@@ -173,6 +173,7 @@ fn watch(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
 /// One fact of the stream as a line: when, who, what, of which event or VM.
 fn sentence(fact: &Value) -> String {
     let at = fact["at"].as_str().unwrap_or_default();
+    let at = at.parse::<Timestamp>().map_or_else(|_| at.to_owned(), |at| format!("{at:.3}"));
     let by = match &fact["by"] {
         Value::String(name) => name.clone(),
         Value::Object(actor) => {
@@ -200,8 +201,14 @@ fn sentence(fact: &Value) -> String {
                 )
             }
             Some((kind, more)) => {
-                let name = more["name"].as_str().or_else(|| more["operation"].as_str()).unwrap_or_default();
-                (kind.clone(), name.to_owned())
+                let named = more["name"].as_str().or_else(|| more["operation"].as_str());
+                let part = |name: &str| more["path"][name].as_str().unwrap_or_default().to_owned();
+                let name = match (named, &more["path"]) {
+                    (Some(name), _) => name.to_owned(),
+                    (None, Value::Object(_)) => ["subscription", "group", "name"].map(part).join("/"),
+                    (None, _) => String::new(),
+                };
+                (kind.clone(), name)
             }
             None => (String::new(), String::new()),
         },

@@ -1,5 +1,7 @@
 //! `notbefore serve`
 
+use std::io::Write;
+
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{DriverKind, Settings, WhenNotEnabled};
@@ -96,24 +98,21 @@ fn host_name() -> Result<String> {
 
 /// Tells whoever has started the service what to try next.
 fn announce(addresses: &Addresses) {
-    let operator = addresses.operator;
-    println!("notbefore {} is ready", env!("CARGO_PKG_VERSION"));
-    for guest in &addresses.guest {
-        println!("  guests     http://{guest}/metadata/scheduledevents?api-version=2020-07-01");
-    }
-    for (vm, guest) in &addresses.guest_vms {
-        println!("  guest {vm}  http://{guest}/metadata/scheduledevents?api-version=2020-07-01");
-    }
-    println!("  operators  http://{operator}/v1 (token in {})", addresses.token.display());
+    let path = "/metadata/scheduledevents?api-version=2020-07-01";
+    let mut lines = vec![format!("notbefore {} is ready", env!("CARGO_PKG_VERSION"))];
+    lines.extend(addresses.guest.iter().map(|guest| format!("  guests     http://{guest}{path}")));
+    lines.extend(addresses.guest_vms.iter().map(|(vm, guest)| format!("  guest {vm}  http://{guest}{path}")));
+    let (operator, token) = (addresses.operator, addresses.token.display());
+    lines.push(format!("  operators  http://{operator}/v1 (token in {token})"));
     if let Some(vm) = &addresses.first_run {
-        println!("There is no fleet yet, so this machine is the VM {vm}. Try, in another terminal:");
-        if let Some(guest) = addresses.guest.first() {
-            println!(
-                "  curl -H Metadata:true \"http://{guest}/metadata/scheduledevents?api-version=2020-07-01\""
-            );
-        }
-        println!("  notbefore vm restart {vm}");
+        lines.push(format!(
+            "There is no fleet yet, so this machine is the VM {vm}. Try, in another terminal:"
+        ));
+        let try_guest = |guest| format!("  curl -H Metadata:true \"http://{guest}{path}\"");
+        lines.extend(addresses.guest.first().map(try_guest));
+        lines.push(format!("  notbefore vm restart {vm}"));
     }
-    // Whoever waits for the first line through a pipe should not wait for a buffer to fill.
-    let _ = std::io::Write::flush(&mut std::io::stdout());
+    // Nobody may be reading any more; the service runs all the same.
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush());
 }

@@ -102,3 +102,38 @@ async fn sweep_prefix(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use notbefore_engine::Answer;
+    use notbefore_store::memory::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_past_its_time_goes_and_the_rest_stays() {
+        let store = MemoryStore::new();
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let hours_ago = |hours| now.checked_sub(SignedDuration::from_hours(hours)).unwrap();
+        let answer = |at| records::encode(&CommandRecord { hash: String::new(), at, answer: Answer::Done });
+        let facts = records::encode(&FactBatch { scope: None, facts: Vec::new() });
+        let ended =
+            |hours, id| records::ended(hours_ago(hours), notbefore_core::EventId(uuid::Uuid::from_u128(id)));
+        let put: Vec<(Key, bytes::Bytes)> = vec![
+            (records::command("root", "old"), answer(hours_ago(24))),
+            (records::command("root", "new"), answer(hours_ago(23))),
+            (ended(49, 1), bytes::Bytes::new()),
+            (ended(47, 2), bytes::Bytes::new()),
+            (records::fact(hours_ago(1), "node", 1), facts),
+        ];
+        let outcome = store.commit(Txn { put, ..Txn::default() }).await;
+        assert!(matches!(outcome, Outcome::Committed(_)));
+
+        // A batch of facts without facts has nothing that is younger than the retention.
+        assert_eq!(sweep(&store, now, SignedDuration::from_hours(48)).await, Ok(3));
+        let left = store.snapshot().await.unwrap().scan("", None, 100).await.unwrap();
+        let keys: Vec<&str> = left.records.iter().map(|(key, _)| &**key).collect();
+        assert_eq!(keys, [&*records::command("root", "new"), &*ended(47, 2)]);
+        assert_eq!(sweep(&store, now, SignedDuration::from_hours(48)).await, Ok(0));
+    }
+}
