@@ -394,6 +394,15 @@ fn if_match_is_compared_once_and_with_what_is_there() {
     let stale =
         service.operator_request("POST", "/v1/vms/v1/restart", &format!("If-Match: {revision}\r\n"), "");
     assert_eq!(stale.status, 412);
+    let remove = || {
+        service.operator_request("DELETE", "/v1/scopes/default/default/s", "Idempotency-Key: gone\r\n", "")
+    };
+    let (first, again) = (remove(), remove());
+    assert_eq!(
+        (&first.json()["removed"], &again.json()["removed"]),
+        (&200.into(), &200.into()),
+        "all steps count"
+    );
 }
 
 #[test]

@@ -136,7 +136,22 @@ fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
             service.cli(&words);
         }
     };
+    assert_eq!(commands[4].lines().last(), Some("notbefore event watch"));
+    let mut watch = Command::new(support::binary())
+        .args(["event", "watch"])
+        .env("NOTBEFORE_DATA", service.data())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Should it connect only after all of these: what has started ends by itself, and that is a fact as well.
+    let mut seen = BufReader::new(watch.stdout.take().unwrap()).lines();
     run_block(&commands[4]);
+    service.cli(&["vm", "restart", "web-0"]);
+    let line = seen.next().unwrap().unwrap();
+    let _ = watch.kill();
+    let _ = watch.wait();
+    assert!(line.contains("(by "), "a fact a line: {line}");
 
     let service = support::Service::start(&[]);
     let yaml = &blocks(&page, "yaml")[0];

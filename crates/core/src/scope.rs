@@ -247,6 +247,12 @@ impl Scope {
         self.events.iter().find(|event| event.id == id)
     }
 
+    /// Every event it knows of: those that are live, and those that have ended lately.
+    pub fn event_ids(&self) -> impl Iterator<Item = EventId> {
+        let ended = self.ended.iter().map(|ended| ended.event);
+        self.events.iter().map(|event| event.id).chain(ended)
+    }
+
     /// When something will be due by itself, if nothing else happens before. After an apply at `now` this is
     /// later than `now`: what was due has been done, and what is due but made to wait is set free by the
     /// command that ends what it waits for, not by time.

@@ -38,7 +38,7 @@ impl Planner<'_> {
                 let (scope, _) = self.home(*vm)?;
                 self.on_scope(&scope, ScopeCommand::Remove(vec![*vm]))
             }
-            Command::RemoveScope(id) => self.remove_scope(id),
+            Command::RemoveScope { scope, progress } => self.remove_scope(scope, *progress),
             Command::MakeFirstRun { vm, name } => self.make_first_run(*vm, name),
             Command::Approve { .. }
             | Command::ApproveFor(_)
@@ -238,7 +238,7 @@ impl Planner<'_> {
         Ok(self.write(draft, Answer::Vm(vm)))
     }
 
-    fn remove_scope(&self, id: &ScopeId) -> Result<Plan, Failure> {
+    fn remove_scope(&self, id: &ScopeId, mut progress: Progress) -> Result<Plan, Failure> {
         let held = match self.state.scope(id) {
             Some(held) => held,
             None => {
@@ -248,8 +248,7 @@ impl Planner<'_> {
         };
         let some: Vec<VmId> = held.value.members.iter().map(|one| one.vm).take(REMOVED_PER_STEP).collect();
         let last = some.len() == held.value.members.len();
-        let removed = some.len();
-        let progress = Progress { removed, ..Progress::default() };
+        progress.removed += some.len();
         let mut draft = self.draft();
         let mut applied = held.value.apply(ScopeCommand::Remove(some), self.circumstances(id, self.by))?;
         if last {
@@ -265,7 +264,7 @@ impl Planner<'_> {
         Ok(Plan::Write {
             drafted: draft.finish(),
             answer,
-            rest: Some(Box::new(Command::RemoveScope(id.clone()))),
+            rest: Some(Box::new(Command::RemoveScope { scope: id.clone(), progress })),
         })
     }
 

@@ -91,7 +91,7 @@ impl<'a> Planner<'a> {
                 self.on_scope(&scope, ScopeCommand::Revive(*vm))
             }
             Command::PutScope(_)
-            | Command::RemoveScope(_)
+            | Command::RemoveScope { .. }
             | Command::AddVm { .. }
             | Command::RemoveVm(_)
             | Command::MakeFirstRun { .. } => self.plan_fleet(command),

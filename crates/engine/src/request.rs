@@ -63,7 +63,12 @@ pub enum Command {
     /// Make a scope as described, or change it to be so.
     PutScope(PutScope),
     /// Remove a scope and its VMs.
-    RemoveScope(ScopeId),
+    RemoveScope {
+        /// The scope.
+        scope: ScopeId,
+        /// How far it has come; a scope may take several transactions. Begins empty.
+        progress: Progress,
+    },
     /// Add one VM that is not there yet.
     AddVm {
         /// Its scope.

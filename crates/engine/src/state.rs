@@ -244,10 +244,10 @@ impl State {
         if !put(&mut self.scopes, id.clone(), revision, held.clone()) {
             return Ok(None);
         }
-        for event in before.iter().flat_map(|scope| event_ids(scope)) {
+        for event in before.iter().flat_map(|scope| scope.event_ids()) {
             self.homes.remove(&event);
         }
-        for event in held.iter().flat_map(|held| event_ids(&held.value)) {
+        for event in held.iter().flat_map(|held| held.value.event_ids()) {
             self.homes.insert(event, id.clone());
         }
         Ok(Some(Published::Scope(id, held)))
@@ -262,11 +262,6 @@ impl State {
             self.operations.iter().map(|(id, held)| Published::Operation(*id, Some(held.clone())));
         scopes.chain(vms).chain(claims).chain(operations).collect()
     }
-}
-
-fn event_ids(scope: &Scope) -> impl Iterator<Item = EventId> {
-    let live = scope.events.iter().map(|event| event.id);
-    live.chain(scope.ended.iter().map(|ended| ended.event))
 }
 
 /// An address in the form in which maps hold it.

@@ -236,7 +236,7 @@ impl View {
 
     fn apply_scope(&mut self, id: ScopeId, held: Option<Held<Scope>>, rfc1123_everywhere: bool) {
         let before = self.scopes.remove(&id);
-        for event in before.iter().flat_map(|view| event_ids(&view.scope)) {
+        for event in before.iter().flat_map(|view| view.scope.event_ids()) {
             self.events.remove(&event);
         }
         let after = held.as_ref().map(|held| &held.value);
@@ -268,7 +268,7 @@ impl View {
                 self.first_run = Some(member.vm);
             }
         }
-        for event in event_ids(&scope) {
+        for event in scope.event_ids() {
             self.events.insert(event, id.clone());
         }
         match scope.events.is_empty() {
@@ -296,11 +296,6 @@ pub struct Counts {
     pub started: usize,
     /// Operations that are not closed.
     pub operations: usize,
-}
-
-fn event_ids(scope: &Scope) -> impl Iterator<Item = EventId> {
-    let ended = scope.ended.iter().map(|ended| ended.event);
-    scope.events.iter().map(|event| event.id).chain(ended)
 }
 
 /// A scope in the words of the wire.

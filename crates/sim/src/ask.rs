@@ -147,7 +147,9 @@ impl Naming<'_> {
                 Command::AddVm { path: path(*scope), kind: of_kind.map(kind), vm: spec(vm, fresh) }
             }
             What::RemoveVm { vm } => Command::RemoveVm(self.vm(*vm)),
-            What::RemoveScope { scope } => Command::RemoveScope(path(*scope).id()),
+            What::RemoveScope { scope } => {
+                Command::RemoveScope { scope: path(*scope).id(), progress: Progress::default() }
+            }
             What::StartVm { vm } => Command::StartVm(self.vm(*vm)),
             What::FirstRun => Command::MakeFirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) },
             What::Schedule { cause, vms, when, duration_s } => {
@@ -232,7 +234,7 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
         | Command::CancelOperation(_)
         | Command::Start(_)
         | Command::Complete { .. }
-        | Command::RemoveScope(_)
+        | Command::RemoveScope { .. }
         | Command::RemoveVm(_)
         | Command::StartVm(_) => {}
     }

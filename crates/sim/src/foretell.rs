@@ -50,7 +50,7 @@ pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, 
 
 fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
     match command {
-        Command::Approve { scope, .. } | Command::RemoveScope(scope) => Some(scope.clone()),
+        Command::Approve { scope, .. } | Command::RemoveScope { scope, .. } => Some(scope.clone()),
         Command::ApproveFor(event)
         | Command::Cancel(event)
         | Command::Start(event)
@@ -96,7 +96,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[Wish::Remove(vec![*vm])], at)
         }
-        Command::RemoveScope(id) => {
+        Command::RemoveScope { scope: id, .. } => {
             let (_, scope) = reads.scope(id).ok_or(Codes::from(["unknown_scope"]))?;
             let all = scope.members.iter().map(|one| one.vm).collect();
             after(scope, &[Wish::Remove(all)], at)?;

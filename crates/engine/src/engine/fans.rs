@@ -26,9 +26,9 @@ impl Engine {
         remaining.cancel.retain(|(scope, _)| !fan.refused.contains_key(scope));
         remaining.release.retain(|scope| !fan.refused.contains_key(scope));
         if remaining.cancel.len() + remaining.release.len() < wanted && !remaining.wants_scopes() {
-            let why = fan.refused.values().next().cloned();
-            for (request, why) in std::mem::take(&mut fan.waiting).into_iter().zip(std::iter::repeat(why)) {
-                effects.extend(why.map(|why| Effect::Answer(request, Err(why))));
+            if let Some(why) = fan.refused.values().next() {
+                let told = fan.waiting.drain(..).map(|request| Effect::Answer(request, Err(why.clone())));
+                effects.extend(told);
             }
             self.stalled.insert((after(now, RETRY_AFTER), operation));
             return;

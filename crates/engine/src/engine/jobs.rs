@@ -118,7 +118,7 @@ impl Engine {
     /// The scope whose revision a caller may name with its command; it need not be there.
     pub(super) fn compared_scope(&self, command: &Command) -> Option<ScopeId> {
         Some(match command {
-            Command::Approve { scope, .. } | Command::RemoveScope(scope) => scope.clone(),
+            Command::Approve { scope, .. } | Command::RemoveScope { scope, .. } => scope.clone(),
             Command::ApproveFor(event)
             | Command::Cancel(event)
             | Command::Start(event)

@@ -245,7 +245,9 @@ impl Engine {
             self.retries.remove(&(at, id));
             self.run(id, now, effects);
         }
-        while let Some((at, operation)) = self.stalled.first().copied().filter(|(at, _)| *at <= now) {
+        let due = |(at, _): &(Timestamp, OperationId)| *at <= now || *at > furthest;
+        let stalled: Vec<_> = self.stalled.iter().copied().filter(due).collect();
+        for (at, operation) in stalled {
             self.stalled.remove(&(at, operation));
             if let Some(fan) = self.fans.get_mut(&operation) {
                 fan.refused.clear();

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::Operator;
 use super::problem::Problem;
+use crate::tokens::hex;
 
 /// Whose token came with the request.
 #[derive(Clone, Debug)]
@@ -163,5 +164,5 @@ fn hash(target: &str, body: &[u8]) -> String {
     hasher.update(target.as_bytes());
     hasher.update([0]);
     hasher.update(body);
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use notbefore_core::time::after;
-use notbefore_core::{Cause, EventId, EventType, OperationId, Past, Refusal, ScopePath, VmId};
+use notbefore_core::{Cause, EventId, EventType, OperationId, Past, Refusal, VmId};
 use notbefore_engine::{Answer, Command, NewOperation, records};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
@@ -58,13 +58,11 @@ pub async fn list(
     }
     let view = operator.views.newest();
     let vm = vm.map(|text| names::resolve(&view, &text)).transpose()?;
-    let only =
-        scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    let only = pages::scope(scope.as_deref())?;
     // A cursor is `scope|event`: the last one that was shown. Events of a scope are shown by their id, which
     // never changes, so that those that come and go in between disturb no page.
     let cursor = cursor.as_deref().and_then(|text| text.split_once('|'));
-    let from = cursor.map(|(scope, _)| scope.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?;
-    let from = only.clone().or(from.map(|path| path.id()));
+    let from = only.clone().or(pages::scope(cursor.map(|(scope, _)| scope))?);
 
     let mut items = Vec::new();
     let mut last = None;

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use notbefore_core::{EventId, Past, Refusal, ScopePath};
+use notbefore_core::{EventId, Past};
 use notbefore_engine::records::{self, prefix};
 use notbefore_store::Key;
 use notbefore_wire::operator as wire;
@@ -42,8 +42,7 @@ pub async fn list(
     let ListQuery { since, scope, vm, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let limit = page.limit()?;
-    let scope =
-        scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    let scope = pages::scope(scope.as_deref())?;
     let wanted = |past: &Past| {
         let named =
             |vm: &String| past.event.resources.iter().any(|one| one.name.as_str().eq_ignore_ascii_case(vm));

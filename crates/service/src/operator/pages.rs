@@ -2,12 +2,14 @@
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
+use notbefore_core::{Refusal, ScopeId, ScopePath};
 use notbefore_wire::operator::{PAGE_DEFAULT, PAGE_MAX};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::Operator;
 use super::problem::Problem;
+use crate::tokens::hex;
 
 /// A request's query, or the problem with it.
 pub struct Params<T>(pub T);
@@ -55,10 +57,16 @@ impl PageQuery {
     }
 }
 
+/// The scope that a query or a cursor names.
+pub fn scope(text: Option<&str>) -> Result<Option<ScopeId>, Problem> {
+    let path = text.map(str::parse::<ScopePath>).transpose().map_err(Refusal::Name)?;
+    Ok(path.map(|path| path.id()))
+}
+
 /// A cursor for the page after an item. It is only a name in disguise, so that nobody builds one by hand and
 /// the form can change.
 pub fn encode(name: &str) -> String {
-    name.bytes().map(|byte| format!("{byte:02x}")).collect()
+    hex(name.as_bytes())
 }
 
 fn decode(cursor: &str) -> Result<String, Problem> {

@@ -100,10 +100,8 @@ pub async fn remove(
     change: Change,
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
-    let vms = operator.views.newest().scope(&path.id()).map_or(0, |scope| scope.scope.members.len());
-    change.ask(&operator, Ok(Command::RemoveScope(path.id()))).await?;
-    let scope = path.to_string();
-    Ok(Json(wire::ScopeOutcome { scope, created: false, added: 0, changed: 0, removed: vms }))
+    let command = Command::RemoveScope { scope: path.id(), progress: Progress::default() };
+    outcome(path, change.ask(&operator, Ok(command)).await?)
 }
 
 fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {

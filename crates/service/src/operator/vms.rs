@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use notbefore_core::{Cause, Refusal, ScopeId, ScopePath, VmId};
+use notbefore_core::{Cause, Refusal, ScopePath, VmId};
 use notbefore_engine::{Answer, Command};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
@@ -43,12 +43,10 @@ pub async fn list(
     let ListQuery { scope, host, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, after) = (page.limit()?, page.after()?);
-    let only =
-        scope.map(|text| text.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?.map(|path| path.id());
+    let only = pages::scope(scope.as_deref())?;
     // A cursor is `scope|name`, both folded: the last VM that was shown.
     let after = after.as_deref().and_then(|text| text.split_once('|'));
-    let from = after.map(|(scope, _)| scope.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?;
-    let from: Option<ScopeId> = only.clone().or(from.map(|path| path.id()));
+    let from = only.clone().or(pages::scope(after.map(|(scope, _)| scope))?);
 
     let view = operator.views.newest();
     let mut items = Vec::new();

@@ -164,7 +164,7 @@ fn approves(change: &Transition<'_>, event: &Event) -> bool {
         | Command::Start(_)
         | Command::Complete { .. }
         | Command::PutScope(_)
-        | Command::RemoveScope(_)
+        | Command::RemoveScope { .. }
         | Command::AddVm { .. }
         | Command::RemoveVm(_)
         | Command::StartVm(_)
