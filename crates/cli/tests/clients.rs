@@ -10,6 +10,7 @@
 //! | `curl` | the command lines that the documents print |
 //! | `azure_events_az` | Pacemaker's agent, as Debian ships it |
 //! | `csharp_2017`, `python` | clients written by us after the documents' samples, which do not run as printed |
+//! | `pypi` | dask-cloudprovider and ai4s-jobq, as PyPI has them |
 //! | `callers` | who is who: the VM of the first run, bound listeners, guests behind links |
 //!
 //! A client that is not installed fails its test and names the package: a test that skips itself proves
@@ -32,6 +33,8 @@ mod curl;
 mod namespace;
 #[path = "clients/program.rs"]
 mod program;
+#[path = "clients/pypi.rs"]
+mod pypi;
 #[path = "clients/python.rs"]
 mod python;
 #[path = "clients/service.rs"]

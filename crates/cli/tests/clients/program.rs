@@ -4,7 +4,7 @@
 //! words it waits for; if the program ends first, the test fails with all that the program said. Reading
 //! waits no longer than the program may run, so nothing hangs.
 
-use std::io::{BufRead, BufReader, Lines, Read};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -23,7 +23,7 @@ pub struct Program {
 impl Program {
     /// Starts a client from a command that is bound to a namespace.
     pub fn start(mut command: Command) -> Self {
-        let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines, said: Vec::new() }
@@ -39,6 +39,11 @@ impl Program {
         }
         let said = std::mem::take(&mut self.said).join("\n");
         panic!("the client ended without a line with {words:?}; it said:\n{said}\n{}", self.complaint());
+    }
+
+    /// Sends it a line, for which it waits.
+    pub fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Reads to the end; the client must have ended well.
