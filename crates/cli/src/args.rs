@@ -80,6 +80,9 @@ pub enum Noun {
     /// What somebody asked for, in however many scopes
     #[command(subcommand)]
     Operation(Operation),
+    /// Print the operator API's description (OpenAPI), for making clients from
+    #[command(name = "openapi")]
+    OpenApi,
 }
 
 #[derive(Debug, clap::Args)]

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Noun::Operation(verb) => {
             Client::find(&args.reach).and_then(|client| operation::run(&client, verb, args.output))
         }
+        Noun::OpenApi => output::json(&notbefore_service::operator::description()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

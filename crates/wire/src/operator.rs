@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::guest::instance::Instance;
@@ -22,7 +23,7 @@ pub const PAGE_DEFAULT: usize = 100;
 pub const PAGE_MAX: usize = 1_000;
 
 /// An error, as `application/problem+json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// The HTTP status, repeated.
     pub status: u16,
@@ -38,7 +39,7 @@ pub struct Problem {
 }
 
 /// One page of a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
@@ -48,7 +49,7 @@ pub struct Page<T> {
 }
 
 /// A scope's settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// A user's restart starts without waiting for an approval.
@@ -59,14 +60,16 @@ pub struct Policy {
     pub automatically_approve_redeploy: bool,
     /// How much notice a deletion gives, in seconds: 300 to 900, or none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 300, maximum = 900)]
     pub terminate_notification_seconds: Option<u32>,
 }
 
 /// A scope as it should be: the body of `PUT /v1/scopes/{subscription}/{group}/{scope}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeSpec {
     /// `standalone`, `availability-set`, `cloud-service` or `scale-set`.
+    #[schema(pattern = "^(standalone|availability-set|cloud-service|scale-set)$")]
     pub kind: String,
     /// Its settings.
     #[serde(default)]
@@ -77,10 +80,11 @@ pub struct ScopeSpec {
 }
 
 /// A VM as it should be.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VmSpec {
     /// Its name, unique in its scope.
+    #[schema(pattern = "^[A-Za-z0-9._-]{1,80}$")]
     pub name: String,
     /// Its update domain.
     pub update_domain: u32,
@@ -95,6 +99,7 @@ pub struct VmSpec {
     /// Whether its capacity may be wanted back.
     pub spot: bool,
     /// Where it calls from: `10.0.0.4`, or `network/10.0.0.4` for another network than `default`.
+    #[schema(example = json!(["10.0.0.4"]))]
     pub addresses: Vec<String>,
     /// What it is told about itself besides what the inventory knows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +107,7 @@ pub struct VmSpec {
 }
 
 /// The body of `POST /v1/vms`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddVm {
     /// Its scope's path; a standalone scope of the VM's own name if not said.
@@ -116,7 +121,7 @@ pub struct AddVm {
 }
 
 /// What came of `PUT /v1/scopes/…` or of removing a scope.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScopeOutcome {
     /// The scope's path.
     pub scope: String,
@@ -131,7 +136,7 @@ pub struct ScopeOutcome {
 }
 
 /// A scope.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Scope {
     /// Its path.
     pub path: String,
@@ -152,7 +157,7 @@ pub struct Scope {
 }
 
 /// A VM.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Vm {
     /// Its id; `vmId` in its own metadata.
     pub id: Uuid,
@@ -188,16 +193,18 @@ pub struct Vm {
 }
 
 /// The body of `POST /v1/events`: announce something to VMs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScheduleEvents {
     /// `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`: stands for the platform's usual cause.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(Freeze|Reboot|Redeploy|Preempt|Terminate)$")]
     pub event_type: Option<String>,
     /// The exact cause, instead of a type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The VMs, by id or by the end of their path.
+    #[schema(example = json!(["web-0"]))]
     pub vms: Vec<String>,
     /// Not before when; the usual notice if not said.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,14 +214,16 @@ pub struct ScheduleEvents {
     pub in_seconds: Option<u64>,
     /// What guests read, instead of the cause's usual words.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512)]
     pub description: Option<String>,
     /// For how long guests are told to expect to be interrupted; −1 for unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -1, maximum = 2_592_000)]
     pub duration_seconds: Option<i32>,
 }
 
 /// The body of `POST /v1/vms/{vm}/restart`, `redeploy`, `evict` and `delete`; may be left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VmAction {
     /// Not before when; the usual notice if not said.
@@ -223,7 +232,7 @@ pub struct VmAction {
 }
 
 /// The body of `POST /v1/events/{event}/complete`; may be left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompleteEvent {
     /// Where redeployed VMs are now, by their name or id.
@@ -231,7 +240,7 @@ pub struct CompleteEvent {
 }
 
 /// A VM that an event happens to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resource {
     /// Its id.
     pub vm: Uuid,
@@ -240,7 +249,7 @@ pub struct Resource {
 }
 
 /// An event, live or ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// Its id.
     pub id: Uuid,
@@ -286,7 +295,7 @@ pub struct Event {
 }
 
 /// One fact of an event's trail.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TrailEntry {
     /// When.
     pub at: Timestamp,
@@ -299,7 +308,7 @@ pub struct TrailEntry {
 }
 
 /// An operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Operation {
     /// Its id.
     pub id: Uuid,
@@ -322,7 +331,7 @@ pub struct Operation {
 }
 
 /// An operation's part in one scope.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OperationTarget {
     /// The event.
     pub event: Uuid,

@@ -11,6 +11,7 @@ use notbefore_core::{Cause, EventId, EventType, OperationId, Past, Refusal, VmId
 use notbefore_engine::{Answer, Command, NewOperation, records};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::Operator;
@@ -28,8 +29,20 @@ const DESCRIPTION_MAX: usize = 512;
 /// The longest duration that guests may be told: 30 days.
 const DURATION_MAX_S: i32 = 30 * 24 * 3_600;
 
+/// What can be done to an event, for the API's description.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "the variants are read by the derive alone")]
+enum Verb {
+    Approve,
+    Cancel,
+    Start,
+    Complete,
+}
+
 /// What a list of events takes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only those of this scope.
@@ -38,11 +51,15 @@ pub struct ListQuery {
     vm: Option<String>,
     /// `Scheduled` or `Started`.
     status: Option<String>,
+    /// How many items.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// Where the page before ended: its `next`.
     cursor: Option<String>,
 }
 
-/// `GET /v1/events`: what is announced or under way, in the order of scope.
+/// List what is announced or under way, in the order of scope
+#[utoipa::path(get, path = "/events", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
     State(operator): State<Operator>,
     Params(query): Params<ListQuery>,
@@ -94,7 +111,8 @@ pub async fn list(
     Ok(Json(wire::Page { items, next: None }))
 }
 
-/// `GET /v1/events/{event}`: with its whole trail, also when it has ended.
+/// Show an event with its whole trail, also when it has ended
+#[utoipa::path(get, path = "/events/{event}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it")), responses((status = 200, body = wire::Event)))]
 pub async fn show(State(operator): State<Operator>, Path(event): Path<String>) -> Result<Response, Problem> {
     let id = find(&operator.views.newest(), &event)?;
     let shown = shown(&operator, id).await?;
@@ -144,7 +162,8 @@ fn find(view: &View, text: &str) -> Result<EventId, Problem> {
     }
 }
 
-/// `POST /v1/events`
+/// Announce something to VMs
+#[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, body = wire::Operation)))]
 pub async fn schedule(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
     let request = change.body()?;
     announce(&operator, request, change).await
@@ -225,7 +244,8 @@ fn checked_description(description: Option<String>) -> Result<Option<String>, Pr
     }
 }
 
-/// `POST /v1/events/{event}/approve`, `cancel`, `start` and `complete`
+/// Act on an event; only `complete` takes a body
+#[utoipa::path(post, path = "/events/{event}/{verb}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it"), ("verb" = inline(Verb), Path)), request_body = Option<wire::CompleteEvent>, responses((status = 200, body = wire::Event)))]
 pub async fn act(
     State(operator): State<Operator>,
     Path((event, verb)): Path<(String, String)>,

@@ -8,6 +8,7 @@ use notbefore_engine::records::{self, prefix};
 use notbefore_store::Key;
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::Operator;
@@ -21,7 +22,8 @@ const CHUNK: usize = 256;
 const LOOKED_AT_MAX: usize = 20_000;
 
 /// What the history takes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only what ended at this time or later.
@@ -30,11 +32,15 @@ pub struct ListQuery {
     scope: Option<String>,
     /// Only what happened to a VM of this name.
     vm: Option<String>,
+    /// How many items.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// Where the page before ended: its `next`.
     cursor: Option<String>,
 }
 
-/// `GET /v1/history`
+/// List events that have ended, oldest first
+#[utoipa::path(get, path = "/history", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
     State(operator): State<Operator>,
     Params(query): Params<ListQuery>,

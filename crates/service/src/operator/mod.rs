@@ -8,6 +8,7 @@
 //! | `pages` | lists: limits and cursors |
 //! | `present` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `events`, `operations`, `history`, `stream` | one noun each |
+//! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
 //! Reads are answered from the published view and never ask the engine; changes are commands to it.
@@ -17,6 +18,7 @@ pub mod door;
 mod events;
 mod health;
 mod history;
+mod openapi;
 mod operations;
 mod pages;
 mod present;
@@ -33,9 +35,12 @@ use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 use notbefore_engine::Failure;
 use notbefore_store::Store;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::clock::Clock;
 use crate::guest::stats::GuestStats;
@@ -71,23 +76,8 @@ pub struct Operator {
 
 /// The door's routes.
 pub fn router(operator: Operator) -> Router {
-    let api = Router::new()
-        .route("/scopes", get(scopes::list))
-        .route(
-            "/scopes/{subscription}/{group}/{scope}",
-            get(scopes::show).put(scopes::put).delete(scopes::remove),
-        )
-        .route("/vms", get(vms::list).post(vms::add))
-        .route("/vms/{vm}", get(vms::show).delete(vms::remove))
-        .route("/vms/{vm}/{verb}", post(vms::act))
-        .route("/events", get(events::list).post(events::schedule))
-        .route("/events/{event}", get(events::show))
-        .route("/events/{event}/{verb}", post(events::act))
-        .route("/operations", get(operations::list))
-        .route("/operations/{operation}", get(operations::show))
-        .route("/operations/{operation}/cancel", post(operations::cancel))
-        .route("/history", get(history::list))
-        .route("/stream", get(stream::follow))
+    let (api, _) = api().split_for_parts();
+    let api = api
         .fallback(no_such_page)
         .method_not_allowed_fallback(wrong_method)
         // The layer covers the fallbacks too: without a token one does not even learn which pages there are.
@@ -103,6 +93,32 @@ pub fn router(operator: Operator) -> Router {
         .layer(middleware::from_fn(in_time))
         .layer(middleware::from_fn(server_header))
         .with_state(operator)
+}
+
+/// The pages under `/v1`, each with its description.
+fn api() -> OpenApiRouter<Operator> {
+    OpenApiRouter::new()
+        .routes(routes!(scopes::list))
+        .routes(routes!(scopes::show, scopes::put, scopes::remove))
+        .routes(routes!(vms::list, vms::add))
+        .routes(routes!(vms::show, vms::remove))
+        .routes(routes!(vms::act))
+        .routes(routes!(events::list, events::schedule))
+        .routes(routes!(events::show))
+        .routes(routes!(events::act))
+        .routes(routes!(operations::list))
+        .routes(routes!(operations::show))
+        .routes(routes!(operations::cancel))
+        .routes(routes!(history::list))
+        .routes(routes!(stream::follow))
+        .routes(routes!(openapi::show))
+}
+
+/// The description of everything under `/v1`, as `GET /v1/openapi.json` answers it.
+pub fn description() -> utoipa::openapi::OpenApi {
+    let mut description = OpenApiRouter::new().nest("/v1", api()).into_openapi();
+    openapi::complete(&mut description);
+    description
 }
 
 async fn no_such_page(State(_): State<Operator>, request: Request) -> Problem {

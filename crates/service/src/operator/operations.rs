@@ -18,7 +18,8 @@ fn parse(text: &str) -> Result<OperationId, Problem> {
     Uuid::parse_str(text).map(OperationId).map_err(|_| unknown())
 }
 
-/// `GET /v1/operations`: those that are not closed.
+/// List operations that are not closed
+#[utoipa::path(get, path = "/operations", tag = "operations", params(PageQuery), responses((status = 200, body = wire::Page<wire::Operation>)))]
 pub async fn list(
     State(operator): State<Operator>,
     Params(page): Params<PageQuery>,
@@ -33,7 +34,8 @@ pub async fn list(
     Ok(Json(wire::Page { items, next }))
 }
 
-/// `GET /v1/operations/{operation}`
+/// Show an operation and its parts, also when it is closed
+#[utoipa::path(get, path = "/operations/{operation}", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn show(
     State(operator): State<Operator>,
     Path(operation): Path<String>,
@@ -41,7 +43,8 @@ pub async fn show(
     Ok(Json(shown(&operator, parse(&operation)?).await?))
 }
 
-/// `POST /v1/operations/{operation}/cancel`: calls off whatever of it has not begun.
+/// Call off whatever of an operation has not begun
+#[utoipa::path(post, path = "/operations/{operation}/cancel", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn cancel(
     State(operator): State<Operator>,
     Path(operation): Path<String>,

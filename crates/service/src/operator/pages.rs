@@ -6,6 +6,7 @@ use notbefore_core::{Refusal, ScopeId, ScopePath};
 use notbefore_wire::operator::{PAGE_DEFAULT, PAGE_MAX};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
 use super::Operator;
 use super::problem::Problem;
@@ -29,10 +30,12 @@ impl<T: DeserializeOwned> FromRequestParts<Operator> for Params<T> {
 }
 
 /// The part of a query that every list takes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
     /// How many items.
+    #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
     /// Where the page before ended.
     pub cursor: Option<String>,

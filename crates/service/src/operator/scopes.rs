@@ -7,6 +7,7 @@ use notbefore_core::{Name, Origin, Policy, ScopePath, VmId};
 use notbefore_engine::{Address, Answer, Command, Progress, PutScope, VmSpec};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::Operator;
@@ -17,6 +18,22 @@ use super::problem::Problem;
 
 type ScopeParts = Path<(String, String, String)>;
 
+/// A scope's path, for the API's description.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "the fields are read by the derive alone")]
+struct ScopeParams {
+    /// `default` unless said.
+    #[param(pattern = "^[A-Za-z0-9._-]{1,80}$")]
+    subscription: String,
+    /// `default` unless said.
+    #[param(pattern = "^[A-Za-z0-9._-]{1,80}$")]
+    group: String,
+    /// The scope's own name.
+    #[param(pattern = "^[A-Za-z0-9._-]{1,80}$")]
+    scope: String,
+}
+
 fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Problem> {
     let part = |text: String| {
         text.parse::<Name>().map_err(|error| Problem::from(notbefore_core::Refusal::Name(error)))
@@ -25,14 +42,19 @@ fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Prob
 }
 
 /// What a list of scopes takes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
+    /// How many items.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// Where the page before ended: its `next`.
     cursor: Option<String>,
 }
 
-/// `GET /v1/scopes`
+/// List scopes, in the order of their paths
+#[utoipa::path(get, path = "/scopes", tag = "scopes", params(ListQuery), responses((status = 200, body = wire::Page<wire::Scope>)))]
 pub async fn list(
     State(operator): State<Operator>,
     Params(query): Params<ListQuery>,
@@ -52,7 +74,8 @@ pub async fn list(
     Ok(Json(wire::Page { items, next }))
 }
 
-/// `GET /v1/scopes/{subscription}/{group}/{scope}`
+/// Show a scope
+#[utoipa::path(get, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams), responses((status = 200, body = wire::Scope)))]
 pub async fn show(State(operator): State<Operator>, parts: ScopeParts) -> Result<Response, Problem> {
     let path = path(parts)?;
     let view = operator.views.newest();
@@ -61,7 +84,8 @@ pub async fn show(State(operator): State<Operator>, parts: ScopeParts) -> Result
 }
 
 /// What `PUT` takes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct PutQuery {
     /// Whether VMs that an earlier fleet file added and this one does not name are removed.
@@ -72,7 +96,8 @@ pub struct PutQuery {
     fleet: bool,
 }
 
-/// `PUT /v1/scopes/{subscription}/{group}/{scope}`
+/// Make a scope as described, with its VMs
+#[utoipa::path(put, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, PutQuery), request_body = wire::ScopeSpec, responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn put(
     State(operator): State<Operator>,
     parts: ScopeParts,
@@ -93,7 +118,8 @@ pub async fn put(
     outcome(path, change.ask(&operator, Ok(command)).await?)
 }
 
-/// `DELETE /v1/scopes/{subscription}/{group}/{scope}`
+/// Remove a scope and its VMs, at once and without events
+#[utoipa::path(delete, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams), responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn remove(
     State(operator): State<Operator>,
     parts: ScopeParts,

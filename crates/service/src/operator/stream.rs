@@ -28,7 +28,10 @@ struct Follower {
     greeted: bool,
 }
 
-/// `GET /v1/stream`
+/// Follow what happens, as server-sent events
+///
+/// Each message is what one commit made happen; its id is a revision, to come back with as `Last-Event-ID`.
+#[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<u64>, Header, description = "The last message that was read")), responses((status = 200, body = String, content_type = "text/event-stream")))]
 pub async fn follow(State(operator): State<Operator>, headers: HeaderMap) -> Result<Response, Problem> {
     let newest = operator.store.snapshot().await?.revision();
     let after = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse()) {

@@ -8,6 +8,7 @@ use notbefore_core::{Cause, Refusal, ScopePath, VmId};
 use notbefore_engine::{Answer, Command};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::Operator;
 use super::access::Change;
@@ -18,24 +19,41 @@ use super::problem::Problem;
 use crate::names;
 use crate::view::View;
 
+/// What can be done to a VM, for the API's description.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "the variants are read by the derive alone")]
+enum Verb {
+    Restart,
+    Redeploy,
+    Evict,
+    Delete,
+    Start,
+}
+
 /// A revision as an ETag.
 pub fn etag(revision: u64) -> [(HeaderName, String); 1] {
     [(header::ETAG, format!("\"{revision}\""))]
 }
 
 /// What a list of VMs takes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only those of this scope.
     scope: Option<String>,
     /// Only those on this host.
     host: Option<String>,
+    /// How many items.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// Where the page before ended: its `next`.
     cursor: Option<String>,
 }
 
-/// `GET /v1/vms`: in the order of scope and name.
+/// List VMs, in the order of scope and name
+#[utoipa::path(get, path = "/vms", tag = "vms", params(ListQuery), responses((status = 200, body = wire::Page<wire::Vm>)))]
 pub async fn list(
     State(operator): State<Operator>,
     Params(query): Params<ListQuery>,
@@ -74,7 +92,8 @@ pub async fn list(
     Ok(Json(wire::Page { items, next: None }))
 }
 
-/// `GET /v1/vms/{vm}`
+/// Show a VM
+#[utoipa::path(get, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 200, body = wire::Vm)))]
 pub async fn show(State(operator): State<Operator>, Path(vm): Path<String>) -> Result<Response, Problem> {
     let view = operator.views.newest();
     shown(&view, names::resolve(&view, &vm)?)
@@ -86,7 +105,8 @@ fn shown(view: &View, vm: VmId) -> Result<Response, Problem> {
     Ok((etag(scope.revision), Json(shown)).into_response())
 }
 
-/// `POST /v1/vms`
+/// Add a VM
+#[utoipa::path(post, path = "/vms", tag = "vms", request_body = wire::AddVm, responses((status = 201, body = wire::Vm)))]
 pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
     let wire::AddVm { scope, kind, vm } = change.body()?;
     let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
@@ -107,7 +127,8 @@ pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Res
     }
 }
 
-/// `DELETE /v1/vms/{vm}`: out of the inventory, at once and without an event.
+/// Take a VM out of the inventory, at once and without an event
+#[utoipa::path(delete, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 204)))]
 pub async fn remove(
     State(operator): State<Operator>,
     Path(vm): Path<String>,
@@ -118,7 +139,8 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `POST /v1/vms/{vm}/restart`, `redeploy`, `evict`, `delete` and `start`
+/// Do to a VM what its owner does: `start` answers the VM, the others the operation that announces it
+#[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(Verb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "The VM runs again", body = wire::Vm), (status = 201, description = "It is announced", body = wire::Operation)))]
 pub async fn act(
     State(operator): State<Operator>,
     Path((vm, verb)): Path<(String, String)>,

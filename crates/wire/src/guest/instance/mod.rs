@@ -9,12 +9,13 @@ pub mod path;
 mod version;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use version::{InstanceVersion, versions_body};
 
 /// What is known of a VM. Whatever is unknown is empty, and reads as an empty string in the document.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Instance {
     /// The VM's name, as the events' Resources have it.
@@ -104,7 +105,7 @@ pub struct Instance {
 }
 
 /// Whether a VM can be evicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     /// It cannot.
@@ -128,7 +129,7 @@ impl Priority {
 }
 
 /// A network interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Interface {
     /// Twelve upper-case hexadecimal digits, without separators.
@@ -146,7 +147,7 @@ pub struct Interface {
 }
 
 /// An address and the public one that leads to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IpAddress {
     /// The address the VM itself has.
@@ -158,7 +159,7 @@ pub struct IpAddress {
 }
 
 /// An IPv4 subnet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Subnet {
     /// Its first address.
