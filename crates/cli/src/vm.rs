@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
+use notbefore_wire::operator::delivery::Listening;
 use notbefore_wire::operator::{AddVm, Operation, ScheduleEvents, Vm, VmSpec};
 
 use crate::args::{self, Act, Output, When};
@@ -84,7 +85,8 @@ fn schedule(client: &Client, act: Act, cause: &str, output: Output) -> Result<()
 }
 
 fn table(vms: &[Vm]) -> Table {
-    let mut table = Table::new(&["VM", "KIND", "STATE", "UD", "HOST", "ADDRESSES", "EVENTS"]);
+    let mut table = Table::new(&["VM", "KIND", "STATE", "UD", "HOST", "ADDRESSES", "EVENTS", "LISTENS"]);
+    let now = crate::serve::now();
     for vm in vms {
         table.row([
             vm.path.clone(),
@@ -94,6 +96,7 @@ fn table(vms: &[Vm]) -> Table {
             or_dash(vm.host.as_deref()),
             if vm.first_run { "this machine".to_owned() } else { or_dash(Some(&vm.addresses.join(","))) },
             vm.events.len().to_string(),
+            listens(vm, now),
         ]);
     }
     table
@@ -115,6 +118,7 @@ fn show(vm: &Vm, output: Output) -> Result<()> {
         ("host", or_dash(vm.host.as_deref())),
         ("spot", if vm.spot { "yes" } else { "no" }.to_owned()),
         ("addresses", or_dash(Some(&vm.addresses.join(", ")))),
+        ("listens", listens_at_length(vm, crate::serve::now())),
     ] {
         output::line(&format!("  {name:<14}{value}"))?;
     }
@@ -122,6 +126,31 @@ fn show(vm: &Vm, output: Output) -> Result<()> {
         output::line(&format!("  {:<14}{event}", "event"))?;
     }
     Ok(())
+}
+
+/// Whether a VM listens, with when it was last heard where that is of interest.
+fn listens(vm: &Vm, now: Timestamp) -> String {
+    match (vm.listening, vm.last_poll_at) {
+        (Listening::No, Some(at)) => format!("no, last {}", time::relative(at, now)),
+        (listening, _) => listening.to_string(),
+    }
+}
+
+/// The same in a sentence.
+fn listens_at_length(vm: &Vm, now: Timestamp) -> String {
+    let polled = vm.last_poll_at.map(|at| {
+        let version = vm.last_poll_version.as_deref().unwrap_or_default();
+        format!("it last polled {} ({at:.0}), at api-version {version}", time::relative(at, now))
+    });
+    match (vm.listening, polled) {
+        (listening, Some(polled)) => format!("{listening}: {polled}"),
+        (Listening::Unknown, None) => {
+            "unknown: it has not polled since the service started, less than 5 min ago".to_owned()
+        }
+        (listening, None) => {
+            format!("{listening}: it has not polled since the service started or learnt of it")
+        }
+    }
 }
 
 /// How far away a time is, with the time itself.

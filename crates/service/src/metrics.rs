@@ -1,6 +1,7 @@
 //! What `/metrics` says: aggregates, in the text form that Prometheus reads. Counters are kept where things
 //! happen; this page is put together when somebody asks.
 
+use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -14,7 +15,7 @@ use crate::view::View;
 type Labels = [(&'static str, String); 1];
 
 /// The whole page.
-pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats) -> String {
+pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats, now: Timestamp) -> String {
     let mut registry = Registry::with_prefix("notbefore");
     let counts = view.counts();
 
@@ -59,6 +60,12 @@ pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats) -> String {
         events.get_or_create(&[("phase", phase.to_owned())]).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
     registry.register("events", "Live events, by phase", events);
+    let listening: Family<Labels, Gauge> = Family::default();
+    for (answer, count) in view.listening_counts(now) {
+        let gauge = listening.get_or_create(&[("listening", answer.to_string())]);
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    registry.register("vms_listening", "VMs, by whether they polled in the last five minutes", listening);
 
     let mut text = String::new();
     // Writing to a string cannot fail.

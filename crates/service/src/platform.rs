@@ -10,6 +10,7 @@ use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
 
+use crate::delivery::Hearing;
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
 use crate::names;
@@ -26,6 +27,7 @@ pub struct ScheduledEvents {
 pub struct FoundGuest {
     vm: VmId,
     scope: Arc<ScopeView>,
+    hearing: Arc<Hearing>,
 }
 
 impl GuestHandle for FoundGuest {
@@ -60,11 +62,12 @@ impl Platform for ScheduledEvents {
     fn guest(&self, caller: &Caller, _: &ProxyClaim<'_>) -> Option<FoundGuest> {
         let view = self.views.glance();
         let vm = identify(&view, caller)?;
-        let scope = Arc::clone(view.scope_of(vm)?);
-        Some(FoundGuest { vm, scope })
+        let (scope, hearing) = view.guest(vm)?;
+        Some(FoundGuest { vm, scope: Arc::clone(scope), hearing: Arc::clone(hearing) })
     }
 
     fn document(&self, guest: &FoundGuest, version: EventsVersion, now: Timestamp) -> Rendered {
+        guest.hearing.note_poll(now, version);
         if guest.scope.activity.is_news(now.as_second()) {
             self.engine.heard(guest.scope.scope.id(), now);
         }

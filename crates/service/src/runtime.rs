@@ -265,7 +265,7 @@ impl Runtime {
                         let _ = signals.send(Signal::Committed(id, outcome));
                     });
                 }
-                Effect::Publish(changes) => self.views.publish(changes),
+                Effect::Publish(changes) => self.views.publish(changes, self.clock.now()),
                 Effect::Answer(id, answer) => {
                     if let Some(reply) = self.replies.remove(&id) {
                         // Whoever asked may have gone; what was done stays done.

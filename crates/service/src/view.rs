@@ -11,12 +11,16 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use imbl::{HashMap, OrdMap, OrdSet};
+use jiff::Timestamp;
 use notbefore_core::{
     Event, EventId, EventType, Member, Operation, OperationId, Phase, Scope, ScopeId, ScopeKind, Source, VmId,
 };
 use notbefore_engine::{Held, Published, Vm};
 use notbefore_wire::guest::document::{self, Document, RenderStyle};
 use notbefore_wire::guest::version::EventsVersion;
+use notbefore_wire::operator::delivery::Listening;
+
+use crate::delivery::Hearing;
 
 /// How many api-versions there are to render for.
 const VERSIONS: usize = EventsVersion::ALL.len();
@@ -31,7 +35,7 @@ pub struct Views {
 #[derive(Clone, Default)]
 pub struct View {
     networks: HashMap<String, HashMap<IpAddr, VmId>>,
-    vms: HashMap<VmId, Held<Vm>>,
+    vms: HashMap<VmId, VmView>,
     scopes: OrdMap<ScopeId, Arc<ScopeView>>,
     operations: OrdMap<OperationId, Held<Operation>>,
     /// The scopes that have live events, so that listing events does not visit all the others.
@@ -41,6 +45,15 @@ pub struct View {
     /// VMs by their folded name.
     names: HashMap<String, OrdSet<VmId>>,
     first_run: Option<VmId>,
+    /// When the first records were published: when this process began to hear.
+    since: Option<Timestamp>,
+}
+
+/// A VM's record, and what outlives its changes.
+#[derive(Clone)]
+struct VmView {
+    record: Held<Vm>,
+    hearing: Arc<Hearing>,
 }
 
 /// A scope with its documents.
@@ -103,10 +116,12 @@ impl Views {
 
     /// Takes changes over. There is one caller, the engine's runtime, so nothing is lost between reading
     /// the last view and placing the next.
-    pub fn publish(&self, changes: Vec<Published>) {
+    pub fn publish(&self, changes: Vec<Published>, now: Timestamp) {
         let mut view = View::clone(&self.newest.load());
+        let is_first = view.since.is_none();
+        let since = *view.since.get_or_insert(now);
         for change in changes {
-            view.apply(change, self.rfc1123_everywhere);
+            view.apply(change, self.rfc1123_everywhere, is_first.then_some(since));
         }
         self.newest.store(Arc::new(view));
     }
@@ -125,12 +140,41 @@ impl View {
 
     /// A VM.
     pub fn vm(&self, vm: VmId) -> Option<&Held<Vm>> {
-        self.vms.get(&vm)
+        self.vms.get(&vm).map(|found| &found.record)
+    }
+
+    /// All that a poll of a VM needs, found at once: its scope, if the VM is one of its members, and its hearing.
+    pub fn guest(&self, vm: VmId) -> Option<(&Arc<ScopeView>, &Arc<Hearing>)> {
+        let found = self.vms.get(&vm)?;
+        let scope = self.scopes.get(&found.record.value.scope).filter(|scope| scope.member(vm).is_some())?;
+        Some((scope, &found.hearing))
+    }
+
+    /// What is known of a VM as a listener.
+    pub fn hearing(&self, vm: VmId) -> Option<&Hearing> {
+        self.vms.get(&vm).map(|found| &*found.hearing)
+    }
+
+    /// Whether a VM listens; one that is not there does not.
+    pub fn listening(&self, vm: VmId, now: Timestamp) -> Listening {
+        self.hearing(vm).map_or(Listening::No, |hearing| hearing.listening(now))
+    }
+
+    /// How many VMs there are of each answer to whether they listen, in the order of [`Listening::ALL`].
+    pub fn listening_counts(&self, now: Timestamp) -> [(Listening, usize); 3] {
+        let mut counts = Listening::ALL.map(|listening| (listening, 0));
+        for found in self.vms.values() {
+            let answer = found.hearing.listening(now);
+            if let Some((_, count)) = counts.iter_mut().find(|(listening, _)| *listening == answer) {
+                *count += 1;
+            }
+        }
+        counts
     }
 
     /// A VM's scope, if the VM is one of its members.
     pub fn scope_of(&self, vm: VmId) -> Option<&Arc<ScopeView>> {
-        self.scopes.get(&self.vms.get(&vm)?.value.scope).filter(|scope| scope.member(vm).is_some())
+        self.guest(vm).map(|(scope, _)| scope)
     }
 
     /// A scope.
@@ -208,11 +252,16 @@ impl View {
         counts
     }
 
-    fn apply(&mut self, change: Published, rfc1123_everywhere: bool) {
+    /// Takes one change over; `loaded` is the time of the start, if this is what the process began with.
+    fn apply(&mut self, change: Published, rfc1123_everywhere: bool, loaded: Option<Timestamp>) {
         match change {
             Published::Scope(id, held) => self.apply_scope(id, held, rfc1123_everywhere),
-            Published::Vm(id, Some(held)) => {
-                self.vms.insert(id, held);
+            Published::Vm(id, Some(record)) => {
+                let hearing = match self.vms.get(&id) {
+                    Some(known) => Arc::clone(&known.hearing),
+                    None => Arc::new(loaded.map_or_else(Hearing::of_new, Hearing::of_known)),
+                };
+                self.vms.insert(id, VmView { record, hearing });
             }
             Published::Vm(id, None) => {
                 self.vms.remove(&id);
@@ -324,5 +373,76 @@ fn event(event: &Event) -> document::Event {
             Source::User => document::Source::User,
         },
         duration_in_seconds: event.duration_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::{Member, MemberState, Origin, Policy, ScopePath};
+    use notbefore_store::Revision;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + seconds).unwrap()
+    }
+
+    fn scope(path: &str, vms: &[VmId]) -> Scope {
+        let path: ScopePath = path.parse().unwrap();
+        let member = |vm: &VmId| Member {
+            vm: *vm,
+            name: format!("vm-{}", vm.0.as_u128()).parse().unwrap(),
+            update_domain: 0,
+            fault_domain: 0,
+            zone: None,
+            host: None,
+            spot: false,
+            state: MemberState::Running,
+            origin: Origin::Call,
+        };
+        let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
+        scope.members = vms.iter().map(member).collect();
+        scope
+    }
+
+    fn held<T>(revision: u64, value: T) -> Held<T> {
+        Held { revision: Revision(revision), value: Arc::new(value) }
+    }
+
+    fn publish(views: &Views, revision: u64, scope: &Scope, now: Timestamp) {
+        let vm = |member: &Member| {
+            let vm =
+                Vm { id: member.vm, scope: scope.id(), addresses: Vec::new(), instance: Default::default() };
+            Published::Vm(member.vm, Some(held(revision, vm)))
+        };
+        let mut changes: Vec<_> = scope.members.iter().map(vm).collect();
+        changes.push(Published::Scope(scope.id(), Some(held(revision, scope.clone()))));
+        views.publish(changes, now);
+    }
+
+    #[test]
+    fn what_a_vm_has_heard_outlives_changes_and_moves_and_ends_with_the_vm() {
+        let (old, new) = (VmId(Uuid::from_u128(1)), VmId(Uuid::from_u128(2)));
+        let views = Views::new(false);
+        publish(&views, 1, &scope("a", &[old]), at(0));
+        publish(&views, 2, &scope("a", &[old, new]), at(1));
+        let listening = |vm, now| views.newest().listening(vm, now);
+        assert_eq!(listening(old, at(2)), Listening::Unknown, "it was there at the start");
+        assert_eq!(listening(new, at(2)), Listening::No, "it came later");
+
+        views.newest().guest(old).unwrap().1.note_poll(at(3), EventsVersion::NEWEST);
+        publish(&views, 3, &scope("a", &[new]), at(4));
+        publish(&views, 4, &scope("b", &[old]), at(4));
+        assert_eq!(views.newest().guest(old).unwrap().0.scope.path.name.as_str(), "b");
+        assert_eq!(listening(old, at(5)), Listening::Yes, "it has moved, and is still the same VM");
+        assert_eq!(
+            views.newest().listening_counts(at(5)),
+            [(Listening::Yes, 1), (Listening::No, 1), (Listening::Unknown, 0)]
+        );
+
+        views.publish(vec![Published::Vm(old, None)], at(6));
+        assert_eq!(listening(old, at(6)), Listening::No);
+        assert!(views.newest().hearing(old).is_none());
     }
 }

@@ -4,6 +4,8 @@
 //! RFC 3339, durations are whole seconds, ids are GUIDs in lower case. Every resource carries the `revision`
 //! at which it was last written, for `If-Match`.
 
+pub mod delivery;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use self::delivery::Listening;
 use crate::guest::instance::Instance;
 
 /// The header that makes a repeated request safe.
@@ -185,6 +188,12 @@ pub struct Vm {
     pub addresses: Vec<String>,
     /// The live events that happen to it.
     pub events: Vec<Uuid>,
+    /// Whether it listens.
+    pub listening: Listening,
+    /// When it last asked for its document, as far as the service has heard since it started.
+    pub last_poll_at: Option<Timestamp>,
+    /// At which api-version.
+    pub last_poll_version: Option<String>,
     /// Whether it stands in for a fleet, as on the first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first_run: bool,

@@ -24,7 +24,8 @@ pub async fn readyz(State(operator): State<Operator>) -> Response {
 
 /// `GET /metrics`: aggregates, in Prometheus' text form; nothing per VM or event.
 pub async fn metrics(State(operator): State<Operator>) -> Response {
-    let text = metrics::text(&operator.views.newest(), &operator.guest_stats, operator.engine.stats());
+    let view = operator.views.newest();
+    let text = metrics::text(&view, &operator.guest_stats, operator.engine.stats(), operator.clock.now());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -1,5 +1,6 @@
 //! From the domain's types to the API's: what an operator is shown.
 
+use jiff::Timestamp;
 use notbefore_core::{
     Event, EventFact, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run, Scope,
     ScopeKind, TargetState, VmId,
@@ -7,6 +8,7 @@ use notbefore_core::{
 use notbefore_engine::Address;
 use notbefore_wire::operator as wire;
 
+use crate::delivery::Hearing;
 use crate::names;
 use crate::view::{ScopeView, View};
 
@@ -42,9 +44,10 @@ pub fn address(address: &Address) -> String {
 }
 
 /// A VM.
-pub fn vm(view: &View, scope: &ScopeView, id: VmId) -> Option<wire::Vm> {
+pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wire::Vm> {
     let member = scope.member(id)?;
     let addresses = view.vm(id).map(|held| held.value.addresses.iter().map(address).collect());
+    let last_poll = view.hearing(id).and_then(Hearing::last_poll);
     Some(wire::Vm {
         id: id.0,
         path: names::path(scope, id),
@@ -59,6 +62,9 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId) -> Option<wire::Vm> {
         spot: member.spot,
         addresses: addresses.unwrap_or_default(),
         events: scope.scope.events.iter().filter(|event| event.touches(id)).map(|event| event.id.0).collect(),
+        listening: view.listening(id, now),
+        last_poll_at: last_poll.map(|poll| poll.at),
+        last_poll_version: last_poll.map(|poll| poll.version.to_string()),
         first_run: scope.scope.first_run,
         revision: scope.revision,
     })

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use notbefore_core::{Cause, Refusal, ScopePath, VmId};
 use notbefore_engine::{Answer, Command};
 use notbefore_wire::operator as wire;
@@ -66,7 +67,7 @@ pub async fn list(
     let after = after.as_deref().and_then(|text| text.split_once('|'));
     let from = only.clone().or(pages::scope(after.map(|(scope, _)| scope))?);
 
-    let view = operator.views.newest();
+    let (view, now) = (operator.views.newest(), operator.clock.now());
     let mut items = Vec::new();
     let mut last = None;
     for (id, scope) in view.scopes_from(from.as_ref()) {
@@ -85,7 +86,7 @@ pub async fn list(
             if items.len() == limit {
                 return Ok(Json(wire::Page { items, next: last }));
             }
-            items.extend(present::vm(&view, scope, member.vm));
+            items.extend(present::vm(&view, scope, member.vm, now));
             last = Some(pages::encode(&format!("{id}|{folded}")));
         }
     }
@@ -96,12 +97,12 @@ pub async fn list(
 #[utoipa::path(get, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 200, body = wire::Vm)))]
 pub async fn show(State(operator): State<Operator>, Path(vm): Path<String>) -> Result<Response, Problem> {
     let view = operator.views.newest();
-    shown(&view, names::resolve(&view, &vm)?)
+    shown(&view, names::resolve(&view, &vm)?, operator.clock.now())
 }
 
-fn shown(view: &View, vm: VmId) -> Result<Response, Problem> {
+fn shown(view: &View, vm: VmId, now: Timestamp) -> Result<Response, Problem> {
     let scope = view.scope_of(vm).ok_or(Refusal::UnknownVm(vm))?;
-    let shown = present::vm(view, scope, vm).ok_or(Refusal::UnknownVm(vm))?;
+    let shown = present::vm(view, scope, vm, now).ok_or(Refusal::UnknownVm(vm))?;
     Ok((etag(scope.revision), Json(shown)).into_response())
 }
 
@@ -118,7 +119,7 @@ pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Res
             let gone = |_| {
                 Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added, and removed since"))
             };
-            let shown = shown(&operator.views.newest(), vm).map_err(gone)?;
+            let shown = shown(&operator.views.newest(), vm, operator.clock.now()).map_err(gone)?;
             Ok((StatusCode::CREATED, shown).into_response())
         }
         Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => {
@@ -154,7 +155,7 @@ pub async fn act(
         "start" => {
             let vm = names::resolve(&operator.views.newest(), &vm)?;
             change.ask(&operator, Ok(Command::StartVm(vm))).await?;
-            return shown(&operator.views.newest(), vm);
+            return shown(&operator.views.newest(), vm, operator.clock.now());
         }
         _ => {
             let detail =

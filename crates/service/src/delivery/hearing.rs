@@ -1,0 +1,117 @@
+//! One VM's hearing: when it last polled, at which version. What a poll does here is one atomic store.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_wire::guest::version::EventsVersion;
+use notbefore_wire::operator::delivery::Listening;
+
+/// For how long after a poll a VM counts as listening. The slowest published client polls once a minute; five
+/// leave it room to be restarted.
+pub const LISTENING_FOR: SignedDuration = SignedDuration::from_mins(5);
+
+/// Bits that hold a version's number.
+const VERSION_BITS: u32 = 3;
+const _: () = assert!(EventsVersion::ALL.len() <= 1 << VERSION_BITS);
+
+/// What is known of a VM as a listener.
+#[derive(Debug)]
+pub struct Hearing {
+    /// The last poll: milliseconds since 1970 over the version's number. 0 while there was none.
+    polled: AtomicU64,
+    /// Until when silence says nothing, because this process has not been there to hear.
+    deaf_until: Option<Timestamp>,
+}
+
+/// A VM's last poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// When.
+    pub at: Timestamp,
+    /// At which version.
+    pub version: EventsVersion,
+}
+
+impl Hearing {
+    /// Of a VM that is new: had it polled, we would know.
+    pub fn of_new() -> Self {
+        Self { polled: AtomicU64::new(0), deaf_until: None }
+    }
+
+    /// Of a VM that was there before this process, which started at `start`.
+    pub fn of_known(start: Timestamp) -> Self {
+        let deaf_until = start.checked_add(LISTENING_FOR).unwrap_or(Timestamp::MAX);
+        Self { polled: AtomicU64::new(0), deaf_until: Some(deaf_until) }
+    }
+
+    /// The VM polls.
+    pub fn note_poll(&self, at: Timestamp, version: EventsVersion) {
+        let millis = u64::try_from(at.as_millisecond()).unwrap_or_default();
+        self.polled.store(millis << VERSION_BITS | version.index() as u64, Relaxed);
+    }
+
+    /// The last poll, if there was one.
+    pub fn last_poll(&self) -> Option<Poll> {
+        let polled = self.polled.load(Relaxed);
+        let version = usize::try_from(polled & ((1 << VERSION_BITS) - 1)).ok();
+        let version = version.and_then(|index| EventsVersion::ALL.get(index).copied());
+        let at = i64::try_from(polled >> VERSION_BITS).ok().filter(|millis| *millis > 0);
+        let at = at.and_then(|millis| Timestamp::from_millisecond(millis).ok());
+        at.zip(version).map(|(at, version)| Poll { at, version })
+    }
+
+    /// Whether the VM listens at `now`. A poll that lies ahead was noted under a clock that was set back since:
+    /// a little ahead is lately, far ahead is nothing to go by.
+    pub fn listening(&self, now: Timestamp) -> Listening {
+        let lately = |poll: Poll| now.duration_since(poll.at).abs() < LISTENING_FOR;
+        if self.last_poll().is_some_and(lately) {
+            Listening::Yes
+        } else if self.deaf_until.is_some_and(|until| now < until) {
+            Listening::Unknown
+        } else {
+            Listening::No
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + seconds).unwrap()
+    }
+
+    #[test]
+    fn a_poll_counts_for_five_minutes() {
+        let hearing = Hearing::of_new();
+        assert_eq!((hearing.last_poll(), hearing.listening(at(0))), (None, Listening::No));
+        for version in EventsVersion::ALL {
+            hearing.note_poll(at(0), version);
+            assert_eq!(hearing.last_poll(), Some(Poll { at: at(0), version }));
+        }
+        assert_eq!(hearing.listening(at(0)), Listening::Yes);
+        assert_eq!(hearing.listening(at(299)), Listening::Yes);
+        assert_eq!(hearing.listening(at(300)), Listening::No);
+    }
+
+    #[test]
+    fn after_a_start_silence_says_nothing_for_five_minutes() {
+        let hearing = Hearing::of_known(at(0));
+        assert_eq!(hearing.listening(at(299)), Listening::Unknown);
+        assert_eq!(hearing.listening(at(300)), Listening::No);
+        hearing.note_poll(at(10), EventsVersion::NEWEST);
+        assert_eq!(hearing.listening(at(11)), Listening::Yes);
+        assert_eq!(hearing.listening(at(310)), Listening::No, "it was heard, and then no more");
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_keeps_nobody_listening() {
+        let hearing = Hearing::of_new();
+        hearing.note_poll(at(200), EventsVersion::NEWEST);
+        assert_eq!(hearing.listening(at(0)), Listening::Yes, "set back a little");
+        assert_eq!(hearing.listening(at(-100)), Listening::No, "it was a year ahead, say");
+        hearing.note_poll("1960-01-01T00:00:00Z".parse().unwrap(), EventsVersion::NEWEST);
+        assert_eq!(hearing.last_poll(), None, "no such time in the slot, and no panic");
+    }
+}
