@@ -83,6 +83,34 @@ pub enum Noun {
     /// Print the operator API's description (OpenAPI), for making clients from
     #[command(name = "openapi")]
     OpenApi,
+    /// Write everything the service holds to a file: a backup, or the way to another machine
+    #[command(
+        after_help = "Examples:\n  notbefore export backup.jsonl\n  notbefore export - | zstd > backup.jsonl.zst\n  notbefore import --check backup.jsonl    see whether a backup is whole\n\nThe service goes on meanwhile; the export shows it at one moment. The file is\nreplaced when the new export is whole, and only its owner can read it."
+    )]
+    Export(Export),
+    /// Make a data directory from an export, for a service that is not yet started
+    #[command(
+        after_help = "Examples:\n  notbefore import backup.jsonl --data /var/lib/notbefore\n  zstd -dc backup.jsonl.zst | notbefore import - --data /var/lib/notbefore\n  notbefore import --check backup.jsonl\n\nThe directory must not hold a store yet. Whatever is wrong with the export is\nnamed with its line, and then nothing is imported. Start the service there when\nit is done, and not the one that was exported from: both would act."
+    )]
+    Import(Import),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// The file; - for standard output [default: -]
+    pub file: Option<PathBuf>,
+    /// Leave out the operators' tokens (their hashes, and what they may do)
+    #[arg(long)]
+    pub without_tokens: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// The file; - for standard input
+    pub file: PathBuf,
+    /// Only check the file
+    #[arg(long)]
+    pub check: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -158,6 +158,19 @@ impl Client {
         bail!("the service has closed the stream")
     }
 
+    /// Opens an answer that may be long, to be read as it comes.
+    pub fn open(&self, path: &str) -> Result<impl io::Read + use<>> {
+        let request = self.prepared(self.agent.get(self.at(path)));
+        let request = request.config().timeout_recv_response(Some(TIMEOUT)).build();
+        let response = request.call().map_err(|error| self.unreachable(error))?;
+        match response.status().is_success() {
+            true => Ok(response.into_body().into_reader()),
+            false => Err(read::<serde_json::Value>(response)
+                .err()
+                .unwrap_or_else(|| anyhow!("the service answered something else"))),
+        }
+    }
+
     fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }

@@ -7,10 +7,13 @@
 mod args;
 mod client;
 mod event;
+mod export;
 mod fleet;
 mod fleet_file;
+mod import;
 mod operation;
 mod output;
+mod progress;
 mod serve;
 mod time;
 mod vm;
@@ -35,6 +38,10 @@ fn main() -> ExitCode {
             Client::find(&args.reach).and_then(|client| operation::run(&client, verb, args.output))
         }
         Noun::OpenApi => output::json(&notbefore_service::operator::description()),
+        Noun::Export(verb) => {
+            Client::find(&args.reach).and_then(|client| export::run(&client, verb, args.output))
+        }
+        Noun::Import(verb) => import::run(&args.reach, verb, args.output),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

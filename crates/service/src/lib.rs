@@ -23,6 +23,7 @@ pub mod platform;
 pub mod runtime;
 pub mod serve;
 pub mod tokens;
+pub mod transfer;
 pub mod view;
 
 pub use config::{GuestListener, GuestVm, ServeConfig};

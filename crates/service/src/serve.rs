@@ -11,7 +11,7 @@ use notbefore_engine::records::{self, LOADED};
 use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Request, VmSpec};
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -156,6 +156,7 @@ pub async fn serve(
         tokens,
         clock: Arc::clone(&clock),
         guest_stats: door.stats(),
+        exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         shutdown: shutdown.clone(),
     };
 

@@ -5,6 +5,7 @@
 //! at which it was last written, for `If-Match`.
 
 pub mod delivery;
+pub mod export;
 
 use std::collections::BTreeMap;
 

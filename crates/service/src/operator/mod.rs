@@ -7,7 +7,7 @@
 //! | `problem` | every error, as problem+json |
 //! | `pages` | lists: limits and cursors |
 //! | `present` | from the domain's types to the API's |
-//! | `scopes`, `vms`, `events`, `operations`, `history`, `stream` | one noun each |
+//! | `scopes`, `vms`, `events`, `operations`, `history`, `stream`, `export` | one noun each |
 //! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
@@ -16,6 +16,7 @@
 pub mod access;
 pub mod door;
 mod events;
+mod export;
 mod health;
 mod history;
 mod openapi;
@@ -38,6 +39,7 @@ use axum::response::Response;
 use axum::routing::get;
 use notbefore_engine::Failure;
 use notbefore_store::Store;
+use tokio::sync::Semaphore;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -47,6 +49,7 @@ use crate::guest::stats::GuestStats;
 use crate::runtime::EngineHandle;
 use crate::tokens::Tokens;
 use crate::view::Views;
+pub use export::EXPORTS_MAX;
 use problem::Problem;
 
 /// The largest body: a scope of a thousand VMs with their metadata.
@@ -70,6 +73,8 @@ pub struct Operator {
     pub clock: Arc<dyn Clock>,
     /// What the guest door counts.
     pub guest_stats: Arc<GuestStats>,
+    /// Places for exports: [`EXPORTS_MAX`] of them.
+    pub exports: Arc<Semaphore>,
     /// Turns true when the service closes; endless answers end then.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -111,6 +116,7 @@ fn api() -> OpenApiRouter<Operator> {
         .routes(routes!(operations::cancel))
         .routes(routes!(history::list))
         .routes(routes!(stream::follow))
+        .routes(routes!(export::export))
         .routes(routes!(openapi::show))
 }
 

@@ -2,7 +2,8 @@
 //!
 //! **Layout.** `format` says how records lie in the file. [`RedbStore`] is a handle; behind it `owner` is the
 //! thread that evaluates and commits transactions, `read` is what a snapshot does, `open` is how the file is
-//! opened. The door between them (`Door`) holds the open database, or the reason why there is none.
+//! opened, `load` how a whole one is made from records. The door between them (`Door`) holds the open
+//! database, or the reason why there is none.
 //!
 //! **A commit.** Callers queue their transactions. The thread takes all that wait, evaluates each against the
 //! state that the one before left, and makes one durable redb commit of them: at one sync a transaction a
@@ -25,6 +26,7 @@
 //! that was told nothing for seconds has already asked again).
 
 mod format;
+mod load;
 mod open;
 mod owner;
 mod read;
@@ -42,6 +44,7 @@ use ::redb::{Database, StorageBackend};
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, oneshot};
 
+pub use self::load::NewStore;
 pub use self::open::OpenError;
 use self::open::{Attempt, Opener};
 use self::owner::{Message, Owner, Request};

@@ -60,6 +60,12 @@ pub enum OpenError {
         /// Its format.
         found: u64,
     },
+    /// A store was to be made where there is one.
+    #[error("{} is there already; choose another --data, or move it away first", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// It was open, and is now missing or empty.
     #[error("{} was removed or emptied while it was open; restore it and restart", path.display())]
     Vanished {
@@ -107,30 +113,75 @@ pub(super) fn open_file(path: &Path, attempt: Attempt) -> Result<Opened, OpenErr
 
 /// Makes a store under another name and renames it when it is whole.
 fn create(path: &Path) -> Result<Opened, OpenError> {
-    let io = |source| OpenError::Io { path: path.into(), source };
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = PathBuf::from(new);
+    match NewFile::begin(path)? {
+        Some(new) => {
+            let opened = open_backend(path, new.backend()?, Attempt::First)?;
+            new.rename()?;
+            Ok(opened)
+        }
+        None => open_file(path, Attempt::Again),
+    }
+}
 
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.into() }),
-        Err(TryLockError::Error(error)) => return Err(io(error)),
+/// A store's file while it is made, under a name of its own (`FILE.new`) and locked.
+pub(super) struct NewFile {
+    path: PathBuf,
+    new: PathBuf,
+    file: File,
+}
+
+impl NewFile {
+    /// An empty file to make a store in; none if there is a store already.
+    pub fn begin(path: &Path) -> Result<Option<Self>, OpenError> {
+        let io = |source| OpenError::Io { path: path.into(), source };
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        let new = PathBuf::from(new);
+
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.into() }),
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        // Asked under the lock: whoever made the store meanwhile renamed the file they had locked, so the one
+        // locked here is a new one, and renaming it would replace their store.
+        if path.try_exists().map_err(io)? {
+            fs::remove_file(&new).map_err(io)?;
+            return Ok(None);
+        }
+        file.set_len(0).map_err(io)?;
+        Ok(Some(Self { path: path.into(), new, file }))
     }
-    // Asked again under the lock: whoever made the store meanwhile renamed the file they had locked, so the
-    // one locked here is a new one, and renaming it would replace their store.
-    if path.try_exists().map_err(io)? {
-        fs::remove_file(&new).map_err(io)?;
-        drop(file);
-        return open_file(path, Attempt::Again);
+
+    /// The file as redb takes it. Both are one lock, which is held until the last of them is dropped.
+    pub fn backend(&self) -> Result<FileBackend, OpenError> {
+        let file = self.file.try_clone().map_err(|error| self.io(error))?;
+        file_backend(&self.path, file)
     }
-    file.set_len(0).map_err(io)?;
-    let opened = open_backend(path, file_backend(path, file)?, Attempt::First)?;
-    fs::rename(&new, path).map_err(io)?;
-    sync_directory(path).map_err(io)?;
-    Ok(opened)
+
+    /// The name it will have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file, now whole, its name.
+    pub fn rename(self) -> Result<(), OpenError> {
+        fs::rename(&self.new, &self.path)
+            .and_then(|()| sync_directory(&self.path))
+            .map_err(|error| self.io(error))
+    }
+
+    /// Throws the file away.
+    pub fn remove(&self) {
+        // What is left behind is thrown away by the next who makes a store here.
+        let _ = fs::remove_file(&self.new);
+    }
+
+    fn io(&self, source: io::Error) -> OpenError {
+        OpenError::Io { path: self.path.clone(), source }
+    }
 }
 
 /// A rename is only durable once its directory is.
@@ -226,7 +277,7 @@ fn classify(path: &Path, error: DatabaseError) -> OpenError {
     }
 }
 
-fn damaged(path: &Path, fault: Fault) -> OpenError {
+pub(super) fn damaged(path: &Path, fault: Fault) -> OpenError {
     match fault {
         Fault::Redb(::redb::Error::Io(source)) => OpenError::Io { path: path.into(), source },
         fault @ (Fault::Redb(_) | Fault::Damaged { .. }) => {

@@ -1,0 +1,73 @@
+//! `notbefore import`
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use notbefore_service::transfer::import::{self, Imported};
+
+use crate::args::{self, Output, Reach};
+use crate::output;
+use crate::progress::Progress;
+
+pub fn run(reach: &Reach, verb: args::Import, output: Output) -> Result<()> {
+    let args::Import { file, check } = verb;
+    let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+    let input: Box<dyn BufRead> = match file == Path::new("-") {
+        true => Box::new(io::stdin().lock()),
+        false => {
+            let file = File::open(&file).with_context(|| format!("cannot read {name}"))?;
+            Box::new(BufReader::with_capacity(256 * 1024, file))
+        }
+    };
+    let dir = reach.data_dir();
+    let mut progress = Progress::counting("records");
+    let told = |records| progress.set(records);
+    let imported = match check {
+        true => import::check(input, told),
+        false => import::import(&dir, input, told),
+    };
+    drop(progress);
+    let imported = imported.with_context(|| match check {
+        true => name.clone(),
+        false => format!("nothing was imported from {name}"),
+    })?;
+    report(&name, &dir, check, &imported, output)
+}
+
+fn report(name: &str, dir: &Path, check: bool, imported: &Imported, output: Output) -> Result<()> {
+    let Imported { header, records, counts } = imported;
+    if output == Output::Json {
+        return output::json(&serde_json::json!({
+            "imported": !check,
+            "revision": header.revision,
+            "exported_at": header.exported_at,
+            "records": records,
+            "scopes": counts.scopes,
+            "vms": counts.vms,
+            "events": counts.events,
+            "history": counts.history,
+            "tokens": counts.tokens,
+        }));
+    }
+    output::line(&format!(
+        "{name}: {records} records of {} at revision {}: {} scopes, {} VMs, {} live events, {} ended, {} tokens",
+        header.exported_at,
+        header.revision,
+        counts.scopes,
+        counts.vms,
+        counts.events,
+        counts.history,
+        counts.tokens
+    ))?;
+    match check {
+        true => output::line("it is whole and can be imported"),
+        false => {
+            let dir = dir.display();
+            output::line(&format!(
+                "imported into {dir}; start it with 'notbefore serve --data {dir}', and do not start the service that it was exported from again"
+            ))
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Whether a record is what its key says, and whether all of them fit together.
+//!
+//! A new kind of record gets its place in [`Census::take`]; a test finds kinds that have none. What is checked
+//! across records is what holds at every revision, also between the transactions of a change that takes
+//! several: while VMs are removed their records may go before their scope lets them go, never the other way.
+
+use std::collections::{HashMap, HashSet};
+
+use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, ScopePath, VmId};
+use notbefore_engine::records::{self, Address, CommandRecord, FactBatch, LastAt, Vm, prefix};
+use notbefore_engine::state::{CallerKey, caller_key};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::tokens::TokenRecord;
+
+/// What the records that were looked at say, with the line of each.
+#[derive(Default)]
+pub struct Census {
+    members: HashMap<VmId, (ScopeId, u64)>,
+    events: HashMap<EventId, u64>,
+    vms: HashMap<VmId, (ScopeId, u64)>,
+    addresses: HashMap<CallerKey, (VmId, u64)>,
+    claims: HashMap<CallerKey, (VmId, u64)>,
+    counts: Counts,
+}
+
+/// How many there are of what a person asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Scopes.
+    pub scopes: u64,
+    /// VMs.
+    pub vms: u64,
+    /// Live events.
+    pub events: u64,
+    /// Events that have ended.
+    pub history: u64,
+    /// Operators' tokens.
+    pub tokens: u64,
+}
+
+/// What is wrong, and with the record of which line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The line.
+    pub line: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl Census {
+    /// How many there were.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Looks at one record by itself, and remembers what others must fit.
+    pub fn take(&mut self, line: u64, key: &str, value: &[u8]) -> Result<(), String> {
+        if key == records::ALIVE {
+            return decode::<LastAt>(key, value).map(drop);
+        }
+        let (kind, rest) = match key.split_once('/') {
+            Some((kind, rest)) => (&key[..=kind.len()], rest),
+            None => (key, ""),
+        };
+        match kind {
+            prefix::SCOPE => self.scope(line, key, &decode(key, value)?),
+            prefix::VM => self.vm(line, key, &decode(key, value)?),
+            prefix::CLAIM => {
+                let vm = decode::<VmId>(key, value)?;
+                let address = claimed(rest).ok_or_else(|| misnamed(key))?;
+                named(key, &records::claim(&address))?;
+                self.claims.insert(caller_key(&address), (vm, line));
+                Ok(())
+            }
+            prefix::OPERATION => named(key, &records::operation(decode::<Operation>(key, value)?.id)),
+            prefix::COMMAND => {
+                decode::<CommandRecord>(key, value)?;
+                rest.split_once('/').map(drop).ok_or_else(|| misnamed(key))
+            }
+            prefix::FACT => decode::<FactBatch>(key, value).map(drop),
+            prefix::PAST => {
+                self.counts.history += 1;
+                named(key, &records::past(decode::<Past>(key, value)?.event.id))
+            }
+            prefix::ENDED => {
+                let (millis, event) = rest.split_once('/').ok_or_else(|| misnamed(key))?;
+                let whole = millis.parse::<i64>().is_ok() && Uuid::parse_str(event).is_ok();
+                if whole && value.is_empty() { Ok(()) } else { Err(misnamed(key)) }
+            }
+            prefix::HEARD => {
+                decode::<LastAt>(key, value)?;
+                rest.parse::<ScopePath>().map(drop).map_err(|_| misnamed(key))
+            }
+            prefix::TOKEN => {
+                self.counts.tokens += 1;
+                let token = decode::<TokenRecord>(key, value)?;
+                named(key, &format!("{}{}", prefix::TOKEN, token.name))
+            }
+            _ => Err(format!(
+                "{key} is of a kind that this notbefore does not know; use the release that exported it"
+            )),
+        }
+    }
+
+    fn scope(&mut self, line: u64, key: &str, scope: &Scope) -> Result<(), String> {
+        let id = scope.id();
+        named(key, &records::scope(&id))?;
+        if scope.incarnation == 0 {
+            return Err(format!("{key} has incarnation 0; incarnations begin at 1"));
+        }
+        let mut names = HashSet::new();
+        for member in &scope.members {
+            if !names.insert(member.name.folded()) {
+                return Err(format!("{key} has two VMs named {}", member.name));
+            }
+            if let Some((other, _)) = self.members.insert(member.vm, (id.clone(), line)) {
+                return Err(format!("VM {} is in scope {other} and in scope {id}", member.vm));
+            }
+        }
+        for event in &scope.events {
+            if let Some(first) = self.events.insert(event.id, line) {
+                return Err(format!("event {} is here and in line {first}", event.id));
+            }
+        }
+        self.counts.scopes += 1;
+        self.counts.events += scope.events.len() as u64;
+        Ok(())
+    }
+
+    fn vm(&mut self, line: u64, key: &str, vm: &Vm) -> Result<(), String> {
+        named(key, &records::vm(vm.id))?;
+        for address in &vm.addresses {
+            if let Some((other, first)) = self.addresses.insert(caller_key(address), (vm.id, line)) {
+                let Address { network, ip } = address;
+                return Err(format!(
+                    "{key} has address {network}/{ip}, which VM {other} in line {first} has too"
+                ));
+            }
+        }
+        self.vms.insert(vm.id, (vm.scope.clone(), line));
+        self.counts.vms += 1;
+        Ok(())
+    }
+
+    /// Looks at all of them together.
+    pub fn close(&self) -> Result<(), Misfit> {
+        for (vm, (scope, line)) in &self.vms {
+            if self.members.get(vm).is_none_or(|(member_of, _)| member_of != scope) {
+                let why = format!("VM {vm} says that it is in scope {scope}, which does not have it");
+                return Err(Misfit { line: *line, why });
+            }
+        }
+        for ((network, ip), (vm, line)) in &self.claims {
+            let owner = self.addresses.get(&(network.clone(), *ip));
+            let misfit = match (self.members.contains_key(vm), self.vms.contains_key(vm), owner) {
+                (false, _, _) => {
+                    Some(format!("address {network}/{ip} is that of VM {vm}, and there is none"))
+                }
+                (true, _, Some((owner, first))) if owner != vm => Some(format!(
+                    "address {network}/{ip} is that of VM {vm}, and of VM {owner} in line {first}"
+                )),
+                (true, true, None) => {
+                    Some(format!("address {network}/{ip} is that of VM {vm}, which does not have it"))
+                }
+                (true, _, _) => None,
+            };
+            if let Some(why) = misfit {
+                return Err(Misfit { line: *line, why });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, String> {
+    records::decode(key, value).map_err(|error| error.to_string())
+}
+
+/// A record whose key is that of another would be found under a name that is not its own.
+fn named(key: &str, expected: &str) -> Result<(), String> {
+    match key == expected {
+        true => Ok(()),
+        false => Err(format!("{key} holds the record of {expected}")),
+    }
+}
+
+fn misnamed(key: &str) -> String {
+    format!("{key} is no key of its kind")
+}
+
+fn claimed(rest: &str) -> Option<Address> {
+    let (network, ip) = rest.split_once('/')?;
+    Some(Address { network: network.parse().ok()?, ip: ip.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever adds a kind of record must say here what it looks like, or no backup could be brought back.
+    #[test]
+    fn every_kind_of_record_is_known() {
+        let source = include_str!("../../../engine/src/records.rs");
+        let inside =
+            source.split("pub mod prefix {").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();
+        let kinds: Vec<&str> = inside.split('"').skip(1).step_by(2).collect();
+        assert!(kinds.len() >= 10, "{kinds:?}");
+        for kind in kinds {
+            assert!(kind.ends_with('/'), "{kind}");
+            let refused = Census::default().take(1, &format!("{kind}x"), b"").unwrap_err();
+            assert!(!refused.contains("does not know"), "{refused}");
+        }
+        assert!(Census::default().take(1, "other/x", b"1 {}").unwrap_err().contains("does not know"));
+    }
+
+    const VM_1: &str = "00000000-0000-0000-0000-000000000001";
+    const VM_2: &str = "00000000-0000-0000-0000-000000000002";
+
+    fn scope(name: &str, vms: &[&str]) -> (String, String) {
+        let member = |vm: &&str| {
+            format!(
+                "{{\"vm\":\"{vm}\",\"name\":\"{}\",\"state\":\"running\",\"origin\":\"fleet\"}}",
+                &vm[30..]
+            )
+        };
+        let members: Vec<String> = vms.iter().map(member).collect();
+        let value = format!(
+            "1 {{\"path\":{{\"subscription\":\"default\",\"group\":\"default\",\"name\":\"{name}\"}},\"kind\":\"availability-set\",\"incarnation\":3,\"members\":[{}],\"events\":[],\"ended\":[],\"origin\":\"fleet\"}}",
+            members.join(",")
+        );
+        (format!("scope/default/default/{name}"), value)
+    }
+
+    fn vm(id: &str, scope: &str, address: &str) -> (String, String) {
+        let value = format!(
+            "1 {{\"id\":\"{id}\",\"scope\":\"default/default/{scope}\",\"addresses\":[{{\"network\":\"default\",\"ip\":\"{address}\"}}]}}"
+        );
+        (format!("vm/{id}"), value)
+    }
+
+    fn claim(address: &str, vm: &str) -> (String, String) {
+        (format!("claim/default/{address}"), format!("1 \"{vm}\""))
+    }
+
+    fn misfit(records: &[(String, String)]) -> String {
+        let mut census = Census::default();
+        for (line, (key, value)) in records.iter().enumerate() {
+            if let Err(why) = census.take(line as u64 + 1, key, value.as_bytes()) {
+                return format!("{}: {why}", line + 1);
+            }
+        }
+        census
+            .close()
+            .map_or_else(|misfit| format!("{}: {}", misfit.line, misfit.why), |()| "none".to_owned())
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let web = scope("web", &[VM_1, VM_2]);
+        let (one, two) = (vm(VM_1, "web", "10.0.0.1"), vm(VM_2, "web", "10.0.0.2"));
+        let claims = [claim("10.0.0.1", VM_1), claim("10.0.0.2", VM_2)];
+        let whole = [&claims[0], &claims[1], &web, &one, &two].map(Clone::clone);
+        assert_eq!(misfit(&whole), "none");
+        // As it may be while the VMs are being removed.
+        assert_eq!(misfit(&[claims[0].clone(), web.clone()]), "none");
+        assert_eq!(misfit(&[web.clone(), one.clone()]), "none");
+
+        for (records, expected) in [
+            (vec![claim("10.0.0.1", VM_1), scope("web", &[])], "1: address default/10.0.0.1 is that of VM"),
+            (
+                vec![claim("10.0.0.9", VM_1), web.clone(), one.clone()],
+                "1: address default/10.0.0.9 is that of VM",
+            ),
+            (
+                vec![claim("10.0.0.1", VM_2), web.clone(), one.clone(), two.clone()],
+                "1: address default/10.0.0.1",
+            ),
+            (
+                vec![web.clone(), vm(VM_1, "db", "10.0.0.1")],
+                "2: VM 00000000-0000-0000-0000-000000000001 says",
+            ),
+            (
+                vec![web.clone(), one.clone(), vm(VM_2, "web", "10.0.0.1")],
+                "3: vm/00000000-0000-0000-0000-000000000002 has address",
+            ),
+            (
+                vec![web.clone(), scope("db", &[VM_1])],
+                "2: VM 00000000-0000-0000-0000-000000000001 is in scope",
+            ),
+            (
+                vec![("scope/default/default/db".to_owned(), web.1.clone())],
+                "1: scope/default/default/db holds the record of scope/default/default/web",
+            ),
+            (
+                vec![(web.0.clone(), web.1.replace("\"incarnation\":3", "\"incarnation\":0"))],
+                "1: scope/default/default/web has incarnation 0",
+            ),
+            (vec![("vm/x".to_owned(), "1 {}".to_owned())], "1: record vm/x cannot be read"),
+            (
+                vec![("heard/a/b/c/d".to_owned(), "1 {\"at\":\"2026-11-15T12:00:00Z\"}".to_owned())],
+                "1: heard/a/b/c/d is no key",
+            ),
+        ] {
+            let found = misfit(&records);
+            assert!(found.starts_with(expected), "{found}");
+        }
+    }
+}

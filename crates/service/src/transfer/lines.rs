@@ -1,0 +1,407 @@
+//! The lines of an export, written and read. `notbefore_wire::operator::export` says what they look like.
+
+use std::io::{self, BufRead, Read};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use notbefore_engine::records::FORMAT_LEVEL;
+use notbefore_store::{Revision, Versioned};
+use notbefore_wire::operator::export::{
+    EXPORT_END, EXPORT_FORMAT, EXPORT_LINE_BYTES_MAX, ExportHeader, ExportRecord, ExportTrailer,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::tokens::hex;
+
+/// A record that cannot be put on a line: its bytes are not what a record's are.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("record {key} cannot be exported: {why}")]
+pub struct NotARecord {
+    /// The record.
+    pub key: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Writes lines into memory, and counts and hashes them.
+pub struct LineWriter {
+    lines: Vec<u8>,
+    hashed: usize,
+    hash: Sha256,
+    records: u64,
+}
+
+impl LineWriter {
+    /// Begins with the header.
+    pub fn new(revision: Revision, exported_at: Timestamp, tokens: bool) -> Self {
+        let mut writer = Self { lines: Vec::new(), hashed: 0, hash: Sha256::new(), records: 0 };
+        writer.line(&ExportHeader {
+            notbefore_export: EXPORT_FORMAT,
+            format_level: FORMAT_LEVEL,
+            revision: revision.0,
+            exported_at,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tokens,
+        });
+        writer
+    }
+
+    /// Adds a record.
+    pub fn record(&mut self, key: &str, record: &Versioned) -> Result<(), NotARecord> {
+        let wrong = |why: String| NotARecord { key: key.to_owned(), why };
+        let value = match record.value.is_empty() {
+            true => None,
+            false => {
+                let json = json_of(&record.value)
+                    .ok_or_else(|| wrong(format!("it is not of format level {FORMAT_LEVEL}")))?;
+                Some(serde_json::from_slice::<&RawValue>(json).map_err(|error| wrong(error.to_string()))?)
+            }
+        };
+        self.line(&ExportRecord { key: key.to_owned(), revision: record.revision.0, value });
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Adds the trailer.
+    pub fn finish(&mut self) {
+        self.hash_on();
+        let sha256 = hex(&self.hash.clone().finalize());
+        self.line(&ExportTrailer { notbefore_export_end: EXPORT_FORMAT, records: self.records, sha256 });
+    }
+
+    /// How many bytes wait to be taken.
+    pub fn waiting(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// How many records there were.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// What was written since it was last taken.
+    pub fn take(&mut self) -> Bytes {
+        self.hash_on();
+        self.hashed = 0;
+        std::mem::take(&mut self.lines).into()
+    }
+
+    fn line<T: Serialize>(&mut self, line: &T) {
+        // Writing to memory cannot fail, and none of these has a map with keys that are not text.
+        if serde_json::to_writer(&mut self.lines, line).is_err() {
+            debug_assert!(false, "a line that cannot be written as JSON");
+        }
+        self.lines.push(b'\n');
+    }
+
+    fn hash_on(&mut self) {
+        self.hash.update(&self.lines[self.hashed..]);
+        self.hashed = self.lines.len();
+    }
+}
+
+/// A record's JSON, behind its format level.
+fn json_of(value: &[u8]) -> Option<&[u8]> {
+    value.strip_prefix(FORMAT_LEVEL.to_string().as_bytes())?.strip_prefix(b" ")
+}
+
+/// A record's bytes, from its JSON.
+pub fn value_of(record: &ExportRecord<'_>) -> Bytes {
+    match record.value {
+        Some(json) => format!("{FORMAT_LEVEL} {json}").into(),
+        None => Bytes::new(),
+    }
+}
+
+/// What is wrong with an export, and in which line.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {fault}")]
+pub struct LineError {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub fault: LineFault,
+}
+
+/// What can be wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineFault {
+    /// It could not be read.
+    #[error("cannot be read: {0}")]
+    Read(io::Error),
+    /// It never ends.
+    #[error(
+        "is longer than {EXPORT_LINE_BYTES_MAX} bytes, which no line of an export is; is this the right file?"
+    )]
+    TooLong,
+    /// The first line is not a header.
+    #[error("is not the header of an export; is this the right file? ({0})")]
+    NoHeader(serde_json::Error),
+    /// The lines have a form of their own.
+    #[error(
+        "the export has form {0}, this notbefore reads form {EXPORT_FORMAT}; use the release that wrote it"
+    )]
+    OtherForm(u32),
+    /// The records have another level.
+    #[error(
+        "the records have format level {0}, this notbefore reads level {FORMAT_LEVEL}; use the release that wrote them"
+    )]
+    OtherLevel(u32),
+    /// It is not JSON, or not a record.
+    #[error("is not a record: {0}")]
+    NotARecord(serde_json::Error),
+    /// The lines end too early.
+    #[error("the export ends here, without its last line: it was cut off; use a whole one")]
+    CutOff,
+    /// A key comes twice, or out of its turn.
+    #[error("record {key} does not come after {before}; every record comes once, in the order of the keys")]
+    Order {
+        /// The record.
+        key: String,
+        /// The one before.
+        before: String,
+    },
+    /// The last line counts others.
+    #[error(
+        "there are {found} records, the last line says {said}: lines were added or removed; use an unchanged export"
+    )]
+    Count {
+        /// How many there are.
+        found: u64,
+        /// How many there should be.
+        said: u64,
+    },
+    /// The last line's hash is not that of the lines.
+    #[error("the lines are not those that were exported (SHA-256 differs); use an unchanged export")]
+    Hash,
+    /// Something follows the last line.
+    #[error("something follows the last line of the export; use an unchanged export")]
+    Trailing,
+    /// The record is not what its key says, or does not fit the others.
+    #[error("{0}")]
+    Record(String),
+}
+
+/// Reads lines and checks what can be seen without knowing what the records mean.
+pub struct Lines<R> {
+    input: R,
+    line: Vec<u8>,
+    number: u64,
+    hash: Sha256,
+    records: u64,
+    last_key: String,
+}
+
+/// Only what tells the form of the lines; the rest may differ in another form.
+#[derive(Deserialize)]
+struct Form {
+    notbefore_export: u32,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Lines from wherever they come.
+    pub fn new(input: R) -> Self {
+        Self { input, line: Vec::new(), number: 0, hash: Sha256::new(), records: 0, last_key: String::new() }
+    }
+
+    /// The number of the line that was last read.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The line that was last read, with its line feed.
+    pub fn raw(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Reads the first line.
+    pub fn header(&mut self) -> Result<ExportHeader, LineError> {
+        self.read()?;
+        let form: Form =
+            serde_json::from_slice(&self.line).map_err(|error| self.wrong(LineFault::NoHeader(error)))?;
+        if form.notbefore_export != EXPORT_FORMAT {
+            return Err(self.wrong(LineFault::OtherForm(form.notbefore_export)));
+        }
+        let header: ExportHeader =
+            serde_json::from_slice(&self.line).map_err(|error| self.wrong(LineFault::NoHeader(error)))?;
+        if header.format_level != FORMAT_LEVEL {
+            return Err(self.wrong(LineFault::OtherLevel(header.format_level)));
+        }
+        self.hash.update(&self.line);
+        Ok(header)
+    }
+
+    /// Reads the next record; none behind the last one, when count and hash have been found right.
+    pub fn next_record(&mut self) -> Result<Option<ExportRecord<'_>>, LineError> {
+        self.read()?;
+        if self.line.starts_with(EXPORT_END.as_bytes()) {
+            return self.end().map(|()| None);
+        }
+        self.hash.update(&self.line);
+        self.records += 1;
+        let number = self.number;
+        let wrong = |fault| LineError { line: number, fault };
+        let record: ExportRecord<'_> =
+            serde_json::from_slice(&self.line).map_err(|error| wrong(LineFault::NotARecord(error)))?;
+        if record.key <= self.last_key {
+            let before = std::mem::take(&mut self.last_key);
+            return Err(wrong(LineFault::Order { key: record.key, before }));
+        }
+        self.last_key.clone_from(&record.key);
+        Ok(Some(record))
+    }
+
+    /// How many records were read.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    fn end(&mut self) -> Result<(), LineError> {
+        let trailer: ExportTrailer =
+            serde_json::from_slice(&self.line).map_err(|error| self.wrong(LineFault::NotARecord(error)))?;
+        if trailer.records != self.records {
+            let fault = LineFault::Count { found: self.records, said: trailer.records };
+            return Err(self.wrong(fault));
+        }
+        if trailer.sha256 != hex(&self.hash.clone().finalize()) {
+            return Err(self.wrong(LineFault::Hash));
+        }
+        match self.input.fill_buf() {
+            Ok([]) => Ok(()),
+            Ok(_) => Err(LineError { line: self.number + 1, fault: LineFault::Trailing }),
+            Err(error) => Err(self.wrong(LineFault::Read(error))),
+        }
+    }
+
+    /// Reads one line, of a length that a line can have.
+    fn read(&mut self) -> Result<(), LineError> {
+        self.number += 1;
+        self.line.clear();
+        let most = EXPORT_LINE_BYTES_MAX as u64;
+        let read = self.input.by_ref().take(most).read_until(b'\n', &mut self.line);
+        read.map_err(|error| self.wrong(LineFault::Read(error)))?;
+        match self.line.last() {
+            Some(b'\n') => Ok(()),
+            Some(_) if self.line.len() >= EXPORT_LINE_BYTES_MAX => Err(self.wrong(LineFault::TooLong)),
+            Some(_) | None => Err(self.wrong(LineFault::CutOff)),
+        }
+    }
+
+    fn wrong(&self, fault: LineFault) -> LineError {
+        LineError { line: self.number, fault }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exported() -> String {
+        let mut writer = LineWriter::new(Revision(7), "2026-11-15T12:00:00Z".parse().unwrap(), true);
+        let record = |value: &'static str| Versioned { revision: Revision(3), value: value.into() };
+        writer.record("alive", &record("1 {\"at\":\"2026-11-15T12:00:00Z\"}")).unwrap();
+        writer.record("ended/1/x", &record("")).unwrap();
+        writer.finish();
+        String::from_utf8(writer.take().to_vec()).unwrap()
+    }
+
+    fn read(text: &str) -> Result<Vec<(String, Bytes)>, LineError> {
+        let mut lines = Lines::new(text.as_bytes());
+        lines.header()?;
+        let mut records = Vec::new();
+        while let Some(record) = lines.next_record()? {
+            records.push((record.key.clone(), value_of(&record)));
+        }
+        Ok(records)
+    }
+
+    fn refusal(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_lines_are_readable_and_come_back_as_they_went() {
+        let text = exported();
+        let lines: Vec<&str> = text.lines().collect();
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            lines[..3],
+            [
+                &format!(
+                    "{{\"notbefore_export\":1,\"format_level\":1,\"revision\":7,\"exported_at\":\"2026-11-15T12:00:00Z\",\"version\":\"{version}\",\"tokens\":true}}"
+                ),
+                "{\"key\":\"alive\",\"revision\":3,\"value\":{\"at\":\"2026-11-15T12:00:00Z\"}}",
+                "{\"key\":\"ended/1/x\",\"revision\":3}",
+            ]
+        );
+        assert!(lines[3].starts_with("{\"notbefore_export_end\":1,\"records\":2,\"sha256\":\""));
+        let records = read(&text).unwrap();
+        assert_eq!(records[0].1, "1 {\"at\":\"2026-11-15T12:00:00Z\"}");
+        assert_eq!(records[1], ("ended/1/x".to_owned(), Bytes::new()));
+    }
+
+    #[test]
+    fn the_bytes_are_the_same_in_whichever_pieces_they_are_taken() {
+        let mut writer = LineWriter::new(Revision(7), "2026-11-15T12:00:00Z".parse().unwrap(), true);
+        let mut all = writer.take().to_vec();
+        for (key, value) in [("alive", "1 {\"at\":\"2026-11-15T12:00:00Z\"}"), ("ended/1/x", "")] {
+            writer.record(key, &Versioned { revision: Revision(3), value: value.into() }).unwrap();
+            all.extend(writer.take());
+        }
+        writer.finish();
+        all.extend(writer.take());
+        assert_eq!(String::from_utf8(all).unwrap(), exported());
+    }
+
+    #[test]
+    fn a_file_cut_off_anywhere_is_known_as_such() {
+        let text = exported();
+        for length in 0..text.len() {
+            assert!(read(&text[..length]).is_err(), "cut off after {length} bytes");
+        }
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let cut = refusal(&lines[..2].concat());
+        assert_eq!(
+            cut,
+            "line 3: the export ends here, without its last line: it was cut off; use a whole one"
+        );
+    }
+
+    #[test]
+    fn what_was_changed_is_named_with_its_line() {
+        let text = exported();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let [header, alive, ended, end] = lines[..] else { panic!("{text}") };
+        for (changed, expected) in [
+            (text.replace("12:00:00", "12:00:01"), "line 4: the lines are not those"),
+            ([header, alive, end].concat(), "line 3: there are 1 records, the last line says 2"),
+            ([header, alive, alive, end].concat(), "line 3: record alive does not come after alive"),
+            ([header, ended, alive, end].concat(), "line 3: record alive does not come after ended/1/x"),
+            ([header, alive, "nonsense\n"].concat(), "line 3: is not a record: expected"),
+            (
+                [header, alive, "{\"key\":\"b\"}\n"].concat(),
+                "line 3: is not a record: missing field `revision`",
+            ),
+            ([header, alive, ended, end, "\n"].concat(), "line 5: something follows the last line"),
+            (text.replace("export\":1", "export\":2"), "line 1: the export has form 2"),
+            (text.replace("level\":1", "level\":9"), "line 1: the records have format level 9"),
+            ("scopes: []\n".to_owned(), "line 1: is not the header of an export"),
+            (String::new(), "line 1: the export ends here"),
+            ([header, &"x".repeat(EXPORT_LINE_BYTES_MAX)].concat(), "line 2: is longer than 1048576 bytes"),
+        ] {
+            let refused = refusal(&changed);
+            assert!(refused.starts_with(expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_none_is_not_exported() {
+        let mut writer = LineWriter::new(Revision(7), Timestamp::UNIX_EPOCH, true);
+        for value in ["2 {}", "1 {", "1{}", "x"] {
+            let record = Versioned { revision: Revision(1), value: value.into() };
+            assert!(writer.record("alive", &record).is_err(), "{value}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Making a whole store from records that were exported elsewhere.
+//!
+//! The records go into a file of another name, a batch a commit, and the file gets its name only when all of
+//! them are durable: there is a complete store, or none. Each record keeps the revision that wrote it and the
+//! store begins at the revision that was exported, so whoever has seen one of them may go on comparing.
+
+use std::path::Path;
+
+use ::redb::{Database, Durability};
+
+use super::OpenError;
+use super::format::{Fault, META, META_REVISION, RECORDS, encode};
+use super::open::{self, Attempt, NewFile};
+use crate::{Key, Revision, Versioned};
+
+/// How many bytes one commit takes; it bounds what is held in memory.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What a record costs beside its bytes, so that many small ones fill a batch too.
+const RECORD_BYTES: usize = 64;
+
+/// A store that is being made. It is thrown away unless [`NewStore::finish`] is called.
+pub struct NewStore {
+    /// None only while `finish` closes it.
+    database: Option<Database>,
+    /// None once it has its name.
+    file: Option<NewFile>,
+    waiting: Vec<(Key, Versioned)>,
+    bytes: usize,
+}
+
+impl NewStore {
+    /// Begins a store at `path`, where there must be none.
+    pub fn begin(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let Some(file) = NewFile::begin(path)? else { return Err(OpenError::Exists { path: path.into() }) };
+        let mut new = Self { database: None, file: Some(file), waiting: Vec::new(), bytes: 0 };
+        if let Some(file) = &new.file {
+            new.database = Some(open::open_backend(path, file.backend()?, Attempt::First)?.0);
+        }
+        Ok(new)
+    }
+
+    /// Takes a record.
+    pub fn put(&mut self, key: Key, record: Versioned) -> Result<(), OpenError> {
+        self.bytes += key.len() + record.value.len() + RECORD_BYTES;
+        self.waiting.push((key, record));
+        if self.bytes < BATCH_BYTES_MAX {
+            return Ok(());
+        }
+        self.flush(None)
+    }
+
+    /// Makes all records durable, as of `revision`, and gives the store its name.
+    pub fn finish(mut self, revision: Revision) -> Result<(), OpenError> {
+        self.flush(Some(revision))?;
+        // Closing a database writes and syncs; the file is whole only then.
+        self.database = None;
+        match self.file.take() {
+            Some(file) => file.rename(),
+            None => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, revision: Option<Revision>) -> Result<(), OpenError> {
+        self.bytes = 0;
+        let records = std::mem::take(&mut self.waiting);
+        let (Some(database), Some(file)) = (&self.database, &self.file) else { return Ok(()) };
+        write(database, &records, revision).map_err(|fault| open::damaged(file.path(), fault))
+    }
+}
+
+fn write(database: &Database, records: &[(Key, Versioned)], revision: Option<Revision>) -> Result<(), Fault> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    transaction.set_quick_repair(true);
+    {
+        let mut table = transaction.open_table(RECORDS)?;
+        for (key, record) in records {
+            table.insert(&**key, encode(record).as_slice())?;
+        }
+        if let Some(revision) = revision {
+            transaction.open_table(META)?.insert(META_REVISION, revision.0)?;
+        }
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+impl Drop for NewStore {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            self.database = None;
+            file.remove();
+        }
+    }
+}
