@@ -167,6 +167,8 @@ pub enum Driver {
     Simulated,
     /// Somebody's automation, with `event start` and `event complete`
     Manual,
+    /// A command for each VM
+    Exec,
 }
 
 #[derive(Debug, Subcommand)]
@@ -324,6 +326,14 @@ pub enum Event {
         /// Where a redeployed VM is now; may be repeated
         #[arg(long, value_name = "VM=HOST", value_parser = parse_pair)]
         host: Vec<(String, String)>,
+    },
+    /// Try the commands of the exec driver anew that have failed, or wait to be tried again
+    #[command(
+        after_help = "Example:\n  notbefore event retry 602d9444\n\n'event show' says which commands have failed, and why. 'event complete' ends\nan event whose work was done by hand."
+    )]
+    Retry {
+        /// Its id, or the first digits of it
+        event: String,
     },
     /// List events that have ended
     History {

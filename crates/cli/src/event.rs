@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use jiff::Timestamp;
-use notbefore_wire::operator::{CompleteEvent, Event, Operation, ScheduleEvents};
+use notbefore_wire::operator::{CompleteEvent, Event, ExecCommand, Operation, ScheduleEvents};
 use serde_json::{Value, json};
 
 use crate::args::{self, Output, When};
@@ -44,6 +44,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             let hosts: BTreeMap<String, String> = host.into_iter().collect();
             act(client, &event, "complete", &serde_json::to_value(CompleteEvent { hosts })?, output)
         }
+        args::Event::Retry { event } => act(client, &event, "retry", &json!({}), output),
         args::Event::History { since, scope, vm } => {
             let since = serve::now().checked_sub(since).unwrap_or(Timestamp::UNIX_EPOCH);
             let query = [("since", Some(since.to_string())), ("scope", scope), ("vm", vm)];
@@ -141,6 +142,16 @@ fn show(event: &Event, output: Output) -> Result<()> {
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         output::line(&format!("  {name:<13}{value}"))?;
     }
+    if let Some(exec) = &event.exec {
+        output::line(&format!(
+            "  commands     run by process {}, fencing number {}",
+            exec.owner, exec.fence
+        ))?;
+        let width = exec.commands.iter().map(|command| command.name.len()).max().unwrap_or_default();
+        for command in &exec.commands {
+            output::line(&format!("    {:<width$}  {}", command.name, standing(command, now)))?;
+        }
+    }
     output::line("  trail")?;
     for entry in &event.trail {
         let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", entry.detail) };
@@ -148,6 +159,20 @@ fn show(event: &Event, output: Output) -> Result<()> {
         output::line(&format!("    {at}  {:<15} by {}{detail}", entry.fact, entry.by))?;
     }
     Ok(())
+}
+
+/// How a command stands, in words.
+fn standing(command: &ExecCommand, now: Timestamp) -> String {
+    let attempt = command.attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
+    let left = match command.attempts_left {
+        Some(1) => "; 1 attempt left".to_owned(),
+        Some(left) => format!("; {left} attempts left"),
+        None => String::new(),
+    };
+    let next = command.due_at.map_or_else(String::new, |at| format!(" until {}", time::relative(at, now)));
+    let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let host = command.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
+    format!("{}{next}{attempt}{host}{why}{left}", command.state)
 }
 
 /// Prints facts as they come: a line each, or each commit's as one line of JSON.

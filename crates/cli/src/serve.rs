@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{DriverKind, Settings, WhenNotEnabled};
+use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::ServeConfig;
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
@@ -67,7 +67,9 @@ fn config(serve: &Serve) -> Result<ServeConfig> {
             driver: match serve.driver {
                 Driver::Simulated => DriverKind::Simulated,
                 Driver::Manual => DriverKind::Manual,
+                Driver::Exec => DriverKind::Exec,
             },
+            exec: ExecSettings::default(),
         },
         history_kept: SignedDuration::try_from(serve.keep_history)?,
         host_name: host_name()?,

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use crate::actor::Actor;
 use crate::cause::{Cause, Notice, Source};
 use crate::event::{Approval, DriverKind, Event, Past, Phase, Resource, StartReason};
+use crate::exec::Ran;
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
 use crate::ids::{EventId, OperationId, VmId};
 use crate::operation::Release;
@@ -35,6 +36,9 @@ pub struct Circumstances<'a> {
     pub enabled: bool,
     /// What the service is set to.
     pub settings: &'a Settings,
+    /// The process that runs the scope's commands: this one, or whoever holds the lease where several share a
+    /// store. A run that has another owner is taken over in its name.
+    pub runner: &'a str,
 }
 
 /// What can be asked of a scope.
@@ -59,6 +63,10 @@ pub enum Command {
         /// The new host of a redeployed VM.
         hosts: Vec<(VmId, String)>,
     },
+    /// Commands of the exec driver have ended.
+    Ran(Vec<Ran>),
+    /// Try commands anew that have failed.
+    Retry(EventId),
     /// Change the owner's settings.
     SetPolicy(Policy),
     /// Add VMs, or change what is known of them; each is known by its id.
@@ -182,6 +190,8 @@ impl Scope {
             Command::Cancel(event) => change.cancel(event)?,
             Command::Start(event) => change.start_by_hand(event)?,
             Command::Complete { event, hosts } => change.complete(event, &hosts)?,
+            Command::Ran(reports) => change.ran(reports),
+            Command::Retry(event) => change.retry(event)?,
             Command::SetPolicy(policy) => change.set_policy(policy)?,
             Command::Enrol(members) => change.enrol(members)?,
             Command::Remove(vms) => change.remove(&vms)?,
@@ -214,7 +224,7 @@ impl Change<'_> {
         if self.scope.events.len() >= EVENTS_MAX {
             return Err(Refusal::TooManyEvents);
         }
-        let Circumstances { now, by, enabled, settings } = self.circumstances;
+        let Circumstances { now, by, enabled, settings, .. } = self.circumstances;
         let users = new.cause.source() == Source::User;
         let limit = settings.user_operations_max;
         let others = self.scope.events.iter().filter(|event| !event.is_platforms());
@@ -398,7 +408,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn live(&self, id: EventId) -> Result<usize, Refusal> {
+    pub(crate) fn live(&self, id: EventId) -> Result<usize, Refusal> {
         self.position(id).ok_or_else(|| match self.scope.ended.iter().any(|ended| ended.event == id) {
             true => Refusal::EventEnded(id),
             false => Refusal::UnknownEvent(id),

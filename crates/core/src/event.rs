@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::cause::{Cause, Source};
+use crate::exec::ExecRun;
 use crate::fact::{EventFact, Recorded};
 use crate::ids::{EventId, Name, OperationId, ScopeId, VmId};
 use crate::operation::Release;
@@ -137,6 +138,8 @@ pub enum DriverKind {
     Simulated,
     /// Somebody's automation, which starts and completes it through the API.
     Manual,
+    /// A command per resource, which the service runs.
+    Exec,
 }
 
 impl fmt::Display for DriverKind {
@@ -144,12 +147,13 @@ impl fmt::Display for DriverKind {
         f.write_str(match self {
             Self::Simulated => "simulated",
             Self::Manual => "manual",
+            Self::Exec => "exec",
         })
     }
 }
 
 /// How a started event will end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Run {
     /// By itself, at this time.
@@ -159,6 +163,8 @@ pub enum Run {
     },
     /// When somebody completes it.
     Manual,
+    /// When its commands have succeeded.
+    Exec(ExecRun),
 }
 
 /// How an event ended.

@@ -42,6 +42,36 @@ pub enum EventFact {
         /// What let it begin.
         why: StartReason,
     },
+    /// A process went on with commands that another had begun to run.
+    DriverTookOver {
+        /// The process.
+        owner: String,
+        /// The fencing number of its commands.
+        fence: u64,
+    },
+    /// A command failed and will be tried again.
+    DriverAttemptFailed {
+        /// The VM it was run for.
+        vm: Name,
+        /// Which attempt it was.
+        attempt: u32,
+        /// Why.
+        why: String,
+    },
+    /// A command has used up its attempts; the event stays Started until somebody retries or completes it.
+    DriverFailed {
+        /// The VM it was run for.
+        vm: Name,
+        /// The last attempt.
+        attempts: u32,
+        /// Why that failed.
+        why: String,
+    },
+    /// Somebody let commands be tried anew.
+    DriverRetried {
+        /// How many.
+        commands: usize,
+    },
     /// It was carried out.
     EventCompleted,
     /// It was called off.

@@ -16,12 +16,14 @@
 //! | [`scope`] | members, policy, live events, what of it a guest's document shows |
 //! | [`apply`] | each command, what it refuses |
 //! | [`settle`] | what starts and ends by itself, and the gate between update domains |
+//! | [`exec`] | the commands of the exec driver: attempts, owner and fence |
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
 
 pub mod actor;
 pub mod apply;
 pub mod cause;
 pub mod event;
+pub mod exec;
 pub mod fact;
 pub mod ids;
 pub mod operation;
@@ -35,9 +37,10 @@ pub use actor::Actor;
 pub use apply::{Applied, Change, Circumstances, Command, NewEvent};
 pub use cause::{Cause, EventType, Source};
 pub use event::{Approval, DriverKind, Event, Outcome, Past, Phase, Resource, Run, StartReason};
+pub use exec::{CommandState, Ending, ExecRun, Ran};
 pub use fact::{EventFact, Fact, Recorded};
 pub use ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
 pub use operation::{Operation, OperationState, Release, Target, TargetState};
 pub use refusal::Refusal;
 pub use scope::{Member, MemberState, Origin, Policy, Scope, ScopeKind};
-pub use settings::{Settings, WhenNotEnabled};
+pub use settings::{ExecSettings, Settings, WhenNotEnabled};

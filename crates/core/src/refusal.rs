@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cause::EventType;
+use crate::event::DriverKind;
 use crate::ids::{EventId, Name, NameError, OperationId, ScopePath, VmId};
 use crate::scope::{EVENTS_MAX, MEMBERS_MAX, ScopeKind, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 
@@ -24,6 +25,21 @@ pub enum Refusal {
     /// Too early for it.
     #[error("event {0} has not started; start it first, or cancel it")]
     EventNotStarted(EventId),
+    /// An event that no command carries out.
+    #[error(
+        "event {event} is carried out by the {driver} driver; only what the exec driver's commands do can be retried"
+    )]
+    NotExec {
+        /// The event.
+        event: EventId,
+        /// Who carries it out.
+        driver: DriverKind,
+    },
+    /// Nothing to try again.
+    #[error(
+        "no command of event {0} has failed or waits to be tried again; 'notbefore event show' says how they stand"
+    )]
+    NothingFailed(EventId),
     /// The gate between update domains.
     #[error(
         "event {event} must wait: event {blocker} of update domain {update_domain} is under way; complete that one, or wait for its end"
@@ -191,6 +207,8 @@ impl Refusal {
             Self::EventEnded(_) => "event_ended",
             Self::EventStarted(_) => "event_started",
             Self::EventNotStarted(_) => "event_not_started",
+            Self::NotExec { .. } => "not_exec",
+            Self::NothingFailed(_) => "nothing_failed",
             Self::UpdateDomainBusy { .. } => "update_domain_busy",
             Self::UnknownVm(_) => "unknown_vm",
             Self::UnknownScope(_) => "unknown_scope",

@@ -17,6 +17,8 @@ pub struct Settings {
     pub when_not_enabled: WhenNotEnabled,
     /// Who carries out the events that are scheduled from now on.
     pub driver: DriverKind,
+    /// How often and when the exec driver tries again.
+    pub exec: ExecSettings,
 }
 
 impl Default for Settings {
@@ -27,6 +29,7 @@ impl Default for Settings {
             user_operations_max: 100,
             when_not_enabled: WhenNotEnabled::RunAtOnce,
             driver: DriverKind::Simulated,
+            exec: ExecSettings::default(),
         }
     }
 }
@@ -45,4 +48,38 @@ pub enum WhenNotEnabled {
     RunAtOnce,
     /// They give notice all the same.
     GiveNotice,
+}
+
+/// How often a command of the exec driver is tried, and how long it waits in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecSettings {
+    /// How many attempts a command has, until somebody retries the event.
+    pub attempts_max: u32,
+    /// The wait after the first failure; each further one is twice as long.
+    pub backoff_first: Duration,
+    /// The longest wait.
+    pub backoff_max: Duration,
+}
+
+impl Default for ExecSettings {
+    fn default() -> Self {
+        Self {
+            attempts_max: 5,
+            backoff_first: Duration::from_secs(5),
+            backoff_max: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+impl ExecSettings {
+    /// How many attempts a command has: one at least.
+    pub fn attempts(&self) -> u32 {
+        self.attempts_max.max(1)
+    }
+
+    /// How long a command waits after so many failures in a row.
+    pub fn backoff(&self, failures: u32) -> Duration {
+        let doubled = 2u32.saturating_pow(failures.saturating_sub(1));
+        self.backoff_first.saturating_mul(doubled).min(self.backoff_max)
+    }
 }

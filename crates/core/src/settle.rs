@@ -1,5 +1,5 @@
-//! What happens by itself. Settling ends what has run its time, calls off what has lost all its VMs, and
-//! starts what is due and free to start, again and again until nothing more is, so that the value that
+//! What happens by itself. Settling ends what has run its time or whose commands are done, calls off what has
+//! lost all its VMs, starts what is due and free to start, and sets due commands going, again and again until nothing more is, so that the value that
 //! leaves [`Scope::apply`] never holds anything overdue.
 //!
 //! **The gate.** What is planned (maintenance, hardware expected to fail) does not start while a platform
@@ -17,7 +17,7 @@ use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartRea
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
 use crate::ids::VmId;
 use crate::operation::Release;
-use crate::scope::{ENDED_KEPT, ENDED_MAX, Ended, MemberState, Scope};
+use crate::scope::{ENDED_KEPT, ENDED_MAX, Ended, Member, MemberState, Scope};
 use crate::time::after;
 
 impl Scope {
@@ -37,6 +37,7 @@ impl Scope {
         match &event.phase {
             Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
             Phase::Started { run: Run::Manual, .. } => None,
+            Phase::Started { run: Run::Exec(run), .. } => run.next_due(),
             Phase::Scheduled { ready: Some(_), .. } => None,
             Phase::Scheduled { not_before, .. } => match self.blocker(event) {
                 Some(_) => None,
@@ -68,8 +69,8 @@ fn reason_to_begin(event: &Event, now: Timestamp) -> Option<StartReason> {
 }
 
 impl Change<'_> {
-    /// Does all that is due, to a fixpoint. Every round ends or starts an event and no phase goes back, so
-    /// there are at most two rounds an event.
+    /// Does all that is due, to a fixpoint. Every round ends or starts an event, or sets its commands going, and
+    /// nothing goes back, so there are a few rounds an event.
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some(index) = self.next_to_end() {
@@ -79,9 +80,11 @@ impl Change<'_> {
                     true => self.carried_out(index, Actor::Service, &[]),
                     false => self.call_off(index, Actor::Service, CancelReason::ResourcesGone),
                 }
+            } else if let Some(index) = self.next_finished() {
+                self.carried_out(index, Actor::Driver(DriverKind::Exec.to_string()), &[]);
             } else if let Some((index, why)) = self.next_to_begin() {
                 self.let_begin(index, why);
-            } else {
+            } else if !self.drive() {
                 break;
             }
         }
@@ -90,9 +93,9 @@ impl Change<'_> {
 
     /// Ends go in the order of their time, so that history reads in the order in which things happened.
     fn next_to_end(&self) -> Option<usize> {
-        let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| match event.phase {
-            Phase::Started { run: Run::Simulated { ends_at }, .. } if ends_at <= self.circumstances.now => {
-                Some((ends_at, index))
+        let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| match &event.phase {
+            Phase::Started { run: Run::Simulated { ends_at }, .. } if *ends_at <= self.circumstances.now => {
+                Some((*ends_at, index))
             }
             Phase::Started { .. } | Phase::Scheduled { .. } => None,
         });
@@ -131,7 +134,7 @@ impl Change<'_> {
             ) => Actor::Timer,
         };
         match self.scope.events[index].driver {
-            DriverKind::Simulated => self.begin(index, why, by),
+            DriverKind::Simulated | DriverKind::Exec => self.begin(index, why, by),
             DriverKind::Manual => {
                 let now = self.circumstances.now;
                 let mut event = self.scope.events[index].clone();
@@ -151,6 +154,7 @@ impl Change<'_> {
         let run = match event.driver {
             DriverKind::Simulated => Run::Simulated { ends_at: after(now, self.simulated_span(&event)) },
             DriverKind::Manual => Run::Manual,
+            DriverKind::Exec => Run::Exec(self.new_exec_run(&event.resources)),
         };
         event.phase = Phase::Started { at: now, why, run };
         self.note(&mut event, now, by, EventFact::EventStarted { why });
@@ -200,7 +204,8 @@ impl Change<'_> {
         let event = self.end(index, by.clone(), Outcome::Completed, EventFact::EventCompleted);
         // The VM that was made for trying things out survives its own rehearsed end.
         let spared = self.scope.first_run && event.driver == DriverKind::Simulated;
-        for (vm, host) in hosts {
+        // What somebody says comes after what commands said, and so has the last word.
+        for (vm, host) in event.reported_hosts().iter().chain(hosts) {
             self.move_to(*vm, host, &by);
         }
         match event.cause.event_type() {
@@ -224,7 +229,8 @@ impl Change<'_> {
 
     fn move_to(&mut self, vm: VmId, host: &str, by: &Actor) {
         let now = self.circumstances.now;
-        if let Some(member) = self.scope.members.iter_mut().find(|member| member.vm == vm) {
+        let elsewhere = |member: &&mut Member| member.vm == vm && member.host.as_deref() != Some(host);
+        if let Some(member) = self.scope.members.iter_mut().find(elsewhere) {
             member.host = Some(host.to_owned());
             let fact = Fact::VmMoved { vm, name: member.name.clone(), host: host.to_owned() };
             self.facts.push(Recorded { at: now, by: by.clone(), fact });

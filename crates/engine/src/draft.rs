@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use notbefore_core::exec::WHY_BYTES_MAX;
 use notbefore_core::{
-    Applied, Fact, Operation, OperationId, Recorded, Refusal, Release, Scope, ScopeId, ScopeKind,
+    Applied, CommandState, DriverKind, Event, Fact, Operation, OperationId, Recorded, Refusal, Release,
+    Scope, ScopeId, ScopeKind,
 };
 use notbefore_store::{Expect, Key, Revision, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX};
 
@@ -29,6 +31,11 @@ const VMS_BYTES_ENOUGH: usize = 512 * 1024;
 /// A scope takes in no more than leaves this for every event that is live, so that whatever has been announced
 /// can also be approved, started and ended.
 const EVENT_GROWS_BY: usize = 640;
+/// What the exec driver may add besides: the newest fact of each of its kinds, one of them with a reason and the
+/// name of a VM.
+const DRIVER_FACTS_GROW_BY: usize = 800;
+/// What one of its commands takes up at most: numbers, a time, and a reason. A host takes less.
+const COMMAND_BYTES_MAX: usize = 92 + WHY_BYTES_MAX;
 
 /// What is left free in a transaction for the record of the command that it carries out.
 const RESERVED: usize = 2;
@@ -279,10 +286,32 @@ pub(crate) fn sized(before: Option<&Scope>, scope: &Scope) -> Result<Bytes, Refu
     let grows = before.is_none_or(|before| {
         scope.members.len() > before.members.len() || scope.events.len() > before.events.len()
     });
-    let reserve = if grows { scope.events.len() * EVENT_GROWS_BY } else { 0 };
+    let reserve = if grows { scope.events.iter().map(grows_by).sum() } else { 0 };
     match bytes.len() + reserve > VALUE_BYTES_MAX {
         true => Err(Refusal::ScopeTooLarge { bytes: bytes.len() + reserve, limit: VALUE_BYTES_MAX }),
         false => Ok(bytes),
+    }
+}
+
+/// What an event may still add to its scope's record.
+fn grows_by(event: &Event) -> usize {
+    match event.driver {
+        DriverKind::Simulated | DriverKind::Manual => EVENT_GROWS_BY,
+        DriverKind::Exec => {
+            let commands = event.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
+            let taken: usize = commands.iter().map(needs_no_more).sum();
+            let commands = (event.resources.len() * COMMAND_BYTES_MAX).saturating_sub(taken);
+            EVENT_GROWS_BY + DRIVER_FACTS_GROW_BY + commands
+        }
+    }
+}
+
+/// How much of what a command may take up it has taken by now, or will never want.
+fn needs_no_more(command: &CommandState) -> usize {
+    match command {
+        CommandState::Waiting { why, .. } | CommandState::Failed { why, .. } => why.len(),
+        CommandState::Done { .. } | CommandState::Gone => COMMAND_BYTES_MAX,
+        CommandState::Running { .. } => 0,
     }
 }
 
@@ -334,7 +363,7 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
 /// The operations for which a scope's change means something: one of their events has ended, or, where
 /// approvals are counted, was approved or has begun.
 pub(crate) fn stirred(before: &Scope, after: Option<&Scope>) -> Vec<OperationId> {
-    let moved = |event: &&notbefore_core::Event| match after.and_then(|after| after.event(event.id)) {
+    let moved = |event: &&Event| match after.and_then(|after| after.event(event.id)) {
         None => true,
         Some(now) => {
             event.release == Release::Together

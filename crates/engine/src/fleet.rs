@@ -45,6 +45,7 @@ impl Planner<'_> {
             | Command::Cancel(_)
             | Command::Start(_)
             | Command::Complete { .. }
+            | Command::Retry(_)
             | Command::Schedule(_)
             | Command::CancelOperation(_)
             | Command::StartVm(_) => self.plan(command),

@@ -17,6 +17,9 @@
 //! **Operations** over several scopes are reconciled: [`operations`] compares an operation's record with the
 //! scopes and says what is missing. The same function goes on after a crash.
 //!
+//! **Commands** of the exec driver follow from the records alone: what is durably Running under this process's name
+//! is run once, what no longer is is stopped, and a report waits in memory until a commit has taken it up.
+//!
 //! | file | what is in it |
 //! |---|---|
 //! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
@@ -37,7 +40,9 @@ pub mod records;
 pub mod request;
 pub mod state;
 
-pub use engine::{CommitId, Effect, Engine, EngineSettings, Input, RequestId};
+pub use engine::{
+    CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, RequestId,
+};
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{Answer, Command, Failure, Idempotency, NewOperation, Progress, PutScope, Request, VmSpec};
 pub use state::{Held, Published, State};

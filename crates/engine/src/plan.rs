@@ -65,7 +65,15 @@ impl<'a> Planner<'a> {
 
     /// The circumstances of a command to one scope.
     pub fn circumstances(&self, scope: &ScopeId, by: &'a Actor) -> Circumstances<'a> {
-        Circumstances { now: self.now, by, enabled: (self.enabled)(scope), settings: self.settings }
+        Circumstances {
+            now: self.now,
+            by,
+            enabled: (self.enabled)(scope),
+            settings: self.settings,
+            // One process has an embedded store, so whoever ran commands before it is dead. Where several share
+            // a store this is whoever holds the lease of the scope, be it another node.
+            runner: self.node,
+        }
     }
 
     /// Plans what a caller asked for.
@@ -84,6 +92,7 @@ impl<'a> Planner<'a> {
             Command::Complete { event, hosts } => {
                 self.on_event(*event, ScopeCommand::Complete { event: *event, hosts: hosts.clone() })
             }
+            Command::Retry(event) => self.on_event(*event, ScopeCommand::Retry(*event)),
             Command::Schedule(new) => self.schedule(new),
             Command::CancelOperation(id) => self.cancel_operation(*id),
             Command::StartVm(vm) => {

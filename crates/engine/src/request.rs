@@ -60,6 +60,8 @@ pub enum Command {
         /// Where redeployed VMs are now.
         hosts: Vec<(VmId, String)>,
     },
+    /// Try commands of an event anew that have failed.
+    Retry(EventId),
     /// Make a scope as described, or change it to be so.
     PutScope(PutScope),
     /// Remove a scope and its VMs.

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod config;
 pub mod data_dir;
 pub mod delivery;
+pub mod driver;
 pub mod guest;
 pub mod janitor;
 pub mod metrics;

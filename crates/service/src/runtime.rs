@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_core::ScopeId;
-use notbefore_engine::{Answer, CommitId, Effect, Engine, Failure, Input, Request, RequestId};
+use notbefore_engine::{Answer, CommitId, DriverReport, Effect, Engine, Failure, Input, Request, RequestId};
 use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, WatchError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
+use crate::driver::{Driver, Report};
 use crate::view::Views;
 
 /// How many requests may wait to be taken up; beyond that, whoever asks waits to be heard.
@@ -32,6 +33,7 @@ enum Signal {
     Committed(CommitId, Outcome),
     Watched(Batch),
     Heard(ScopeId, Timestamp),
+    Ran(DriverReport),
     Close(oneshot::Sender<()>),
 }
 
@@ -145,6 +147,7 @@ struct Runtime {
     store: Arc<dyn Store>,
     views: Arc<Views>,
     clock: Arc<dyn Clock>,
+    driver: Arc<dyn Driver>,
     signals: mpsc::UnboundedSender<Signal>,
     replies: HashMap<RequestId, Reply>,
     next_request: u64,
@@ -152,7 +155,7 @@ struct Runtime {
 }
 
 /// Starts the engine's task and the one that follows the store; `effects` are what the engine's making
-/// asked for.
+/// asked for, `driver` runs commands.
 pub fn start(
     engine: Engine,
     effects: Vec<Effect>,
@@ -160,6 +163,7 @@ pub fn start(
     revision: Revision,
     views: Arc<Views>,
     clock: Arc<dyn Clock>,
+    driver: Arc<dyn Driver>,
 ) -> EngineHandle {
     let (requests, take_requests) = mpsc::channel(REQUESTS_MAX);
     let (signals, take_signals) = mpsc::unbounded_channel();
@@ -171,6 +175,7 @@ pub fn start(
         store,
         views,
         clock,
+        driver,
         signals: signals.clone(),
         replies: HashMap::new(),
         next_request: 0,
@@ -198,6 +203,7 @@ impl Runtime {
                     }
                     Some(Signal::Watched(batch)) => Input::Watched(batch),
                     Some(Signal::Heard(scope, at)) => Input::Heard(scope, at),
+                    Some(Signal::Ran(report)) => Input::Ran(report),
                     Some(Signal::Close(done)) => {
                         self.close(requests, signals).await;
                         let _ = done.send(());
@@ -231,6 +237,7 @@ impl Runtime {
                         self.handle(Input::Committed(id, outcome));
                     }
                     Some(Signal::Watched(batch)) => self.handle(Input::Watched(batch)),
+                    Some(Signal::Ran(report)) => self.handle(Input::Ran(report)),
                     Some(Signal::Heard(..) | Signal::Close(_)) => {}
                     None => return,
                 }
@@ -266,6 +273,15 @@ impl Runtime {
                     });
                 }
                 Effect::Publish(changes) => self.views.publish(changes, self.clock.now()),
+                Effect::Run(run) => {
+                    let signals = self.signals.clone();
+                    let report = Report::new(run.id, move |report| {
+                        // A closed engine has no use for it; the next one runs the command again.
+                        let _ = signals.send(Signal::Ran(report));
+                    });
+                    self.driver.run(*run, report);
+                }
+                Effect::Stop(command) => self.driver.stop(command),
                 Effect::Answer(id, answer) => {
                     if let Some(reply) = self.replies.remove(&id) {
                         // Whoever asked may have gone; what was done stays done.

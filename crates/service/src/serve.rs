@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{DataDir, DataDirError};
+use crate::driver::NoCommand;
 use crate::guest::GuestDoor;
 use crate::guest::caller::ListenerIdentity;
 use crate::operator::{self, Operator};
@@ -220,7 +221,9 @@ async fn start_engine(
     let node = Uuid::new_v4().simple().to_string();
     let settings = EngineSettings { domain: config.domain.clone(), node: node[..8].to_owned() };
     let (engine, effects) = Engine::new(settings, records, revision, clock.now())?;
-    Ok(runtime::start(engine, effects, Arc::clone(store), revision, Arc::clone(views), Arc::clone(clock)))
+    let driver = Arc::new(NoCommand);
+    let (store, views, clock) = (Arc::clone(store), Arc::clone(views), Arc::clone(clock));
+    Ok(runtime::start(engine, effects, store, revision, views, clock, driver))
 }
 
 async fn load(store: &dyn Store) -> Result<(Vec<(Key, Versioned)>, Revision), ReadError> {

@@ -13,6 +13,7 @@ use notbefore_engine::{
     Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request,
 };
 use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::driver::NoCommand;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, Platform};
 use notbefore_service::platform::ScheduledEvents;
@@ -93,7 +94,9 @@ impl Bench {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
         let views = Arc::new(Views::new(false));
-        let engine = runtime::start(engine, effects, store, Revision(0), Arc::clone(&views), clock);
+        let views_too = Arc::clone(&views);
+        let engine =
+            runtime::start(engine, effects, store, Revision(0), views_too, clock, Arc::new(NoCommand));
         let vm = VmId(Uuid::from_u128(1));
         let name = "lab".parse().unwrap();
         let make = Command::MakeFirstRun { vm, name };

@@ -11,6 +11,7 @@ use notbefore_engine::{
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
+use notbefore_service::driver::NoCommand;
 use notbefore_service::runtime;
 use notbefore_service::tokens::Tokens;
 use notbefore_service::transfer::export::{self, PATIENCE, Terms};
@@ -35,7 +36,7 @@ async fn lived_in(path: &Path) {
     let revision = store.snapshot().await.unwrap().revision();
     let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
     let views = Arc::new(Views::new(false));
-    let engine = runtime::start(engine, effects, store, revision, views, clock);
+    let engine = runtime::start(engine, effects, store, revision, views, clock, Arc::new(NoCommand));
     let ask = async |key: &str, command| {
         let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
         let by = Actor::Token("root".into());

@@ -176,6 +176,7 @@ impl Naming<'_> {
                 let hosts = resources.map(|resource| (resource.vm, "h9".to_owned())).collect();
                 Command::Complete { event, hosts }
             }
+            What::RetryEvent { event } => Command::Retry(self.event(*event)),
             What::CancelOperation { operation } => {
                 let ever = &self.ledger.operations;
                 let live: Vec<OperationId> = ever
@@ -234,6 +235,7 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
         | Command::CancelOperation(_)
         | Command::Start(_)
         | Command::Complete { .. }
+        | Command::Retry(_)
         | Command::RemoveScope { .. }
         | Command::RemoveVm(_)
         | Command::StartVm(_) => {}

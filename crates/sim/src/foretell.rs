@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    DriverKind, EventId, Member, MemberState, Operation, OperationState, Origin, Policy, Release, Resource,
-    Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
+    EventId, Member, MemberState, Operation, OperationState, Origin, Policy, Release, Resource, Scope,
+    ScopeId, ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::state::caller_key;
 use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, VmSpec};
@@ -54,6 +54,7 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
         Command::ApproveFor(event)
         | Command::Cancel(event)
         | Command::Start(event)
+        | Command::Retry(event)
         | Command::Complete { event, .. } => reads.home(*event),
         Command::PutScope(put) => Some(put.path.id()),
         Command::AddVm { path, .. } => Some(path.id()),
@@ -79,6 +80,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
         Command::Cancel(event) => on_event(*event, Wish::Cancel(*event)),
         Command::Start(event) => on_event(*event, Wish::Start(*event)),
         Command::Complete { event, hosts } => on_event(*event, Wish::Complete(*event, hosts.clone())),
+        Command::Retry(event) => on_event(*event, Wish::Retry(*event)),
         Command::Schedule(new) => schedule(reads, new, request, at),
         Command::CancelOperation(id) => match reads.operation(*id) {
             None => Err(Codes::from(["unknown_operation"])),
@@ -236,7 +238,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         not_before,
         duration_s: new.duration_s.unwrap_or(rule.duration_s),
         description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
-        driver: if at.setup.manual { DriverKind::Manual } else { DriverKind::Simulated },
+        driver: at.setup.driver(),
         release: if rule.together { Release::Together } else { Release::Each },
         targets,
         state: OperationState::Opening,

@@ -127,6 +127,7 @@ fn setup() -> impl Strategy<Value = Setup> {
         |(scale_permille, manual, user_operations_max, run_at_once)| Setup {
             scale_permille,
             manual,
+            exec: false,
             user_operations_max,
             run_at_once,
         },

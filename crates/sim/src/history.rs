@@ -5,6 +5,7 @@
 //! So a history stays meaningful when steps are taken out of it, which is what lets a failing one be shrunk
 //! to a handful of lines.
 
+use notbefore_core::DriverKind;
 use serde::{Deserialize, Serialize};
 
 /// What a world is like from the start.
@@ -14,6 +15,9 @@ pub struct Setup {
     pub scale_permille: u32,
     /// Whether events wait for somebody's automation to start and complete them.
     pub manual: bool,
+    /// Whether, if not that, commands carry them out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exec: bool,
     /// How many user operations a scope may have.
     pub user_operations_max: usize,
     /// Whether user operations run at once where nobody listens.
@@ -22,7 +26,24 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { scale_permille: 1_000, manual: false, user_operations_max: 100, run_at_once: true }
+        Self {
+            scale_permille: 1_000,
+            manual: false,
+            exec: false,
+            user_operations_max: 100,
+            run_at_once: true,
+        }
+    }
+}
+
+impl Setup {
+    /// Who carries events out.
+    pub fn driver(&self) -> DriverKind {
+        match (self.manual, self.exec) {
+            (true, _) => DriverKind::Manual,
+            (false, true) => DriverKind::Exec,
+            (false, false) => DriverKind::Simulated,
+        }
     }
 }
 
@@ -247,6 +268,11 @@ pub enum What {
         /// Whether its VMs are on another host now.
         #[serde(default)]
         moved: bool,
+    },
+    /// An operator lets the commands of an event be tried anew.
+    RetryEvent {
+        /// The event.
+        event: u8,
     },
     /// An operator cancels a whole operation.
     CancelOperation {

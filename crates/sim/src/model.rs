@@ -49,6 +49,8 @@ pub enum Wish {
     Start(EventId),
     /// That an event is over, and where its VMs are now.
     Complete(EventId, Vec<(VmId, String)>),
+    /// That commands are tried anew.
+    Retry(EventId),
     /// Another policy.
     Policy(Policy),
     /// Members as described.
@@ -142,7 +144,7 @@ pub fn next_due(scope: &Scope) -> Option<Timestamp> {
     let due = |event: &Event| match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
         Phase::Scheduled { not_before, ready: None, .. } if !must_wait(event, scope) => Some(*not_before),
-        Phase::Started { run: Run::Manual, .. } | Phase::Scheduled { .. } => None,
+        Phase::Started { run: Run::Manual | Run::Exec(_), .. } | Phase::Scheduled { .. } => None,
     };
     scope.events.iter().filter_map(due).min()
 }
@@ -243,6 +245,10 @@ impl Naive<'_> {
                 }
                 Err(code) => codes = Codes::from([code]),
             },
+            Wish::Retry(id) => match self.live(*id) {
+                Ok(_) => codes = Codes::from(["not_exec"]),
+                Err(code) => codes = Codes::from([code]),
+            },
             Wish::Policy(policy) => {
                 if policy.terminate_notice_s.is_some_and(|seconds| !(300..=900).contains(&seconds)) {
                     return Codes::from(["terminate_notice_out_of_range"]);
@@ -315,7 +321,7 @@ impl Naive<'_> {
             resources: opening.resources.clone(),
             duration_s: opening.duration_s,
             description: opening.description.clone(),
-            driver: if self.at.setup.manual { DriverKind::Manual } else { DriverKind::Simulated },
+            driver: self.at.setup.driver(),
             release: if rule.together { Release::Together } else { Release::Each },
             phase: Phase::Scheduled {
                 not_before: opening.not_before.unwrap_or(self.at.now),
@@ -398,7 +404,7 @@ impl Naive<'_> {
     fn begin(&mut self, index: usize, why: StartReason) {
         let event = &mut self.scope.events[index];
         let run = match event.driver {
-            DriverKind::Manual => Run::Manual,
+            DriverKind::Manual | DriverKind::Exec => Run::Manual,
             DriverKind::Simulated => {
                 Run::Simulated { ends_at: rules::ends_at(self.at.now, event.duration_s) }
             }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{DriverKind, ScopeId, Settings, WhenNotEnabled};
+use notbefore_core::{ExecSettings, ScopeId, Settings, WhenNotEnabled};
 use notbefore_engine::records::{self, LastAt, prefix};
 use notbefore_engine::{Effect, Engine, EngineSettings, Idempotency, Input, Request, RequestId};
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
@@ -89,7 +89,8 @@ fn domain(setup: &Setup) -> Settings {
             true => WhenNotEnabled::RunAtOnce,
             false => WhenNotEnabled::GiveNotice,
         },
-        driver: if setup.manual { DriverKind::Manual } else { DriverKind::Simulated },
+        driver: setup.driver(),
+        exec: ExecSettings::default(),
     }
 }
 
@@ -259,6 +260,8 @@ impl World {
                         invariants::published_is_committed(one, &self.store, &mut self.ledger)?;
                     }
                 }
+                Effect::Run(run) => return Err(broken("no command is run", format!("{run:?}"))),
+                Effect::Stop(id) => return Err(broken("no command is stopped", format!("{id:?}"))),
                 Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
             }
         }

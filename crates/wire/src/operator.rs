@@ -17,6 +17,10 @@ use uuid::Uuid;
 use self::delivery::Listening;
 use crate::guest::instance::Instance;
 
+pub mod exec;
+
+pub use exec::{ExecCommand, ExecProgress};
+
 /// The header that makes a repeated request safe.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 /// The longest such key.
@@ -297,6 +301,9 @@ pub struct Event {
     /// What it waits for, in words, while it is live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
+    /// How the commands stand that carry it out, once it has started, if commands do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec: Option<ExecProgress>,
     /// What has happened to it, oldest first; lists leave it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trail: Vec<TrailEntry>,

@@ -1,4 +1,5 @@
-//! Taking over what is durable: this process's own commits, and what the store's watch shows.
+//! Taking over what is durable: this process's own commits, and what the store's watch shows. It is published,
+//! and commands that it says are running are run.
 //!
 //! What is held is always all that was committed up to some revision, and our own commits besides. So a scope
 //! is never known before the records of its VMs are.
@@ -14,7 +15,13 @@ use crate::records::DecodeError;
 use crate::state::{Held, Published};
 
 impl Engine {
-    pub(super) fn take_over_own(&mut self, txn: &Txn, revision: Revision, effects: &mut Vec<Effect>) {
+    pub(super) fn take_over_own(
+        &mut self,
+        txn: &Txn,
+        revision: Revision,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
         if revision <= self.watched || (txn.put.is_empty() && txn.delete.is_empty()) {
             return;
         }
@@ -25,7 +32,7 @@ impl Engine {
             .chain(deletes)
             .filter_map(|(key, value)| self.state.install(key, revision, value).ok().flatten())
             .collect();
-        self.publish(changes, effects);
+        self.publish(changes, now, effects);
     }
 
     /// Plans those anew whose commit was refused since records were not as they knew them, once they know
@@ -52,7 +59,7 @@ impl Engine {
                 let change = self.state.install(&one.key, batch.revision, one.value.as_ref());
                 note_foreign(change, before, &mut published, &mut stirred);
             }
-            self.publish(published, effects);
+            self.publish(published, now, effects);
         }
         self.state.watched(self.watched);
         for operation in stirred {
@@ -65,16 +72,21 @@ impl Engine {
         }
     }
 
-    pub(super) fn publish(&mut self, published: Vec<Published>, effects: &mut Vec<Effect>) {
+    pub(super) fn publish(&mut self, published: Vec<Published>, now: Timestamp, effects: &mut Vec<Effect>) {
+        if published.is_empty() {
+            return;
+        }
+        let mut drives = Vec::new();
         for change in &published {
             if let Published::Scope(scope, held) = change {
                 let due = held.as_ref().and_then(|held| held.value.next_due());
                 self.set_deadline(scope, due);
+                drives.extend(self.drive(scope, held.as_ref().map(|held| &*held.value)));
+                self.keep_driving(scope, now);
             }
         }
-        if !published.is_empty() {
-            effects.push(Effect::Publish(published));
-        }
+        effects.push(Effect::Publish(published));
+        effects.extend(drives);
     }
 }
 

@@ -94,7 +94,10 @@ impl Engine {
                 let drafted = Drafted { txns: vec![txn], stirred: Vec::new() };
                 Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
             }
-            Work::Pulse(scope) => planner.on_scope(scope, ScopeCommand::Pulse),
+            Work::Pulse(scope) => match self.reports(scope) {
+                reports if reports.is_empty() => planner.on_scope(scope, ScopeCommand::Pulse),
+                reports => planner.on_scope(scope, ScopeCommand::Ran(reports)),
+            },
             Work::Open(operation, target) => match self.state.operation(*operation) {
                 Some(held) => planner.open_target(&held.value, target),
                 None => Ok(Plan::Settled(Answer::Done)),
@@ -122,6 +125,7 @@ impl Engine {
             Command::ApproveFor(event)
             | Command::Cancel(event)
             | Command::Start(event)
+            | Command::Retry(event)
             | Command::Complete { event, .. } => self.state.home(*event)?.clone(),
             Command::PutScope(put) => put.path.id(),
             Command::AddVm { path, .. } => path.id(),
@@ -169,7 +173,7 @@ impl Engine {
             Outcome::Committed(revision) => {
                 let Some(txn) = job.txns.pop_front() else { return };
                 let next = job.txns.front().cloned();
-                self.take_over_own(&txn, revision, effects);
+                self.take_over_own(&txn, revision, now, effects);
                 match next {
                     Some(next) => effects.push(Effect::Commit(id, next)),
                     None => self.durable(id, now, effects),
@@ -345,6 +349,7 @@ impl Engine {
                     let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
                     self.set_deadline(&scope, due);
                 }
+                self.keep_driving(&scope, now);
             }
             Work::Times => {
                 let wanting = std::mem::take(&mut self.heard_to_store);

@@ -2,9 +2,10 @@
 //! time. See the crate's page for the life of a command.
 //!
 //! Here is what goes in and comes out, what the engine holds, and what is due when. `jobs` brings what is asked
-//! for to a commit, `fans` an operation to all of its scopes, `follow` takes over what is durable, and `times`
-//! remembers who was heard of.
+//! for to a commit, `fans` an operation to all of its scopes, `follow` takes over what is durable, `commands` sees to
+//! it that the exec driver's commands run, and `times` remembers who was heard of.
 
+mod commands;
 mod fans;
 mod follow;
 mod jobs;
@@ -14,13 +15,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
-use notbefore_core::{Actor, Command as ScopeCommand, EventId, OperationId, ScopeId, Settings, Target};
+use notbefore_core::{Actor, Command as ScopeCommand, EventId, OperationId, ScopeId, Settings, Target, VmId};
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, Idempotency, Request};
 use crate::state::{Published, State};
+use commands::Commanded;
 
+pub use commands::{CommandId, DriverReport, DriverRun};
 pub use times::ENABLED_FOR;
 
 /// How often the service stores that it runs, so that a guest is not blamed for our own downtime.
@@ -56,6 +59,8 @@ pub enum Input {
     Watched(Batch),
     /// A guest of the scope has asked for its document.
     Heard(ScopeId, Timestamp),
+    /// A command of the exec driver has ended.
+    Ran(DriverReport),
     /// Time has passed.
     Tick,
 }
@@ -67,6 +72,11 @@ pub enum Effect {
     Commit(CommitId, Txn),
     /// Let readers see these changes.
     Publish(Vec<Published>),
+    /// Run a command of the exec driver, and come back with how it ended. That it runs is durable by now; the
+    /// same one is never asked for twice.
+    Run(Box<DriverRun>),
+    /// End a command that was asked for: what it does is no longer wanted. Nobody waits for its report.
+    Stop(CommandId),
     /// Answer a request.
     Answer(RequestId, Result<Answer, Failure>),
 }
@@ -83,7 +93,7 @@ enum Work {
     },
     /// Confirms that a refused command has not taken effect at an earlier try.
     Confirm { request: RequestId, idempotency: Idempotency, refused: Failure },
-    /// A scope has something due.
+    /// A scope has something due, or commands of it have ended.
     Pulse(ScopeId),
     /// An operation's part is to be opened.
     Open(OperationId, Target),
@@ -137,6 +147,8 @@ pub struct Engine {
     behind: Vec<(CommitId, Vec<Expect>)>,
     /// Answers to those who asked twice, kept until the watch has shown what the first time did.
     replays: BTreeMap<(Revision, CommitId), Result<Answer, Failure>>,
+    /// The commands that this process has asked for and the records still want.
+    commands: HashMap<ScopeId, BTreeMap<(EventId, VmId), Commanded>>,
     heard: HashMap<ScopeId, Timestamp>,
     heard_to_store: BTreeSet<ScopeId>,
     store_times_at: Timestamp,
@@ -173,6 +185,7 @@ impl Engine {
             stalled: BTreeSet::new(),
             behind: Vec::new(),
             replays: BTreeMap::new(),
+            commands: HashMap::new(),
             heard: HashMap::new(),
             heard_to_store: BTreeSet::new(),
             store_times_at: now,
@@ -196,6 +209,7 @@ impl Engine {
         for operation in unfinished {
             engine.reconcile(operation, now, &mut effects);
         }
+        engine.take_over_commands(now, &mut effects);
         Ok((engine, effects))
     }
 
@@ -228,6 +242,7 @@ impl Engine {
             Input::Committed(id, outcome) => self.committed(id, outcome, now, &mut effects),
             Input::Watched(batch) => self.take_over_watched(batch, now, &mut effects),
             Input::Heard(scope, at) => self.note_heard(scope, at),
+            Input::Ran(report) => self.ran(report, now, &mut effects),
             Input::Tick => {}
         }
         self.do_what_is_due(now, &mut effects);

@@ -38,6 +38,7 @@ enum Verb {
     Cancel,
     Start,
     Complete,
+    Retry,
 }
 
 /// What a list of events takes.
@@ -257,6 +258,7 @@ pub async fn act(
         "approve" => Ok(Command::ApproveFor(id)),
         "cancel" => Ok(Command::Cancel(id)),
         "start" => Ok(Command::Start(id)),
+        "retry" => Ok(Command::Retry(id)),
         "complete" => {
             let wire::CompleteEvent { hosts } = change.body_or_default()?;
             let hosts = hosts
@@ -265,7 +267,8 @@ pub async fn act(
             hosts.collect::<Result<_, Problem>>().map(|hosts| Command::Complete { event: id, hosts })
         }
         _ => {
-            let detail = format!("an event has no {verb:?}; there are approve, cancel, start and complete");
+            let detail =
+                format!("an event has no {verb:?}; there are approve, cancel, start, complete and retry");
             return Err(Problem::not_found("unknown_verb", detail));
         }
     };

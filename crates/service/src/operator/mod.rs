@@ -14,6 +14,7 @@
 //! Reads are answered from the published view and never ask the engine; changes are commands to it.
 
 pub mod access;
+mod commands;
 pub mod door;
 mod events;
 mod export;

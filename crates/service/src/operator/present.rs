@@ -8,6 +8,7 @@ use notbefore_core::{
 use notbefore_engine::Address;
 use notbefore_wire::operator as wire;
 
+use super::commands;
 use crate::delivery::Hearing;
 use crate::names;
 use crate::view::{ScopeView, View};
@@ -93,6 +94,10 @@ pub fn past(past: &Past, revision: u64) -> wire::Event {
         | EventFact::EventApproved
         | EventFact::EventReleased
         | EventFact::EventReady { .. }
+        | EventFact::DriverTookOver { .. }
+        | EventFact::DriverAttemptFailed { .. }
+        | EventFact::DriverFailed { .. }
+        | EventFact::DriverRetried { .. }
         | EventFact::EventCompleted
         | EventFact::EventCancelled { .. } => None,
     };
@@ -125,6 +130,7 @@ fn common(scope: &str, event: &Event) -> wire::Event {
         duration_seconds: event.duration_s,
         driver: event.driver.to_string(),
         waits_for: None,
+        exec: event.exec_run().map(|run| commands::progress(event, run)),
         trail: event.trail.iter().map(trail_entry).collect(),
         revision: 0,
     }
@@ -143,6 +149,7 @@ fn waits_for(view: &View, scope: &Scope, event: &Event) -> String {
         Phase::Started { run: Run::Manual, .. } => {
             "somebody to complete it: 'notbefore event complete'".to_owned()
         }
+        Phase::Started { run: Run::Exec(run), .. } => commands::waits_for(event, run),
         Phase::Scheduled { ready: Some(_), .. } => "somebody to start it: 'notbefore event start'".to_owned(),
         Phase::Scheduled { not_before, approval, released, .. } => {
             if let Some(blocker) = scope.blocker(event) {
@@ -186,6 +193,16 @@ fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
         }
         EventFact::EventReady { why } => ("EventReady", why.to_string()),
         EventFact::EventStarted { why } => ("EventStarted", why.to_string()),
+        EventFact::DriverTookOver { owner, fence } => {
+            ("DriverTookOver", format!("process {owner} runs its commands now, fencing number {fence}"))
+        }
+        EventFact::DriverAttemptFailed { vm, attempt, why } => {
+            ("DriverAttemptFailed", format!("{vm}, attempt {attempt}: {why}"))
+        }
+        EventFact::DriverFailed { vm, attempts, why } => {
+            ("DriverFailed", format!("{vm}, after attempt {attempts}, the last: {why}"))
+        }
+        EventFact::DriverRetried { commands } => ("DriverRetried", format!("{commands} of its commands")),
         EventFact::EventCompleted => ("EventCompleted", String::new()),
         EventFact::EventCancelled { why } => {
             use notbefore_core::fact::CancelReason;

@@ -76,6 +76,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         Refusal::EventEnded(_)
         | Refusal::EventStarted(_)
         | Refusal::EventNotStarted(_)
+        | Refusal::NotExec { .. }
+        | Refusal::NothingFailed(_)
         | Refusal::UpdateDomainBusy { .. }
         | Refusal::Deallocated(_)
         | Refusal::TooManyEvents

@@ -163,6 +163,7 @@ fn approves(change: &Transition<'_>, event: &Event) -> bool {
         | Command::Schedule(_)
         | Command::Start(_)
         | Command::Complete { .. }
+        | Command::Retry(_)
         | Command::PutScope(_)
         | Command::RemoveScope { .. }
         | Command::AddVm { .. }

@@ -65,7 +65,7 @@ pub fn acknowledged_is_durable(
             Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => false,
         },
         Command::RemoveVm(vm) => view.vm(*vm).is_none(),
-        Command::PutScope(_) | Command::RemoveScope { .. } | Command::StartVm(_) => true,
+        Command::PutScope(_) | Command::RemoveScope { .. } | Command::StartVm(_) | Command::Retry(_) => true,
         Command::MakeFirstRun { .. } => true,
     };
     ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", asked.request))?;
@@ -119,6 +119,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
             | Command::CancelOperation(_)
             | Command::Start(_)
             | Command::Complete { .. }
+            | Command::Retry(_)
             | Command::PutScope(_)
             | Command::RemoveScope { .. }
             | Command::RemoveVm(_)

@@ -1,0 +1,352 @@
+//! What the engine has the exec driver do: a command is asked for once its attempt is durable and once only,
+//! a report is never lost, and what is no longer wanted is stopped.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{
+    Actor, Cause, CommandState, DriverKind, Ending, Event, ExecRun, Name, OperationId, Origin, Policy,
+    ScopeKind, ScopePath, Settings, VmId,
+};
+use notbefore_engine::{
+    Answer, Command, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Failure,
+    Input, NewOperation, Progress, PutScope, Request, RequestId, VmSpec,
+};
+use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
+use uuid::Uuid;
+
+/// An engine and a store whose commits are carried out when the test says so.
+struct Bench {
+    engine: Engine,
+    records: BTreeMap<Key, Versioned>,
+    revision: Revision,
+    now: Timestamp,
+    starts: u32,
+    commits: Vec<(CommitId, Txn)>,
+    runs: Vec<DriverRun>,
+    stops: Vec<CommandId>,
+    answers: Vec<Result<Answer, Failure>>,
+}
+
+fn vm(n: usize) -> VmId {
+    VmId(Uuid::from_u128(100 + n as u128))
+}
+
+fn started(
+    starts: u32,
+    records: &BTreeMap<Key, Versioned>,
+    revision: Revision,
+    now: Timestamp,
+) -> (Engine, Vec<Effect>) {
+    let domain = Settings { driver: DriverKind::Exec, ..Settings::default() };
+    let settings = EngineSettings { domain, node: format!("n{starts}") };
+    let all = records.iter().map(|(key, record)| (key.clone(), record.clone()));
+    Engine::new(settings, all, revision, now).unwrap()
+}
+
+fn failed() -> Ending {
+    Ending::Failed { why: "exit status 1".to_owned() }
+}
+
+fn succeeded() -> Ending {
+    Ending::Succeeded { host: Some("h2".to_owned()) }
+}
+
+impl Bench {
+    /// A scope of so many VMs.
+    fn new(names: &[String]) -> Self {
+        let now = Timestamp::from_second(1_767_225_600).unwrap();
+        let records = BTreeMap::new();
+        let (engine, _) = started(1, &records, Revision(0), now);
+        let (commits, runs, stops, answers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut bench =
+            Self { engine, records, revision: Revision(0), now, starts: 1, commits, runs, stops, answers };
+        let vms = names.iter().enumerate();
+        let put = PutScope {
+            path: "web".parse::<ScopePath>().unwrap(),
+            kind: ScopeKind::AvailabilitySet,
+            policy: Policy::default(),
+            origin: Origin::Call,
+            vms: vms.map(|(n, name)| VmSpec::bare(vm(n), name.parse::<Name>().unwrap())).collect(),
+            prune: false,
+            progress: Progress::default(),
+        };
+        bench.ask(Command::PutScope(put));
+        bench.settle();
+        bench
+    }
+
+    fn small() -> Self {
+        let mut bench = Self::new(&["web-0".to_owned(), "web-1".to_owned()]);
+        bench.fail_hosts(2);
+        bench
+    }
+
+    /// Lets the hosts of the first VMs fail: an event without notice.
+    fn fail_hosts(&mut self, vms: usize) {
+        self.ask(Command::Schedule(NewOperation {
+            id: OperationId(Uuid::from_u128(1)),
+            cause: Cause::HostFailure,
+            host: Some("h1".to_owned()),
+            vms: (0..vms).map(vm).collect(),
+            not_before: None,
+            duration_s: None,
+            description: None,
+        }));
+    }
+
+    fn ask(&mut self, command: Command) {
+        let by = Actor::Token("root".to_owned());
+        let request = Request { by, idempotency: None, if_revision: None, command };
+        self.feed(Input::Request(RequestId(0), Box::new(request)));
+    }
+
+    fn feed(&mut self, input: Input) {
+        let effects = self.engine.handle(input, self.now);
+        self.take(effects);
+    }
+
+    fn take(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Commit(id, txn) => self.commits.push((id, txn)),
+                Effect::Run(run) => self.runs.push(*run),
+                Effect::Stop(id) => self.stops.push(id),
+                Effect::Answer(_, answer) => self.answers.push(answer),
+                Effect::Publish(_) => {}
+            }
+        }
+    }
+
+    fn land(&mut self, txn: &Txn) {
+        txn.check().unwrap();
+        self.revision = Revision(self.revision.0 + 1);
+        for (key, value) in &txn.put {
+            let record = Versioned { revision: self.revision, value: value.clone() };
+            self.records.insert(key.clone(), record);
+        }
+        for key in &txn.delete {
+            self.records.remove(key);
+        }
+    }
+
+    /// Carries out all commits, and those that follow.
+    fn settle(&mut self) {
+        while !self.commits.is_empty() {
+            let (id, txn) = self.commits.remove(0);
+            self.land(&txn);
+            self.feed(Input::Committed(id, Outcome::Committed(self.revision)));
+        }
+    }
+
+    fn refuse_all(&mut self) {
+        for (id, _) in std::mem::take(&mut self.commits) {
+            let full = Refusal::Unavailable("no space left".to_owned());
+            self.feed(Input::Committed(id, Outcome::Refused(full)));
+        }
+    }
+
+    fn report(&mut self, id: CommandId, ending: Ending) {
+        self.feed(Input::Ran(DriverReport { id, ending }));
+    }
+
+    fn wait(&mut self, seconds: i64) {
+        self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+        self.feed(Input::Tick);
+    }
+
+    fn restart(&mut self) {
+        self.starts += 1;
+        self.commits.clear();
+        let (engine, effects) = started(self.starts, &self.records, self.revision, self.now);
+        self.engine = engine;
+        self.take(effects);
+    }
+
+    fn ids(&mut self) -> Vec<CommandId> {
+        std::mem::take(&mut self.runs).into_iter().map(|run| run.id).collect()
+    }
+
+    fn events(&self) -> Vec<Event> {
+        let scope = "web".parse::<ScopePath>().unwrap().id();
+        self.engine.state().scope(&scope).unwrap().value.events.clone()
+    }
+
+    fn run(&self) -> ExecRun {
+        self.events()[0].exec_run().unwrap().clone()
+    }
+}
+
+#[test]
+fn a_command_is_asked_for_when_its_attempt_is_durable_and_once() {
+    let mut bench = Bench::small();
+    assert!(bench.runs.is_empty(), "the start is not durable yet");
+    bench.settle();
+    let runs = bench.runs.clone();
+    assert_eq!(runs.len(), 2);
+    let event = bench.events()[0].id;
+    assert_eq!(runs[0].id, CommandId { event, vm: vm(0), fence: 1, attempt: 1 });
+    assert_eq!((runs[0].owner.as_str(), runs[0].name.as_str()), ("n1", "web-0"));
+
+    // Whatever else happens in the scope, the same one is not asked for again.
+    bench.runs.clear();
+    bench.ask(Command::RemoveVm(vm(1)));
+    bench.settle();
+    bench.wait(60);
+    bench.settle();
+    assert_eq!((bench.ids(), bench.stops.clone()), (vec![], vec![runs[1].id]), "the VM has left");
+
+    bench.report(runs[0].id, succeeded());
+    bench.settle();
+    assert_eq!((bench.events(), bench.ids(), bench.stops.len()), (vec![], vec![], 1));
+}
+
+#[test]
+fn a_failed_attempt_is_followed_by_the_next_when_that_is_due() {
+    let mut bench = Bench::small();
+    bench.settle();
+    let first = bench.ids()[0];
+    bench.report(first, failed());
+    bench.settle();
+    assert_eq!(bench.ids(), vec![]);
+    bench.wait(5);
+    assert_eq!(bench.ids(), vec![], "not before it is durable");
+    bench.settle();
+    assert_eq!(bench.ids(), vec![CommandId { attempt: 2, ..first }]);
+    assert!(bench.stops.is_empty(), "it has ended by itself");
+}
+
+#[test]
+fn a_report_survives_a_disk_that_fails() {
+    let mut bench = Bench::small();
+    bench.settle();
+    let ids = bench.ids();
+    bench.report(ids[0], succeeded());
+    bench.refuse_all();
+    bench.report(ids[0], failed());
+    bench.report(ids[1], succeeded());
+    bench.refuse_all();
+    for _ in 0..3 {
+        bench.wait(1);
+        bench.refuse_all();
+    }
+    assert!(matches!(bench.run().commands[0], CommandState::Running { attempt: 1, .. }));
+    bench.wait(1);
+    bench.settle();
+    assert_eq!(bench.events(), vec![], "both have succeeded: the first report of each counts");
+    assert_eq!((bench.ids(), bench.stops.len()), (vec![], 0));
+}
+
+#[test]
+fn a_new_process_takes_over_and_the_old_ones_reports_mean_nothing() {
+    let mut bench = Bench::small();
+    bench.settle();
+    let old = bench.ids();
+    bench.report(old[1], succeeded());
+    bench.settle();
+    bench.restart();
+    assert_eq!(bench.ids(), vec![], "not before it is durable");
+    bench.report(old[0], succeeded());
+    bench.refuse_all();
+    bench.wait(1);
+    bench.settle();
+    assert_eq!(bench.ids(), vec![CommandId { fence: 2, attempt: 2, ..old[0] }]);
+    assert_eq!((bench.run().owner.as_str(), bench.run().fence), ("n2", 2));
+    bench.report(old[0], succeeded());
+    bench.settle();
+    assert_eq!(bench.events().len(), 1);
+    bench.report(CommandId { fence: 2, attempt: 2, ..old[0] }, succeeded());
+    bench.settle();
+    assert_eq!(bench.events(), vec![]);
+}
+
+#[test]
+fn a_crash_between_commit_and_spawn_loses_no_command() {
+    let mut bench = Bench::small();
+    let (_, txn) = bench.commits.remove(0);
+    bench.land(&txn);
+    bench.restart();
+    bench.settle();
+    let fences: Vec<_> = bench.ids().into_iter().map(|id| (id.fence, id.attempt)).collect();
+    assert_eq!(fences, [(2, 2), (2, 2)]);
+}
+
+#[test]
+fn what_is_completed_by_hand_is_stopped() {
+    let mut bench = Bench::small();
+    bench.settle();
+    let ids = bench.ids();
+    let event = ids[0].event;
+    bench.report(ids[0], succeeded());
+    bench.settle();
+    bench.ask(Command::Complete { event, hosts: Vec::new() });
+    bench.settle();
+    assert_eq!(bench.stops, vec![ids[1]]);
+    bench.report(ids[1], succeeded());
+    assert!(bench.commits.is_empty());
+}
+
+#[test]
+fn a_retry_asks_for_what_has_failed() {
+    let mut bench = Bench::small();
+    bench.settle();
+    let first = bench.ids()[0];
+    bench.ask(Command::Retry(first.event));
+    assert_eq!(bench.answers.pop().unwrap().unwrap_err().code(), "nothing_failed");
+    for attempt in 1..=5 {
+        bench.report(CommandId { attempt, ..first }, failed());
+        bench.settle();
+        bench.wait(300);
+        bench.settle();
+    }
+    assert!(matches!(bench.run().commands[0], CommandState::Failed { attempt: 5, .. }));
+    bench.runs.clear();
+    bench.ask(Command::Retry(first.event));
+    bench.settle();
+    assert_eq!(bench.ids(), vec![CommandId { attempt: 6, ..first }]);
+    assert_eq!(bench.answers.pop(), Some(Ok(Answer::Done)));
+}
+
+#[test]
+fn a_thousand_vms_with_long_names_fit_into_one_event_however_it_fails() {
+    let names: Vec<String> = (0..1_000).map(|n| format!("{n:0>64}")).collect();
+    let mut bench = Bench::new(&names);
+    bench.fail_hosts(1_000);
+    bench.settle();
+    let ids = bench.ids();
+    assert_eq!(ids.len(), 1_000);
+    let why = "x".repeat(1_000);
+    for attempt in 1..=5 {
+        for id in &ids {
+            bench.report(CommandId { attempt, ..*id }, Ending::Failed { why: why.clone() });
+        }
+        bench.settle();
+        bench.wait(300);
+        bench.settle();
+    }
+    let failed = bench.run().commands.iter().filter(|one| matches!(one, CommandState::Failed { .. })).count();
+    assert_eq!(failed, 1_000);
+    let largest = bench.records.values().map(|record| record.value.len()).max().unwrap();
+    assert!(largest <= VALUE_BYTES_MAX, "{largest}");
+}
+
+#[test]
+fn a_scope_takes_in_no_event_that_could_not_be_carried_out() {
+    let names: Vec<String> = (0..1_000).map(|n| format!("{n:0>80}")).collect();
+    let mut bench = Bench::new(&names);
+    bench.fail_hosts(1_000);
+    bench.settle();
+    match bench.answers.pop().unwrap() {
+        Ok(_) => {
+            let ids = bench.ids();
+            for id in &ids {
+                bench.report(*id, Ending::Failed { why: "x".repeat(1_000) });
+            }
+            bench.settle();
+            assert!(matches!(bench.run().commands[999], CommandState::Waiting { .. }));
+        }
+        Err(failure) => assert_eq!(failure.code(), "scope_too_large"),
+    }
+}

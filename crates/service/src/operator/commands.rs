@@ -1,0 +1,87 @@
+//! How the commands of the exec driver stand, for people and for programs.
+
+use notbefore_core::{CommandState, Event, ExecRun, Resource};
+use notbefore_wire::operator as wire;
+
+/// How many VMs are named before the rest are counted.
+const NAMED_MAX: usize = 3;
+
+/// How the commands of an event stand.
+pub fn progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
+    let commands = event.resources.iter().zip(&run.commands);
+    wire::ExecProgress {
+        owner: run.owner.clone(),
+        fence: run.fence,
+        commands: commands.map(|(resource, state)| command(resource, state)).collect(),
+    }
+}
+
+fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
+    let bare = |state: &str| wire::ExecCommand {
+        vm: resource.vm.0,
+        name: resource.name.to_string(),
+        state: state.to_owned(),
+        attempt: None,
+        attempts_left: None,
+        due_at: None,
+        why: None,
+        host: None,
+    };
+    match state {
+        CommandState::Waiting { attempt, left, due_at, why } => wire::ExecCommand {
+            attempt: Some(*attempt),
+            attempts_left: Some(*left),
+            due_at: Some(*due_at),
+            why: Some(why.clone()).filter(|why| !why.is_empty()),
+            ..bare("waiting")
+        },
+        CommandState::Running { attempt, left } => {
+            wire::ExecCommand { attempt: Some(*attempt), attempts_left: Some(*left), ..bare("running") }
+        }
+        CommandState::Done { host } => wire::ExecCommand { host: host.clone(), ..bare("done") },
+        CommandState::Failed { attempt, why } => {
+            wire::ExecCommand { attempt: Some(*attempt), why: Some(why.clone()), ..bare("failed") }
+        }
+        CommandState::Gone => bare("gone"),
+    }
+}
+
+/// What a started event waits for: first what somebody must do, then what happens by itself.
+pub fn waits_for(event: &Event, run: &ExecRun) -> String {
+    let (mut failed, mut waiting, mut running) = (Vec::new(), Vec::new(), Vec::new());
+    for (resource, state) in event.resources.iter().zip(&run.commands) {
+        let name = &resource.name;
+        match state {
+            CommandState::Failed { attempt, why } => {
+                failed.push(format!("{name} (attempt {attempt}: {why})"))
+            }
+            CommandState::Waiting { attempt, due_at, why, .. } => {
+                waiting.push(format!("{name} (again at {due_at}, after attempt {attempt}: {why})"));
+            }
+            CommandState::Running { attempt, .. } => running.push(format!("{name} (attempt {attempt})")),
+            CommandState::Done { .. } | CommandState::Gone => {}
+        }
+    }
+    let mut parts = Vec::new();
+    if !failed.is_empty() {
+        parts.push(format!(
+            "somebody, since the command has failed for {}: 'notbefore event retry' tries again, 'notbefore event complete' ends the event",
+            some_of(&failed)
+        ));
+    }
+    if !running.is_empty() {
+        parts.push(format!("the command for {}", some_of(&running)));
+    }
+    if !waiting.is_empty() {
+        parts.push(format!("the next attempt for {}", some_of(&waiting)));
+    }
+    parts.join("; ")
+}
+
+fn some_of(names: &[String]) -> String {
+    let named = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
