@@ -1,13 +1,12 @@
 //! What can be typed.
 
-use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
+use crate::config;
 use crate::time::{parse_duration, parse_time};
 
 /// Scheduled Events for virtual machines: the platform tells a VM what is about to happen to it, not before
@@ -65,7 +64,7 @@ pub enum Output {
 pub enum Noun {
     /// Run the service
     #[command(
-        after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n\nStop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
+        after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n  notbefore serve --config notbefore.toml --print-config\n\nEvery setting, with and without a flag, is in docs/configuration.md. Stop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
     )]
     Serve(Box<Serve>),
     /// Describe scopes and VMs in a file and apply it
@@ -113,62 +112,21 @@ pub struct Import {
     pub check: bool,
 }
 
+/// The settings themselves are in `config/settings.rs`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
+    /// The configuration file; the environment and flags go before it [default: /etc/notbefore/notbefore.toml
+    /// if it exists]
+    #[arg(long, value_name = "FILE", env = config::FILE_VARIABLE, hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// Show every setting, its value and where that came from, and end
+    #[arg(long)]
+    pub print_config: bool,
+    /// Look the configuration over and end
+    #[arg(long, conflicts_with = "print_config")]
+    pub check_config: bool,
     #[command(flatten)]
-    pub reach: Reach,
-    /// Where guests call, and from which network if not `default`; may be repeated
-    #[arg(long, value_name = "[NETWORK=]ADDR", default_value = "127.0.0.1:9254", value_parser = parse_guest)]
-    pub guest: Vec<notbefore_service::GuestListener>,
-    /// A listener whose callers are all one VM, made if there is none of that name; may be repeated
-    #[arg(long, value_name = "NAME=ADDR", value_parser = parse_guest_vm)]
-    pub guest_vm: Vec<notbefore_service::GuestVm>,
-    /// Where operators call
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9255")]
-    pub operator: SocketAddr,
-    /// Let the operator door listen beyond loopback although nothing is encrypted
-    #[arg(long)]
-    pub operator_without_tls: bool,
-    /// Multiply every notice by this, to try things out (0.01: fifteen minutes become nine seconds)
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_factor)]
-    pub notice: f64,
-    /// Who carries events out
-    #[arg(long, value_enum, default_value_t = Driver::Simulated)]
-    pub driver: Driver,
-    /// How long the simulated driver keeps an event Started when its duration is unknown
-    #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = parse_duration)]
-    pub simulated_duration: Duration,
-    /// Ask for exactly `Metadata: true` on every request, as Azure does today
-    #[arg(long, conflicts_with = "lenient")]
-    pub strict: bool,
-    /// Take approvals without `Metadata` at every version, and the paths of 2017
-    #[arg(long)]
-    pub lenient: bool,
-    /// Write NotBefore as RFC 1123 at 2017-03-01 too
-    #[arg(long)]
-    pub rfc1123_everywhere: bool,
-    /// Requests a second that a VM may make; 429 beyond (Azure: 5) [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub rate_limit: Option<NonZeroU32>,
-    /// User operations that may be live in one scope
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub user_operations_max: usize,
-    /// Give user operations their notice also where no guest has asked for a day
-    #[arg(long)]
-    pub always_give_notice: bool,
-    /// For how long ended events and facts are kept
-    #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = parse_duration)]
-    pub keep_history: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Driver {
-    /// Nobody: an event stays Started for its duration and then ends
-    Simulated,
-    /// Somebody's automation, with `event start` and `event complete`
-    Manual,
-    /// A command for each VM
-    Exec,
+    pub settings: config::Flags,
 }
 
 #[derive(Debug, Subcommand)]
@@ -363,26 +321,6 @@ pub enum Operation {
     Show { operation: String },
     /// Call off whatever of an operation has not started
     Cancel { operation: String },
-}
-
-fn parse_guest_vm(text: &str) -> Result<notbefore_service::GuestVm, String> {
-    let (vm, address) = text.split_once('=').ok_or("write NAME=ADDR, as in web-0=127.0.0.1:9301")?;
-    let address = address.parse().map_err(|_| format!("{address:?} is no address; write 127.0.0.1:9301"))?;
-    Ok(notbefore_service::GuestVm { vm: vm.to_owned(), address })
-}
-
-fn parse_guest(text: &str) -> Result<notbefore_service::GuestListener, String> {
-    let (network, address) = text.split_once('=').unwrap_or(("default", text));
-    let network = network.parse::<notbefore_core::Name>().map_err(|error| error.to_string())?.to_string();
-    let address = address.parse().map_err(|_| format!("{address:?} is no address; write 127.0.0.1:9254"))?;
-    Ok(notbefore_service::GuestListener { network, address })
-}
-
-fn parse_factor(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(factor) if factor.is_finite() && (0.0..=1_000.0).contains(&factor) => Ok(factor),
-        Ok(_) | Err(_) => Err("write a number from 0 to 1000, as in 0.01".to_owned()),
-    }
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {

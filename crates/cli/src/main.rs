@@ -6,6 +6,7 @@
 
 mod args;
 mod client;
+mod config;
 mod event;
 mod export;
 mod fleet;
@@ -15,6 +16,7 @@ mod operation;
 mod output;
 mod progress;
 mod serve;
+mod systemd;
 mod time;
 mod vm;
 
@@ -28,7 +30,7 @@ use client::Client;
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.noun {
-        Noun::Serve(serve) => serve::run(serve),
+        Noun::Serve(serve) => serve::run(*serve, args.output),
         Noun::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
         Noun::Vm(verb) => Client::find(&args.reach).and_then(|client| vm::run(&client, verb, args.output)),
         Noun::Event(verb) => {
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             eprintln!("notbefore: {error:#}");
-            ExitCode::FAILURE
+            if error.is::<config::Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

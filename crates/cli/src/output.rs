@@ -49,6 +49,11 @@ pub fn line(text: &str) -> Result<()> {
     Ok(writeln!(io::stdout().lock(), "{text}")?)
 }
 
+/// Prints a text that has its line ends already.
+pub fn text(text: &str) -> Result<()> {
+    Ok(write!(io::stdout().lock(), "{text}")?)
+}
+
 /// Prints a value as JSON, for a person's eyes too.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)

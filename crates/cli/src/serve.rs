@@ -4,81 +4,119 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
+use notbefore_core::{ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::ServeConfig;
 use notbefore_service::clock::{Clock, SystemClock};
-use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
-use notbefore_service::serve::Addresses;
+use notbefore_service::guest::settings::{GuestSettings, Limits};
+use notbefore_service::running::{Addresses, Running};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Driver, Serve};
+use crate::args::{Output, Serve};
+use crate::config::print::Effective;
+use crate::{config, output, systemd};
 
 /// What time it is, for showing how far away things are.
 pub fn now() -> Timestamp {
     SystemClock.now()
 }
 
-pub fn run(serve: Box<Serve>) -> Result<()> {
-    let filter = EnvFilter::try_from_env("NOTBEFORE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+pub fn run(serve: Serve, output: Output) -> Result<()> {
+    let merged = config::load(serve.config.as_deref(), &config::process_environment(), serve.settings)?;
+    let settings = merged.settings()?;
+    let config = validated(&settings)?;
+    if serve.print_config {
+        return match output {
+            Output::Json => output::json(&Effective::new(&merged)),
+            Output::Table => output::text(&config::print::toml(&merged)),
+        };
+    }
+    if serve.check_config {
+        let file = merged.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
+        return output::line(&format!("{file}no mistakes"));
+    }
+    let filter = EnvFilter::try_new(&settings.general.log.0)?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let (stop, stopped) = watch::channel(false);
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::info!("stopping: finishing what was acknowledged");
-            let _ = stop.send(true);
-        });
-        notbefore_service::serve(config(&serve)?, stopped, announce).await?;
-        Ok(())
-    })
+    runtime.block_on(until_told_to_stop(within_files(config)))
 }
 
-fn config(serve: &Serve) -> Result<ServeConfig> {
-    let mode = match (serve.strict, serve.lenient) {
-        (true, _) => Mode::Strict,
-        (false, true) => Mode::Lenient,
-        (false, false) => Mode::Normal,
+async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
+    let (stop, stopped) = watch::channel(false);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    // Heard from the start, so that it does not end a service that is still starting.
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: finishing what was acknowledged");
+        systemd::stopping();
+        let _ = stop.send(true);
+    });
+    let ready = |running: &Running| {
+        announce(&running.addresses);
+        systemd::ready(running);
+        tokio::spawn(systemd::beat(running.clone()));
+        let running = running.clone();
+        tokio::spawn(async move {
+            while hang_up.recv().await.is_some() {
+                systemd::reload(&running).await;
+            }
+        });
     };
-    Ok(ServeConfig {
-        data: serve.reach.data_dir(),
-        guest: serve.guest.clone(),
-        guest_vms: serve.guest_vm.clone(),
-        operator: serve.operator,
-        operator_without_tls: serve.operator_without_tls,
-        guest_settings: GuestSettings { mode, rate_limit: serve.rate_limit, limits: limits() },
-        rfc1123_everywhere: serve.rfc1123_everywhere,
+    notbefore_service::serve(config, stopped, ready).await?;
+    Ok(())
+}
+
+/// The service's own configuration; refuses settings that contradict each other.
+fn validated(settings: &config::Settings) -> Result<ServeConfig> {
+    let config::Settings { general, guest, guest_limits, operator, events, driver } = settings.clone();
+    let config = ServeConfig {
+        data: general.data.0,
+        guest: guest.listen,
+        guest_vms: guest.vms,
+        operator: operator.listen,
+        operator_without_tls: operator.without_tls,
+        guest_settings: GuestSettings {
+            mode: guest.mode,
+            rate_limit: guest.rate_limit,
+            limits: Limits {
+                connections_max: guest_limits.connections_max.0,
+                connections_per_source_max: guest_limits.connections_per_source_max.0,
+                head_timeout: guest_limits.head_timeout.0,
+                body_timeout: guest_limits.body_timeout.0,
+                idle_timeout: guest_limits.idle_timeout.0,
+                write_timeout: guest_limits.write_timeout.0,
+                shutdown_grace: guest_limits.shutdown_grace.0,
+            },
+        },
+        rfc1123_everywhere: guest.rfc1123_everywhere,
         domain: Settings {
-            notice_scale: serve.notice,
-            simulated_duration: serve.simulated_duration,
-            user_operations_max: serve.user_operations_max,
-            when_not_enabled: match serve.always_give_notice {
+            notice_scale: events.notice.0,
+            simulated_duration: driver.simulated_duration.0,
+            user_operations_max: events.user_operations_max.0,
+            when_not_enabled: match events.always_give_notice {
                 true => WhenNotEnabled::GiveNotice,
                 false => WhenNotEnabled::RunAtOnce,
             },
-            driver: match serve.driver {
-                Driver::Simulated => DriverKind::Simulated,
-                Driver::Manual => DriverKind::Manual,
-                Driver::Exec => DriverKind::Exec,
-            },
+            driver: driver.kind,
             exec: ExecSettings::default(),
         },
-        history_kept: SignedDuration::try_from(serve.keep_history)?,
+        history_kept: SignedDuration::try_from(events.keep_history.0)?,
         host_name: host_name()?,
-    })
+    };
+    config.check()?;
+    Ok(config)
 }
 
-/// As many connections as there are files, less some that the operators and the store shall have. The soft limit
-/// of files is raised to the hard one first: every guest that keeps its connection open takes one.
-fn limits() -> Limits {
+/// At most as many connections as there are files, less some that the operators and the store shall have. The soft
+/// limit of files is raised to the hard one first: every guest that keeps its connection open takes one.
+fn within_files(mut config: ServeConfig) -> ServeConfig {
     const RESERVED: u64 = 768;
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
@@ -88,8 +126,9 @@ fn limits() -> Limits {
         tracing::warn!(files, "cannot raise the limit of open files");
     }
     let most = usize::try_from(files.saturating_sub(RESERVED).max(files / 2)).unwrap_or(usize::MAX);
-    let usual = Limits::default();
-    Limits { connections_max: usual.connections_max.min(most), ..usual }
+    let limits = &mut config.guest_settings.limits;
+    limits.connections_max = limits.connections_max.min(most);
+    config
 }
 
 /// The machine's name, exactly as gethostname() gives it.

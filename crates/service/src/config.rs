@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use notbefore_core::Settings;
 
 use crate::guest::settings::GuestSettings;
+use crate::serve::ServeError;
 
 /// What `serve` is told; the command line makes it.
 #[derive(Clone, Debug)]
@@ -31,6 +32,16 @@ pub struct ServeConfig {
     pub history_kept: SignedDuration,
     /// The name of the VM that stands in for a fleet: the machine's own.
     pub host_name: String,
+}
+
+impl ServeConfig {
+    /// Refuses settings that contradict each other; whatever needs the machine is found out by running.
+    pub fn check(&self) -> Result<(), ServeError> {
+        if !self.operator.ip().is_loopback() && !self.operator_without_tls {
+            return Err(ServeError::OperatorExposed(self.operator));
+        }
+        Ok(())
+    }
 }
 
 /// A listener whose callers are told apart by their source address.

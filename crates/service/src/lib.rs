@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod names;
 pub mod operator;
 pub mod platform;
+pub mod running;
 pub mod runtime;
 pub mod serve;
 pub mod tokens;

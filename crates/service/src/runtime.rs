@@ -34,6 +34,7 @@ enum Signal {
     Watched(Batch),
     Heard(ScopeId, Timestamp),
     Ran(DriverReport),
+    Ping(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
 
@@ -128,6 +129,13 @@ impl EngineHandle {
         let _ = self.signals.send(Signal::Heard(scope, at));
     }
 
+    /// Comes back when the engine's task has come round to it: a sign of life of the task itself, whatever the
+    /// store does. Answers false once the engine is closed.
+    pub async fn ping(&self) -> bool {
+        let (pong, answer) = oneshot::channel();
+        self.signals.send(Signal::Ping(pong)).is_ok() && answer.await.is_ok()
+    }
+
     /// What the runtime counts.
     pub fn stats(&self) -> &EngineStats {
         &self.stats
@@ -204,6 +212,10 @@ impl Runtime {
                     Some(Signal::Watched(batch)) => Input::Watched(batch),
                     Some(Signal::Heard(scope, at)) => Input::Heard(scope, at),
                     Some(Signal::Ran(report)) => Input::Ran(report),
+                    Some(Signal::Ping(pong)) => {
+                        let _ = pong.send(());
+                        continue;
+                    }
                     Some(Signal::Close(done)) => {
                         self.close(requests, signals).await;
                         let _ = done.send(());
@@ -238,6 +250,9 @@ impl Runtime {
                     }
                     Some(Signal::Watched(batch)) => self.handle(Input::Watched(batch)),
                     Some(Signal::Ran(report)) => self.handle(Input::Ran(report)),
+                    Some(Signal::Ping(pong)) => {
+                        let _ = pong.send(());
+                    }
                     Some(Signal::Heard(..) | Signal::Close(_)) => {}
                     None => return,
                 }

@@ -23,6 +23,7 @@ use crate::guest::GuestDoor;
 use crate::guest::caller::ListenerIdentity;
 use crate::operator::{self, Operator};
 use crate::platform::ScheduledEvents;
+use crate::running::{Addresses, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::tokens::{TokenError, Tokens};
 use crate::view::Views;
@@ -101,31 +102,14 @@ fn cure(source: &io::Error, flag: &str) -> String {
     }
 }
 
-/// Where a service that runs can be reached.
-#[derive(Clone, Debug)]
-pub struct Addresses {
-    /// Where guests call.
-    pub guest: Vec<SocketAddr>,
-    /// Where single VMs call.
-    pub guest_vms: Vec<(String, SocketAddr)>,
-    /// Where operators call.
-    pub operator: SocketAddr,
-    /// The file with the first token.
-    pub token: PathBuf,
-    /// The VM that stands in for a fleet, if there is one.
-    pub first_run: Option<String>,
-}
-
 /// Runs the service until `shutdown` turns true. `ready` is called once everything listens.
 pub async fn serve(
     config: ServeConfig,
     shutdown: watch::Receiver<bool>,
-    ready: impl FnOnce(&Addresses),
+    ready: impl FnOnce(&Running),
 ) -> Result<(), ServeError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    if !config.operator.ip().is_loopback() && !config.operator_without_tls {
-        return Err(ServeError::OperatorExposed(config.operator));
-    }
+    config.check()?;
     // The doors are bound before anything is written: a port in use leaves nothing behind.
     let operator_listener = bind(config.operator, "operators", "--operator").await?;
     let mut guest_listeners = Vec::new();
@@ -186,7 +170,9 @@ pub async fn serve(
         tokio::spawn(janitor::run(Arc::clone(&store), Arc::clone(&clock), config.history_kept)),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
     ];
-    ready(&addresses);
+    // Whatever can be read anew while the service runs hangs itself in here: `reloads.add("…", …)`.
+    let reloads = Reloads::default();
+    ready(&Running { addresses, engine: engine.clone(), reloads });
 
     operator::door::serve(operator_listener, operator::router(operator), shutdown).await;
     while doors.join_next().await.is_some() {}

@@ -36,6 +36,7 @@ pub struct Service {
     data: DataDir,
     /// What it was started with, for starting it again.
     flags: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 /// The data directory: one that goes with the test, or one that the test keeps.
@@ -74,24 +75,33 @@ impl Answer {
 impl Service {
     /// Starts a service on free ports with these further flags.
     pub fn start(flags: &[&str]) -> Self {
+        Self::start_with(&[], flags)
+    }
+
+    /// The same with these variables in its environment.
+    pub fn start_with(variables: &[(&str, &str)], flags: &[&str]) -> Self {
+        let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
         Self::launch(
             DataDir::Own(tempfile::tempdir().unwrap()),
             flags.iter().map(|&flag| flag.to_owned()).collect(),
+            variables.collect(),
         )
     }
 
     /// Starts a service over a directory that the test keeps.
     pub fn start_in(data: &Path, flags: &[&str]) -> Self {
-        Self::launch(DataDir::Kept(data.to_owned()), flags.iter().map(|&flag| flag.to_owned()).collect())
+        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        Self::launch(DataDir::Kept(data.to_owned()), flags, Vec::new())
     }
 
-    fn launch(data: DataDir, flags: Vec<String>) -> Self {
+    fn launch(data: DataDir, flags: Vec<String>, variables: Vec<(String, String)>) -> Self {
         let mut command = Command::new(binary());
         command.arg("serve").arg("--data").arg(data.path()).args(["--operator", "127.0.0.1:0"]);
         if !flags.iter().any(|flag| flag == "--guest") {
             command.args(["--guest", "127.0.0.1:0"]);
         }
         command.args(&flags).stdout(Stdio::piped()).stderr(Stdio::inherit()).env("NOTBEFORE_LOG", "warn");
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (mut guest, mut operator, mut guest_vms) = (None, None, Vec::new());
@@ -109,7 +119,7 @@ impl Service {
         }
         // What it prints later must not fill the pipe and stop it.
         std::thread::spawn(move || for _ in lines.by_ref() {});
-        Self { child, guest: guest.unwrap(), operator: operator.unwrap(), guest_vms, data, flags }
+        Self { child, guest: guest.unwrap(), operator: operator.unwrap(), guest_vms, data, flags, variables }
     }
 
     /// The data directory.
@@ -142,7 +152,8 @@ impl Service {
         let _ = old.child.wait();
         let flags = std::mem::take(&mut old.flags);
         let data = std::mem::replace(&mut old.data, DataDir::Kept(PathBuf::new()));
-        Self::launch(data, flags)
+        let variables = std::mem::take(&mut old.variables);
+        Self::launch(data, flags, variables)
     }
 
     /// Runs the command line against this service.

@@ -1,0 +1,112 @@
+//! Every setting of `serve`, and the only place to add one.
+//!
+//! ```text
+//! /// What the section is about
+//! "section" field: Struct {
+//!     /// What the setting does: the flag's help, the sample file and the documentation say this
+//!     name: Type = default, flag;
+//! }
+//! ```
+//!
+//! From this come the key `section.name` of the file, the variable `NOTBEFORE_SECTION_NAME`, the flag, the help,
+//! `--print-config`, `dist/notbefore.toml` and the table in `docs/configuration.md` (a test says how to write these
+//! two anew), and a field `settings.field.name` for `serve.rs` to use. Types are in `value.rs`. A secret is never a
+//! value here: the setting names the file that holds it, as an `Option<File>` that is `None` by default.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use notbefore_core::DriverKind;
+use notbefore_service::guest::settings::{Limits, Mode};
+use notbefore_service::{GuestListener, GuestVm};
+
+use super::Merged;
+use super::table::{Flag, FromMerged, Setting, settings};
+use super::value::{Count, Factor, File, LogFilter, Span, Value};
+
+/// Timeouts of the guest door: at least a second, since clients are real; at most a day, since a connection that
+/// waits longer is dead.
+type Timeout = Span<1, 86_400>;
+/// Spans of a whole fleet's life: up to a hundred years, beyond which dates stop making sense.
+type LongSpan = Span<0, { 100 * 365 * 86_400 }>;
+/// Numbers of connections: a process cannot have more files than a billion.
+type Connections = Count<1, 1_000_000_000>;
+
+settings! {
+    /// The service as a whole
+    "" general: General {
+        /// Where the service keeps its data, its first token included; `$STATE_DIRECTORY` if systemd sets that
+        data: File = File("notbefore-data".into()), Flag::Everywhere("data");
+        /// What is logged, to standard error: a level, or levels by module
+        log: LogFilter = LogFilter("info".to_owned()), Flag::None;
+    }
+
+    /// Guests
+    "guest" guest: Guest {
+        /// Where guests call, and from which network if not `default`
+        listen: Vec<GuestListener> = vec![GuestListener {
+            network: "default".to_owned(),
+            address: SocketAddr::from(([127, 0, 0, 1], 9254)),
+        }], Flag::Value("guest", "[NETWORK=]ADDR");
+        /// A listener whose callers are all one VM, made if there is none of that name
+        vms: Vec<GuestVm> = Vec::new(), Flag::Value("guest-vm", "NAME=ADDR");
+        /// What is asked of requests: `strict` (exactly `Metadata: true` on every one, as Azure does today), `normal`,
+        /// or `lenient` (approvals without `Metadata` at every version, and the paths of 2017)
+        mode: Mode = Mode::Normal, Flag::Choices(&[
+            ("strict", "strict", "Ask for exactly `Metadata: true` on every request, as Azure does today"),
+            ("lenient", "lenient", "Take approvals without `Metadata` at every version, and the paths of 2017"),
+        ]);
+        /// Write NotBefore as RFC 1123 at 2017-03-01 too
+        rfc1123_everywhere: bool = false, Flag::Switch("rfc1123-everywhere");
+        /// Requests a second that a VM may make; 429 beyond (Azure: 5)
+        rate_limit: Option<NonZeroU32> = None, Flag::Value("rate-limit", "N");
+    }
+
+    /// Limits of the guest door
+    "guest.limits" guest_limits: GuestLimits {
+        /// Open connections of all listeners together; fewer where the limit of open files is lower
+        connections_max: Connections = Count(Limits::default().connections_max), Flag::None;
+        /// Open connections of one source address; loopback is exempt, and a proxy that serves many VMs needs more
+        connections_per_source_max: Connections = Count(Limits::default().connections_per_source_max), Flag::None;
+        /// How long a request's head may take from its first byte to its last
+        head_timeout: Timeout = Span(Limits::default().head_timeout), Flag::None;
+        /// How long a request's body may take
+        body_timeout: Timeout = Span(Limits::default().body_timeout), Flag::None;
+        /// How long a connection may stay open between requests
+        idle_timeout: Timeout = Span(Limits::default().idle_timeout), Flag::None;
+        /// How long a write may make no progress
+        write_timeout: Timeout = Span(Limits::default().write_timeout), Flag::None;
+        /// How long requests being served have to finish when the service stops
+        shutdown_grace: Timeout = Span(Limits::default().shutdown_grace), Flag::None;
+    }
+
+    /// Operators
+    "operator" operator: Operator {
+        /// Where operators call
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9255)), Flag::Value("operator", "ADDR");
+        /// Let the operator door listen beyond loopback although nothing is encrypted
+        without_tls: bool = false, Flag::Switch("operator-without-tls");
+    }
+
+    /// Events
+    "events" events: Events {
+        /// Multiply every notice by this, to try things out (0.01: fifteen minutes become nine seconds)
+        notice: Factor = Factor(1.0), Flag::Value("notice", "FACTOR");
+        /// User operations that may be live in one scope
+        user_operations_max: Count<0, 1_000_000> = Count(100), Flag::Value("user-operations-max", "N");
+        /// Give user operations their notice also where no guest has asked for a day
+        always_give_notice: bool = false, Flag::Switch("always-give-notice");
+        /// For how long ended events and facts are kept
+        keep_history: LongSpan = Span(Duration::from_secs(90 * 86_400)), Flag::Value("keep-history", "SPAN");
+    }
+
+    /// Who carries events out
+    "driver" driver: DriverSettings {
+        /// Who carries events out: `simulated` (nobody: an event stays Started for its duration and then ends),
+        /// `manual` (somebody's automation, with `event start` and `event complete`) or `exec` (a command for each VM)
+        kind: DriverKind = DriverKind::Simulated, Flag::Value("driver", "KIND");
+        /// How long the simulated driver keeps an event Started when its duration is unknown
+        simulated_duration: LongSpan = Span(Duration::from_secs(60)), Flag::Value("simulated-duration", "SPAN");
+    }
+}
