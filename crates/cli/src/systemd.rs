@@ -55,7 +55,7 @@ pub async fn beat(running: Running) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
     }
-    let watchdog = sd_notify::watchdog_enabled();
+    let watchdog = sd_notify::watchdog_enabled().filter(|within| !within.is_zero());
     let every = watchdog.map_or(LOOK_EVERY, |within| (within / 2).min(LOOK_EVERY));
     let mut last = status(&running);
     while running.engine.ping().await {

@@ -1,7 +1,10 @@
-//! Settings from file, environment and flags, as the whole binary sees them, and word to systemd.
+//! Settings from file, environment and flags, as the whole binary sees them; the samples in `dist/`; and word to
+//! systemd.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "config/samples.rs"]
+mod samples;
 mod support;
 
 use std::os::unix::net::UnixDatagram;

@@ -344,3 +344,24 @@ async fn follow(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::Unbou
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_sign_of_life_comes_from_the_task_alone() {
+        let (requests, _) = mpsc::channel(1);
+        let (signals, mut taken) = mpsc::unbounded_channel();
+        let handle = EngineHandle { requests, signals, stats: Arc::default() };
+        let mut ping = Box::pin(handle.ping());
+        assert_eq!(ping.as_mut().now_or_never(), None, "the task has not come round to it");
+        let Ok(Signal::Ping(pong)) = taken.try_recv() else { panic!("nothing was asked of the task") };
+        pong.send(()).unwrap();
+        assert_eq!(ping.now_or_never(), Some(true));
+        drop(taken);
+        assert_eq!(handle.ping().now_or_never(), Some(false), "a closed engine gives none");
+    }
+}
