@@ -5,10 +5,10 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{ExecSettings, Settings, WhenNotEnabled};
-use notbefore_service::ServeConfig;
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
 use notbefore_service::running::{Addresses, Running};
+use notbefore_service::{GuestListener, ProxyConfig, ServeConfig};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -75,11 +75,12 @@ async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
 
 /// The service's own configuration; refuses settings that contradict each other.
 fn validated(settings: &config::Settings) -> Result<ServeConfig> {
-    let config::Settings { general, guest, guest_limits, operator, events, driver } = settings.clone();
+    let config::Settings { general, guest, guest_limits, proxy, operator, events, driver } = settings.clone();
     let config = ServeConfig {
         data: general.data.0,
         guest: guest.listen,
         guest_vms: guest.vms,
+        proxy: ProxyConfig { addresses: proxy.addresses, secret_file: proxy.secret_file.map(|file| file.0) },
         operator: operator.listen,
         operator_without_tls: operator.without_tls,
         guest_settings: GuestSettings {
@@ -141,7 +142,12 @@ fn host_name() -> Result<String> {
 fn announce(addresses: &Addresses) {
     let path = "/metadata/scheduledevents?api-version=2020-07-01";
     let mut lines = vec![format!("notbefore {} is ready", env!("CARGO_PKG_VERSION"))];
-    lines.extend(addresses.guest.iter().map(|guest| format!("  guests     http://{guest}{path}")));
+    let guests = |guest: &GuestListener| {
+        let network = Some(&guest.network).filter(|network| *network != "default");
+        let network = network.map(|network| format!(" (network {network})")).unwrap_or_default();
+        format!("  guests     http://{}{path}{network}", guest.at.address)
+    };
+    lines.extend(addresses.guest.iter().map(guests));
     lines.extend(addresses.guest_vms.iter().map(|(vm, guest)| format!("  guest {vm}  http://{guest}{path}")));
     let (operator, token) = (addresses.operator, addresses.token.display());
     lines.push(format!("  operators  http://{operator}/v1 (token in {token})"));
@@ -149,7 +155,8 @@ fn announce(addresses: &Addresses) {
         lines.push(format!(
             "There is no fleet yet, so this machine is the VM {vm}. Try, in another terminal:"
         ));
-        let try_guest = |guest| format!("  curl -H Metadata:true \"http://{guest}{path}\"");
+        let try_guest =
+            |guest: &GuestListener| format!("  curl -H Metadata:true \"http://{}{path}\"", guest.at.address);
         lines.extend(addresses.guest.first().map(try_guest));
         lines.push(format!("  notbefore vm restart {vm}"));
     }

@@ -1,12 +1,16 @@
 //! What `serve` is told.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use jiff::SignedDuration;
-use notbefore_core::Settings;
+use notbefore_core::{Name, Settings};
 
 use crate::guest::settings::GuestSettings;
+use crate::listen::ListenAt;
+use crate::proxy::ProxyConfig;
 use crate::serve::ServeError;
 
 /// What `serve` is told; the command line makes it.
@@ -18,6 +22,8 @@ pub struct ServeConfig {
     pub guest: Vec<GuestListener>,
     /// Listeners of single VMs.
     pub guest_vms: Vec<GuestVm>,
+    /// Who may speak for VMs.
+    pub proxy: ProxyConfig,
     /// Where operators call.
     pub operator: SocketAddr,
     /// Whether operators may call from elsewhere although nothing is encrypted.
@@ -40,6 +46,7 @@ impl ServeConfig {
         if !self.operator.ip().is_loopback() && !self.operator_without_tls {
             return Err(ServeError::OperatorExposed(self.operator));
         }
+        self.proxy.check()?;
         Ok(())
     }
 }
@@ -50,7 +57,27 @@ pub struct GuestListener {
     /// The network they call from; `default` unless said.
     pub network: String,
     /// Where it listens.
-    pub address: SocketAddr,
+    pub at: ListenAt,
+}
+
+impl FromStr for GuestListener {
+    type Err = ();
+
+    /// Reads `[NETWORK=]ADDR[%DEVICE][+tproxy]`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (network, at) = text.split_once('=').unwrap_or(("default", text));
+        let network = network.parse::<Name>().map_err(|_| ())?.to_string();
+        Ok(GuestListener { network, at: at.parse()? })
+    }
+}
+
+impl fmt::Display for GuestListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.network.as_str() {
+            "default" => write!(f, "{}", self.at),
+            network => write!(f, "{network}={}", self.at),
+        }
+    }
 }
 
 /// A listener whose callers are all one VM.
@@ -59,5 +86,42 @@ pub struct GuestVm {
     /// The VM, by the end of its path.
     pub vm: String,
     /// Where it listens.
-    pub address: SocketAddr,
+    pub at: ListenAt,
+}
+
+impl FromStr for GuestVm {
+    type Err = ();
+
+    /// Reads `NAME=ADDR[%DEVICE][+tproxy]`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (vm, at) = text.split_once('=').ok_or(())?;
+        Ok(GuestVm { vm: vm.to_owned(), at: at.parse()? })
+    }
+}
+
+impl fmt::Display for GuestVm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.vm, self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_are_read_and_written() {
+        for (text, network) in [
+            ("127.0.0.1:9254", "default"),
+            ("blue=169.254.169.254:80%br-blue", "blue"),
+            ("blue=127.0.0.1:9254+tproxy", "blue"),
+        ] {
+            let listener: GuestListener = text.parse().unwrap();
+            assert_eq!((listener.network.as_str(), listener.to_string().as_str()), (network, text));
+        }
+        let text = "shop/web-0=127.0.0.1:9301%tap0";
+        assert_eq!(text.parse::<GuestVm>().unwrap().to_string(), text);
+        assert!("127.0.0.1:9301".parse::<GuestVm>().is_err());
+        assert!("b lue=127.0.0.1:9301".parse::<GuestListener>().is_err());
+    }
 }

@@ -14,6 +14,7 @@ use crate::delivery::Hearing;
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
 use crate::names;
+use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
 use crate::view::{ScopeView, View, Views};
 
@@ -21,6 +22,7 @@ use crate::view::{ScopeView, View, Views};
 pub struct ScheduledEvents {
     views: Arc<Views>,
     engine: EngineHandle,
+    proxies: Arc<TrustedProxies>,
 }
 
 /// A guest that was found, with its scope as it was at that moment.
@@ -28,22 +30,27 @@ pub struct FoundGuest {
     vm: VmId,
     scope: Arc<ScopeView>,
     hearing: Arc<Hearing>,
+    by_proxy: bool,
 }
 
 impl GuestHandle for FoundGuest {
     fn vm(&self) -> Uuid {
         self.vm.0
     }
-}
 
-impl ScheduledEvents {
-    /// A platform that reads these views and sends approvals there.
-    pub fn new(views: Arc<Views>, engine: EngineHandle) -> Self {
-        Self { views, engine }
+    fn by_proxy(&self) -> bool {
+        self.by_proxy
     }
 }
 
-/// The VM that a caller is. Without a fleet, whoever calls from this machine is the VM that stands in for
+impl ScheduledEvents {
+    /// A platform that reads these views, sends approvals there, and lets these proxies speak for VMs.
+    pub fn new(views: Arc<Views>, engine: EngineHandle, proxies: Arc<TrustedProxies>) -> Self {
+        Self { views, engine, proxies }
+    }
+}
+
+/// The VM that a caller is by where it calls from. Without a fleet, whoever calls from this machine is the VM that stands in for
 /// one: from loopback, or from the very address that was called.
 fn identify(view: &View, caller: &Caller) -> Option<VmId> {
     match &*caller.listener {
@@ -59,11 +66,19 @@ fn identify(view: &View, caller: &Caller) -> Option<VmId> {
 impl Platform for ScheduledEvents {
     type Guest = FoundGuest;
 
-    fn guest(&self, caller: &Caller, _: &ProxyClaim<'_>) -> Option<FoundGuest> {
+    fn trusts(&self, caller: &Caller) -> bool {
+        self.proxies.include(caller)
+    }
+
+    fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<FoundGuest> {
         let view = self.views.glance();
-        let vm = identify(&view, caller)?;
+        let vm = match caller.is_proxy {
+            true => VmId(self.proxies.vm(caller, claim)?),
+            false => identify(&view, caller)?,
+        };
         let (scope, hearing) = view.guest(vm)?;
-        Some(FoundGuest { vm, scope: Arc::clone(scope), hearing: Arc::clone(hearing) })
+        let (scope, hearing) = (Arc::clone(scope), Arc::clone(hearing));
+        Some(FoundGuest { vm, scope, hearing, by_proxy: caller.is_proxy })
     }
 
     fn document(&self, guest: &FoundGuest, version: EventsVersion, now: Timestamp) -> Rendered {

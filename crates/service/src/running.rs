@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::config::GuestListener;
 use crate::runtime::EngineHandle;
 
 /// A service that runs.
@@ -22,7 +23,7 @@ pub struct Running {
 #[derive(Clone, Debug)]
 pub struct Addresses {
     /// Where guests call.
-    pub guest: Vec<SocketAddr>,
+    pub guest: Vec<GuestListener>,
     /// Where single VMs call.
     pub guest_vms: Vec<(String, SocketAddr)>,
     /// Where operators call.

@@ -21,8 +21,10 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::driver::NoCommand;
 use crate::guest::GuestDoor;
 use crate::guest::caller::ListenerIdentity;
+use crate::listen::{BindError, ListenAt};
 use crate::operator::{self, Operator};
 use crate::platform::ScheduledEvents;
+use crate::proxy::{ProxyError, TrustedProxies};
 use crate::running::{Addresses, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::tokens::{TokenError, Tokens};
@@ -50,16 +52,16 @@ pub enum ServeError {
     #[error(transparent)]
     Token(#[from] TokenError),
     /// An address cannot be listened at.
-    #[error("cannot listen at {address} for {what}: {error}; {}", cure(.error, .flag))]
+    #[error("cannot listen at {at} for {what}: {error}; {}", .error.cure(.flag))]
     Listen {
-        /// The address.
-        address: SocketAddr,
+        /// Where, as it was configured.
+        at: String,
         /// For whom.
         what: &'static str,
         /// The flag that chooses another.
         flag: &'static str,
         /// What the system said.
-        error: io::Error,
+        error: BindError,
     },
     /// The operator door would be open to the network.
     #[error(
@@ -69,6 +71,9 @@ pub enum ServeError {
     /// A command of our own at the start was refused.
     #[error("could not prepare the fleet: {0}")]
     Prepare(#[from] Failure),
+    /// Proxies cannot be trusted as configured.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     /// A bound listener's name means several VMs.
     #[error("--guest-vm {name}: {error}")]
     GuestVm {
@@ -87,21 +92,6 @@ pub enum ServeError {
     },
 }
 
-fn cure(source: &io::Error, flag: &str) -> String {
-    let kind = source.kind();
-    if kind == io::ErrorKind::AddrInUse {
-        format!("another program listens there: stop it, or choose another address with {flag}")
-    } else if kind == io::ErrorKind::PermissionDenied {
-        format!(
-            "ports below 1024 need the right to bind them: choose another with {flag}, or grant CAP_NET_BIND_SERVICE"
-        )
-    } else if kind == io::ErrorKind::AddrNotAvailable {
-        format!("no interface has that address: add it (ip addr add …), or choose another with {flag}")
-    } else {
-        format!("choose another with {flag}")
-    }
-}
-
 /// Runs the service until `shutdown` turns true. `ready` is called once everything listens.
 pub async fn serve(
     config: ServeConfig,
@@ -111,16 +101,19 @@ pub async fn serve(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     config.check()?;
     // The doors are bound before anything is written: a port in use leaves nothing behind.
-    let operator_listener = bind(config.operator, "operators", "--operator").await?;
-    let mut guest_listeners = Vec::new();
-    for GuestListener { network, address } in &config.guest {
-        let identity = ListenerIdentity::Network(network.to_ascii_lowercase());
-        guest_listeners.push((bind(*address, "guests", "--guest").await?, identity));
+    let operator_listener = bind(&config.operator.into(), "operators", "--operator")?;
+    let (mut guest_listeners, mut guests_call_at) = (Vec::new(), Vec::new());
+    for GuestListener { network, at } in &config.guest {
+        let listener = bind(at, "guests", "--guest")?;
+        let at = ListenAt { address: local(&listener, at.address), ..at.clone() };
+        guests_call_at.push(GuestListener { network: network.clone(), at });
+        guest_listeners.push((listener, ListenerIdentity::Network(network.to_ascii_lowercase())));
     }
     let mut bound_listeners = Vec::new();
     for one in &config.guest_vms {
-        bound_listeners.push(bind(one.address, "one VM", "--guest-vm").await?);
+        bound_listeners.push(bind(&one.at, "one VM", "--guest-vm")?);
     }
+    let proxies = Arc::new(TrustedProxies::load(&config.proxy)?);
 
     let dir = DataDir::prepare(&config.data)?;
     let store: Arc<dyn Store> = Arc::new(dir.open_store()?);
@@ -131,7 +124,7 @@ pub async fn serve(
         guest_listeners.push((listener, ListenerIdentity::Bound { vm }));
     }
 
-    let platform = Arc::new(ScheduledEvents::new(Arc::clone(&views), engine.clone()));
+    let platform = Arc::new(ScheduledEvents::new(Arc::clone(&views), engine.clone(), Arc::clone(&proxies)));
     let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let operator = Operator {
@@ -146,7 +139,7 @@ pub async fn serve(
     };
 
     let mut addresses = Addresses {
-        guest: Vec::new(),
+        guest: guests_call_at,
         guest_vms: Vec::new(),
         operator: operator_address,
         token: dir.token_path(),
@@ -155,13 +148,9 @@ pub async fn serve(
     let mut doors = JoinSet::new();
     let mut bound = Vec::new();
     for (listener, identity) in guest_listeners {
-        let at = local(&listener, config.operator);
         if let ListenerIdentity::Bound { vm } = &identity {
+            addresses.guest_vms.push((vm.clone(), local(&listener, config.operator)));
             bound.push(vm.clone());
-        }
-        match &identity {
-            ListenerIdentity::Network(_) => addresses.guest.push(at),
-            ListenerIdentity::Bound { vm } => addresses.guest_vms.push((vm.clone(), at)),
         }
         doors.spawn(Arc::clone(&door).serve(listener, identity, shutdown.clone()));
     }
@@ -172,6 +161,9 @@ pub async fn serve(
     ];
     // Whatever can be read anew while the service runs hangs itself in here: `reloads.add("…", …)`.
     let reloads = Reloads::default();
+    if config.proxy.secret_file.is_some() {
+        reloads.add("the proxies' secret", move || proxies.reload().map_err(|error| error.to_string()));
+    }
     ready(&Running { addresses, engine: engine.clone(), reloads });
 
     operator::door::serve(operator_listener, operator::router(operator), shutdown).await;
@@ -184,12 +176,8 @@ pub async fn serve(
     Ok(())
 }
 
-async fn bind(
-    address: SocketAddr,
-    what: &'static str,
-    flag: &'static str,
-) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, what, flag, error })
+fn bind(at: &ListenAt, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {
+    at.bind().map_err(|error| ServeError::Listen { at: at.to_string(), what, flag, error })
 }
 
 fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {

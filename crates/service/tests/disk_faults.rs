@@ -104,7 +104,13 @@ impl Bench {
         let here: IpAddr = [127, 0, 0, 1].into();
         let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
         let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
-        Self { disk, platform: ScheduledEvents::new(views, engine.clone()), engine, caller, vm }
+        Self {
+            disk,
+            platform: ScheduledEvents::new(views, engine.clone(), Arc::default()),
+            engine,
+            caller,
+            vm,
+        }
     }
 
     fn document(&self) -> String {

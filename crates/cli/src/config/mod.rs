@@ -231,7 +231,7 @@ mod tests {
         let settings = merged.settings().unwrap();
         assert_eq!(settings.events.user_operations_max.0, 3);
         assert_eq!(settings.guest.rate_limit, None);
-        assert_eq!(settings.guest.listen[0].address.port(), 1);
+        assert_eq!(settings.guest.listen[0].at.address.port(), 1);
         assert_eq!(settings.driver.kind, notbefore_core::DriverKind::Manual);
         let source =
             |key: &str| merged.values.iter().find(|one| one.setting.key() == key).unwrap().source.to_string();

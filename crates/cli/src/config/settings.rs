@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use notbefore_core::DriverKind;
 use notbefore_service::guest::settings::{Limits, Mode};
-use notbefore_service::{GuestListener, GuestVm};
+use notbefore_service::{GuestListener, GuestVm, ProxyAddress};
 
 use super::Merged;
 use super::table::{Flag, FromMerged, Setting, settings};
@@ -44,11 +44,11 @@ settings! {
 
     /// Guests
     "guest" guest: Guest {
-        /// Where guests call, and from which network if not `default`
+        /// Where guests call, from which network if not `default`, by which device if not any, and whether by TPROXY
         listen: Vec<GuestListener> = vec![GuestListener {
             network: "default".to_owned(),
-            address: SocketAddr::from(([127, 0, 0, 1], 9254)),
-        }], Flag::Value("guest", "[NETWORK=]ADDR");
+            at: SocketAddr::from(([127, 0, 0, 1], 9254)).into(),
+        }], Flag::Value("guest", "[NETWORK=]ADDR[%DEVICE][+tproxy]");
         /// A listener whose callers are all one VM, made if there is none of that name
         vms: Vec<GuestVm> = Vec::new(), Flag::Value("guest-vm", "NAME=ADDR");
         /// What is asked of requests: `strict` (exactly `Metadata: true` on every one, as Azure does today), `normal`,
@@ -67,7 +67,7 @@ settings! {
     "guest.limits" guest_limits: GuestLimits {
         /// Open connections of all listeners together; fewer where the limit of open files is lower
         connections_max: Connections = Count(Limits::default().connections_max), Flag::None;
-        /// Open connections of one source address; loopback is exempt, and a proxy that serves many VMs needs more
+        /// Open connections of one source address; loopback and trusted proxies are exempt
         connections_per_source_max: Connections = Count(Limits::default().connections_per_source_max), Flag::None;
         /// How long a request's head may take from its first byte to its last
         head_timeout: Timeout = Span(Limits::default().head_timeout), Flag::None;
@@ -79,6 +79,14 @@ settings! {
         write_timeout: Timeout = Span(Limits::default().write_timeout), Flag::None;
         /// How long requests being served have to finish when the service stops
         shutdown_grace: Timeout = Span(Limits::default().shutdown_grace), Flag::None;
+    }
+
+    /// Proxies that speak for guests
+    "proxy" proxy: Proxy {
+        /// Where proxies call from that may say which VM they call for (`X-Instance-ID` and its signature)
+        addresses: Vec<ProxyAddress> = Vec::new(), Flag::Value("proxy", "[NETWORK=]ADDR[/BITS]");
+        /// The file with the secret that they sign with; two lines while it is being changed. SIGHUP reads it again
+        secret_file: Option<File> = None, Flag::Value("proxy-secret-file", "FILE");
     }
 
     /// Operators

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use notbefore_core::DriverKind;
 use notbefore_service::guest::settings::Mode;
-use notbefore_service::{GuestListener, GuestVm};
+use notbefore_service::{GuestListener, GuestVm, ProxyAddress};
 use toml::Value as Toml;
 use tracing_subscriber::EnvFilter;
 
@@ -260,46 +260,7 @@ words!(DriverKind {
 });
 words!(Mode { "normal" => Mode::Normal, "strict" => Mode::Strict, "lenient" => Mode::Lenient });
 
-impl Scalar for GuestListener {
-    const FORM: Form = Form::Text;
-
-    fn expected() -> String {
-        "an address with its port, as \"127.0.0.1:9254\", or a network and one, as \"blue=10.1.0.1:80\""
-            .to_owned()
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (network, address) = text.split_once('=').unwrap_or(("default", text));
-        let network = network.parse::<notbefore_core::Name>().ok()?.to_string();
-        Some(Self { network, address: address.parse().ok()? })
-    }
-
-    fn show(&self) -> String {
-        match self.network.as_str() {
-            "default" => self.address.to_string(),
-            network => format!("{network}={}", self.address),
-        }
-    }
-}
-
-impl Scalar for GuestVm {
-    const FORM: Form = Form::Text;
-
-    fn expected() -> String {
-        "a VM and an address with its port, as \"web-0=127.0.0.1:9301\"".to_owned()
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (vm, address) = text.split_once('=')?;
-        Some(Self { vm: vm.to_owned(), address: address.parse().ok()? })
-    }
-
-    fn show(&self) -> String {
-        format!("{}={}", self.vm, self.address)
-    }
-}
-
-/// Values that the standard library reads and writes.
+/// Values that know themselves how they are read and written.
 macro_rules! standard {
     ($($type:ty: $form:path, $expected:literal;)+) => {$(
         impl Scalar for $type {
@@ -325,6 +286,9 @@ standard! {
     NonZeroU32: Form::Integer, "a whole number from 1 on";
     SocketAddr: Form::Text, "an address with its port, as \"127.0.0.1:9255\"";
     File: Form::Text, "the name of a file or directory";
+    GuestListener: Form::Text, "an address with its port, as \"127.0.0.1:9254\", perhaps with its network, device or TPROXY, as \"blue=169.254.169.254:80%br-blue\" or \"127.0.0.1:9254+tproxy\"";
+    GuestVm: Form::Text, "a VM and an address with its port, as \"web-0=127.0.0.1:9301\"";
+    ProxyAddress: Form::Text, "an address, as \"10.9.0.2\" or \"blue=10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"";
 }
 
 /// The name of a file or directory. One that is not UTF-8 could not be written into the file.
@@ -367,6 +331,8 @@ mod tests {
         round::<Option<NonZeroU32>>("none", "\"none\"");
         round::<Option<NonZeroU32>>("5", "5");
         round::<Vec<GuestListener>>("127.0.0.1:1, blue=[::1]:2", r#"["127.0.0.1:1", "blue=[::1]:2"]"#);
+        round::<GuestListener>("blue=10.0.0.1:80%br-blue+tproxy", r#""blue=10.0.0.1:80%br-blue+tproxy""#);
+        round::<Vec<ProxyAddress>>("10.9.0.2,blue=fd00::/64", r#"["10.9.0.2", "blue=fd00::/64"]"#);
         round::<Vec<GuestVm>>("", "[]");
         round::<Vec<GuestVm>>("web-0=127.0.0.1:1", r#"["web-0=127.0.0.1:1"]"#);
         round::<Mode>("lenient", "\"lenient\"");

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What a listener knows of everyone who connects to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenerIdentity {
     /// Callers are VMs of this network, told apart by their source address.
     Network(String),
@@ -28,18 +28,20 @@ pub struct Caller {
     pub source: SocketAddr,
     /// The address that was called.
     pub local: SocketAddr,
+    /// Whether it is a trusted proxy: then it is the VM that it proves to speak for, and no other.
+    pub is_proxy: bool,
 }
 
 impl Caller {
-    /// A caller, with IPv4 addresses that arrived on an IPv6 socket written as IPv4.
+    /// A caller that speaks for itself, with IPv4 addresses that arrived on an IPv6 socket written as IPv4.
     pub fn new(listener: Arc<ListenerIdentity>, source: SocketAddr, local: SocketAddr) -> Caller {
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        Caller { listener, source: canonical(source), local: canonical(local) }
+        Caller { listener, source: canonical(source), local: canonical(local), is_proxy: false }
     }
 }
 
 /// What the request itself says about who it is for: `X-Instance-ID` and its signature, as a metadata proxy
-/// adds them. Anybody can send these, so they count only from a source that the platform trusts.
+/// adds them. Anybody can send these, so they are looked at only where the caller is a trusted proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyClaim<'a> {
     /// The VM that the proxy says it speaks for.

@@ -52,9 +52,12 @@ impl<P: Platform> GuestDoor<P> {
             Err(error) => return Err(self.if_known(caller, error)),
         };
         let now = self.clock.now();
-        let claim = ProxyClaim {
-            instance_id: head.one("X-Instance-ID"),
-            signature: head.one("X-Instance-ID-Signature"),
+        let claim = match caller.is_proxy {
+            true => ProxyClaim {
+                instance_id: head.one("X-Instance-ID"),
+                signature: head.one("X-Instance-ID-Signature"),
+            },
+            false => ProxyClaim::default(),
         };
         let guest = self.platform.guest(caller, &claim).ok_or(GuestError::UnknownCaller)?;
         let framing = head.framing()?;

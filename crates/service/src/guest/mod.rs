@@ -145,8 +145,9 @@ impl<P: Platform> GuestDoor<P> {
     ) -> Option<Connection<P>> {
         // A client that is gone already has no address, and needs no answer.
         let (source, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
-        let caller = Caller::new(Arc::clone(identity), source, local);
-        let permit = self.admission.admit(caller.source.ip())?;
+        let mut caller = Caller::new(Arc::clone(identity), source, local);
+        caller.is_proxy = self.platform.trusts(&caller);
+        let permit = self.admission.admit(&caller)?;
         // Answers are written whole: waiting to fill a packet would only delay them. A socket that refuses
         // the option is slower, not wrong.
         let _ = stream.set_nodelay(true);

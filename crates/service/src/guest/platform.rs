@@ -54,7 +54,11 @@ pub trait Platform: Send + Sync + 'static {
     /// A resolved VM: whatever the platform needs to answer for it without looking it up again.
     type Guest: GuestHandle;
 
-    /// The VM that this request speaks for at this moment, if it is one of ours.
+    /// Whether a caller is a proxy that may speak for others. Asked once a connection.
+    fn trusts(&self, caller: &Caller) -> bool;
+
+    /// The VM that this request speaks for at this moment, if it is one of ours. The claim is empty unless the
+    /// caller is a trusted proxy.
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
 
     /// Its scope's document at a version, rendered already. The platform may note the poll, at `now`.

@@ -35,7 +35,7 @@ pub struct Limits {
     /// for ten thousand VMs that keep theirs open, under the usual limit of files.
     pub connections_max: usize,
     /// Open connections of one source address, so that one VM cannot take every connection from the others.
-    /// Loopback is exempt, and a trusted proxy that serves many VMs needs this raised.
+    /// Loopback is exempt, and so is a trusted proxy, which calls for many.
     pub connections_per_source_max: usize,
     /// How long a request's head may take from its first byte to its last.
     pub head_timeout: Duration,

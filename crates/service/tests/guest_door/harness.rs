@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use notbefore_service::clock::Clock;
 use notbefore_service::guest::GuestDoor;
@@ -14,8 +15,10 @@ use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::guest::stats::GuestStats;
+use notbefore_service::proxy::{ProxyConfig, TrustedProxies};
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress};
 use notbefore_wire::guest::version::EventsVersion;
+use sha2::Sha256;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -41,6 +44,27 @@ pub struct World {
     pub gate: Semaphore,
     /// Spaces after VM b's document, to make it large.
     pub padding: usize,
+    /// One proxy, at 127.0.0.9, with [`SECRET`].
+    proxies: TrustedProxies,
+}
+
+/// What the proxy signs with.
+pub const SECRET: &str = "correct horse battery staple";
+
+fn proxies() -> TrustedProxies {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, SECRET).unwrap();
+    let config = ProxyConfig {
+        addresses: vec!["127.0.0.9".parse().unwrap()],
+        secret_file: Some(file.path().to_owned()),
+    };
+    TrustedProxies::load(&config).unwrap()
+}
+
+/// What a proxy that knows this secret writes into a signature of this id.
+pub fn signature(secret: &str, id: &str) -> String {
+    let key = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    key.chain_update(id).finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub struct TestGuest {
@@ -58,19 +82,24 @@ impl GuestHandle for TestGuest {
     }
 }
 
-fn vm_id(name: &str) -> Uuid {
+pub fn vm_id(name: &str) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes())
 }
 
 impl Platform for World {
     type Guest = TestGuest;
 
+    fn trusts(&self, caller: &Caller) -> bool {
+        self.proxies.include(caller)
+    }
+
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<TestGuest> {
-        let source = caller.source.ip().to_string();
-        if source == "127.0.0.9" {
-            let name = claim.instance_id?.to_owned();
-            return (claim.signature == Some("good")).then_some(TestGuest { name, by_proxy: true });
+        if caller.is_proxy {
+            let vm = self.proxies.vm(caller, claim)?;
+            let name = ["a", "b"].into_iter().find(|name| vm_id(name) == vm)?;
+            return Some(TestGuest { name: name.to_owned(), by_proxy: true });
         }
+        let source = caller.source.ip().to_string();
         let name = match &*caller.listener {
             ListenerIdentity::Bound { vm } => vm.clone(),
             ListenerIdentity::Network(_) => self.by_address.lock().unwrap().get(&source)?.clone(),
@@ -168,12 +197,14 @@ impl Door {
     }
 
     pub async fn open_padded(settings: GuestSettings, padding: usize) -> Door {
-        let by_address = [("127.0.0.2", "a"), ("127.0.0.3", "b")];
+        // The proxy's own address is a VM's as well: it must make no difference.
+        let by_address = [("127.0.0.2", "a"), ("127.0.0.3", "b"), ("127.0.0.9", "b")];
         let world = Arc::new(World {
             approved: Mutex::default(),
             by_address: Mutex::new(by_address.map(|(from, name)| (from.to_owned(), name.to_owned())).into()),
             gate: Semaphore::new(0),
             padding,
+            proxies: proxies(),
         });
         // Mon, 19 Sep 2016 18:29:47 GMT
         let clock = Arc::new(TestClock(AtomicI64::new(1_474_309_787_000)));

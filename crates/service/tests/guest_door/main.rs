@@ -12,3 +12,4 @@ mod limits;
 mod streams;
 mod table;
 mod table_more;
+mod table_proxy;

@@ -4,6 +4,7 @@ use notbefore_service::guest::settings::Mode;
 
 use crate::harness::*;
 use crate::table_more::{approvals, framing, instance_metadata};
+use crate::table_proxy::proxies;
 
 pub struct Row {
     pub name: &'static str,
@@ -26,9 +27,9 @@ const OLD: &str = "/metadata/scheduledevents?api-version=2017-03-01";
 pub const NO_METADATA: &str = r#"{ "error": "Bad request: . Required metadata header not specified" }"#;
 const NOT_TRUE: &str = r#"{"error":"Bad request. The Metadata header must read: Metadata: true"}"#;
 const EVENTS_VERSIONS: &str = r#"{"error":"Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds","newest-versions":["2020-07-01","2019-08-01","2019-04-01"]}"#;
-const FORBIDDEN: &str = r#"{"error":"Forbidden"}"#;
+pub const FORBIDDEN: &str = r#"{"error":"Forbidden"}"#;
 pub const NOT_FOUND: &str = r#"{"error":"Not found"}"#;
-const FORWARDED: &str = r#"{"error":"Bad request. X-Forwarded-For is not accepted: bypass proxies and ask this address directly"}"#;
+pub const FORWARDED: &str = r#"{"error":"Bad request. X-Forwarded-For is not accepted: bypass proxies and ask this address directly"}"#;
 const DUPLICATE: &str =
     r#"{"error":"Bad request. A query parameter is given more than once: give each one once"}"#;
 const TAKES_BOTH: &str = r#"{"error":"Method not allowed. This path takes GET and POST"}"#;
@@ -62,39 +63,32 @@ fn callers() -> Vec<Row> {
         row("another by its", ALL, get(EVENTS), 200, &document("b", "2020-07-01"))
             .from(From::Address("127.0.0.3")),
         row("nobody we know", ALL, get(EVENTS), 403, FORBIDDEN).from(From::Address("127.0.0.4")).extra(close),
-        row("nobody we know, whatever else is wrong", ALL, get_with("/", "X-Forwarded-For: a\r\n"), 403, FORBIDDEN)
-            .from(From::Address("127.0.0.4"))
-            .extra(close),
+        row(
+            "nobody we know, whatever else is wrong",
+            ALL,
+            get_with("/", "X-Forwarded-For: a\r\n"),
+            403,
+            FORBIDDEN,
+        )
+        .from(From::Address("127.0.0.4"))
+        .extra(close),
         row("nobody we know, speaking no HTTP", ALL, "\u{16}\u{3}\u{1}".to_owned(), 403, FORBIDDEN)
             .from(From::Address("127.0.0.4"))
             .extra(close),
         row(
-            "a trusted proxy for a VM",
+            "forwarded",
             ALL,
-            get_with(EVENTS, "Metadata: true\r\nX-Forwarded-For: 10.0.0.4\r\nX-Instance-ID: a\r\nX-Instance-ID-Signature: good\r\n"),
-            200,
-            &shown,
-        )
-        .from(From::Address("127.0.0.9")),
+            get_with(EVENTS, "Metadata: true\r\nX-Forwarded-For: 10.0.0.4\r\n"),
+            400,
+            FORWARDED,
+        ),
         row(
-            "a proxy with a wrong signature",
+            "forwarded, empty",
             ALL,
-            get_with(EVENTS, "Metadata: true\r\nX-Instance-ID: a\r\nX-Instance-ID-Signature: bad\r\n"),
-            403,
-            FORBIDDEN,
-        )
-        .from(From::Address("127.0.0.9"))
-        .extra(close),
-        row(
-            "a VM that says it is another",
-            ALL,
-            get_with(EVENTS, "Metadata: true\r\nX-Instance-ID: b\r\nX-Instance-ID-Signature: good\r\n"),
-            200,
-            &shown,
-        )
-        .from(From::Address("127.0.0.2")),
-        row("forwarded", ALL, get_with(EVENTS, "Metadata: true\r\nX-Forwarded-For: 10.0.0.4\r\n"), 400, FORWARDED),
-        row("forwarded, empty", ALL, get_with(EVENTS, "Metadata: true\r\nx-forwarded-for:\r\n"), 400, FORWARDED),
+            get_with(EVENTS, "Metadata: true\r\nx-forwarded-for:\r\n"),
+            400,
+            FORWARDED,
+        ),
     ]
 }
 
@@ -234,6 +228,7 @@ fn queries() -> Vec<Row> {
 pub fn table() -> impl Iterator<Item = Row> {
     let parts = [
         callers(),
+        proxies(),
         metadata_header(),
         paths_and_methods(),
         queries(),

@@ -3,7 +3,7 @@
 use crate::harness::*;
 use crate::table::{ALL, NO_METADATA, NOT_FOUND, Row, document, row};
 
-const UNKNOWN_EVENT: &str = r#"{"error":"Bad request. An EventId names no event of this scope: approve events of the current document"}"#;
+pub const UNKNOWN_EVENT: &str = r#"{"error":"Bad request. An EventId names no event of this scope: approve events of the current document"}"#;
 const TOO_LARGE: &str = r#"{"error":"Payload too large. A body has at most 65536 bytes"}"#;
 const INSTANCE_VERSIONS: &str = r#"{"error":"Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds","newest-versions":["2025-04-07","2024-07-17","2024-03-15"]}"#;
 

@@ -1,0 +1,198 @@
+//! Where a listener stands: an address, and on a hypervisor often more than that.
+//!
+//! `ADDR[%DEVICE][+tproxy]`
+//!
+//! A *device* (`169.254.169.254:80%br-blue`) lets in only what arrives there, and sends answers out the same
+//! way. So two tenants' bridges can each have a listener at the same address, and the same address behind each
+//! of the two is two guests.
+//!
+//! With *tproxy* (`127.0.0.1:9254+tproxy`) the socket takes connections that the kernel's TPROXY hands to it
+//! although they were meant for another address; both sides' addresses stay as the guest wrote them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpSocket};
+
+/// How many connections may wait to be accepted; what the standard library asks for, several times over, since
+/// a fleet that finds the service again calls all at once.
+const BACKLOG: u32 = 1024;
+/// The longest name of a device, as the kernel has it.
+const DEVICE_BYTES_MAX: usize = 15;
+const TPROXY: &str = "+tproxy";
+
+/// Where a listener stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAt {
+    /// The address.
+    pub address: SocketAddr,
+    /// The device that callers come in by, if only one will do.
+    pub device: Option<String>,
+    /// Whether it takes connections to other addresses, from TPROXY.
+    pub tproxy: bool,
+}
+
+/// Which step of listening failed, and what the system said.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The device cannot be listened on.
+    #[error("cannot use device {device}: {error}")]
+    Device {
+        /// The device.
+        device: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The socket cannot be made transparent.
+    #[error("cannot take connections from TPROXY: {0}")]
+    Tproxy(io::Error),
+    /// The address cannot be listened at.
+    #[error(transparent)]
+    Address(#[from] io::Error),
+}
+
+impl BindError {
+    /// What to do about it, where the flag is what chose the address.
+    pub fn cure(&self, flag: &str) -> String {
+        use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+        match self {
+            BindError::Device { error, .. } if error.kind() == PermissionDenied => {
+                "listening on a device needs a right: grant CAP_NET_RAW".to_owned()
+            }
+            BindError::Device { device, .. } => {
+                format!(
+                    "make the device first (ip link show {device} must find it), or name another with {flag}"
+                )
+            }
+            BindError::Tproxy(_) => {
+                format!("that needs a right: grant CAP_NET_ADMIN, or leave {TPROXY} out of {flag}")
+            }
+            BindError::Address(error) if error.kind() == AddrInUse => {
+                format!("another program listens there: stop it, or choose another address with {flag}")
+            }
+            BindError::Address(error) if error.kind() == PermissionDenied => format!(
+                "ports below 1024 need the right to bind them: choose another with {flag}, or grant CAP_NET_BIND_SERVICE"
+            ),
+            BindError::Address(error) if error.kind() == AddrNotAvailable => {
+                format!(
+                    "no interface has that address: add it (ip addr add …), or choose another with {flag}"
+                )
+            }
+            BindError::Address(_) => format!("choose another with {flag}"),
+        }
+    }
+}
+
+impl ListenAt {
+    /// Listens there.
+    pub fn bind(&self) -> Result<TcpListener, BindError> {
+        let socket = if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // Connections of the process before this one may still be closing.
+        socket.set_reuseaddr(true)?;
+        if let Some(device) = &self.device {
+            let failed = |error| BindError::Device { device: device.clone(), error };
+            socket.bind_device(Some(device.as_bytes())).map_err(failed)?;
+        }
+        if self.tproxy {
+            let socket = SockRef::from(&socket);
+            let set = match self.address {
+                SocketAddr::V4(_) => socket.set_ip_transparent_v4(true),
+                SocketAddr::V6(_) => socket.set_ip_transparent_v6(true),
+            };
+            set.map_err(BindError::Tproxy)?;
+        }
+        socket.bind(self.address)?;
+        Ok(socket.listen(BACKLOG)?)
+    }
+}
+
+impl From<SocketAddr> for ListenAt {
+    fn from(address: SocketAddr) -> Self {
+        ListenAt { address, device: None, tproxy: false }
+    }
+}
+
+impl FromStr for ListenAt {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (rest, tproxy) = match text.strip_suffix(TPROXY) {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        // The zone of an IPv6 address has a % as well, within the brackets.
+        let (address, device) = match rest.rsplit_once('%') {
+            Some((address, device)) if !device.contains(']') => (address, Some(device)),
+            Some(_) | None => (rest, None),
+        };
+        let is_name = |name: &str| {
+            let odd = |character: char| character.is_whitespace() || "/:%".contains(character);
+            !name.is_empty() && name.len() <= DEVICE_BYTES_MAX && !name.contains(odd)
+        };
+        if device.is_some_and(|name| !is_name(name)) {
+            return Err(());
+        }
+        Ok(ListenAt { address: address.parse().map_err(|_| ())?, device: device.map(str::to_owned), tproxy })
+    }
+}
+
+impl fmt::Display for ListenAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)?;
+        if let Some(device) = &self.device {
+            write!(f, "%{device}")?;
+        }
+        if self.tproxy { f.write_str(TPROXY) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_and_written() {
+        for (text, device, tproxy) in [
+            ("127.0.0.1:9254", None, false),
+            ("169.254.169.254:80%br-blue", Some("br-blue"), false),
+            ("127.0.0.1:9254+tproxy", None, true),
+            ("0.0.0.0:80%br+x+tproxy", Some("br+x"), true),
+            ("[::1]:80%lo", Some("lo"), false),
+            ("[fe80::1%2]:80", None, false),
+            ("[fe80::1%2]:80%br0", Some("br0"), false),
+        ] {
+            let at: ListenAt = text.parse().unwrap();
+            assert_eq!((at.device.as_deref(), at.tproxy, at.to_string().as_str()), (device, tproxy, text));
+        }
+    }
+
+    #[test]
+    fn slips_are_refused() {
+        for text in [
+            "",
+            "80",
+            "10.0.0.1",
+            "web-0:80",
+            "10.0.0.1:80+proxy",
+            "+tproxy",
+            "10.0.0.1:80+tproxy%br0",
+            "10.0.0.1:80%",
+            "10.0.0.1:80%a/b",
+            "10.0.0.1:80%a b",
+            "10.0.0.1:80%sixteen-letters-",
+        ] {
+            assert!(text.parse::<ListenAt>().is_err(), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_device_that_is_not_there_is_named() {
+        let at: ListenAt = "127.0.0.1:0%nowhere".parse().unwrap();
+        let error = at.bind().unwrap_err();
+        assert!(error.to_string().contains("cannot use device nowhere"), "{error}");
+        assert!(error.cure("--guest").contains("make the device first"), "{}", error.cure("--guest"));
+    }
+}

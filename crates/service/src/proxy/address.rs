@@ -1,0 +1,107 @@
+//! Where a proxy calls from: `10.9.0.2`, `10.9.0.0/24`, or `blue=10.9.0.2` in another network than `default`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use notbefore_core::Name;
+
+/// An address or a prefix of addresses in a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyAddress {
+    /// The network, in lower case.
+    network: String,
+    /// The prefix, with nothing but zeros after its bits.
+    prefix: IpAddr,
+    bits: u32,
+}
+
+impl ProxyAddress {
+    /// Whether an address of a network is one of these. The network is in lower case, as listeners have it.
+    pub(super) fn holds(&self, network: &str, address: IpAddr) -> bool {
+        self.network == network && masked(address, self.bits) == Some(self.prefix)
+    }
+}
+
+/// The first bits of an address, if it has as many.
+fn masked(address: IpAddr, bits: u32) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) => {
+            let dropped = 32_u32.checked_sub(bits)?;
+            let mask = u32::MAX.checked_shl(dropped).unwrap_or(0);
+            Some(IpAddr::V4((address.to_bits() & mask).into()))
+        }
+        IpAddr::V6(address) => {
+            let dropped = 128_u32.checked_sub(bits)?;
+            let mask = u128::MAX.checked_shl(dropped).unwrap_or(0);
+            Some(IpAddr::V6((address.to_bits() & mask).into()))
+        }
+    }
+}
+
+impl FromStr for ProxyAddress {
+    type Err = ();
+
+    /// Reads `[NETWORK=]ADDR[/BITS]`. A prefix that is written with more than its bits is refused, being often a slip
+    /// in one of the two; and so is the prefix of everyone.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (network, place) = text.split_once('=').unwrap_or(("default", text));
+        let network = network.parse::<Name>().map_err(|_| ())?.folded();
+        let (address, bits) = match place.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u32>().map_err(|_| ())?)),
+            None => (place, None),
+        };
+        let address = address.parse::<IpAddr>().map_err(|_| ())?.to_canonical();
+        let bits = bits.unwrap_or(if address.is_ipv4() { 32 } else { 128 });
+        let prefix = masked(address, bits).filter(|prefix| *prefix == address && bits > 0).ok_or(())?;
+        Ok(ProxyAddress { network, prefix, bits })
+    }
+}
+
+impl fmt::Display for ProxyAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.network != "default" {
+            write!(f, "{}=", self.network)?;
+        }
+        write!(f, "{}", self.prefix)?;
+        let whole = if self.prefix.is_ipv4() { 32 } else { 128 };
+        if self.bits == whole { Ok(()) } else { write!(f, "/{}", self.bits) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        for (text, written) in [
+            ("10.9.0.2", "10.9.0.2"),
+            ("10.9.0.2/32", "10.9.0.2"),
+            ("Blue=10.9.0.0/24", "blue=10.9.0.0/24"),
+            ("default=10.0.0.0/8", "10.0.0.0/8"),
+            ("fd00::/64", "fd00::/64"),
+            ("::ffff:10.9.0.2", "10.9.0.2"),
+        ] {
+            assert_eq!(text.parse::<ProxyAddress>().unwrap().to_string(), written);
+        }
+    }
+
+    #[test]
+    fn slips_are_refused() {
+        for text in [
+            "",
+            "proxy.example",
+            "10.9.0.0/33",
+            "10.9.0.0/",
+            "10.9.0.0/-1",
+            "10.9.0.2:80",
+            "10.9.0.2/24",
+            "0.0.0.0/0",
+            "::/0",
+            "b/ue=10.9.0.2",
+        ] {
+            assert!(text.parse::<ProxyAddress>().is_err(), "{text}");
+        }
+    }
+}
