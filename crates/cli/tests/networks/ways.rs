@@ -1,0 +1,68 @@
+//! The ways by which a guest's own address reaches the service.
+
+use super::ground::{ADDRESS, Machine, each_guest_is_its_own_vm};
+
+const VMS: [(&str, &str); 2] = [("web-0", "10.0.0.4"), ("web-1", "10.0.0.5")];
+
+#[test]
+fn an_address_on_the_bridge() {
+    let (mut host, guests) = Machine::with_guests();
+    host.run("bridge");
+    host.serve("bridge-serve");
+    host.run("fleet");
+    each_guest_is_its_own_vm(&host, &guests, VMS);
+
+    // A guest that takes the address for one of its own link finds it too.
+    guests[0].namespace.ip("route del default");
+    guests[0].namespace.ip("route add 169.254.0.0/16 dev eth0");
+    assert_eq!(guests[0].name(), "web-0");
+    // The operators' door is not for guests.
+    assert_eq!(guests[0].asks(&format!("{ADDRESS}:9255"), &[]), Err(REFUSED));
+    assert_eq!(guests[1].asks("10.0.0.1:9255", &[]), Err(REFUSED));
+}
+
+/// curl's number for a connection that was refused.
+const REFUSED: i32 = 7;
+
+#[test]
+fn a_redirect() {
+    let (mut host, guests) = Machine::with_guests();
+    host.run("redirect");
+    host.serve("redirect-serve");
+    host.run("fleet");
+    each_guest_is_its_own_vm(&host, &guests, VMS);
+    assert_eq!(guests[0].asks("10.0.0.1:9254", &[]).unwrap().0, 200, "known there as well");
+}
+
+#[test]
+fn tproxy() {
+    let (mut host, guests) = Machine::with_guests();
+    host.run("tproxy");
+    host.serve("tproxy-serve");
+    host.run("fleet");
+    each_guest_is_its_own_vm(&host, &guests, VMS);
+}
+
+/// A guest without an address and without a way to 169.254.0.0/16 is told both its own and the service's by DHCP.
+/// The rules against liars are on: they must not be in the way of those who have no address yet.
+#[test]
+fn dhcp() {
+    let (mut host, guests) = Machine::with_guests();
+    host.run("guard");
+    host.run("bridge");
+    host.run("dhcp");
+    host.serve("dhcp-serve");
+    host.run("fleet");
+    host.start("dhcp-run", "");
+    host.wait_for_socket("-Hlun", ":67");
+
+    let guest = &guests[0];
+    guest.namespace.ip("addr flush dev eth0");
+    guest.namespace.ip("route add unreachable 169.254.0.0/16");
+    assert!(guest.asks(ADDRESS, &[]).is_err());
+    let said = guest.run("dhcp-guest");
+    assert_eq!(said, "web-0");
+    assert_eq!(std::fs::read_to_string(guest.dir.path().join("endpoint")).unwrap(), "168.63.129.16\n");
+    assert!(guest.asks(ADDRESS, &[]).is_err(), "there is still no way to the usual address");
+    assert_eq!(guests[1].name(), "web-1", "which those who have one go on using");
+}
