@@ -32,9 +32,14 @@ use crate::ids::{EventId, Name, VmId};
 use crate::refusal::Refusal;
 use crate::time::{after, round_up};
 
-/// How much is kept of why a command failed. A scope's record holds one such text for each of up to a thousand
-/// VMs; the whole of a command's output is in the log.
-pub const WHY_BYTES_MAX: usize = 96;
+/// How much is kept of why a command failed: a line of an ordinary program's complaint. The whole of a command's
+/// output is in the log.
+pub const WHY_BYTES_MAX: usize = 200;
+/// How much of that a large event can always afford: a scope's record holds one such text for each of up to a
+/// thousand VMs.
+const WHY_BYTES_MIN: usize = 96;
+/// What all reasons of one event take up together at most, as long as each has [`WHY_BYTES_MIN`].
+const WHYS_BYTES_MAX: usize = 1_000 * WHY_BYTES_MIN;
 /// The longest name of a host that a command may report.
 pub const HOST_BYTES_MAX: usize = 128;
 
@@ -119,17 +124,22 @@ pub enum Ending {
     },
 }
 
+/// How much is kept of why each command of an event with so many resources failed.
+pub fn why_bytes_max(resources: usize) -> usize {
+    (WHYS_BYTES_MAX / resources.max(1)).clamp(WHY_BYTES_MIN, WHY_BYTES_MAX)
+}
+
 impl Ending {
     /// An ending that can be recorded: a host that nobody could record is a failure that says so, and reasons
     /// are cut to what a record has room for, without anything that would have to be escaped there.
-    fn checked(self) -> Self {
+    fn checked(self, why_bytes_max: usize) -> Self {
         let fits = |host: &str| (1..=HOST_BYTES_MAX).contains(&host.len()) && is_plain(host);
         match self {
             Self::Succeeded { host: Some(host) } if !fits(&host) => Self::Failed {
                 why: format!("it reported a host that is not 1 to {HOST_BYTES_MAX} plain characters"),
             },
             Self::Succeeded { host } => Self::Succeeded { host },
-            Self::Failed { why } => Self::Failed { why: brief(&why) },
+            Self::Failed { why } => Self::Failed { why: brief(&why, why_bytes_max) },
         }
     }
 }
@@ -138,8 +148,8 @@ fn is_plain(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || c == '"' || c == '\\')
 }
 
-/// A reason in one line of at most [`WHY_BYTES_MAX`].
-fn brief(why: &str) -> String {
+/// A reason in one line.
+fn brief(why: &str, bytes_max: usize) -> String {
     let mut brief = String::new();
     for c in why.trim().chars() {
         let c = match c {
@@ -148,7 +158,7 @@ fn brief(why: &str) -> String {
             c if c.is_control() => ' ',
             c => c,
         };
-        if brief.len() + c.len_utf8() > WHY_BYTES_MAX {
+        if brief.len() + c.len_utf8() > bytes_max {
             break;
         }
         brief.push(c);
@@ -264,7 +274,8 @@ impl Change<'_> {
                 )
                 | None => continue,
             };
-            let (next, news) = self.ended_so(attempt, left, ending.checked());
+            let ending = ending.checked(why_bytes_max(run.commands.len()));
+            let (next, news) = self.ended_so(attempt, left, ending);
             self.set_command(index, at, next, news);
         }
     }

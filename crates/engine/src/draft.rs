@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_core::exec::WHY_BYTES_MAX;
+use notbefore_core::exec::{WHY_BYTES_MAX, why_bytes_max};
 use notbefore_core::{
     Applied, CommandState, DriverKind, Event, Fact, Operation, OperationId, Recorded, Refusal, Release,
     Scope, ScopeId, ScopeKind,
@@ -33,9 +33,9 @@ const VMS_BYTES_ENOUGH: usize = 512 * 1024;
 const EVENT_GROWS_BY: usize = 640;
 /// What the exec driver may add besides: the newest fact of each of its kinds, one of them with a reason and the
 /// name of a VM.
-const DRIVER_FACTS_GROW_BY: usize = 800;
-/// What one of its commands takes up at most: numbers, a time, and a reason. A host takes less.
-const COMMAND_BYTES_MAX: usize = 92 + WHY_BYTES_MAX;
+const DRIVER_FACTS_GROW_BY: usize = 704 + WHY_BYTES_MAX;
+/// What one of its commands takes up at most besides a reason: numbers and a time.
+const COMMAND_BYTES_MAX: usize = 92;
 
 /// What is left free in a transaction for the record of the command that it carries out.
 const RESERVED: usize = 2;
@@ -299,18 +299,20 @@ fn grows_by(event: &Event) -> usize {
         DriverKind::Simulated | DriverKind::Manual => EVENT_GROWS_BY,
         DriverKind::Exec => {
             let commands = event.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
-            let taken: usize = commands.iter().map(needs_no_more).sum();
-            let commands = (event.resources.len() * COMMAND_BYTES_MAX).saturating_sub(taken);
+            // A command's result, a host, takes less than a reason.
+            let each = COMMAND_BYTES_MAX + why_bytes_max(event.resources.len());
+            let taken: usize = commands.iter().map(|command| needs_no_more(command, each)).sum();
+            let commands = (event.resources.len() * each).saturating_sub(taken);
             EVENT_GROWS_BY + DRIVER_FACTS_GROW_BY + commands
         }
     }
 }
 
-/// How much of what a command may take up it has taken by now, or will never want.
-fn needs_no_more(command: &CommandState) -> usize {
+/// How much of what a command may take up, `most`, it has taken by now or will never want.
+fn needs_no_more(command: &CommandState, most: usize) -> usize {
     match command {
         CommandState::Waiting { why, .. } | CommandState::Failed { why, .. } => why.len(),
-        CommandState::Done { .. } | CommandState::Gone => COMMAND_BYTES_MAX,
+        CommandState::Done { .. } | CommandState::Gone => most,
         CommandState::Running { .. } => 0,
     }
 }
