@@ -64,7 +64,7 @@ pub enum Output {
 pub enum Noun {
     /// Run the service
     #[command(
-        after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n  notbefore serve --config notbefore.toml --print-config\n\nEvery setting, with and without a flag, is in docs/configuration.md. Stop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
+        after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n  notbefore serve --driver exec --exec /usr/local/lib/notbefore/virsh\n  notbefore serve --config notbefore.toml --print-config\n\nEvery setting, with and without a flag, is in docs/configuration.md. Stop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
     )]
     Serve(Box<Serve>),
     /// Describe scopes and VMs in a file and apply it
@@ -92,6 +92,14 @@ pub enum Noun {
         after_help = "Examples:\n  notbefore import backup.jsonl --data /var/lib/notbefore\n  zstd -dc backup.jsonl.zst | notbefore import - --data /var/lib/notbefore\n  notbefore import --check backup.jsonl\n\nThe directory must not hold a store yet. Whatever is wrong with the export is\nnamed with its line, and then nothing is imported. Start the service there when\nit is done, and not the one that was exported from: both would act."
     )]
     Import(Import),
+    /// See to it that nothing of a command of the exec driver outlives it or the service, which alone calls this
+    #[command(name = notbefore_service::exec::keeper::SUBCOMMAND, hide = true)]
+    ExecKeeper {
+        /// Where commands leave their results
+        results: PathBuf,
+        /// The command
+        command: std::ffi::OsString,
+    },
 }
 
 #[derive(Debug, clap::Args)]

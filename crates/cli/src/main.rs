@@ -22,6 +22,7 @@ mod vm;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Parser;
 
 use args::{Args, Noun};
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
         Noun::OpenApi => output::json(&notbefore_service::operator::description()),
         Noun::Export(verb) => {
             Client::find(&args.reach).and_then(|client| export::run(&client, verb, args.output))
+        }
+        Noun::ExecKeeper { results, command } => {
+            notbefore_service::exec::keeper::keep(&results, &command).context("cannot keep a command")
         }
         Noun::Import(verb) => import::run(&args.reach, verb, args.output),
     };

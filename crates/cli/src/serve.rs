@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{ExecSettings, Settings, WhenNotEnabled};
+use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
 use notbefore_service::running::{Addresses, Running};
 use notbefore_service::{GuestListener, ProxyConfig, ServeConfig};
@@ -75,7 +76,8 @@ async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
 
 /// The service's own configuration; refuses settings that contradict each other.
 fn validated(settings: &config::Settings) -> Result<ServeConfig> {
-    let config::Settings { general, guest, guest_limits, proxy, operator, events, driver } = settings.clone();
+    let config::Settings { general, guest, guest_limits, proxy, operator, events, driver, exec } =
+        settings.clone();
     let config = ServeConfig {
         data: general.data.0,
         guest: guest.listen,
@@ -106,13 +108,48 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
                 false => WhenNotEnabled::RunAtOnce,
             },
             driver: driver.kind,
-            exec: ExecSettings::default(),
+            exec: ExecSettings {
+                attempts_max: u32::try_from(exec.attempts.0)?,
+                backoff_first: exec.backoff.0,
+                ..ExecSettings::default()
+            },
         },
+        exec: exec_config(driver.kind, &exec)?,
         history_kept: SignedDuration::try_from(events.keep_history.0)?,
         host_name: host_name()?,
     };
     config.check()?;
     Ok(config)
+}
+
+/// What the exec driver is told, where that is the driver.
+fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecConfig>> {
+    let command = match (driver, &exec.command) {
+        (DriverKind::Exec, Some(command)) => check_command(&command.0)?,
+        (DriverKind::Exec, None) => {
+            bail!(
+                "the exec driver runs a command for each VM: name it with --exec FILE (driver.exec.command)"
+            )
+        }
+        (DriverKind::Simulated | DriverKind::Manual, Some(command)) => bail!(
+            "{command} is a command for the exec driver, and the driver is {driver}: say --driver exec too (driver.kind)"
+        ),
+        (DriverKind::Simulated | DriverKind::Manual, None) => return Ok(None),
+    };
+    let passed_on = |config::Variable(name): &config::Variable| {
+        let value = std::env::var_os(name).with_context(|| {
+            format!(
+                "--exec-env {name}: the service's environment has no such variable; set it, or leave it out"
+            )
+        })?;
+        Ok((name.into(), value))
+    };
+    Ok(Some(ExecConfig {
+        timeout: exec.timeout.0,
+        at_once: exec.concurrency.0,
+        pass_on: exec.environment.iter().map(passed_on).collect::<Result<_>>()?,
+        ..ExecConfig::new(command)
+    }))
 }
 
 /// At most as many connections as there are files, less some that the operators and the store shall have. The soft

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use jiff::SignedDuration;
 use notbefore_core::{Name, Settings};
 
+use crate::exec::ExecConfig;
 use crate::guest::settings::GuestSettings;
 use crate::listen::ListenAt;
 use crate::proxy::ProxyConfig;
@@ -34,6 +35,8 @@ pub struct ServeConfig {
     pub rfc1123_everywhere: bool,
     /// The domain's settings.
     pub domain: Settings,
+    /// What the exec driver runs, where that is the driver.
+    pub exec: Option<ExecConfig>,
     /// For how long history is kept.
     pub history_kept: SignedDuration,
     /// The name of the VM that stands in for a fleet: the machine's own.

@@ -100,6 +100,11 @@ impl DataDir {
         self.path.join("operator.url")
     }
 
+    /// Where commands of the exec driver leave their results.
+    pub fn results_path(&self) -> PathBuf {
+        self.path.join("exec")
+    }
+
     /// Writes a small file so that it is there whole or not at all, whatever happens.
     pub fn write_whole(&self, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
         let temporary = self.path.join(format!(".{name}.new"));

@@ -15,6 +15,7 @@ pub mod config;
 pub mod data_dir;
 pub mod delivery;
 pub mod driver;
+pub mod exec;
 pub mod guest;
 pub mod janitor;
 pub mod listen;

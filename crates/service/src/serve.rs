@@ -18,7 +18,8 @@ use uuid::Uuid;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{DataDir, DataDirError};
-use crate::driver::NoCommand;
+use crate::driver::{Driver, NoCommand};
+use crate::exec::Exec;
 use crate::guest::GuestDoor;
 use crate::guest::caller::ListenerIdentity;
 use crate::listen::{BindError, ListenAt};
@@ -119,7 +120,12 @@ pub async fn serve(
     let store: Arc<dyn Store> = Arc::new(dir.open_store()?);
     let tokens = Arc::new(Tokens::load(&*store, &dir, clock.now()).await?);
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
-    let engine = start_engine(&config, &store, &views, &clock).await?;
+    let exec = prepare_exec(&config, &dir).await?;
+    let driver: Arc<dyn Driver> = match &exec {
+        Some(exec) => Arc::clone(exec) as _,
+        None => Arc::new(NoCommand),
+    };
+    let engine = start_engine(&config, &store, &views, &clock, driver).await?;
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
         guest_listeners.push((listener, ListenerIdentity::Bound { vm }));
     }
@@ -155,6 +161,15 @@ pub async fn serve(
         doors.spawn(Arc::clone(&door).serve(listener, identity, shutdown.clone()));
     }
     write_url(&dir, operator_address)?;
+    // At once, while requests finish: what a command does from now on would have to be done again.
+    let commands = exec.map(|exec| {
+        let mut shutdown = shutdown.clone();
+        tokio::spawn(async move {
+            // A sender that is gone says the same.
+            let _ = shutdown.wait_for(|stop| *stop).await;
+            exec.close().await;
+        })
+    });
     let background = [
         tokio::spawn(janitor::run(Arc::clone(&store), Arc::clone(&clock), config.history_kept)),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
@@ -168,6 +183,10 @@ pub async fn serve(
 
     operator::door::serve(operator_listener, operator::router(operator), shutdown).await;
     while doors.join_next().await.is_some() {}
+    // Before the engine closes: what has ended by itself is still recorded.
+    if let Some(commands) = commands {
+        let _ = commands.await;
+    }
     engine.close().await;
     for task in background {
         task.abort();
@@ -184,18 +203,28 @@ fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
     listener.local_addr().unwrap_or(fallback)
 }
 
+/// Gets ready to run commands, where the service is told one.
+async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<Exec>>, ServeError> {
+    let Some(exec) = &config.exec else { return Ok(None) };
+    let path = dir.results_path();
+    match Exec::prepare(exec.clone(), &path).await {
+        Ok(exec) => Ok(Some(Arc::new(exec))),
+        Err(source) => Err(ServeError::File { path, source }),
+    }
+}
+
 /// Reads what the engine holds in memory, at one revision, and starts it.
 async fn start_engine(
     config: &ServeConfig,
     store: &Arc<dyn Store>,
     views: &Arc<Views>,
     clock: &Arc<dyn Clock>,
+    driver: Arc<dyn Driver>,
 ) -> Result<EngineHandle, ServeError> {
     let (records, revision) = load(&**store).await?;
     let node = Uuid::new_v4().simple().to_string();
     let settings = EngineSettings { domain: config.domain.clone(), node: node[..8].to_owned() };
     let (engine, effects) = Engine::new(settings, records, revision, clock.now())?;
-    let driver = Arc::new(NoCommand);
     let (store, views, clock) = (Arc::clone(store), Arc::clone(views), Arc::clone(clock));
     Ok(runtime::start(engine, effects, store, revision, views, clock, driver))
 }

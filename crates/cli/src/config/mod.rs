@@ -24,8 +24,9 @@ use toml::Value as Toml;
 
 pub use flags::Flags;
 use settings::SETTINGS;
-pub use settings::Settings;
+pub use settings::{Exec, Settings};
 use table::{FromMerged, Setting};
+pub use value::Variable;
 
 /// The file that is used if it exists and no other is named.
 pub const USUAL_FILE: &str = "/etc/notbefore/notbefore.toml";

@@ -17,13 +17,14 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use notbefore_core::DriverKind;
+use notbefore_core::{DriverKind, ExecSettings};
+use notbefore_service::exec::ExecConfig;
 use notbefore_service::guest::settings::{Limits, Mode};
 use notbefore_service::{GuestListener, GuestVm, ProxyAddress};
 
 use super::Merged;
 use super::table::{Flag, FromMerged, Setting, settings};
-use super::value::{Count, Factor, File, LogFilter, Span, Value};
+use super::value::{Count, Factor, File, LogFilter, Span, Value, Variable};
 
 /// Timeouts of the guest door: at least a second, since clients are real; at most a day, since a connection that
 /// waits longer is dead.
@@ -116,5 +117,21 @@ settings! {
         kind: DriverKind = DriverKind::Simulated, Flag::Value("driver", "KIND");
         /// How long the simulated driver keeps an event Started when its duration is unknown
         simulated_duration: LongSpan = Span(Duration::from_secs(60)), Flag::Value("simulated-duration", "SPAN");
+    }
+
+    /// The exec driver
+    "driver.exec" exec: Exec {
+        /// What it runs for each VM: an executable file, which finds the facts in its environment
+        command: Option<File> = None, Flag::Value("exec", "FILE");
+        /// How long the command may take; then it is ended and has failed
+        timeout: Span<1, { 7 * 86_400 }> = Span(ExecConfig::TIMEOUT), Flag::Value("exec-timeout", "SPAN");
+        /// How often the command is tried before the event waits for `event retry`
+        attempts: Count<1, 1_000_000> = Count(5), Flag::Value("exec-attempts", "N");
+        /// How long a command waits after its first failure; twice as long after each further one, five minutes at most
+        backoff: Span<0, 300> = Span(ExecSettings::default().backoff_first), Flag::Value("exec-backoff", "SPAN");
+        /// How many commands run at once; others wait their turn
+        concurrency: Count<1, 1_000> = Count(ExecConfig::AT_ONCE), Flag::Value("exec-concurrency", "N");
+        /// Variables of the service's environment that the command gets too
+        environment: Vec<Variable> = Vec::new(), Flag::Value("exec-env", "NAME");
     }
 }

@@ -289,6 +289,7 @@ standard! {
     GuestListener: Form::Text, "an address with its port, as \"127.0.0.1:9254\", perhaps with its network, device or TPROXY, as \"blue=169.254.169.254:80%br-blue\" or \"127.0.0.1:9254+tproxy\"";
     GuestVm: Form::Text, "a VM and an address with its port, as \"web-0=127.0.0.1:9301\"";
     ProxyAddress: Form::Text, "an address, as \"10.9.0.2\" or \"blue=10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"";
+    Variable: Form::Text, "the name of a variable, as \"LIBVIRT_DEFAULT_URI\", that is none of the service's own";
 }
 
 /// The name of a file or directory. One that is not UTF-8 could not be written into the file.
@@ -306,6 +307,27 @@ impl std::str::FromStr for File {
 impl Display for File {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.display().fmt(f)
+    }
+}
+
+/// The name of an environment variable. Those of the service are for itself: it sets what its commands get, and one
+/// of them is a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable(pub String);
+
+impl std::str::FromStr for Variable {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let ours = text.to_ascii_uppercase().starts_with("NOTBEFORE_");
+        if text.is_empty() || ours || !text.chars().all(fits) { Err(()) } else { Ok(Self(text.to_owned())) }
+    }
+}
+
+impl Display for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -338,6 +360,7 @@ mod tests {
         round::<Mode>("lenient", "\"lenient\"");
         round::<LogFilter>("info,hyper=debug", "\"info,hyper=debug\"");
         round::<File>("a \"b\"", "'a \"b\"'");
+        round::<Vec<Variable>>("TZ,LIBVIRT_DEFAULT_URI", r#"["TZ", "LIBVIRT_DEFAULT_URI"]"#);
     }
 
     #[test]
@@ -360,6 +383,7 @@ mod tests {
                 .contains("from 1 on, or \"none\"")
         );
         assert!(LogFilter::from_text("loud=very").is_err());
+        assert!(Variable::from_text("NOTBEFORE_TOKEN").is_err() && Variable::from_text("A=b").is_err());
         assert!(Factor::from_text("NaN").is_err() && Factor::from_text("-1").is_err());
     }
 }

@@ -102,6 +102,11 @@ impl Service {
         }
         command.args(&flags).stdout(Stdio::piped()).stderr(Stdio::inherit()).env("NOTBEFORE_LOG", "warn");
         command.envs(variables.iter().map(|(name, value)| (name, value)));
+        if variables.iter().any(|(name, _)| name == "NOTBEFORE_LOG") {
+            let log =
+                std::fs::OpenOptions::new().create(true).append(true).open(log_of(data.path())).unwrap();
+            command.stderr(log).env("NO_COLOR", "1");
+        }
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (mut guest, mut operator, mut guest_vms) = (None, None, Vec::new());
@@ -125,6 +130,11 @@ impl Service {
     /// The data directory.
     pub fn data(&self) -> &Path {
         self.data.path()
+    }
+
+    /// What it has logged, its restarts included: a service that is started with `NOTBEFORE_LOG` logs to a file.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(log_of(self.data())).unwrap()).into_owned()
     }
 
     /// The process id.
@@ -234,6 +244,10 @@ impl Drop for Service {
     }
 }
 
+fn log_of(data: &Path) -> PathBuf {
+    data.join("log")
+}
+
 /// Sends bytes from an address and reads the answer to its end.
 pub fn exchange(source: IpAddr, to: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = connect(source, to).unwrap();
@@ -279,4 +293,18 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// The id of the first event of a document.
 pub fn first_event(document: &Value) -> String {
     document["Events"][0]["EventId"].as_str().unwrap_or_else(|| panic!("no event in {document}")).to_owned()
+}
+
+/// The processes, but for zombies, whose command line holds a text.
+pub fn processes_with(text: &str) -> Vec<u32> {
+    let own = std::process::id();
+    let numbers = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let holds = |pid: &u32| {
+        // Zombies have an empty command line.
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(text)
+    };
+    numbers.filter(|&pid| pid != own).filter(holds).collect()
 }

@@ -1,0 +1,252 @@
+//! The whole service with a command of the test's own.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{Service, binary, processes_with, wait_for};
+use crate::{shell_of, write_script};
+
+const FLEET: &str = "scopes:
+  - name: web
+    kind: standalone
+    vms: [ { name: web, addresses: [127.1.20.1], host: h1 } ]
+";
+
+/// A service whose command is a script; `$here` in it is a directory that test and script share.
+struct Trial {
+    here: TempDir,
+    service: Service,
+}
+
+impl Trial {
+    fn new(script: &str, flags: &[&str]) -> Self {
+        let here = tempfile::tempdir().unwrap();
+        let command = here.path().join("carry-out");
+        let trial_script = with_here(&here, script);
+        write_script(&command, &trial_script);
+        let mut all = vec!["--driver", "exec", "--exec", command.to_str().unwrap()];
+        // A token in the service's environment is not for commands.
+        let variables = [("NOTBEFORE_TOKEN", "not-for-commands"), ("NOTBEFORE_LOG", "info")];
+        all.extend(if flags.contains(&"--exec-backoff") { &[][..] } else { &["--exec-backoff", "0s"] });
+        all.extend(flags);
+        let service = Service::start_with(&variables, &all);
+        service.apply_fleet(FLEET);
+        Self { here, service }
+    }
+
+    /// What the script has left under a name.
+    fn left(&self, name: &str) -> String {
+        std::fs::read_to_string(self.here.path().join(name)).unwrap_or_default()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.here.path().join(name)
+    }
+
+    fn rewrite(&self, script: &str) {
+        write_script(&self.path("carry-out"), &with_here(&self.here, script));
+    }
+
+    /// Starts an event that carries out at once: nobody listens, so a user's operation gives no notice.
+    fn begin(&self, verb: &str) -> String {
+        let made = self.service.cli_json(&["vm", verb, "web"]);
+        made["targets"][0]["event"].as_str().unwrap().to_owned()
+    }
+
+    fn show(&self, event: &str) -> Value {
+        self.service.cli_json(&["event", "show", event])
+    }
+
+    fn ended(&self, event: &str) -> Value {
+        wait_for("the event to end", || Some(self.show(event)).filter(|event| event["status"] == "Completed"))
+    }
+
+    /// Waits until the command for the one VM stands so.
+    fn stands(&self, event: &str, state: &str) -> Value {
+        wait_for(&format!("the command to be {state}"), || {
+            let command = self.show(event)["exec"]["commands"][0].clone();
+            Some(command).filter(|command| command["state"] == state)
+        })
+    }
+}
+
+fn with_here(here: &TempDir, script: &str) -> String {
+    format!("here={}\n{script}", here.path().display())
+}
+
+fn facts(event: &Value) -> Vec<&str> {
+    event["trail"].as_array().unwrap().iter().map(|fact| fact["fact"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_command_carries_an_event_out_and_says_where_the_vm_is_now() {
+    let trial =
+        Trial::new("env > $here/env; echo moving $NOTBEFORE_VM; echo host=h9 > \"$NOTBEFORE_RESULT\"", &[]);
+    let event = trial.begin("redeploy");
+    let shown = trial.ended(&event);
+    assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"], "{shown}");
+    assert_eq!(trial.service.cli_json(&["vm", "show", "web"])["host"], "h9");
+    let environment = trial.left("env");
+    for line in ["NOTBEFORE_EVENT_TYPE=Redeploy", "NOTBEFORE_CAUSE=user-redeploy", "NOTBEFORE_HOST=h1"] {
+        assert!(environment.contains(line), "{line} is missing in {environment}");
+    }
+    assert!(!environment.contains("not-for-commands"), "{environment}");
+    let log = trial.service.log();
+    let line = log.lines().find(|line| line.contains("moving web")).unwrap_or_else(|| panic!("{log}"));
+    for said in ["notbefore::exec", &format!("event={event}"), "vm=web", "attempt=1", "stream=\"stdout\""] {
+        assert!(line.contains(said), "{said} is missing in {line}");
+    }
+    assert!(log.contains("carry-out is done"), "{log}");
+}
+
+#[test]
+fn what_fails_is_tried_again() {
+    let trial = Trial::new(
+        "echo $NOTBEFORE_ATTEMPT >> $here/attempts
+         [ $NOTBEFORE_ATTEMPT = 3 ] || { echo \"not yet\" >&2; exit 7; }",
+        &[],
+    );
+    let event = trial.begin("restart");
+    let shown = trial.ended(&event);
+    assert_eq!(trial.left("attempts"), "1\n2\n3\n");
+    assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"]);
+    let log = trial.service.log();
+    let failed: Vec<_> = log.lines().filter(|line| line.contains("exit code 7: not yet")).collect();
+    assert!(failed.len() == 2 && failed[1].contains("attempt=2"), "{log}");
+}
+
+#[test]
+fn attempts_used_up_leave_the_event_to_be_retried() {
+    let trial =
+        Trial::new("[ -e $here/fixed ] || { echo 'no such domain' >&2; exit 1; }", &["--exec-attempts", "2"]);
+    let event = trial.begin("restart");
+    let failed = trial.stands(&event, "failed");
+    assert_eq!(failed["attempt"], 2);
+    let text = trial.service.cli(&["event", "show", &event]);
+    assert!(text.contains("DriverFailed") && text.contains("no such domain"), "{text}");
+    assert_eq!(trial.show(&event)["status"], "Started");
+    std::fs::write(trial.path("fixed"), "").unwrap();
+    trial.service.cli(&["event", "retry", &event]);
+    let shown = trial.ended(&event);
+    assert_eq!(facts(&shown)[2..], ["DriverFailed", "DriverRetried", "EventCompleted"]);
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_with_all_that_it_started() {
+    let marker = format!("hangs-{}", std::process::id());
+    let script = format!("sh -c 'sleep 600; : {marker}' & wait");
+    let trial = Trial::new(&script, &["--exec-timeout", "1s", "--exec-attempts", "1"]);
+    let event = trial.begin("restart");
+    let failed = trial.stands(&event, "failed");
+    let why = failed["why"].as_str().unwrap();
+    assert!(why.contains("not done within 1s"), "{why}");
+    assert!(trial.service.log().contains("raise --exec-timeout"));
+    assert_eq!(processes_with(&marker), Vec::<u32>::new());
+}
+
+#[test]
+fn a_flood_of_output_fills_no_log() {
+    let trial =
+        Trial::new("yes again and again | head -c 30000000; yes | tr -d '\\n' | head -c 3000000", &[]);
+    let event = trial.begin("restart");
+    trial.ended(&event);
+    let log = trial.service.log();
+    assert_eq!(log.matches("further output was dropped").count(), 1);
+    assert!(log.len() < 500_000, "{} bytes of log", log.len());
+}
+
+#[test]
+fn a_command_that_vanishes_says_so_and_runs_again_when_it_is_back() {
+    let trial = Trial::new("rm $here/carry-out; exit 1", &["--exec-attempts", "2"]);
+    let event = trial.begin("restart");
+    let failed = trial.stands(&event, "failed");
+    let why = failed["why"].as_str().unwrap();
+    assert!(why.contains("cannot be run") && why.contains("No such file"), "{why}");
+    trial.rewrite("exit 0");
+    trial.service.cli(&["event", "retry", &event]);
+    trial.ended(&event);
+}
+
+#[test]
+fn nothing_outlives_a_service_that_is_killed_and_the_next_one_tries_again() {
+    let marker = format!("outlives-{}", std::process::id());
+    let forks_away = format!(
+        "echo $NOTBEFORE_ATTEMPT $NOTBEFORE_FENCE >> $here/runs
+         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+         setsid sh -c 'trap \"\" TERM HUP INT; (setsid sh -c \"sleep 600; : {marker}\" &); sleep 600; : {marker}' \\
+           >/dev/null 2>&1 </dev/null &
+         sh -c 'sleep 600; : {marker}'"
+    );
+    let mut trial = Trial::new(&forks_away, &[]);
+    let event = trial.begin("restart");
+    // The script itself, and three that it started in three ways.
+    wait_for("all to run", || (processes_with(&marker).len() >= 3).then_some(()));
+    trial.service.kill();
+    let Trial { here, service } = trial;
+    let script = shell_of(&here.path().join("carry-out"));
+    wait_for("all to be gone", || {
+        (processes_with(&marker).is_empty() && processes_with(&script).is_empty()).then_some(())
+    });
+    let trial = Trial { here, service: service.restart() };
+    let shown = trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1 1\n2 2\n", "a further attempt, with a higher fence");
+    assert!(facts(&shown).contains(&"DriverTookOver"), "{shown}");
+}
+
+#[test]
+fn a_service_that_is_asked_to_end_ends_its_commands_first() {
+    let script = "echo $NOTBEFORE_ATTEMPT >> $here/runs
+        [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+        trap 'echo asked >> $here/asked; exit 1' TERM; sleep 600 & wait";
+    let mut trial = Trial::new(script, &[]);
+    let event = trial.begin("restart");
+    wait_for("it to run", || (trial.left("runs") == "1\n").then_some(()));
+    let command = shell_of(&trial.path("carry-out"));
+    assert!(trial.service.terminate().success());
+    assert_eq!(processes_with(&command), Vec::<u32>::new());
+    assert_eq!(trial.left("asked"), "asked\n");
+    let Trial { here, service } = trial;
+    let trial = Trial { here, service: service.restart() };
+    let shown = trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1\n2\n");
+    assert!(!facts(&shown).contains(&"DriverAttemptFailed"), "it was cut off and did not fail: {shown}");
+}
+
+#[test]
+fn completing_an_event_by_hand_stops_its_command() {
+    let trial = Trial::new("echo > $here/begun; sleep 600", &[]);
+    let event = trial.begin("restart");
+    wait_for("it to run", || trial.path("begun").exists().then_some(()));
+    trial.service.cli(&["event", "complete", &event]);
+    trial.ended(&event);
+    let command = shell_of(&trial.path("carry-out"));
+    wait_for("the command to be gone", || processes_with(&command).is_empty().then_some(()));
+    wait_for("the log to say so", || trial.service.log().contains("carry-out was stopped").then_some(()));
+}
+
+#[test]
+fn what_cannot_work_is_refused_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plain");
+    std::fs::write(&file, "").unwrap();
+    let (plain, nowhere) = (file.to_str().unwrap(), dir.path().join("nowhere"));
+    let cases: [(&[&str], &str); 6] = [
+        (&["--driver", "exec"], "--exec"),
+        (&["--exec", "/bin/true"], "--driver exec"),
+        (&["--driver", "manual", "--exec", "/bin/true"], "--driver exec"),
+        (&["--driver", "exec", "--exec", plain], "chmod +x"),
+        (&["--driver", "exec", "--exec", nowhere.to_str().unwrap()], "No such file"),
+        (&["--driver", "exec", "--exec", "/bin/true", "--exec-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE"),
+    ];
+    for (flags, said) in cases {
+        let data = dir.path().join("data");
+        let output =
+            Command::new(binary()).arg("serve").arg("--data").arg(&data).args(flags).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(said), "{flags:?}: {error}");
+        assert!(!data.exists(), "{flags:?} leaves nothing behind");
+    }
+}

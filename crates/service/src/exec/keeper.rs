@@ -1,0 +1,274 @@
+//! The keeper: a small process between the service and one command, which sees to it that nothing of the
+//! command outlives its run.
+//!
+//! A command may fork, fork twice, start sessions and process groups of its own; and the service may be killed
+//! with -9 at any moment, when no code of its own can run any more. What the kernel offers for this alone (a
+//! signal to children when their parent dies) has to be asked for between fork and exec, which is unsafe code,
+//! and does not reach grandchildren. So the service starts its own binary once more, as `notbefore exec-keeper
+//! DIRECTORY COMMAND`, and that process
+//!
+//! - becomes a *child subreaper*: whatever is orphaned below it becomes its own child, so that all that stems
+//!   from the command can be found by walking up the parents in `/proc`;
+//! - holds one end of a socket as its standard input. One byte on it asks the command to end (SIGTERM to all);
+//!   its end, which comes with the service's own, however that dies, has everything killed;
+//! - kills whatever the command leaves behind when it ends, waits until nothing is left, and only then says on
+//!   the same socket how the command ended (`End`).
+//!
+//! While it runs it holds a lock on the directory of results, so that the next service can wait until nothing of this
+//! one's commands is left. It survives SIGTERM itself, which a service manager may send to the whole service. Killed with -9, it leaves
+//! the command behind; the service then says so, and the fencing number tells the attempts apart.
+//!
+//! Roads not taken: a control group per command (needs one delegated, and root or systemd); a PID namespace
+//! (needs privileges, and hides the host from the command); a process group (a command leaves it with setsid).
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper, wait,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+
+/// The subcommand under which the binary is a keeper.
+pub const SUBCOMMAND: &str = "exec-keeper";
+/// What the service sends to have the command asked to end.
+pub(super) const PLEASE_END: u8 = b't';
+/// How often what will not die is killed again, at first and at most. Killing takes effect at once but for a
+/// process in the midst of a system call; what is not ours to kill (a setuid program's) ends in its own time.
+const SWEEP_AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It could not be started, and the system said why.
+    NotStarted {
+        /// The error's number.
+        errno: i32,
+    },
+    /// It exited.
+    Exited {
+        /// With this code.
+        code: i32,
+        /// How many processes it left behind, which were killed.
+        left: usize,
+    },
+    /// A signal ended it.
+    Killed {
+        /// The signal's number.
+        signal: i32,
+        /// How many processes it left behind, which were killed.
+        left: usize,
+    },
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted { errno } => write!(f, "not-started {errno} 0"),
+            Self::Exited { code, left } => write!(f, "exited {code} {left}"),
+            Self::Killed { signal, left } => write!(f, "killed {signal} {left}"),
+        }
+    }
+}
+
+impl FromStr for End {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut words = text.split(' ');
+        let (Some(how), Some(number), Some(left), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(());
+        };
+        let (number, left) = (number.parse().map_err(|_| ())?, left.parse().map_err(|_| ())?);
+        match how {
+            "not-started" => Ok(Self::NotStarted { errno: number }),
+            "exited" => Ok(Self::Exited { code: number, left }),
+            "killed" => Ok(Self::Killed { signal: number, left }),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Waits until no keeper holds a directory of results any more; answers false if some still do after `patience`.
+pub(super) async fn all_gone(results: &Path, patience: Duration) -> io::Result<bool> {
+    let directory = fs::File::open(results)?;
+    let released = async {
+        loop {
+            match directory.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(fs::TryLockError::WouldBlock) => tokio::time::sleep(SWEEP_AGAIN.0).await,
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    };
+    // The lock goes with the handle.
+    tokio::time::timeout(patience, released).await.map_or(Ok(false), |locked| locked.map(|()| true))
+}
+
+/// Runs a command and ends when nothing of it is left. Standard input is the socket to the service.
+pub fn keep(results: &Path, command: &OsStr) -> io::Result<()> {
+    // Where it cannot be had, on a network's file system, the fencing number has to do.
+    let lock = fs::File::open(results)?;
+    let _ = lock.try_lock_shared();
+    let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    socket.set_nonblocking(true)?;
+    // Any process id that is not zero means yes.
+    set_child_subreaper(Some(getpid()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut socket = UnixStream::from_std(socket)?;
+        let mut children = signal(SignalKind::child())?;
+        let ending = follow(command, &mut socket, &mut children).await?;
+        // Whoever wanted to know may have gone.
+        let _ = socket.write_all(ending.to_string().as_bytes()).await;
+        Ok(())
+    })
+}
+
+/// Starts the command and follows it to the end of the last process that stems from it.
+async fn follow(command: &OsStr, socket: &mut UnixStream, children: &mut Signals) -> io::Result<End> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    // A group of its own: a script that signals its group (`kill 0`) does not mean its keeper.
+    let spawned = Command::new(command).stdin(Stdio::null()).process_group(0).spawn();
+    let main = match spawned {
+        Ok(child) => Pid::from_child(&child),
+        Err(error) => return Ok(End::NotStarted { errno: error.raw_os_error().unwrap_or_default() }),
+    };
+    let mut status = None;
+    let mut asked_to_end = false;
+    while reap(main, &mut status) {
+        // A command that was asked to end may take the rest of its time to do so in good order, with all that
+        // belongs to it; one that ended by itself has nothing left to do.
+        if status.is_some() && !asked_to_end {
+            break;
+        }
+        let mut order = 0;
+        tokio::select! {
+            _ = children.recv() => {}
+            _ = terminate.recv() => order = PLEASE_END,
+            read = socket.read_u8() => match read {
+                Ok(byte) => order = byte,
+                Err(_) => break,
+            },
+        }
+        if order == PLEASE_END {
+            asked_to_end = true;
+            signal_all(Signal::TERM);
+        }
+    }
+    let mut left = 0;
+    let mut pause = SWEEP_AGAIN.0;
+    while reap(main, &mut status) {
+        left = left.max(signal_all(Signal::KILL));
+        let _ = tokio::time::timeout(pause, children.recv()).await;
+        pause = (pause * 2).min(SWEEP_AGAIN.1);
+    }
+    let status = status.ok_or_else(|| io::Error::other("the command was never seen to end"))?;
+    Ok(match status.signal() {
+        Some(signal) => End::Killed { signal, left },
+        None => End::Exited { code: status.code().unwrap_or_default(), left },
+    })
+}
+
+/// Takes leave of all children that have ended, and answers whether there are any others.
+fn reap(main: Pid, status: &mut Option<ExitStatus>) -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, ended))) if pid == main => *status = Some(ExitStatus::from_raw(ended.as_raw())),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Signals all that stems from this process, and answers how many that were.
+fn signal_all(signal: Signal) -> usize {
+    let mut signalled = 0;
+    for (pid, parent) in descendants(getpid()) {
+        // The process may have ended and its number been given to another since the walk: hold it by a
+        // descriptor, look again, and only then signal.
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        if running_parent(pid) == Some(parent) && pidfd_send_signal(&process, signal).is_ok() {
+            signalled += 1;
+        }
+    }
+    signalled
+}
+
+/// All running processes below one, with the parent of each.
+fn descendants(root: Pid) -> Vec<(Pid, Pid)> {
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        Pid::from_raw(number)
+    });
+    let mut others: Vec<(Pid, Pid)> =
+        numbers.filter_map(|pid| running_parent(pid).map(|parent| (pid, parent))).collect();
+    let mut found = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for child in others.extract_if(.., |(_, above)| *above == parent) {
+            parents.push(child.0);
+            found.push(child);
+        }
+    }
+    found
+}
+
+/// The parent of a process that has not ended.
+fn running_parent(pid: Pid) -> Option<Pid> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // `PID (NAME) STATE PARENT …`, and a name may hold anything.
+    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
+    let mut words = stat.get(after_name..)?.split(|&byte| byte == b' ');
+    let (state, parent) = (words.next()?, std::str::from_utf8(words.next()?).ok()?);
+    if matches!(state, b"Z" | b"X") {
+        return None;
+    }
+    Pid::from_raw(parent.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_is_read_as_it_was_written() {
+        let endings = [
+            End::NotStarted { errno: 2 },
+            End::Exited { code: 3, left: 2 },
+            End::Killed { signal: 9, left: 0 },
+        ];
+        for ending in endings {
+            assert_eq!(ending.to_string().parse(), Ok(ending));
+        }
+        for garbage in ["", "exited", "exited 1", "exited one 0", "exited 1 0 0", "left 1 0"] {
+            assert_eq!(garbage.parse::<End>(), Err(()), "{garbage:?}");
+        }
+    }
+
+    #[test]
+    fn what_stems_from_a_process_is_found_by_its_parents() {
+        let own = getpid();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        assert!(descendants(own).contains(&(pid, own)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!descendants(own).iter().any(|(found, _)| *found == pid));
+    }
+}

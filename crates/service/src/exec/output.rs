@@ -1,0 +1,215 @@
+//! What a command prints, line by line into the log, within limits: a command that floods must neither stop for
+//! want of a reader, nor make the service grow, nor fill the log, nor take a core from the guests.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use notbefore_engine::DriverRun;
+
+/// How much of a command's output reaches the log: enough for the words of a failed migration, too little for a
+/// loop to fill a disk with.
+const LOGGED_BYTES_MAX: usize = 64 * 1024;
+/// How many lines of it: the log adds some 200 bytes to each.
+const LOGGED_LINES_MAX: usize = 1_000;
+/// How much of one line is kept.
+const LINE_BYTES_MAX: usize = 1_024;
+/// How much of the last line of standard error goes into the reason of a failure.
+const LAST_LINE_CHARS_MAX: usize = 200;
+/// How much is read at a time.
+const CHUNK: usize = 64 * 1024;
+/// The pause after each chunk of what is dropped: some 40 MiB a second is more than any honest command prints.
+const DROPPING_PAUSE: Duration = Duration::from_millis(1);
+
+/// How much of its output a command may still log; both of its streams share it.
+#[derive(Debug)]
+pub(super) struct Budget(Mutex<Left>);
+
+#[derive(Debug)]
+struct Left {
+    bytes: usize,
+    lines: usize,
+    told: bool,
+}
+
+/// What to do with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Log,
+    SayThatTheRestIsDropped,
+    Drop,
+}
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Left { bytes: LOGGED_BYTES_MAX, lines: LOGGED_LINES_MAX, told: false }))
+    }
+
+    fn spend(&self, bytes: usize) -> Fate {
+        let mut left = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if left.told {
+            return Fate::Drop;
+        }
+        if left.lines == 0 || left.bytes < bytes {
+            left.told = true;
+            return Fate::SayThatTheRestIsDropped;
+        }
+        left.lines -= 1;
+        left.bytes -= bytes;
+        Fate::Log
+    }
+
+    fn is_spent(&self) -> bool {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).told
+    }
+}
+
+/// Logs what comes from one stream until it ends, and answers its last line that is not empty.
+pub(super) async fn follow(
+    mut stream: impl AsyncRead + Unpin,
+    name: &'static str,
+    budget: &Budget,
+    run: &DriverRun,
+) -> String {
+    let mut last = String::new();
+    let mut take = |line: Line| {
+        let text = line.text();
+        if text.is_empty() {
+            return;
+        }
+        match budget.spend(text.len()) {
+            Fate::Log => {
+                tracing::info!(
+                    target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt,
+                    stream = name, "{text}"
+                );
+            }
+            Fate::SayThatTheRestIsDropped => {
+                tracing::warn!(
+                    target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt,
+                    "further output was dropped (limit {} KiB or {LOGGED_LINES_MAX} lines a command)",
+                    LOGGED_BYTES_MAX / 1024
+                );
+            }
+            Fate::Drop => {}
+        }
+        last = text;
+    };
+    let mut line = Line::default();
+    let mut chunk = vec![0; CHUNK];
+    while let Ok(length @ 1..) = stream.read(&mut chunk).await {
+        for &byte in &chunk[..length] {
+            if byte == b'\n' {
+                take(std::mem::take(&mut line));
+            } else {
+                line.push(byte);
+            }
+        }
+        if budget.is_spent() {
+            tokio::time::sleep(DROPPING_PAUSE).await;
+        }
+    }
+    take(line);
+    shorten(&last, LAST_LINE_CHARS_MAX)
+}
+
+/// One line, of which no more is kept than may be shown.
+#[derive(Debug, Default)]
+struct Line {
+    kept: Vec<u8>,
+    cut: bool,
+}
+
+impl Line {
+    fn push(&mut self, byte: u8) {
+        if self.kept.len() < LINE_BYTES_MAX {
+            self.kept.push(byte);
+        } else {
+            self.cut = true;
+        }
+    }
+
+    fn text(&self) -> String {
+        let text = printable(String::from_utf8_lossy(&self.kept).trim_end());
+        if self.cut { format!("{text}… (line cut at {LINE_BYTES_MAX} bytes)") } else { text }
+    }
+}
+
+/// A text with what could move a terminal's cursor, or turn its words around, spelled out.
+pub(super) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        let invisible = matches!(char,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        if char.is_control() || invisible {
+            shown.extend(char.escape_default());
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
+}
+
+/// The beginning of a text.
+pub(super) fn shorten(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn last_of(bytes: &[u8], budget: &Budget) -> String {
+        follow(bytes, "stderr", budget, &crate::exec::tests::some_run()).await
+    }
+
+    #[tokio::test]
+    async fn the_last_line_that_says_something_is_kept_with_an_end_or_without() {
+        let budget = Budget::new();
+        assert_eq!(last_of(b"one\ntwo\r\n\n  \n", &budget).await, "two");
+        assert_eq!(last_of(b"one\ntwo", &budget).await, "two");
+        assert_eq!(last_of(b"", &budget).await, "");
+        assert_eq!(last_of(b"\xff\x1b[31mred", &budget).await, "\u{fffd}\\u{1b}[31mred");
+        assert_eq!(last_of(&[b'x'; 300], &budget).await, format!("{}…", "x".repeat(200)));
+    }
+
+    #[test]
+    fn control_and_direction_marks_are_spelled_out() {
+        assert_eq!(printable("a\tb\u{202e}c\rd é"), "a\\tb\\u{202e}c\\rd é");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_says_so() {
+        let mut line = Line::default();
+        (0..LINE_BYTES_MAX).for_each(|_| line.push(b'x'));
+        assert_eq!(line.text().len(), LINE_BYTES_MAX);
+        line.push(b'x');
+        assert!(line.text().ends_with("(line cut at 1024 bytes)"));
+        assert_eq!(line.kept.len(), LINE_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_budget_of_bytes_and_of_lines_is_spent_once_and_said_once() {
+        let bytes = Budget::new();
+        assert_eq!(bytes.spend(LOGGED_BYTES_MAX), Fate::Log);
+        assert_eq!(bytes.spend(1), Fate::SayThatTheRestIsDropped);
+        assert_eq!(bytes.spend(1), Fate::Drop);
+        let lines = Budget::new();
+        assert!((0..LOGGED_LINES_MAX).all(|_| lines.spend(1) == Fate::Log));
+        assert_eq!(lines.spend(1), Fate::SayThatTheRestIsDropped);
+        assert!(lines.is_spent());
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_read_to_its_end_and_its_last_line_is_known() {
+        let mut flood = b"again and again\n".repeat(20_000);
+        flood.extend_from_slice(b"and out");
+        let budget = Budget::new();
+        assert_eq!(last_of(&flood, &budget).await, "and out");
+        assert!(budget.is_spent());
+    }
+}

@@ -1,0 +1,263 @@
+//! One run of the command, from its start to the last word about it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use notbefore_core::Ending;
+use notbefore_engine::DriverRun;
+use rustix::io::Errno;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::keeper::{self, End, PLEASE_END};
+use super::output::{self, Budget};
+use super::{ExecConfig, environment, result};
+
+/// How long killed processes have until they are given up on. The kernel needs milliseconds, but for one that
+/// waits for a dead disk.
+const KILLED_GRACE: Duration = Duration::from_secs(5);
+/// How long the last words may take to arrive once nothing of the command is left. Something else holds the pipe
+/// if they do not: the command has handed it on.
+const LAST_WORDS_GRACE: Duration = Duration::from_secs(1);
+/// The longest word of a keeper.
+const ENDING_BYTES_MAX: u64 = 64;
+
+/// A command that runs, by its keeper.
+struct Running {
+    keeper: Child,
+    orders: OwnedWriteHalf,
+    word: OwnedReadHalf,
+}
+
+/// Why a command was made to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    TimedOut,
+    Stopped,
+}
+
+/// Runs the command until it ends, takes too long, or the sender of `stopped` is gone; of one that was stopped there
+/// is nothing to say.
+pub(super) async fn carry_out(
+    config: &ExecConfig,
+    results: &Path,
+    run: &Arc<DriverRun>,
+    stopped: &mut watch::Receiver<()>,
+) -> Option<Ending> {
+    let result = results.join(format!("{}.{}.{}.{}", run.id.event, run.id.vm, run.id.fence, run.id.attempt));
+    let mut running = match start(config, run, results, &result) {
+        Ok(running) => running,
+        Err(error) => {
+            let why = format!(
+                "no process can be started: {error}; see to the limits of processes and open files ({})",
+                config.command.display()
+            );
+            return Some(Ending::Failed { why });
+        }
+    };
+    let budget = Arc::new(Budget::new());
+    let out = running.keeper.stdout.take().map(|stream| {
+        let (budget, run) = (Arc::clone(&budget), Arc::clone(run));
+        tokio::spawn(async move { output::follow(stream, "stdout", &budget, &run).await })
+    });
+    let err = running.keeper.stderr.take().map(|stream| {
+        let (budget, run) = (Arc::clone(&budget), Arc::clone(run));
+        tokio::spawn(async move { output::follow(stream, "stderr", &budget, &run).await })
+    });
+
+    let (end, cut) = running.see_it_end(config, stopped).await;
+
+    let mut last_words = String::new();
+    for (stream, is_error) in [(out, false), (err, true)] {
+        let Some(mut stream) = stream else { continue };
+        match timeout(LAST_WORDS_GRACE, &mut stream).await {
+            Ok(Ok(last)) if is_error => last_words = last,
+            Ok(_) => {}
+            Err(_) => stream.abort(),
+        }
+    }
+    let ending = match cut {
+        Some(Cut::Stopped) => None,
+        Some(Cut::TimedOut) | None => {
+            let read = tokio::task::spawn_blocking({
+                let result = result.clone();
+                move || result::read(&result)
+            });
+            let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
+            Some(judge(config, end, cut, read, &last_words))
+        }
+    };
+    if let (Some(End::Exited { left, .. } | End::Killed { left, .. }), None) = (end, cut)
+        && left > 0
+    {
+        tracing::warn!(
+            target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt, left,
+            "the command left processes behind, and they were killed; start what shall stay through systemd-run"
+        );
+    }
+    remove(&result);
+    ending
+}
+
+/// Starts the keeper, which starts the command.
+fn start(config: &ExecConfig, run: &DriverRun, results: &Path, result: &Path) -> io::Result<Running> {
+    let (ours, theirs) = StdUnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let (word, orders) = UnixStream::from_std(ours)?.into_split();
+    let keeper = Command::new(&config.keeper)
+        .arg0("notbefore")
+        .arg(keeper::SUBCOMMAND)
+        .arg("--")
+        .arg(results)
+        .arg(&config.command)
+        .env_clear()
+        .envs(environment(run, result, &config.pass_on))
+        .current_dir("/")
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A Ctrl-C at the service's terminal is for the service.
+        .process_group(0)
+        .spawn()?;
+    Ok(Running { keeper, orders, word })
+}
+
+impl Running {
+    /// Waits until the command has ended, and makes it end when its time is up. Answers how it ended, if the
+    /// keeper could tell.
+    async fn see_it_end(
+        mut self,
+        config: &ExecConfig,
+        stopped: &mut watch::Receiver<()>,
+    ) -> (Option<End>, Option<Cut>) {
+        let word = async {
+            let mut text = String::new();
+            let _ = (&mut self.word).take(ENDING_BYTES_MAX).read_to_string(&mut text).await;
+            text.parse::<End>().ok()
+        };
+        tokio::pin!(word);
+        let cut = tokio::select! {
+            biased;
+            ending = &mut word => return (ending, None),
+            _ = stopped.changed() => Cut::Stopped,
+            () = sleep(config.timeout) => Cut::TimedOut,
+        };
+        // Both orders reach nobody if it has ended meanwhile.
+        let _ = self.orders.write_all(&[PLEASE_END]).await;
+        if let Ok(ending) = timeout(config.grace, &mut word).await {
+            return (ending, Some(cut));
+        }
+        drop(self.orders);
+        (timeout(KILLED_GRACE, &mut word).await.unwrap_or_default(), Some(cut))
+    }
+}
+
+/// What a run's end means. A reason begins with what matters most: a record may have room for no more.
+fn judge(
+    config: &ExecConfig,
+    end: Option<End>,
+    cut: Option<Cut>,
+    result: Result<result::Written, String>,
+    last_words: &str,
+) -> Ending {
+    let said = if last_words.is_empty() { String::new() } else { format!(": {last_words}") };
+    let what = match (end, cut) {
+        (None, _) => format!(
+            "nobody can tell how it ended, its keeper did not say; look for processes that it left behind, and for a lack of memory{said}"
+        ),
+        (Some(End::NotStarted { errno }), _) => not_started(errno),
+        (Some(_), Some(_)) => format!(
+            "not done within {:#} and ended; find out what it waits for, or raise --exec-timeout{said}",
+            SignedDuration::try_from(config.timeout).unwrap_or(SignedDuration::MAX)
+        ),
+        (Some(End::Exited { code: 0, .. }), None) => match result {
+            Ok(written) => return Ending::Succeeded { host: written.host },
+            Err(wrong) => format!("it ended well, but {wrong}"),
+        },
+        (Some(End::Exited { code, .. }), None) => format!("exit code {code}{said}"),
+        (Some(End::Killed { signal, .. }), None) => {
+            format!("killed by signal {signal}{}{said}", cause_of(signal))
+        }
+    };
+    Ending::Failed { why: format!("{what} ({})", config.command.display()) }
+}
+
+/// Why a command could not be started, and the cure.
+fn not_started(errno: i32) -> String {
+    let is = |known: Errno| known.raw_os_error() == errno;
+    let cure = if is(Errno::NOENT) {
+        "it was removed, or the interpreter that its first line names is not there: put it back"
+    } else if is(Errno::ACCESS) {
+        "make it executable for the user that the service runs as"
+    } else if is(Errno::NOEXEC) {
+        "it is no program; a script begins with a line such as #!/bin/sh"
+    } else {
+        "see to it, and retry"
+    };
+    format!("cannot be run: {}; {cure}", io::Error::from_raw_os_error(errno))
+}
+
+fn cause_of(signal: i32) -> &'static str {
+    match signal {
+        6 => " (it gave up by itself: SIGABRT)",
+        9 => " (SIGKILL: by hand, or for want of memory)",
+        11 => " (SIGSEGV: a fault of the program)",
+        15 => " (SIGTERM: by hand)",
+        _ => "",
+    }
+}
+
+/// Removes a result, whatever the command has made of it.
+pub(super) fn remove(result: &Path) {
+    let removed = match std::fs::symlink_metadata(result) {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(result),
+        Ok(_) => std::fs::remove_file(result),
+        Err(_) => return,
+    };
+    if let Err(error) = removed {
+        tracing::warn!(target: "notbefore::exec", %error, path = %result.display(), "cannot remove a result");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(end: Option<End>, cut: Option<Cut>, last_words: &str) -> String {
+        let config = ExecConfig::new("/opt/carry-out".into());
+        match judge(&config, end, cut, Ok(result::Written::default()), last_words) {
+            Ending::Failed { why } => why,
+            Ending::Succeeded { .. } => panic!("it should have failed"),
+        }
+    }
+
+    #[test]
+    fn every_bad_end_says_what_to_do_and_names_the_command() {
+        let exited = Some(End::Exited { code: 3, left: 0 });
+        assert_eq!(reason(exited, None, ""), "exit code 3 (/opt/carry-out)");
+        assert_eq!(reason(exited, None, "no such domain"), "exit code 3: no such domain (/opt/carry-out)");
+        let well = Some(End::Exited { code: 0, left: 0 });
+        assert_eq!(
+            reason(well, Some(Cut::TimedOut), ""),
+            "not done within 10m and ended; find out what it waits for, or raise --exec-timeout (/opt/carry-out)"
+        );
+        assert!(reason(Some(End::Killed { signal: 9, left: 0 }), None, "").contains("for want of memory"));
+        for (errno, said) in [(2, "put it back"), (13, "make it executable"), (8, "#!/bin/sh"), (7, "retry")]
+        {
+            let reason = reason(Some(End::NotStarted { errno }), None, "");
+            assert!(reason.starts_with("cannot be run") && reason.contains(said), "{reason}");
+            assert!(reason.ends_with("(/opt/carry-out)"), "{reason}");
+        }
+        assert!(reason(None, None, "").contains("its keeper did not say"));
+    }
+}
