@@ -152,6 +152,9 @@ pub enum Fleet {
         /// Only check the file
         #[arg(long)]
         check: bool,
+        /// Say every ten seconds how far it has come, also where there is no terminal
+        #[arg(long)]
+        progress: bool,
     },
     /// Show scopes and how many VMs and events they have
     Show,

@@ -16,6 +16,7 @@ use ureq::{Agent, Body, RequestBuilder};
 use uuid::Uuid;
 
 use crate::args::Reach;
+use crate::fleet_apply::REQUESTS_AT_ONCE;
 
 /// How often a request is tried whose outcome is not known; each try carries the same key.
 const TRIES: usize = 4;
@@ -28,6 +29,24 @@ pub struct Client {
     url: String,
     token: String,
 }
+
+/// What the service answered instead of doing it.
+#[derive(Debug)]
+pub struct Refused {
+    /// The HTTP status.
+    pub status: StatusCode,
+    detail: String,
+    /// The word for programs.
+    pub code: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.detail, self.code)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// Percent-encodes what stands between two slashes of a path, or in a query.
 pub fn encode(text: &str) -> String {
@@ -65,6 +84,7 @@ impl Client {
             .http_status_as_error(false)
             .proxy(None)
             .max_redirects(0)
+            .max_idle_connections_per_host(REQUESTS_AT_ONCE)
             .timeout_connect(Some(Duration::from_secs(5)));
         Ok(Self { agent: config.build().into(), url, token })
     }
@@ -221,7 +241,7 @@ fn read<T: DeserializeOwned>(mut response: Response<Body>) -> Result<T> {
             .with_context(|| format!("the service answered what this version does not understand: {json}"));
     }
     match serde_json::from_str::<Problem>(&text) {
-        Ok(problem) => Err(anyhow!("{} ({})", problem.detail, problem.code)),
+        Ok(Problem { detail, code, .. }) => Err(Refused { status, detail, code }.into()),
         Err(_) => Err(anyhow!("the service answered {status}: {}", text.trim())),
     }
 }

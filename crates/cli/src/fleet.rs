@@ -1,20 +1,21 @@
 //! `notbefore fleet …`
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use notbefore_wire::operator::{Scope, ScopeOutcome, ScopeSpec, Vm};
 
 use crate::args::{self, Output, Reach};
 use crate::client::{Client, encode};
+use crate::fleet_apply::{self, Manner, REPORTED_MAX, several_at_a_time};
 use crate::fleet_file::{self, FileScope};
 use crate::output::{self, Table};
 
 pub fn run(reach: &Reach, verb: args::Fleet, output: Output) -> Result<()> {
     match verb {
-        args::Fleet::Apply { file, prune, check } => {
+        args::Fleet::Apply { file, prune, check, progress } => {
             let scopes = fleet_file::parse(&file, &read(&file)?)?;
             if check {
                 let vms: usize = scopes.iter().map(|scope| scope.spec.vms.len()).sum();
@@ -24,7 +25,7 @@ pub fn run(reach: &Reach, verb: args::Fleet, output: Output) -> Result<()> {
                     scopes.len()
                 ));
             }
-            apply(&Client::find(reach)?, &scopes, prune, output)
+            apply(&Client::find(reach)?, &scopes, Manner { prune, tell: progress, output })
         }
         args::Fleet::Show => {
             let scopes: Vec<Scope> = Client::find(reach)?.list("/v1/scopes", &[])?;
@@ -56,82 +57,61 @@ fn read(file: &Path) -> Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Makes scope after scope as described. One that is refused does not keep the others from being made; the
-/// command fails at the end and says which.
-fn apply(client: &Client, scopes: &[FileScope], prune: bool, output: Output) -> Result<()> {
-    let mut outcomes = Vec::new();
-    let mut refused = 0;
-    for scope in scopes {
-        let [subscription, group, name] = scope.path.each_ref().map(|part| encode(part));
-        let path = format!("/v1/scopes/{subscription}/{group}/{name}?fleet=true&prune={prune}");
-        match client.put::<ScopeOutcome>(&path, &scope.spec) {
-            Ok(outcome) => {
-                report(&outcome, output)?;
-                outcomes.push(outcome);
-            }
-            Err(error) => {
-                refused += 1;
-                eprintln!("{}: {error:#}", scope.display());
-            }
-        }
+/// Makes the scopes as described, and removes, if asked to, those that an earlier file has made.
+fn apply(client: &Client, scopes: &[FileScope], manner: Manner) -> Result<()> {
+    let mut outcomes = fleet_apply::apply(client, scopes, manner)?;
+    if manner.prune {
+        outcomes.extend(prune_scopes(client, scopes, manner.output)?);
     }
-    if prune && refused == 0 {
-        outcomes.extend(prune_scopes(client, scopes, output)?);
+    match manner.output {
+        Output::Json => output::json(&outcomes),
+        Output::Table => Ok(()),
     }
-    if output == Output::Json {
-        output::json(&outcomes)?;
-    }
-    if refused > 0 {
-        bail!("{refused} of {} scopes were refused; mend the file and apply it again", scopes.len());
-    }
-    Ok(())
 }
 
 /// Removes the scopes that an earlier file made and this one does not name.
 fn prune_scopes(client: &Client, scopes: &[FileScope], output: Output) -> Result<Vec<ScopeOutcome>> {
     let named: HashSet<String> = scopes.iter().map(|scope| scope.display().to_ascii_lowercase()).collect();
-    let there: Vec<Scope> = client.list("/v1/scopes", &[])?;
+    let mut there: Vec<Scope> = client.list("/v1/scopes", &[])?;
+    there.retain(|scope| scope.from_fleet && !named.contains(&scope.path.to_ascii_lowercase()));
+    let report = output == Output::Table && there.len() <= REPORTED_MAX;
+    let mut pruned = BTreeMap::new();
+    several_at_a_time(
+        &there,
+        |scope| prune_scope(client, scope),
+        |index, one| {
+            pruned.insert(index, one?);
+            Ok(())
+        },
+    )?;
     let mut outcomes = Vec::new();
-    for scope in
-        there.iter().filter(|scope| scope.from_fleet && !named.contains(&scope.path.to_ascii_lowercase()))
-    {
-        let path: Vec<String> = scope.path.split('/').map(encode).collect();
-        let path = format!("/v1/scopes/{}", path.join("/"));
-        // First the VMs that a file has made; the scope itself only if that leaves nothing in it.
-        let nothing = ScopeSpec { kind: scope.kind.clone(), policy: scope.policy.clone(), vms: Vec::new() };
-        let outcome: ScopeOutcome = client.put(&format!("{path}?fleet=true&prune=true"), &nothing)?;
-        let left = client.list::<Vm>("/v1/vms", &[("scope", Some(scope.path.clone()))])?.len();
-        let still_there = client.get::<Scope>(&path).is_ok();
-        if left == 0 && still_there {
-            client.delete::<ScopeOutcome>(&path)?;
-        }
-        if output == Output::Table {
-            let what = match left {
-                0 => "removed".to_owned(),
-                _ => format!("{} removed, {left} that no file has made are left", outcome.removed),
-            };
-            output::line(&format!("{}: {what}", scope.path))?;
+    for (outcome, what) in pruned.into_values() {
+        if report {
+            output::line(&format!("{}: {what}", outcome.scope))?;
         }
         outcomes.push(outcome);
+    }
+    if output == Output::Table && !report {
+        let vms: usize = outcomes.iter().map(|outcome| outcome.removed).sum();
+        output::line(&format!("{} scopes that the file does not name: {vms} VMs removed", outcomes.len()))?;
     }
     Ok(outcomes)
 }
 
-fn report(outcome: &ScopeOutcome, output: Output) -> Result<()> {
-    if output == Output::Json {
-        return Ok(());
+/// Removes the VMs that a file has made; the scope itself only if that leaves nothing in it.
+fn prune_scope(client: &Client, scope: &Scope) -> Result<(ScopeOutcome, String)> {
+    let path: Vec<String> = scope.path.split('/').map(encode).collect();
+    let path = format!("/v1/scopes/{}", path.join("/"));
+    let nothing = ScopeSpec { kind: scope.kind.clone(), policy: scope.policy.clone(), vms: Vec::new() };
+    let outcome: ScopeOutcome = client.put(&format!("{path}?fleet=true&prune=true"), &nothing)?;
+    let left = client.list::<Vm>("/v1/vms", &[("scope", Some(scope.path.clone()))])?.len();
+    let still_there = client.get::<Scope>(&path).is_ok();
+    if left == 0 && still_there {
+        client.delete::<ScopeOutcome>(&path)?;
     }
-    let ScopeOutcome { scope, created, added, changed, removed } = outcome;
-    let mut parts = Vec::new();
-    for (count, what) in [(added, "added"), (changed, "changed"), (removed, "removed")] {
-        if *count > 0 {
-            parts.push(format!("{count} {what}"));
-        }
-    }
-    let what = match (created, parts.is_empty()) {
-        (true, _) => format!("created, {added} VMs"),
-        (false, true) => "unchanged".to_owned(),
-        (false, false) => parts.join(", "),
+    let what = match left {
+        0 => "removed".to_owned(),
+        _ => format!("{} removed, {left} that no file has made are left", outcome.removed),
     };
-    output::line(&format!("{scope}: {what}"))
+    Ok((outcome, what))
 }

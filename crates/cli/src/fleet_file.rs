@@ -16,6 +16,12 @@ use serde_saphyr::Spanned;
 
 use crate::time::parse_duration;
 
+/// The largest file: a million VMs, described in some detail.
+const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How many nodes any file may have.
+const NODES_ALWAYS: usize = 100_000;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -83,7 +89,21 @@ impl FileScope {
 
 /// Reads a fleet file from text; `name` is what messages call it.
 pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
-    let file: File = serde_saphyr::from_str(text).map_err(|error| anyhow!("{error}")).with_context(|| {
+    if text.len() > FILE_BYTES_MAX {
+        bail!("{} has {} bytes, the limit is {FILE_BYTES_MAX}; split it", name.display(), text.len());
+    }
+    // The parser's own limits are those of a configuration file. These grow with the file, so that what is
+    // written once and meant often (anchors) cannot become more than what could have been written out.
+    let nodes = text.len().max(NODES_ALWAYS);
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: nodes,
+            max_nodes: nodes,
+            max_total_scalar_bytes: nodes,
+        },
+    };
+    let parsed = serde_saphyr::from_str_with_options(text, options);
+    let file: File = parsed.map_err(|error| anyhow!("{error}")).with_context(|| {
         format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", name.display())
     })?;
     let place = |line: u64| format!("{}:{line}", name.display());

@@ -10,6 +10,7 @@ mod config;
 mod event;
 mod export;
 mod fleet;
+mod fleet_apply;
 mod fleet_file;
 mod import;
 mod operation;

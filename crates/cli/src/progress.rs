@@ -1,6 +1,11 @@
-//! How far something long has come, for whoever watches a terminal. Where nobody does, nothing is shown.
+//! How far something long has come, for whoever watches a terminal. Where nobody does, nothing is shown unless
+//! somebody has asked for it.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::time;
 
 /// How often a second the terminal is written to.
 const DRAWN_PER_SECOND: u8 = 8;
@@ -8,26 +13,64 @@ const DRAWN_PER_SECOND: u8 = 8;
 /// A line at the foot of the terminal, on stderr; gone when this is.
 pub struct Progress {
     bar: ProgressBar,
+    vms: u64,
+    /// How often to say it in a line of its own where there is no terminal.
+    tell_every: Option<Duration>,
+    told: u32,
 }
 
 impl Progress {
     /// Counts things of which nobody knows how many there will be.
     pub fn counting(what: &str) -> Self {
-        Self::new(None, &format!("{{spinner}} {{human_pos}} {what}, {{per_sec}}"))
+        Self::new(None, &format!("{{spinner}} {{human_pos}} {what}, {{per_sec}}"), None)
     }
 
-    fn new(total: Option<u64>, template: &str) -> Self {
+    /// Counts scopes, and the VMs in them.
+    pub fn of_a_fleet(scopes: u64, tell_every: Option<Duration>) -> Self {
+        let template = "{bar:30} {human_pos} of {human_len} scopes, {msg} VMs, {per_sec}, {eta} left";
+        Self::new(Some(scopes), template, tell_every)
+    }
+
+    fn new(total: Option<u64>, template: &str, tell_every: Option<Duration>) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND);
         let bar = ProgressBar::with_draw_target(total, target);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { bar }
+        Self { bar, vms: 0, tell_every, told: 0 }
     }
 
     /// So many by now.
     pub fn set(&mut self, count: u64) {
         self.bar.set_position(count);
+    }
+
+    /// One more scope, with so many VMs.
+    pub fn add(&mut self, vms: u64) {
+        self.vms += vms;
+        self.bar.inc(1);
+        let elapsed = self.bar.elapsed();
+        match self.tell_every {
+            // A terminal is written to now and then; this is every time.
+            _ if !self.bar.is_hidden() => self.bar.set_message(HumanCount(self.vms).to_string()),
+            Some(every) if elapsed >= every * (self.told + 1) => {
+                self.told = u32::try_from(elapsed.as_secs() / every.as_secs().max(1)).unwrap_or(u32::MAX);
+                eprintln!("{}", self.in_words(elapsed));
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn in_words(&self, elapsed: Duration) -> String {
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        let left = elapsed.as_secs_f64() * (all - done) as f64 / done.max(1) as f64;
+        let left = time::span(left as u64);
+        format!("{done} of {all} scopes, {} VMs; {left} left", self.vms)
+    }
+
+    /// Prints something else meanwhile.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
     }
 }
 
