@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use jiff::Timestamp;
+use notbefore_wire::operator::delivery::SeenBy;
 use notbefore_wire::operator::{CompleteEvent, Event, ExecCommand, Operation, ScheduleEvents};
 use serde_json::{Value, json};
 
@@ -77,9 +78,20 @@ fn names(event: &Event) -> String {
     event.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>().join(",")
 }
 
+/// Who has not read an event: by name while these are few.
+fn unread(event: &Event) -> String {
+    const NAMED_MAX: usize = 3;
+    match event.unread_by.len() {
+        0 => "-".to_owned(),
+        1..=NAMED_MAX => event.unread_by.join(","),
+        many => format!("{many} of {} VMs", event.resources.len()),
+    }
+}
+
 fn live_table(events: &[Event]) -> Table {
     let now = serve::now();
-    let mut table = Table::new(&["EVENT", "TYPE", "STATUS", "WHEN", "APPROVED", "SOURCE", "SCOPE", "VMS"]);
+    let mut table =
+        Table::new(&["EVENT", "TYPE", "STATUS", "WHEN", "APPROVED", "SOURCE", "SCOPE", "VMS", "UNREAD BY"]);
     for event in events {
         let when = event.not_before.or(event.started_at);
         table.row([
@@ -91,6 +103,7 @@ fn live_table(events: &[Event]) -> Table {
             event.source.clone(),
             event.scope.clone(),
             names(event),
+            unread(event),
         ]);
     }
     table
@@ -152,6 +165,13 @@ fn show(event: &Event, output: Output) -> Result<()> {
             output::line(&format!("    {:<width$}  {}", command.name, standing(command, now)))?;
         }
     }
+    if !event.seen.is_empty() {
+        output::line("  read by")?;
+    }
+    let width = event.seen.iter().map(|one| one.name.len()).max().unwrap_or_default();
+    for one in &event.seen {
+        output::line(&format!("    {:<width$}  {}", one.name, read(event, one)))?;
+    }
     output::line("  trail")?;
     for entry in &event.trail {
         let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", entry.detail) };
@@ -173,6 +193,15 @@ fn standing(command: &ExecCommand, now: Timestamp) -> String {
     let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let host = command.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
     format!("{}{next}{attempt}{host}{why}{left}", command.state)
+}
+
+/// When a VM has read an event, in words.
+fn read(event: &Event, seen: &SeenBy) -> String {
+    let Some(at) = seen.first_read_at else { return "not read".to_owned() };
+    let version = seen.api_version.as_deref().unwrap_or_default();
+    let waited = event.trail.first().map(|fact| at.duration_since(fact.at).as_secs().unsigned_abs());
+    let waited = waited.map(|seconds| format!(", {} after it was announced", time::span(seconds)));
+    format!("{at:.3} at api-version {version}{}", waited.unwrap_or_default())
 }
 
 /// Prints facts as they come: a line each, or each commit's as one line of JSON.

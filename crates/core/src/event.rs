@@ -224,6 +224,11 @@ impl Event {
         }
     }
 
+    /// When it was announced: the trail's first fact, which is kept however long the trail grows.
+    pub fn announced_at(&self) -> Option<Timestamp> {
+        self.trail.first().map(|fact| fact.at)
+    }
+
     /// Who approved it: asked of the trail, which remembers after the start too.
     pub fn approved(&self) -> bool {
         match &self.phase {

@@ -10,6 +10,7 @@
 //! | `fact/{millis}-{node}-{n}` | what one commit made happen, for the audit trail |
 //! | `past/{event}` | an ended event with its whole trail |
 //! | `ended/{millis}/{event}` | an index of `past` by time; the value is empty |
+//! | `seen/{event}/{node}` | which of the event's VMs read it first when, as one process noted it; the earliest counts |
 //! | `heard/{scope}` | when a guest of the scope last asked, to the hour |
 //! | `alive` | when the service last ran, to the minute |
 //! | `token/{name}` | who may use the operator API |
@@ -50,6 +51,8 @@ pub mod prefix {
     pub const PAST: &str = "past/";
     /// Ended events by time.
     pub const ENDED: &str = "ended/";
+    /// Who read what first when.
+    pub const SEEN: &str = "seen/";
     /// When guests last asked.
     pub const HEARD: &str = "heard/";
     /// Who may use the operator API.
@@ -114,6 +117,26 @@ pub struct LastAt {
     pub at: Timestamp,
 }
 
+/// Which of an event's VMs have read it, as one process noted it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The event's scope.
+    pub scope: ScopeId,
+    /// First reads, in the order of VMs.
+    pub reads: Vec<SeenRead>,
+}
+
+/// A VM's first read of an event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenRead {
+    /// The VM.
+    pub vm: VmId,
+    /// When.
+    pub at: Timestamp,
+    /// At which api-version, as the query spells it.
+    pub version: String,
+}
+
 /// Key of a scope.
 pub fn scope(id: &ScopeId) -> Key {
     format!("{}{id}", prefix::SCOPE).into()
@@ -152,6 +175,16 @@ pub fn ended(at: Timestamp, id: EventId) -> Key {
 /// Key of a batch of facts.
 pub fn fact(at: Timestamp, node: &str, n: u64) -> Key {
     format!("{}{:013}-{node}-{n}", prefix::FACT, at.as_millisecond()).into()
+}
+
+/// Where the records of an event's readers begin.
+pub fn seen_of(event: EventId) -> String {
+    format!("{}{event}/", prefix::SEEN)
+}
+
+/// Key of an event's readers as one process noted them.
+pub fn seen(event: EventId, node: &str) -> Key {
+    format!("{}{node}", seen_of(event)).into()
 }
 
 /// Key of when a scope was last heard of.

@@ -8,6 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
 use crate::runtime::EngineStats;
 use crate::view::View;
@@ -15,7 +16,13 @@ use crate::view::View;
 type Labels = [(&'static str, String); 1];
 
 /// The whole page.
-pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats, now: Timestamp) -> String {
+pub fn text(
+    view: &View,
+    guests: &GuestStats,
+    engine: &EngineStats,
+    delivery: &Delivery,
+    now: Timestamp,
+) -> String {
     let mut registry = Registry::with_prefix("notbefore");
     let counts = view.counts();
 
@@ -50,6 +57,20 @@ pub fn text(view: &View, guests: &GuestStats, engine: &EngineStats, now: Timesta
         "store_well",
         "Whether the store took the last transaction",
         engine.store_is_well().into(),
+    );
+    let warnings: Counter = Counter::default();
+    warnings.inc_by(delivery.warnings());
+    registry.register(
+        "unread_warnings",
+        "Events that neared their NotBefore unread, once for each VM",
+        warnings,
+    );
+    let unread = delivery.ledger().events_unread(view) as u64;
+    gauge(&mut registry, "events_unread", "Live events that a VM they happen to has not read", unread);
+    registry.register(
+        "first_read_seconds",
+        "From the publication of an event to its first read, for each VM it happens to",
+        delivery.first_reads().clone(),
     );
     gauge(&mut registry, "scopes", "Scopes", counts.scopes as u64);
     gauge(&mut registry, "vms", "VMs", counts.vms as u64);

@@ -10,7 +10,7 @@ use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
 
-use crate::delivery::Hearing;
+use crate::delivery::{Delivery, Hearing};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
 use crate::names;
@@ -23,6 +23,7 @@ pub struct ScheduledEvents {
     views: Arc<Views>,
     engine: EngineHandle,
     proxies: Arc<TrustedProxies>,
+    delivery: Arc<Delivery>,
 }
 
 /// A guest that was found, with its scope as it was at that moment.
@@ -44,9 +45,15 @@ impl GuestHandle for FoundGuest {
 }
 
 impl ScheduledEvents {
-    /// A platform that reads these views, sends approvals there, and lets these proxies speak for VMs.
-    pub fn new(views: Arc<Views>, engine: EngineHandle, proxies: Arc<TrustedProxies>) -> Self {
-        Self { views, engine, proxies }
+    /// A platform that reads these views, sends approvals there, lets these proxies speak for VMs, and leaves its
+    /// notes with `delivery`.
+    pub fn new(
+        views: Arc<Views>,
+        engine: EngineHandle,
+        proxies: Arc<TrustedProxies>,
+        delivery: Arc<Delivery>,
+    ) -> Self {
+        Self { views, engine, proxies, delivery }
     }
 }
 
@@ -87,6 +94,10 @@ impl Platform for ScheduledEvents {
             self.engine.heard(guest.scope.scope.id(), now);
         }
         Rendered { incarnation: guest.scope.scope.incarnation, body: guest.scope.document(version) }
+    }
+
+    fn delivered(&self, guest: &FoundGuest, version: EventsVersion, at: Timestamp) {
+        self.delivery.note(guest.vm, &guest.hearing, &guest.scope, version, at);
     }
 
     fn instance(&self, guest: &FoundGuest) -> Arc<Instance> {

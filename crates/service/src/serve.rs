@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{DataDir, DataDirError};
+use crate::delivery::recorder;
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
 use crate::guest::GuestDoor;
@@ -130,7 +131,13 @@ pub async fn serve(
         guest_listeners.push((listener, ListenerIdentity::Bound { vm }));
     }
 
-    let platform = Arc::new(ScheduledEvents::new(Arc::clone(&views), engine.clone(), Arc::clone(&proxies)));
+    let (delivery, recorder) = recorder::start(&views, &store, &clock).await?;
+    let platform = Arc::new(ScheduledEvents::new(
+        Arc::clone(&views),
+        engine.clone(),
+        Arc::clone(&proxies),
+        Arc::clone(&delivery),
+    ));
     let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let operator = Operator {
@@ -139,6 +146,7 @@ pub async fn serve(
         store: Arc::clone(&store),
         tokens,
         clock: Arc::clone(&clock),
+        delivery,
         guest_stats: door.stats(),
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         shutdown: shutdown.clone(),
@@ -188,6 +196,7 @@ pub async fn serve(
         let _ = commands.await;
     }
     engine.close().await;
+    recorder.close().await;
     for task in background {
         task.abort();
     }

@@ -47,6 +47,8 @@ pub struct View {
     first_run: Option<VmId>,
     /// When the first records were published: when this process began to hear.
     since: Option<Timestamp>,
+    /// How many documents were published.
+    editions: u64,
 }
 
 /// A VM's record, and what outlives its changes.
@@ -64,6 +66,11 @@ pub struct ScopeView {
     pub revision: u64,
     /// What outlives a change of the scope.
     pub activity: Arc<Activity>,
+    /// A number that only this document has, of all that this process has published: incarnations of two scopes
+    /// may be the same.
+    pub edition: u64,
+    /// When each live event was first published.
+    published: std::collections::HashMap<EventId, Timestamp>,
     style: RenderStyle,
     documents: [OnceLock<Bytes>; VERSIONS],
 }
@@ -90,6 +97,11 @@ impl ScopeView {
         self.documents[version.index()]
             .get_or_init(|| document(&self.scope).render(version, &self.style))
             .clone()
+    }
+
+    /// When a live event was first published. Of one that is older than this process, it is when it was announced.
+    pub fn published_at(&self, event: EventId) -> Option<Timestamp> {
+        self.published.get(&event).copied()
     }
 
     /// A member by its id.
@@ -119,9 +131,9 @@ impl Views {
     pub fn publish(&self, changes: Vec<Published>, now: Timestamp) {
         let mut view = View::clone(&self.newest.load());
         let is_first = view.since.is_none();
-        let since = *view.since.get_or_insert(now);
+        view.since.get_or_insert(now);
         for change in changes {
-            view.apply(change, self.rfc1123_everywhere, is_first.then_some(since));
+            view.apply(change, self.rfc1123_everywhere, now, is_first);
         }
         self.newest.store(Arc::new(view));
     }
@@ -231,6 +243,16 @@ impl View {
         self.operations.range((from, std::ops::Bound::Unbounded))
     }
 
+    /// Whether an event is announced or under way.
+    pub fn is_live(&self, event: EventId) -> bool {
+        self.scope_of_event(event).is_some_and(|scope| scope.scope.event(event).is_some())
+    }
+
+    /// When this process began to hear.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
     /// VMs of this name, in whichever scope.
     pub fn named(&self, folded: &str) -> impl Iterator<Item = VmId> {
         self.names.get(folded).into_iter().flatten().copied()
@@ -252,14 +274,14 @@ impl View {
         counts
     }
 
-    /// Takes one change over; `loaded` is the time of the start, if this is what the process began with.
-    fn apply(&mut self, change: Published, rfc1123_everywhere: bool, loaded: Option<Timestamp>) {
+    /// Takes one change over; `is_first` says that it is part of what the process began with.
+    fn apply(&mut self, change: Published, rfc1123_everywhere: bool, now: Timestamp, is_first: bool) {
         match change {
-            Published::Scope(id, held) => self.apply_scope(id, held, rfc1123_everywhere),
+            Published::Scope(id, held) => self.apply_scope(id, held, rfc1123_everywhere, now),
             Published::Vm(id, Some(record)) => {
                 let hearing = match self.vms.get(&id) {
                     Some(known) => Arc::clone(&known.hearing),
-                    None => Arc::new(loaded.map_or_else(Hearing::of_new, Hearing::of_known)),
+                    None => Arc::new(if is_first { Hearing::of_known(now) } else { Hearing::of_new() }),
                 };
                 self.vms.insert(id, VmView { record, hearing });
             }
@@ -283,7 +305,13 @@ impl View {
         }
     }
 
-    fn apply_scope(&mut self, id: ScopeId, held: Option<Held<Scope>>, rfc1123_everywhere: bool) {
+    fn apply_scope(
+        &mut self,
+        id: ScopeId,
+        held: Option<Held<Scope>>,
+        rfc1123_everywhere: bool,
+        now: Timestamp,
+    ) {
         let before = self.scopes.remove(&id);
         for event in before.iter().flat_map(|view| view.scope.event_ids()) {
             self.events.remove(&event);
@@ -326,8 +354,18 @@ impl View {
         };
         let style =
             RenderStyle { underscore_names: scope.kind != ScopeKind::CloudService, rfc1123_everywhere };
+        let published = scope.events.iter().map(|event| {
+            let known = before.as_ref().map(|view| view.published_at(event.id).unwrap_or(now));
+            let announced = || event.announced_at().unwrap_or(now);
+            (event.id, known.unwrap_or_else(announced))
+        });
+        let published = published.collect();
+        let same = before.as_ref().filter(|view| view.scope.incarnation == scope.incarnation);
+        let edition = same.map_or(self.editions + 1, |view| view.edition);
+        self.editions = self.editions.max(edition);
         let activity = before.map(|view| Arc::clone(&view.activity)).unwrap_or_default();
-        let view = ScopeView { scope, revision: revision.0, activity, style, documents: Default::default() };
+        let documents = Default::default();
+        let view = ScopeView { scope, revision: revision.0, activity, edition, published, style, documents };
         self.scopes.insert(id, Arc::new(view));
     }
 }
@@ -352,6 +390,17 @@ fn document(scope: &Scope) -> Document {
     Document { incarnation: scope.incarnation, events: scope.events.iter().map(event).collect() }
 }
 
+/// An event's type in the words of the wire: whether a version shows the event is asked of it.
+pub fn shown_type(event: &Event) -> document::EventType {
+    match event.cause.event_type() {
+        EventType::Freeze => document::EventType::Freeze,
+        EventType::Reboot => document::EventType::Reboot,
+        EventType::Redeploy => document::EventType::Redeploy,
+        EventType::Preempt => document::EventType::Preempt,
+        EventType::Terminate => document::EventType::Terminate,
+    }
+}
+
 fn event(event: &Event) -> document::Event {
     document::Event {
         id: event.id.0,
@@ -359,13 +408,7 @@ fn event(event: &Event) -> document::Event {
             Phase::Scheduled { not_before, .. } => document::Status::Scheduled { not_before },
             Phase::Started { .. } => document::Status::Started,
         },
-        event_type: match event.cause.event_type() {
-            EventType::Freeze => document::EventType::Freeze,
-            EventType::Reboot => document::EventType::Reboot,
-            EventType::Redeploy => document::EventType::Redeploy,
-            EventType::Preempt => document::EventType::Preempt,
-            EventType::Terminate => document::EventType::Terminate,
-        },
+        event_type: shown_type(event),
         resources: event.resources.iter().map(|resource| resource.name.as_str().to_owned()).collect(),
         description: event.description.clone(),
         source: match event.cause.source() {
@@ -378,62 +421,24 @@ fn event(event: &Event) -> document::Event {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_core::{Member, MemberState, Origin, Policy, ScopePath};
-    use notbefore_store::Revision;
-    use uuid::Uuid;
+    use notbefore_core::Cause;
 
     use super::*;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(1_000_000 + seconds).unwrap()
-    }
-
-    fn scope(path: &str, vms: &[VmId]) -> Scope {
-        let path: ScopePath = path.parse().unwrap();
-        let member = |vm: &VmId| Member {
-            vm: *vm,
-            name: format!("vm-{}", vm.0.as_u128()).parse().unwrap(),
-            update_domain: 0,
-            fault_domain: 0,
-            zone: None,
-            host: None,
-            spot: false,
-            state: MemberState::Running,
-            origin: Origin::Call,
-        };
-        let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
-        scope.members = vms.iter().map(member).collect();
-        scope
-    }
-
-    fn held<T>(revision: u64, value: T) -> Held<T> {
-        Held { revision: Revision(revision), value: Arc::new(value) }
-    }
-
-    fn publish(views: &Views, revision: u64, scope: &Scope, now: Timestamp) {
-        let vm = |member: &Member| {
-            let vm =
-                Vm { id: member.vm, scope: scope.id(), addresses: Vec::new(), instance: Default::default() };
-            Published::Vm(member.vm, Some(held(revision, vm)))
-        };
-        let mut changes: Vec<_> = scope.members.iter().map(vm).collect();
-        changes.push(Published::Scope(scope.id(), Some(held(revision, scope.clone()))));
-        views.publish(changes, now);
-    }
+    use crate::delivery::samples::{at, event, publish, scope, vm};
 
     #[test]
     fn what_a_vm_has_heard_outlives_changes_and_moves_and_ends_with_the_vm() {
-        let (old, new) = (VmId(Uuid::from_u128(1)), VmId(Uuid::from_u128(2)));
+        let (old, new) = (vm(1), vm(2));
         let views = Views::new(false);
-        publish(&views, 1, &scope("a", &[old]), at(0));
-        publish(&views, 2, &scope("a", &[old, new]), at(1));
+        publish(&views, &scope("a", &[old]), at(0));
+        publish(&views, &scope("a", &[old, new]), at(1));
         let listening = |vm, now| views.newest().listening(vm, now);
         assert_eq!(listening(old, at(2)), Listening::Unknown, "it was there at the start");
         assert_eq!(listening(new, at(2)), Listening::No, "it came later");
 
         views.newest().guest(old).unwrap().1.note_poll(at(3), EventsVersion::NEWEST);
-        publish(&views, 3, &scope("a", &[new]), at(4));
-        publish(&views, 4, &scope("b", &[old]), at(4));
+        publish(&views, &scope("a", &[new]), at(4));
+        publish(&views, &scope("b", &[old]), at(4));
         assert_eq!(views.newest().guest(old).unwrap().0.scope.path.name.as_str(), "b");
         assert_eq!(listening(old, at(5)), Listening::Yes, "it has moved, and is still the same VM");
         assert_eq!(
@@ -444,5 +449,36 @@ mod tests {
         views.publish(vec![Published::Vm(old, None)], at(6));
         assert_eq!(listening(old, at(6)), Listening::No);
         assert!(views.newest().hearing(old).is_none());
+    }
+
+    #[test]
+    fn an_edition_is_one_document_of_one_scope() {
+        let views = Views::new(false);
+        let edition = |vm| views.newest().guest(vm).unwrap().0.edition;
+        let (mut a, b) = (scope("a", &[vm(1)]), scope("b", &[vm(2)]));
+        publish(&views, &a, at(0));
+        publish(&views, &b, at(0));
+        assert_ne!(edition(vm(1)), edition(vm(2)), "although both are incarnation 1");
+        let first = edition(vm(1));
+        publish(&views, &a, at(1));
+        assert_eq!(edition(vm(1)), first, "the scope has changed, its document has not");
+        a.incarnation = 2;
+        publish(&views, &a, at(2));
+        assert!(edition(vm(1)) > first.max(edition(vm(2))));
+    }
+
+    #[test]
+    fn an_event_is_published_once_and_one_from_before_the_start_when_it_was_announced() {
+        let views = Views::new(false);
+        let mut scope = scope("a", &[vm(1)]);
+        let [old, new] = [7, 8].map(|id| event(id, Cause::HostReboot, &[vm(1)], at(-50), at(900)));
+        scope.events.push(old.clone());
+        publish(&views, &scope, at(0));
+        scope.events.push(new.clone());
+        publish(&views, &scope, at(5));
+        publish(&views, &scope, at(9));
+        let view = views.newest();
+        let published = |event: &Event| view.scope_of_event(event.id).unwrap().published_at(event.id);
+        assert_eq!((published(&old), published(&new)), (Some(at(-50)), Some(at(5))));
     }
 }

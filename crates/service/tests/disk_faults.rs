@@ -13,6 +13,7 @@ use notbefore_engine::{
     Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request,
 };
 use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::delivery::{Delivery, Ledger};
 use notbefore_service::driver::NoCommand;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, Platform};
@@ -97,6 +98,7 @@ impl Bench {
         let views_too = Arc::clone(&views);
         let engine =
             runtime::start(engine, effects, store, Revision(0), views_too, clock, Arc::new(NoCommand));
+        let (delivery, _) = Delivery::new(Ledger::default());
         let vm = VmId(Uuid::from_u128(1));
         let name = "lab".parse().unwrap();
         let make = Command::MakeFirstRun { vm, name };
@@ -106,7 +108,7 @@ impl Bench {
         let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
         Self {
             disk,
-            platform: ScheduledEvents::new(views, engine.clone(), Arc::default()),
+            platform: ScheduledEvents::new(views, engine.clone(), Arc::default(), delivery),
             engine,
             caller,
             vm,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use self::delivery::Listening;
+use self::delivery::{Listening, SeenBy};
 use crate::guest::instance::Instance;
 
 pub mod exec;
@@ -304,6 +304,12 @@ pub struct Event {
     /// How the commands stand that carry it out, once it has started, if commands do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<ExecProgress>,
+    /// The VMs it happens to that run and have not read it, by name, while it is live.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_by: Vec<String>,
+    /// When each of its VMs first read it; lists leave it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<SeenBy>,
     /// What has happened to it, oldest first; lists leave it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trail: Vec<TrailEntry>,

@@ -88,6 +88,13 @@ impl Service {
         )
     }
 
+    /// Starts a service that writes its log to a file.
+    pub fn start_logged(log: &Path, flags: &[&str]) -> Self {
+        let log = std::fs::File::create(log).unwrap();
+        let own = DataDir::Own(tempfile::tempdir().unwrap());
+        Self::launch_with(own, flags.iter().map(|&flag| flag.to_owned()).collect(), Vec::new(), log.into())
+    }
+
     /// Starts a service over a directory that the test keeps.
     pub fn start_in(data: &Path, flags: &[&str]) -> Self {
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
@@ -95,12 +102,17 @@ impl Service {
     }
 
     fn launch(data: DataDir, flags: Vec<String>, variables: Vec<(String, String)>) -> Self {
+        Self::launch_with(data, flags, variables, Stdio::inherit())
+    }
+
+    fn launch_with(data: DataDir, flags: Vec<String>, variables: Vec<(String, String)>, log: Stdio) -> Self {
         let mut command = Command::new(binary());
         command.arg("serve").arg("--data").arg(data.path()).args(["--operator", "127.0.0.1:0"]);
         if !flags.iter().any(|flag| flag == "--guest") {
             command.args(["--guest", "127.0.0.1:0"]);
         }
-        command.args(&flags).stdout(Stdio::piped()).stderr(Stdio::inherit()).env("NOTBEFORE_LOG", "warn");
+        command.args(&flags).stdout(Stdio::piped()).stderr(log);
+        command.env("NOTBEFORE_LOG", "warn").env("NO_COLOR", "1");
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         if variables.iter().any(|(name, _)| name == "NOTBEFORE_LOG") {
             let log =

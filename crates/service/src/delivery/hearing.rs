@@ -1,4 +1,5 @@
-//! One VM's hearing: when it last polled, at which version. What a poll does here is one atomic store.
+//! One VM's hearing: when it last polled, and which document it was last sent. What a poll does here is one
+//! atomic store and one load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,12 +14,18 @@ pub const LISTENING_FOR: SignedDuration = SignedDuration::from_mins(5);
 /// Bits that hold a version's number.
 const VERSION_BITS: u32 = 3;
 const _: () = assert!(EventsVersion::ALL.len() <= 1 << VERSION_BITS);
+/// Bits that hold a set of versions.
+const VERSION_SET_BITS: usize = 8;
+const _: () = assert!(EventsVersion::ALL.len() <= VERSION_SET_BITS);
 
 /// What is known of a VM as a listener.
 #[derive(Debug)]
 pub struct Hearing {
     /// The last poll: milliseconds since 1970 over the version's number. 0 while there was none.
     polled: AtomicU64,
+    /// The document it was last sent: its edition over the set of versions it was sent at. A VM may have two
+    /// clients that ask at different versions; with a set, each is news once. 0 while there was none.
+    sent: AtomicU64,
     /// Until when silence says nothing, because this process has not been there to hear.
     deaf_until: Option<Timestamp>,
 }
@@ -35,13 +42,13 @@ pub struct Poll {
 impl Hearing {
     /// Of a VM that is new: had it polled, we would know.
     pub fn of_new() -> Self {
-        Self { polled: AtomicU64::new(0), deaf_until: None }
+        Self { polled: AtomicU64::new(0), sent: AtomicU64::new(0), deaf_until: None }
     }
 
     /// Of a VM that was there before this process, which started at `start`.
     pub fn of_known(start: Timestamp) -> Self {
         let deaf_until = start.checked_add(LISTENING_FOR).unwrap_or(Timestamp::MAX);
-        Self { polled: AtomicU64::new(0), deaf_until: Some(deaf_until) }
+        Self { deaf_until: Some(deaf_until), ..Self::of_new() }
     }
 
     /// The VM polls.
@@ -58,6 +65,20 @@ impl Hearing {
         let at = i64::try_from(polled >> VERSION_BITS).ok().filter(|millis| *millis > 0);
         let at = at.and_then(|millis| Timestamp::from_millisecond(millis).ok());
         at.zip(version).map(|(at, version)| Poll { at, version })
+    }
+
+    /// Whether the VM was last sent this edition, and at this version too.
+    pub fn was_sent(&self, edition: u64, version: EventsVersion) -> bool {
+        let sent = self.sent.load(Relaxed);
+        sent >> VERSION_SET_BITS == edition && sent >> version.index() & 1 == 1
+    }
+
+    /// The VM was sent this edition at this version. Of two polls at the same time one may be forgotten: it is
+    /// noted once more then, which changes nothing.
+    pub fn note_sent(&self, edition: u64, version: EventsVersion) {
+        let sent = self.sent.load(Relaxed);
+        let before = if sent >> VERSION_SET_BITS == edition { sent } else { edition << VERSION_SET_BITS };
+        self.sent.store(before | 1 << version.index(), Relaxed);
     }
 
     /// Whether the VM listens at `now`. A poll that lies ahead was noted under a clock that was set back since:
@@ -103,6 +124,19 @@ mod tests {
         hearing.note_poll(at(10), EventsVersion::NEWEST);
         assert_eq!(hearing.listening(at(11)), Listening::Yes);
         assert_eq!(hearing.listening(at(310)), Listening::No, "it was heard, and then no more");
+    }
+
+    #[test]
+    fn each_version_of_an_edition_is_news_once() {
+        let hearing = Hearing::of_new();
+        let [old, new] = [EventsVersion::V2017_03_01, EventsVersion::NEWEST];
+        assert!(!hearing.was_sent(0, old) && !hearing.was_sent(7, old));
+        hearing.note_sent(7, old);
+        assert!(hearing.was_sent(7, old) && !hearing.was_sent(7, new));
+        hearing.note_sent(7, new);
+        assert!(hearing.was_sent(7, old) && hearing.was_sent(7, new), "two clients of one VM take turns");
+        hearing.note_sent(5, new);
+        assert!(hearing.was_sent(5, new) && !hearing.was_sent(5, old) && !hearing.was_sent(7, new));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use super::body::{self, Chunked};
 use super::caller::Caller;
 use super::exchange::{Exchange, Verdict};
 use super::head::Framing;
-use super::platform::{ApproveError, Platform};
+use super::platform::{ApproveError, Platform, Rendered};
 use super::settings::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
 use super::{GuestDoor, told_to_close};
 
@@ -132,6 +132,7 @@ impl<P: Platform> Connection<P> {
         self.buffer.drain(..exchange.head_length);
         let mut manner =
             Manner { now: exchange.now, persistence: exchange.persistence, head_only: exchange.head_only };
+        let mut delivers = None;
         let answer = match (self.read_body(&exchange).await, exchange.verdict) {
             (Err(BodyFailure::Gone), _) => return Err(Gone),
             // The body could not be read; but a failure of the head came first, and answers.
@@ -145,16 +146,24 @@ impl<P: Platform> Connection<P> {
                         | Answer::Approved
                         | Answer::Metadata { .. },
                     )
+                    | Verdict::Document { .. }
                     | Verdict::Approve(_) => Answer::Refused(error),
                 }
             }
             (Ok(_), Verdict::Answer(answer)) => answer,
+            (Ok(_), Verdict::Document { guest, version, rendered: Rendered { incarnation, body } }) => {
+                delivers = Some((guest, version));
+                Answer::Document { incarnation, body }
+            }
             (Ok(body), Verdict::Approve(guest)) => self.approve(&guest, &body, manner).await,
         };
         if *self.shutdown.borrow() {
             manner.persistence = Persistence::Closing;
         }
         self.send(answer, manner).await?;
+        if let Some((guest, version)) = delivers {
+            self.door.platform.delivered(&guest, version, manner.now);
+        }
         Ok(manner.persistence)
     }
 
@@ -201,6 +210,7 @@ impl<P: Platform> Connection<P> {
                     | Answer::Approved
                     | Answer::Metadata { .. },
                 )
+                | Verdict::Document { .. }
                 | Verdict::Approve(_) => self.write(CONTINUE, &[]).await.map_err(Gone::from)?,
             }
         }

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::instance::path::{self, Format};
 use notbefore_wire::guest::instance::versions_body;
+use notbefore_wire::guest::version::EventsVersion;
 
 use super::answer::{Answer, Persistence};
 use super::caller::{Caller, ProxyClaim};
 use super::head::{self, Framing, Head};
-use super::platform::{GuestHandle, Platform};
+use super::platform::{GuestHandle, Platform, Rendered};
 use super::rules::{self, Asked};
 use super::settings::HEADERS_MAX;
 use super::{GuestDoor, conditional};
@@ -34,6 +35,8 @@ pub(super) struct Exchange<G> {
 pub(super) enum Verdict<G> {
     /// Answer it.
     Answer(Answer),
+    /// Send the guest its document, and tell the platform once it is out.
+    Document { guest: G, version: EventsVersion, rendered: Rendered },
     /// Read the events from its body and approve them for this guest.
     Approve(G),
 }
@@ -104,7 +107,7 @@ impl<P: Platform> GuestDoor<P> {
                 if conditional::client_has(head.all("If-None-Match"), incarnation) {
                     Answer::NotModified { incarnation }
                 } else {
-                    Answer::Document { incarnation, body: rendered.body }
+                    return Ok(Verdict::Document { guest, version, rendered });
                 }
             }
             Asked::Instance { version, path, format } => {

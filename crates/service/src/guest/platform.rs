@@ -2,7 +2,8 @@
 //!
 //! The door knows HTTP and the order of checks; which VM is calling, what its scope's document is and what
 //! an approval does are the platform's. A poll asks two questions, and both must be answered from memory,
-//! without waiting: [`Platform::guest`] and [`Platform::document`]. Only an approval may take its time.
+//! without waiting: [`Platform::guest`] and [`Platform::document`]. When its answer is out, the platform is told
+//! ([`Platform::delivered`]). Only an approval may take its time.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -63,6 +64,9 @@ pub trait Platform: Send + Sync + 'static {
 
     /// Its scope's document at a version, rendered already. The platform may note the poll, at `now`.
     fn document(&self, guest: &Self::Guest, version: EventsVersion, now: Timestamp) -> Rendered;
+
+    /// The document was sent to the guest at a version, whole, to a request made at `at`.
+    fn delivered(&self, guest: &Self::Guest, version: EventsVersion, at: Timestamp);
 
     /// What the VM can read about itself.
     fn instance(&self, guest: &Self::Guest) -> Arc<Instance>;

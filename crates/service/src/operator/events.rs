@@ -19,6 +19,7 @@ use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
+use super::seen;
 use crate::names;
 use crate::view::View;
 
@@ -105,6 +106,7 @@ pub async fn list(
                 return Ok(Json(wire::Page { items, next: last }));
             }
             item.trail = Vec::new();
+            item.unread_by = seen::unread_by(&operator, scope, event);
             items.push(item);
             last = Some(pages::encode(&format!("{id}|{}", event.id)));
         }
@@ -125,14 +127,16 @@ async fn shown(operator: &Operator, id: EventId) -> Result<wire::Event, Problem>
     if let Some(scope) = view.scope_of_event(id)
         && let Some(event) = scope.scope.event(id)
     {
-        return Ok(present::event(&view, scope, event));
+        let (seen, unread_by) = (seen::of_live(operator, event), seen::unread_by(operator, scope, event));
+        return Ok(wire::Event { seen, unread_by, ..present::event(&view, scope, event) });
     }
     let key = records::past(id);
     match operator.store.snapshot().await?.get(&key).await? {
         None => Err(Refusal::UnknownEvent(id).into()),
         Some(record) => {
             let past = records::decode::<Past>(&key, &record.value)?;
-            Ok(present::past(&past, record.revision.0))
+            let seen = seen::of_past(operator, &past.event).await?;
+            Ok(wire::Event { seen, ..present::past(&past, record.revision.0) })
         }
     }
 }

@@ -25,7 +25,8 @@ pub async fn readyz(State(operator): State<Operator>) -> Response {
 /// `GET /metrics`: aggregates, in Prometheus' text form; nothing per VM or event.
 pub async fn metrics(State(operator): State<Operator>) -> Response {
     let view = operator.views.newest();
-    let text = metrics::text(&view, &operator.guest_stats, operator.engine.stats(), operator.clock.now());
+    let (guests, engine) = (&operator.guest_stats, operator.engine.stats());
+    let text = metrics::text(&view, guests, engine, &operator.delivery, operator.clock.now());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -6,7 +6,7 @@
 //! | `access` | who is asking, and whether a request is a retry |
 //! | `problem` | every error, as problem+json |
 //! | `pages` | lists: limits and cursors |
-//! | `present` | from the domain's types to the API's |
+//! | `present`, `seen` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `events`, `operations`, `history`, `stream`, `export` | one noun each |
 //! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
@@ -26,6 +26,7 @@ mod pages;
 mod present;
 mod problem;
 mod scopes;
+mod seen;
 mod stream;
 mod vms;
 
@@ -46,6 +47,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::clock::Clock;
+use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
 use crate::runtime::EngineHandle;
 use crate::tokens::Tokens;
@@ -72,6 +74,8 @@ pub struct Operator {
     pub tokens: Arc<Tokens>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// Who has read what.
+    pub delivery: Arc<Delivery>,
     /// What the guest door counts.
     pub guest_stats: Arc<GuestStats>,
     /// Places for exports: [`EXPORTS_MAX`] of them.

@@ -131,6 +131,8 @@ fn common(scope: &str, event: &Event) -> wire::Event {
         driver: event.driver.to_string(),
         waits_for: None,
         exec: event.exec_run().map(|run| commands::progress(event, run)),
+        unread_by: Vec::new(),
+        seen: Vec::new(),
         trail: event.trail.iter().map(trail_entry).collect(),
         revision: 0,
     }

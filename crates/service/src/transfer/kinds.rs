@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, ScopePath, VmId};
-use notbefore_engine::records::{self, Address, CommandRecord, FactBatch, LastAt, Vm, prefix};
+use notbefore_engine::records::{self, Address, CommandRecord, FactBatch, LastAt, Seen, Vm, prefix};
 use notbefore_engine::state::{CallerKey, caller_key};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -88,6 +88,11 @@ impl Census {
                 let (millis, event) = rest.split_once('/').ok_or_else(|| misnamed(key))?;
                 let whole = millis.parse::<i64>().is_ok() && Uuid::parse_str(event).is_ok();
                 if whole && value.is_empty() { Ok(()) } else { Err(misnamed(key)) }
+            }
+            prefix::SEEN => {
+                decode::<Seen>(key, value)?;
+                let event = rest.split_once('/').and_then(|(event, _)| Uuid::parse_str(event).ok());
+                event.map(drop).ok_or_else(|| misnamed(key))
             }
             prefix::HEARD => {
                 decode::<LastAt>(key, value)?;

@@ -114,6 +114,8 @@ impl Platform for World {
         Rendered { incarnation: 7, body: Bytes::from(body + &padding) }
     }
 
+    fn delivered(&self, _: &TestGuest, _: EventsVersion, _: Timestamp) {}
+
     fn instance(&self, guest: &TestGuest) -> Arc<Instance> {
         Arc::new(Instance {
             name: guest.name.clone(),

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// Whether a VM listens: whether it has asked for its document lately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -29,6 +31,19 @@ impl Listening {
             Listening::Unknown => "unknown",
         }
     }
+}
+
+/// Whether a VM that an event happens to has read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeenBy {
+    /// The VM.
+    pub vm: Uuid,
+    /// Its name.
+    pub name: String,
+    /// When it was first sent a document that shows the event; none if it never was.
+    pub first_read_at: Option<Timestamp>,
+    /// At which api-version.
+    pub api_version: Option<String>,
 }
 
 impl fmt::Display for Listening {

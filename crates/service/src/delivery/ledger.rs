@@ -1,0 +1,457 @@
+//! The ledger: which VM read which event first when. Pure: notes and the time go in; first reads, records to
+//! write and warnings come out.
+//!
+//! It holds live events, and ended ones until what is known of them is written. Only VMs that an event happens
+//! to are entered, so it is never larger than the live events themselves; what waits for a disk that refuses
+//! has a bound of its own, and the oldest goes first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{Event, EventId, MemberState, Resource, ScopeId, VmId};
+use notbefore_engine::records::{Seen, SeenRead};
+use notbefore_wire::guest::version::EventsVersion;
+
+use super::Note;
+use super::warning::{self, Warning};
+use crate::view::{ScopeView, View, shown_type};
+
+/// For how long an ended event stays in the ledger, so that a note that was under way finds it.
+const ENDED_KEPT: SignedDuration = SignedDuration::from_secs(60);
+/// How many reads of ended events may wait to be written while the disk refuses; some ten megabytes.
+const WAITING_MAX: usize = 100_000;
+
+/// A VM's first read of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// When.
+    pub at: Timestamp,
+    /// At which version.
+    pub version: EventsVersion,
+}
+
+/// Who read what first when.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    events: HashMap<EventId, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    scope: ScopeId,
+    reads: BTreeMap<VmId, Read>,
+    /// Those of the reads that this process has noted: what its own record holds.
+    own: BTreeSet<VmId>,
+    /// How often `own` has changed, and how many of these changes are written.
+    changes: u64,
+    written: u64,
+    warned: BTreeSet<VmId>,
+    /// Since when the event is no longer live.
+    ended_at: Option<Timestamp>,
+}
+
+/// A record that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// The event.
+    pub event: EventId,
+    /// What [`Ledger::written`] wants to know when it is done.
+    pub changes: u64,
+    /// The record.
+    pub record: Seen,
+}
+
+impl Entry {
+    fn new(scope: ScopeId) -> Self {
+        Self {
+            scope,
+            reads: BTreeMap::new(),
+            own: BTreeSet::new(),
+            changes: 0,
+            written: 0,
+            warned: BTreeSet::new(),
+            ended_at: None,
+        }
+    }
+
+    fn is_written(&self) -> bool {
+        self.written == self.changes
+    }
+
+    fn record(&self) -> Seen {
+        let own = self.own.iter().filter_map(|vm| Some((vm, self.reads.get(vm)?)));
+        let reads =
+            own.map(|(vm, read)| SeenRead { vm: *vm, at: read.at, version: read.version.to_string() });
+        Seen { scope: self.scope.clone(), reads: reads.collect() }
+    }
+}
+
+/// The earlier of two reads counts, wherever they come from and in whatever order. Says whether it was the new one.
+pub fn merge(reads: &mut BTreeMap<VmId, Read>, vm: VmId, read: Read) -> bool {
+    let earlier = reads.get(&vm).is_none_or(|known| read.at < known.at);
+    if earlier {
+        reads.insert(vm, read);
+    }
+    earlier
+}
+
+/// The reads that a record holds. A version that this release does not know is passed over.
+pub fn reads_of(record: &Seen) -> impl Iterator<Item = (VmId, Read)> {
+    record.reads.iter().filter_map(|read| {
+        let version = EventsVersion::parse(&read.version)?;
+        Some((read.vm, Read { at: read.at, version }))
+    })
+}
+
+impl Ledger {
+    /// Takes over what an earlier process, or another, has written down.
+    pub fn load(&mut self, event: EventId, record: &Seen) {
+        let entry = self.events.entry(event).or_insert_with(|| Entry::new(record.scope.clone()));
+        for (vm, read) in reads_of(record) {
+            merge(&mut entry.reads, vm, read);
+        }
+    }
+
+    /// Takes a note, and gives the seconds from publication to first read for each event that was first read by
+    /// it.
+    pub fn take(&mut self, note: &Note, view: &View, now: Timestamp) -> Vec<f64> {
+        let (scope, read) = (&note.scope.scope, Read { at: note.at, version: note.version });
+        let is_late = now.duration_since(note.at) >= ENDED_KEPT;
+        let mut waited = Vec::new();
+        for event in &scope.events {
+            if !event.touches(note.vm) || !note.version.knows(shown_type(event)) {
+                continue;
+            }
+            let entry = match self.events.entry(event.id) {
+                hash_map::Entry::Occupied(known) => known.into_mut(),
+                hash_map::Entry::Vacant(place) => {
+                    let ended = !view.is_live(event.id);
+                    // The event has left the ledger, and its record is final: a new one would put this read in
+                    // the place of all the others.
+                    if ended && is_late {
+                        continue;
+                    }
+                    place.insert(Entry { ended_at: ended.then_some(now), ..Entry::new(scope.id()) })
+                }
+            };
+            let is_first = !entry.reads.contains_key(&note.vm);
+            if merge(&mut entry.reads, note.vm, read) {
+                entry.own.insert(note.vm);
+                entry.changes += 1;
+            }
+            let published = note.scope.published_at(event.id).filter(|_| is_first);
+            waited.extend(published.map(|at| note.at.duration_since(at).as_secs_f64().max(0.0)));
+        }
+        waited
+    }
+
+    /// Who has read an event, as far as this process knows.
+    pub fn reads(&self, event: EventId) -> impl Iterator<Item = (VmId, Read)> {
+        let reads = self.events.get(&event).map(|entry| &entry.reads);
+        reads.into_iter().flatten().map(|(vm, read)| (*vm, *read))
+    }
+
+    /// The VMs that a live event happens to and that have not read it, but for those that are gone or do not run:
+    /// they cannot.
+    pub fn unread<'a>(&self, scope: &ScopeView, event: &'a Event) -> Vec<&'a Resource> {
+        let reads = self.events.get(&event.id).map(|entry| &entry.reads);
+        let could = |vm| scope.member(vm).is_some_and(|member| member.state == MemberState::Running);
+        let has = |vm: &VmId| reads.is_some_and(|reads| reads.contains_key(vm));
+        event.resources.iter().filter(|one| !has(&one.vm) && could(one.vm)).collect()
+    }
+
+    /// How many live events there are that a VM they happen to has not read.
+    pub fn events_unread(&self, view: &View) -> usize {
+        let unread = |scope: &ScopeView| {
+            scope.scope.events.iter().filter(|event| !self.unread(scope, event).is_empty()).count()
+        };
+        view.busy_from(None).map(|scope| unread(scope)).sum()
+    }
+
+    /// What is to be warned of at `now`, and when to look again if nothing changes before. Nothing is warned of
+    /// twice, but after a start of the service.
+    pub fn review(&mut self, view: &View, now: Timestamp) -> (Vec<Warning>, Option<Timestamp>) {
+        let since = view.since().unwrap_or(now);
+        let mut warnings = Vec::new();
+        let mut next: Option<Timestamp> = None;
+        for scope in view.busy_from(None) {
+            for event in &scope.scope.events {
+                let Some(due) = warning::due_at(event, since) else { continue };
+                if now < due {
+                    next = Some(next.map_or(due, |next| next.min(due)));
+                    continue;
+                }
+                let mut unread = self.unread(scope, event);
+                if unread.is_empty() {
+                    continue;
+                }
+                let entry = self.events.entry(event.id).or_insert_with(|| Entry::new(scope.scope.id()));
+                unread.retain(|one| entry.warned.insert(one.vm));
+                if let (Some(not_before), false) = (event.not_before(), unread.is_empty()) {
+                    let vms = unread.iter().map(|one| one.name.to_string()).collect();
+                    let scope = scope.scope.path.clone();
+                    let event_type = event.cause.event_type();
+                    warnings.push(Warning { event: event.id, event_type, scope, not_before, vms });
+                }
+            }
+        }
+        (warnings, next)
+    }
+
+    /// Notes which events have ended.
+    pub fn follow(&mut self, view: &View, now: Timestamp) {
+        for (event, entry) in &mut self.events {
+            if entry.ended_at.is_none() && !view.is_live(*event) {
+                entry.ended_at = Some(now);
+            }
+        }
+    }
+
+    /// Forgets ended events that are written, and, if too much waits to be written, the oldest of the others.
+    /// Gives how many reads were lost that way.
+    pub fn retire(&mut self, now: Timestamp) -> usize {
+        self.events.retain(|_, entry| {
+            let old = entry.ended_at.is_some_and(|at| now.duration_since(at).abs() >= ENDED_KEPT);
+            !(old && entry.is_written())
+        });
+        let waits = |entry: &Entry| !entry.is_written() && entry.ended_at.is_some();
+        let mut waiting: usize =
+            self.events.values().filter(|entry| waits(entry)).map(|entry| entry.own.len()).sum();
+        if waiting <= WAITING_MAX {
+            return 0;
+        }
+        let all = self.events.iter().filter(|(_, entry)| waits(entry));
+        let mut oldest: Vec<_> =
+            all.map(|(event, entry)| (entry.ended_at, *event, entry.own.len())).collect();
+        oldest.sort();
+        let before = waiting;
+        for (_, event, reads) in oldest {
+            if waiting <= WAITING_MAX {
+                break;
+            }
+            self.events.remove(&event);
+            waiting -= reads;
+        }
+        before - waiting
+    }
+
+    /// Up to `limit` records that are to be written.
+    pub fn unwritten(&self, limit: usize) -> Vec<Draft> {
+        let waiting = self.events.iter().filter(|(_, entry)| !entry.is_written());
+        let draft = |(event, entry): (&EventId, &Entry)| Draft {
+            event: *event,
+            changes: entry.changes,
+            record: entry.record(),
+        };
+        waiting.take(limit).map(draft).collect()
+    }
+
+    /// A record is written, as it was after so many changes.
+    pub fn written(&mut self, event: EventId, changes: u64) {
+        if let Some(entry) = self.events.get_mut(&event) {
+            entry.written = entry.written.max(changes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::{Cause, Scope};
+
+    use super::super::samples::{approve, at, event, publish, scope, vm};
+    use super::*;
+    use crate::view::Views;
+
+    const NEW: EventsVersion = EventsVersion::NEWEST;
+
+    fn views(scope: &Scope) -> Views {
+        let views = Views::new(false);
+        let empty = Scope { events: Vec::new(), incarnation: 1, ..scope.clone() };
+        publish(&views, &empty, at(-1_000));
+        publish(&views, scope, at(0));
+        views
+    }
+
+    /// A VM reads its scope's document.
+    fn read(
+        ledger: &mut Ledger,
+        views: &Views,
+        reader: u128,
+        version: EventsVersion,
+        seconds: i64,
+    ) -> Vec<f64> {
+        let view = views.newest();
+        let scope = view.guest(vm(reader)).unwrap().0.clone();
+        ledger.take(&Note { vm: vm(reader), scope, version, at: at(seconds) }, &view, at(seconds))
+    }
+
+    fn who(ledger: &Ledger, event: &Event) -> Vec<(VmId, Timestamp, &'static str)> {
+        ledger.reads(event.id).map(|(vm, read)| (vm, read.at, read.version.as_str())).collect()
+    }
+
+    fn one_event(cause: Cause, vms: &[VmId]) -> (Scope, Event) {
+        let mut scope = scope("web", &[vm(1), vm(2), vm(3)]);
+        let event = event(7, cause, vms, at(0), at(900));
+        scope.events.push(event.clone());
+        scope.incarnation = 2;
+        (scope, event)
+    }
+
+    #[test]
+    fn each_vm_that_an_event_happens_to_reads_it_for_itself() {
+        let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
+        let (views, mut ledger) = (views(&scope), Ledger::default());
+        let unread = |ledger: &Ledger| {
+            let view = views.newest();
+            let found = view.scope_of_event(event.id).unwrap();
+            ledger.unread(found, &event).iter().map(|one| one.vm).collect::<Vec<_>>()
+        };
+        assert_eq!(unread(&ledger), [vm(1), vm(2)]);
+        assert_eq!(read(&mut ledger, &views, 2, NEW, 3), [3.0], "three seconds after it was published");
+        assert_eq!(read(&mut ledger, &views, 3, NEW, 4), Vec::<f64>::new(), "it does not happen to this one");
+        assert_eq!(who(&ledger, &event), [(vm(2), at(3), "2020-07-01")]);
+        assert_eq!((unread(&ledger), ledger.events_unread(&views.newest())), (vec![vm(1)], 1));
+        assert_eq!(
+            read(&mut ledger, &views, 2, EventsVersion::V2019_08_01, 9),
+            Vec::<f64>::new(),
+            "it has read it before"
+        );
+        assert_eq!(read(&mut ledger, &views, 1, NEW, 9), [9.0]);
+        assert_eq!((unread(&ledger), ledger.events_unread(&views.newest())), (vec![], 0));
+    }
+
+    #[test]
+    fn a_version_that_hides_an_event_does_not_read_it() {
+        for (cause, first) in [
+            (Cause::HostFreeze, EventsVersion::V2017_03_01),
+            (Cause::Eviction, EventsVersion::V2017_11_01),
+            (Cause::Deletion, EventsVersion::V2019_01_01),
+        ] {
+            let (scope, event) = one_event(cause, &[vm(1)]);
+            let views = views(&scope);
+            for version in EventsVersion::ALL {
+                let mut ledger = Ledger::default();
+                read(&mut ledger, &views, 1, version, 1);
+                assert_eq!(!who(&ledger, &event).is_empty(), version >= first, "{cause} at {version}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_earliest_read_counts_whoever_noted_it() {
+        let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
+        let (views, mut ledger) = (views(&scope), Ledger::default());
+        let stored = |vm, seconds| Seen {
+            scope: scope.id(),
+            reads: vec![SeenRead { vm, at: at(seconds), version: "2019-01-01".into() }],
+        };
+        ledger.load(event.id, &stored(vm(1), 20));
+        ledger.load(event.id, &stored(vm(1), 10));
+        ledger.load(event.id, &stored(vm(1), 30));
+        assert_eq!(
+            read(&mut ledger, &views, 1, NEW, 40),
+            Vec::<f64>::new(),
+            "after a restart it is noted again"
+        );
+        assert_eq!(who(&ledger, &event), [(vm(1), at(10), "2019-01-01")]);
+        assert_eq!(ledger.unwritten(9), [], "and there is nothing new to write");
+        assert_eq!(read(&mut ledger, &views, 2, NEW, 40), [40.0]);
+        let drafts = ledger.unwritten(9);
+        let written: Vec<VmId> = drafts[0].record.reads.iter().map(|read| read.vm).collect();
+        assert_eq!(written, [vm(2)], "what others have written is theirs");
+        assert!(merge(
+            &mut ledger.events.get_mut(&event.id).unwrap().reads,
+            vm(2),
+            Read { at: at(1), version: NEW }
+        ));
+    }
+
+    #[test]
+    fn what_changes_while_it_is_written_is_written_again() {
+        let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
+        let (views, mut ledger) = (views(&scope), Ledger::default());
+        read(&mut ledger, &views, 1, NEW, 1);
+        let first = ledger.unwritten(9);
+        read(&mut ledger, &views, 2, NEW, 2);
+        ledger.written(event.id, first[0].changes);
+        let second = ledger.unwritten(9);
+        assert_eq!(second[0].record.reads.len(), 2);
+        ledger.written(event.id, second[0].changes);
+        assert_eq!(ledger.unwritten(9), []);
+    }
+
+    #[test]
+    fn an_unread_event_is_warned_of_once_for_each_vm() {
+        let (mut scope, _) = one_event(Cause::HostReboot, &[vm(1), vm(2), vm(3)]);
+        scope.members[2].state = MemberState::Deallocated;
+        let (views, mut ledger) = (views(&scope), Ledger::default());
+        let mut review = |views: &Views, seconds| ledger.review(&views.newest(), at(seconds));
+        assert_eq!(review(&views, 449), (vec![], Some(at(450))));
+        let (warnings, next) = review(&views, 450);
+        assert_eq!((warnings.len(), next), (1, None));
+        assert_eq!(
+            (&*warnings[0].vms, warnings[0].not_before),
+            (&["vm-1".into(), "vm-2".into()][..], at(900))
+        );
+        assert_eq!(review(&views, 451), (vec![], None), "said once is enough");
+
+        scope.members[2].state = MemberState::Running;
+        publish(&views, &scope, at(460));
+        assert_eq!(review(&views, 460).0[0].vms, ["vm-3"], "it runs again, and has not read it");
+    }
+
+    #[test]
+    fn what_was_read_or_approved_is_not_warned_of() {
+        let (mut scope, _) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
+        let (views, mut ledger) = (views(&scope), Ledger::default());
+        read(&mut ledger, &views, 1, NEW, 1);
+        assert_eq!(ledger.review(&views.newest(), at(500)).0[0].vms, ["vm-2"]);
+        let mut ledger = Ledger::default();
+        approve(&mut scope.events[0], at(400));
+        publish(&views, &scope, at(400));
+        assert_eq!(ledger.review(&views.newest(), at(500)), (vec![], None));
+    }
+
+    #[test]
+    fn an_ended_event_stays_until_it_is_written_and_is_then_final() {
+        let (mut scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
+        let (views, mut ledger) = (views(&scope), Ledger::default());
+        let served = views.newest().guest(vm(2)).unwrap().0.clone();
+        read(&mut ledger, &views, 1, NEW, 1);
+        scope.events.clear();
+        scope.incarnation = 3;
+        publish(&views, &scope, at(10));
+        ledger.follow(&views.newest(), at(10));
+        ledger.retire(at(100));
+        let drafts = ledger.unwritten(9);
+        assert_eq!(drafts.len(), 1, "the disk did not take it yet");
+        ledger.written(event.id, drafts[0].changes);
+        ledger.retire(at(69));
+        assert_eq!(ledger.events.len(), 1, "a note may be under way");
+        ledger.retire(at(70));
+        assert_eq!(ledger.events.len(), 0);
+        // One that was under way for too long, and one of an event that was over before its first note came.
+        let late = Note { vm: vm(2), scope: served, version: NEW, at: at(5) };
+        ledger.take(&late, &views.newest(), at(80));
+        assert_eq!(ledger.unwritten(9), [], "it would take the place of the other reads");
+        ledger.take(&late, &views.newest(), at(6));
+        assert_eq!(ledger.unwritten(9).len(), 1);
+    }
+
+    #[test]
+    fn what_waits_for_the_disk_is_bounded_and_the_newest_stays() {
+        let mut ledger = Ledger::default();
+        let readers: BTreeSet<VmId> = (0..1_000).map(vm).collect();
+        for n in 0..102 {
+            let mut entry = Entry::new(scope("web", &[]).id());
+            entry.own.clone_from(&readers);
+            entry.changes = 1;
+            entry.ended_at = Some(at(n));
+            ledger.events.insert(EventId(uuid::Uuid::from_u128(n.unsigned_abs().into())), entry);
+        }
+        assert_eq!(ledger.retire(at(200)), 2_000);
+        assert_eq!(ledger.retire(at(200)), 0);
+        let kept: BTreeSet<u128> = ledger.events.keys().map(|event| event.0.as_u128()).collect();
+        assert_eq!(kept, (2..102).collect());
+    }
+}
