@@ -275,8 +275,11 @@ impl Engine {
         }
         if self.store_times_at <= now || self.store_times_at > after(now, ALIVE_STORED_EVERY) {
             self.store_times_at = after(now, ALIVE_STORED_EVERY);
-            // Who was silent for a day counts as never heard of, so scopes that are gone are forgotten too.
-            self.heard.retain(|_, at| now.duration_since(*at) < ENABLED_FOR);
+            // Scopes that are gone are forgotten in time. Those that are there are not, however long ago it was: it
+            // may be the clock that was wrong for a moment.
+            let state = &self.state;
+            let long = ENABLED_FOR * 2;
+            self.heard.retain(|scope, at| state.scope(scope).is_some() || now.duration_since(*at) < long);
             self.spawn(Work::Times, Actor::Service, now, effects);
         }
     }
