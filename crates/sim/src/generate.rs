@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-use crate::history::{History, How, Setup, Spec, Step, What, When};
+use crate::history::{Ends, History, How, Setup, Spec, Step, What, When};
 use crate::judge::Violation;
 use crate::world::{Stats, play};
 
@@ -123,11 +123,14 @@ pub fn histories() -> impl Strategy<Value = History> {
 fn setup() -> impl Strategy<Value = Setup> {
     let scale = prop_oneof![3 => Just(1_000), 1 => Just(10), 1 => Just(1)];
     let most = prop_oneof![3 => Just(100), 1 => Just(2)];
-    (scale, prop::bool::weighted(0.25), most, prop::bool::weighted(0.5)).prop_map(
-        |(scale_permille, manual, user_operations_max, run_at_once)| Setup {
+    let driver = prop_oneof![3 => Just((false, false)), 1 => Just((true, false)), 3 => Just((false, true))];
+    let attempts = prop_oneof![Just(1u32), Just(2), Just(5)];
+    (scale, driver, attempts, most, prop::bool::weighted(0.5)).prop_map(
+        |(scale_permille, (manual, exec), attempts, user_operations_max, run_at_once)| Setup {
             scale_permille,
             manual,
-            exec: false,
+            exec,
+            attempts,
             user_operations_max,
             run_at_once,
         },
@@ -192,6 +195,7 @@ fn what() -> impl Strategy<Value = What> {
         2 => any::<u8>().prop_map(|event| What::Cancel { event }),
         3 => any::<u8>().prop_map(|event| What::Start { event }),
         2 => (any::<u8>(), any::<bool>()).prop_map(|(event, moved)| What::Complete { event, moved }),
+        2 => any::<u8>().prop_map(|event| What::RetryEvent { event }),
         2 => any::<u8>().prop_map(|operation| What::CancelOperation { operation }),
     ]
 }
@@ -210,6 +214,15 @@ fn time() -> impl Strategy<Value = i64> {
         1 => Just(86_400_000),
         1 => Just(8 * 86_400_000),
         1 => -3_600_000i64..0,
+    ]
+}
+
+fn ends() -> impl Strategy<Value = Ends> {
+    prop_oneof![
+        4 => Just(Ends::Well),
+        1 => Just(Ends::Elsewhere),
+        6 => Just(Ends::Badly),
+        1 => Just(Ends::Absurdly),
     ]
 }
 
@@ -233,6 +246,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u8>().prop_map(|which| Step::Foreign { which }),
         1 => (any::<u16>(), prop_oneof![Just(0i64), 0i64..5_000, Just(3_600_000), Just(-60_000)])
             .prop_map(|(lands, down_ms)| Step::Crash { lands, down_ms }),
+        5 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Ran { which, how }),
+        1 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Late { which, how }),
         6 => Just(Step::Calm),
         1 => Just(Step::Drain),
     ]

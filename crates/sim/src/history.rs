@@ -18,10 +18,21 @@ pub struct Setup {
     /// Whether, if not that, commands carry them out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exec: bool,
+    /// How many attempts a command has.
+    #[serde(default = "usual_attempts", skip_serializing_if = "is_usual")]
+    pub attempts: u32,
     /// How many user operations a scope may have.
     pub user_operations_max: usize,
     /// Whether user operations run at once where nobody listens.
     pub run_at_once: bool,
+}
+
+fn usual_attempts() -> u32 {
+    5
+}
+
+fn is_usual(attempts: &u32) -> bool {
+    *attempts == usual_attempts()
 }
 
 impl Default for Setup {
@@ -30,6 +41,7 @@ impl Default for Setup {
             scale_permille: 1_000,
             manual: false,
             exec: false,
+            attempts: usual_attempts(),
             user_operations_max: 100,
             run_at_once: true,
         }
@@ -118,6 +130,21 @@ pub enum Step {
         /// Which record.
         which: u8,
     },
+    /// A command ends.
+    Ran {
+        /// Which of those that run.
+        which: u8,
+        /// How.
+        how: Ends,
+    },
+    /// A report of a command comes that was spawned at any time, by whichever process: a second one, or one that
+    /// nobody waits for any more.
+    Late {
+        /// Which.
+        which: u8,
+        /// How it says that it ended.
+        how: Ends,
+    },
     /// The process dies and starts again.
     Crash {
         /// Which of the commits under way land, a bit each.
@@ -143,6 +170,20 @@ pub enum How {
     UnknownLanded,
     /// Nobody knows, and it was not written, unless it was before.
     UnknownLost,
+}
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ends {
+    /// Well.
+    Well,
+    /// Well, and its VM is on another host.
+    Elsewhere,
+    /// In failure, by itself or since it took too long.
+    Badly,
+    /// Well, by its own account, with a host that cannot be.
+    Absurdly,
 }
 
 /// A VM as a request describes it.

@@ -18,10 +18,13 @@
 //! | 11 | NotBefore − scheduled ≥ the notice of its kind | [`notice_is_given`] |
 //! | 12 | once faults stop, everything due happens within a bound | [`crate::World::drain`] |
 //! | 13 | the order of Resources is fixed and the same for every reader | [`order_of_resources_is_fixed`] |
+//! | | what the design says of commands | [`spawned_as_committed`], [`commands_go_on`], [`ends_when_done`] |
 
+mod of_commands;
 mod of_scopes;
 mod of_the_service;
 
+pub use of_commands::*;
 pub use of_scopes::*;
 pub use of_the_service::*;
 
@@ -34,5 +37,13 @@ fn ensure(holds: bool, number: u8, words: &'static str, detail: impl FnOnce() ->
     match holds {
         true => Ok(()),
         false => Err(Violation { number: Some(number), words, detail: detail() }),
+    }
+}
+
+/// The same for what has no number.
+fn ensure_also(holds: bool, words: &'static str, detail: impl FnOnce() -> String) -> Check {
+    match holds {
+        true => Ok(()),
+        false => Err(Violation { number: None, words, detail: detail() }),
     }
 }

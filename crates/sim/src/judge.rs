@@ -234,6 +234,9 @@ fn own_work(view: &View, flight: &Flight, written: &Written) -> bool {
 
 fn own_wishes(view: &View, id: &ScopeId, at: &At) -> Vec<Wish> {
     let mut wishes = vec![Wish::Pulse];
+    if !at.reports.is_empty() {
+        wishes.push(Wish::Ran(Rc::clone(&at.reports)));
+    }
     let Some((_, scope)) = view.scope(id) else { return wishes };
     for operation in view.operations.values() {
         let parts = operation.targets.iter().filter(|target| target.scope == *id);

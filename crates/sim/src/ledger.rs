@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use notbefore_core::{EventId, OperationId, Resource, ScopeId, VmId};
+use notbefore_engine::CommandId;
 use notbefore_store::{Key, Revision};
 
 use crate::store::SimStore;
@@ -38,6 +39,10 @@ pub struct Ledger {
     pub effects: BTreeMap<u64, Vec<Revision>>,
     /// The requests that were carried out for sure.
     pub carried_out: BTreeSet<u64>,
+    /// Every attempt of a command that a committed record said is running, and under whose name.
+    pub attempts: BTreeSet<(String, CommandId)>,
+    /// Those that were spawned.
+    pub spawned: BTreeSet<CommandId>,
     /// What readers see: which of its versions each record is at.
     pub shown: HashMap<Key, usize>,
 }

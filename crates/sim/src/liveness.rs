@@ -6,12 +6,17 @@
 //! runs on from one due time to the next until nothing more will happen, and then every event must be over that
 //! does not wait for somebody.
 
-use jiff::SignedDuration;
-use notbefore_core::{DriverKind, Operation, OperationState, Phase, Release};
-use notbefore_engine::state::caller_key;
-use notbefore_engine::{Address, Input};
+use std::collections::BTreeSet;
 
-use crate::invariants::Check;
+use jiff::SignedDuration;
+use notbefore_core::{
+    Actor, CommandState, DriverKind, Event, EventId, Operation, OperationState, Phase, Release,
+};
+use notbefore_engine::state::caller_key;
+use notbefore_engine::{Address, Command, Input, Request};
+
+use crate::history::Ends;
+use crate::invariants::{Check, exec_run, running};
 use crate::judge::{Violation, is_approved};
 use crate::model;
 use crate::view::Reads;
@@ -39,19 +44,55 @@ impl World {
         self.at_rest()
     }
 
-    /// Lets time run until nothing more happens by itself.
+    /// Lets time run until nothing more happens by itself. Commands succeed by now; those that have failed before
+    /// are retried by somebody.
     pub(crate) fn run_out(&mut self) -> Check {
         for _ in 0..DUES_MAX {
             let due = self.view.scopes.values().filter_map(|(_, scope)| model::next_due(scope)).min();
-            let Some(due) = due else {
+            if let Some(command) = self.running.first().copied() {
+                self.ran(Some(command), Ends::Well)?;
+            } else if let Some(due) = due {
+                self.now = self.now.max(due);
+                self.feed(Input::Tick)?;
+            } else if let Some(event) = self.given_up() {
+                let by = Actor::Token("operator".to_owned());
+                let command = Command::Retry(event);
+                self.request(Request { by, idempotency: None, if_revision: None, command })?;
+            } else {
                 return self.all_over();
-            };
-            self.now = self.now.max(due);
-            self.feed(Input::Tick)?;
+            }
             self.calm()?;
             self.at_rest()?;
         }
         Err(late(format!("{DUES_MAX} things were due one after the other and there is no end")))
+    }
+
+    /// An event that waits for somebody to retry it.
+    fn given_up(&self) -> Option<EventId> {
+        let failed = |event: &&Event| {
+            exec_run(event).is_some_and(|run| {
+                run.commands.iter().any(|command| matches!(command, CommandState::Failed { .. }))
+            })
+        };
+        let mut events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
+        events.find(failed).map(|event| event.id)
+    }
+
+    /// What the records say is running runs, under this process's name, and nothing else does.
+    fn commands_run(&self) -> Check {
+        let node = self.node();
+        let events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
+        let mut wanted = BTreeSet::new();
+        for event in events {
+            if exec_run(event).is_some_and(|run| run.owner != node) {
+                return Err(late(format!("{node} has not taken over {event:?}")));
+            }
+            wanted.extend(running(event).into_iter().map(|(_, id)| id));
+        }
+        match wanted == self.running {
+            true => Ok(()),
+            false => Err(late(format!("{:?} run, not {wanted:?}", self.running))),
+        }
     }
 
     fn at_rest(&self) -> Check {
@@ -70,6 +111,7 @@ impl World {
         for operation in self.view.operations.values() {
             self.operation_is_true(operation)?;
         }
+        self.commands_run()?;
         self.engine_knows_all()
     }
 
@@ -136,7 +178,7 @@ impl World {
     /// Nothing more will happen by itself: every event is over, but those that wait for somebody.
     fn all_over(&self) -> Check {
         for (id, (_, scope)) in &self.view.scopes {
-            if let Some(event) = scope.events.iter().find(|event| event.driver == DriverKind::Simulated) {
+            if let Some(event) = scope.events.iter().find(|event| event.driver != DriverKind::Manual) {
                 return Err(late(format!("nothing is due any more in {id}, and yet there is {event:?}")));
             }
         }

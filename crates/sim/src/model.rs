@@ -6,13 +6,15 @@
 //! without them.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use jiff::Timestamp;
 use notbefore_core::event::Ready;
 use notbefore_core::scope::Ended;
 use notbefore_core::{
-    Actor, Approval, Cause, DriverKind, Event, EventId, EventType, Member, MemberState, OperationId, Outcome,
-    Phase, Policy, Release, Resource, Run, Scope, ScopeId, ScopeKind, StartReason, VmId,
+    Actor, Approval, Cause, CommandState, DriverKind, Ending, Event, EventId, EventType, ExecRun, Member,
+    MemberState, OperationId, Outcome, Phase, Policy, Ran, Release, Resource, Run, Scope, ScopeId, ScopeKind,
+    StartReason, VmId,
 };
 
 use crate::history::Setup;
@@ -30,6 +32,10 @@ pub struct At {
     pub enabled: BTreeSet<ScopeId>,
     /// The world's setup.
     pub setup: Setup,
+    /// The process that decided.
+    pub node: Rc<str>,
+    /// All that it had been told of how commands ended that it had spawned.
+    pub reports: Rc<Vec<Ran>>,
 }
 
 /// Something wished of a scope.
@@ -49,6 +55,8 @@ pub enum Wish {
     Start(EventId),
     /// That an event is over, and where its VMs are now.
     Complete(EventId, Vec<(VmId, String)>),
+    /// That reports of commands are taken up.
+    Ran(Rc<Vec<Ran>>),
     /// That commands are tried anew.
     Retry(EventId),
     /// Another policy.
@@ -84,13 +92,29 @@ pub struct Opening {
     pub released: bool,
 }
 
-/// A scope without the trails of its events.
+/// A scope without the trails of its events, and without the words in which commands have failed.
 pub fn bare(scope: &Scope) -> Scope {
     let mut scope = scope.clone();
     for event in &mut scope.events {
         event.trail.clear();
+        for command in commands_mut(event) {
+            if let CommandState::Waiting { why, .. } | CommandState::Failed { why, .. } = command {
+                why.clear();
+            }
+        }
     }
     scope
+}
+
+fn commands_mut(event: &mut Event) -> &mut [CommandState] {
+    match &mut event.phase {
+        Phase::Started { run: Run::Exec(run), .. } => &mut run.commands,
+        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => &mut [],
+    }
+}
+
+fn is_over(command: &CommandState) -> bool {
+    matches!(command, CommandState::Done { .. } | CommandState::Gone)
 }
 
 /// One event as a guest of the newest version is shown it.
@@ -139,12 +163,33 @@ pub fn must_wait(event: &Event, scope: &Scope) -> bool {
         })
 }
 
+/// Whether commands carry an event out and are all done, but for those whose VM has left.
+fn all_done(event: &Event) -> bool {
+    match &event.phase {
+        Phase::Started { run: Run::Exec(run), .. } => {
+            run.commands.iter().all(is_over)
+                && run.commands.iter().any(|one| matches!(one, CommandState::Done { .. }))
+        }
+        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => false,
+    }
+}
+
 /// When something in a scope happens by itself next.
 pub fn next_due(scope: &Scope) -> Option<Timestamp> {
     let due = |event: &Event| match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
         Phase::Scheduled { not_before, ready: None, .. } if !must_wait(event, scope) => Some(*not_before),
-        Phase::Started { run: Run::Manual | Run::Exec(_), .. } | Phase::Scheduled { .. } => None,
+        Phase::Started { run: Run::Exec(run), .. } => {
+            let waiting = run.commands.iter().filter_map(|command| match command {
+                CommandState::Waiting { due_at, .. } => Some(*due_at),
+                CommandState::Running { .. }
+                | CommandState::Done { .. }
+                | CommandState::Failed { .. }
+                | CommandState::Gone => None,
+            });
+            waiting.min()
+        }
+        Phase::Started { run: Run::Manual, .. } | Phase::Scheduled { .. } => None,
     };
     scope.events.iter().filter_map(due).min()
 }
@@ -237,16 +282,15 @@ impl Naive<'_> {
                     if codes.is_empty() {
                         self.carried_out(index);
                         for (vm, host) in hosts {
-                            if let Some(member) = self.scope.members.iter_mut().find(|one| one.vm == *vm) {
-                                member.host = Some(host.clone());
-                            }
+                            self.is_on(*vm, host);
                         }
                     }
                 }
                 Err(code) => codes = Codes::from([code]),
             },
+            Wish::Ran(reports) => reports.iter().for_each(|report| self.ran(report)),
             Wish::Retry(id) => match self.live(*id) {
-                Ok(_) => codes = Codes::from(["not_exec"]),
+                Ok(index) => codes = self.retry(index),
                 Err(code) => codes = Codes::from([code]),
             },
             Wish::Policy(policy) => {
@@ -268,6 +312,93 @@ impl Naive<'_> {
             },
         }
         codes
+    }
+
+    fn ran(&mut self, report: &Ran) {
+        let (now, most) = (self.at.now, self.at.setup.attempts);
+        let Some(index) = self.find(report.event) else { return };
+        let event = &mut self.scope.events[index];
+        let Some(nth) = event.resources.iter().position(|one| one.vm == report.vm) else { return };
+        let Phase::Started { run: Run::Exec(run), .. } = &mut event.phase else { return };
+        let CommandState::Running { attempt, left } = run.commands[nth] else { return };
+        if run.fence != report.fence || attempt != report.attempt {
+            return;
+        }
+        let why = String::new();
+        run.commands[nth] = match &report.ending {
+            Ending::Succeeded { host } if host.as_ref().is_none_or(|host| !host.is_empty()) => {
+                CommandState::Done { host: host.clone() }
+            }
+            Ending::Succeeded { .. } | Ending::Failed { .. } if left == 0 => {
+                CommandState::Failed { attempt, why }
+            }
+            Ending::Succeeded { .. } | Ending::Failed { .. } => {
+                CommandState::Waiting { attempt, left, due_at: rules::tried_again_at(now, most - left), why }
+            }
+        };
+    }
+
+    fn retry(&mut self, index: usize) -> Codes {
+        let (now, most) = (self.at.now, self.at.setup.attempts);
+        let event = &mut self.scope.events[index];
+        let mut codes = Codes::new();
+        if event.driver != DriverKind::Exec {
+            codes.insert("not_exec");
+        } else if !started(event) {
+            codes.insert("event_not_started");
+        }
+        if !codes.is_empty() {
+            return codes;
+        }
+        codes.insert("nothing_failed");
+        for command in commands_mut(event) {
+            if let CommandState::Failed { attempt, .. } | CommandState::Waiting { attempt, .. } = command {
+                let why = String::new();
+                *command = CommandState::Waiting { attempt: *attempt, left: most, due_at: now, why };
+                codes.clear();
+            }
+        }
+        codes
+    }
+
+    /// The first thing that is due for a command: that another process's is taken over, that it is given up since
+    /// its VM has left, that it is run.
+    fn one_due_command(&mut self) -> bool {
+        let members: Vec<VmId> = self.scope.members.iter().map(|one| one.vm).collect();
+        for event in &mut self.scope.events {
+            let Phase::Started { run: Run::Exec(run), .. } = &mut event.phase else { continue };
+            if *run.owner != *self.at.node {
+                run.owner = self.at.node.to_string();
+                run.fence += 1;
+                for command in &mut run.commands {
+                    let CommandState::Running { attempt, left } = *command else { continue };
+                    *command = match left {
+                        0 => CommandState::Failed { attempt, why: String::new() },
+                        left => CommandState::Running { attempt: attempt + 1, left: left - 1 },
+                    };
+                }
+                return true;
+            }
+            for (resource, command) in event.resources.iter().zip(&mut run.commands) {
+                if !is_over(command) && !members.contains(&resource.vm) {
+                    *command = CommandState::Gone;
+                    return true;
+                }
+                if let CommandState::Waiting { attempt, left, due_at, .. } = *command
+                    && due_at <= self.at.now
+                {
+                    *command = CommandState::Running { attempt: attempt + 1, left: left - 1 };
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn is_on(&mut self, vm: VmId, host: &str) {
+        if let Some(member) = self.scope.members.iter_mut().find(|one| one.vm == vm) {
+            member.host = Some(host.to_owned());
+        }
     }
 
     fn open(&mut self, opening: &Opening) -> Codes {
@@ -390,13 +521,15 @@ impl Naive<'_> {
                 true => self.carried_out(index),
                 false => self.end(index, Outcome::Cancelled),
             }
+        } else if let Some(index) = self.scope.events.iter().position(all_done) {
+            self.carried_out(index);
         } else if let Some((.., index, why)) = may_begin.first() {
             match (self.at.setup.manual, &mut self.scope.events[*index].phase) {
                 (true, Phase::Scheduled { ready, .. }) => *ready = Some(Ready { at: now, why: *why }),
                 (_, _) => self.begin(*index, *why),
             }
         } else {
-            return false;
+            return self.one_due_command();
         }
         true
     }
@@ -404,7 +537,20 @@ impl Naive<'_> {
     fn begin(&mut self, index: usize, why: StartReason) {
         let event = &mut self.scope.events[index];
         let run = match event.driver {
-            DriverKind::Manual | DriverKind::Exec => Run::Manual,
+            DriverKind::Manual => Run::Manual,
+            DriverKind::Exec => Run::Exec(ExecRun {
+                owner: self.at.node.to_string(),
+                fence: 1,
+                commands: vec![
+                    CommandState::Waiting {
+                        attempt: 0,
+                        left: self.at.setup.attempts,
+                        due_at: self.at.now,
+                        why: String::new(),
+                    };
+                    event.resources.len()
+                ],
+            }),
             DriverKind::Simulated => {
                 Run::Simulated { ends_at: rules::ends_at(self.at.now, event.duration_s) }
             }
@@ -426,6 +572,13 @@ impl Naive<'_> {
     fn carried_out(&mut self, index: usize) {
         let event = self.scope.events[index].clone();
         self.end(index, Outcome::Completed);
+        if let Phase::Started { run: Run::Exec(run), .. } = &event.phase {
+            for (resource, command) in event.resources.iter().zip(&run.commands) {
+                if let CommandState::Done { host: Some(host) } = command {
+                    self.is_on(resource.vm, host);
+                }
+            }
+        }
         if self.scope.first_run && event.driver == DriverKind::Simulated {
             return;
         }

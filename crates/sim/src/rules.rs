@@ -128,6 +128,13 @@ pub fn ends_at(now: Timestamp, duration_s: i32) -> Timestamp {
     plus(now, SignedDuration::from_secs(seconds))
 }
 
+/// When a command that has failed so many times in a row is tried again.
+pub fn tried_again_at(now: Timestamp, failures: u32) -> Timestamp {
+    const WAITS_S: [i64; 7] = [5, 10, 20, 40, 80, 160, 300];
+    let nth = usize::try_from(failures).unwrap_or(usize::MAX).saturating_sub(1).min(WAITS_S.len() - 1);
+    whole_second(plus(now, SignedDuration::from_secs(WAITS_S[nth])))
+}
+
 /// Whether the owner has said that such events need no approval.
 pub fn needs_no_approval(cause: Cause, policy: &Policy) -> bool {
     (cause == Cause::UserRestart && policy.automatically_approve_reboot)

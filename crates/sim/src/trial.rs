@@ -35,6 +35,12 @@ impl World {
             };
             invariants::of_transition(&change, &self.ledger)?;
         }
+        for record in &written.records {
+            if let Record::Past(_, Some(past)) = record {
+                let after = written.scopes.get(&past.scope).and_then(|scope| scope.as_deref());
+                invariants::ends_when_done(past, flight, after)?;
+            }
+        }
         let carries = judge::explain(&self.view, flight, &written)?;
         invariants::at_most_once(&carries.requests, &written, &mut self.ledger)?;
         let before = self.store.revision();
@@ -76,6 +82,7 @@ impl World {
         for (id, after) in &written.scopes {
             let events = after.iter().flat_map(|scope| &scope.events);
             for event in events {
+                self.ledger.attempts.extend(invariants::running(event));
                 self.ledger.first.entry(event.id).or_insert_with(|| {
                     self.stats.events += 1;
                     self.ledger.events.push(event.id);

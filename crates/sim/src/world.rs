@@ -6,19 +6,21 @@
 //! refusals, or not to be known; the watch lags; the process dies with commits under way and starts again from
 //! what the store has. Whatever is committed, published or answered goes to the judge at that moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{ExecSettings, ScopeId, Settings, WhenNotEnabled};
+use notbefore_core::{Ending, ExecSettings, Ran, ScopeId, Settings, WhenNotEnabled};
 use notbefore_engine::records::{self, LastAt, prefix};
-use notbefore_engine::{Effect, Engine, EngineSettings, Idempotency, Input, Request, RequestId};
+use notbefore_engine::{
+    CommandId, DriverReport, Effect, Engine, EngineSettings, Idempotency, Input, Request, RequestId,
+};
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
 use crate::ask::{self, Fresh, Naming};
 use crate::foretell;
-use crate::history::{History, How, Setup, Step, What};
+use crate::history::{Ends, History, How, Setup, Step, What};
 use crate::invariants::{self, Check};
 use crate::judge::{self, Asked, Flight, Violation};
 use crate::ledger::Ledger;
@@ -43,6 +45,8 @@ pub struct Stats {
     pub refused: u64,
     /// Faults injected.
     pub faults: u64,
+    /// Commands spawned.
+    pub commands: u64,
 }
 
 impl std::ops::Add for Stats {
@@ -55,6 +59,7 @@ impl std::ops::Add for Stats {
             granted: self.granted + other.granted,
             refused: self.refused + other.refused,
             faults: self.faults + other.faults,
+            commands: self.commands + other.commands,
         }
     }
 }
@@ -71,6 +76,12 @@ pub struct World {
     pub(crate) open: BTreeMap<u64, Rc<Asked>>,
     pub(crate) foretold: BTreeMap<u64, Codes>,
     keyed: Vec<Rc<Asked>>,
+    /// The commands that run: the children of this process.
+    pub(crate) running: BTreeSet<CommandId>,
+    /// All that this process has spawned.
+    spawned_here: BTreeSet<CommandId>,
+    /// What this process was told of them.
+    reports: Rc<Vec<Ran>>,
     heard: BTreeMap<ScopeId, Timestamp>,
     watched: usize,
     starts: u32,
@@ -90,7 +101,7 @@ fn domain(setup: &Setup) -> Settings {
             false => WhenNotEnabled::GiveNotice,
         },
         driver: setup.driver(),
-        exec: ExecSettings::default(),
+        exec: ExecSettings { attempts_max: setup.attempts, ..ExecSettings::default() },
     }
 }
 
@@ -126,6 +137,9 @@ impl World {
             open: BTreeMap::new(),
             foretold: BTreeMap::new(),
             keyed: Vec::new(),
+            running: BTreeSet::new(),
+            spawned_here: BTreeSet::new(),
+            reports: Rc::default(),
             heard: BTreeMap::new(),
             watched: 0,
             starts: 0,
@@ -174,6 +188,14 @@ impl World {
             },
             Step::Watch { count } => (0..*count).try_for_each(|_| self.watch_one()),
             Step::Foreign { which } => self.foreign(*which),
+            Step::Ran { which, how } => match usize::from(*which).checked_rem(self.running.len()) {
+                Some(nth) => self.ran(self.running.iter().nth(nth).copied(), *how),
+                None => Ok(()),
+            },
+            Step::Late { which, how } => match usize::from(*which).checked_rem(self.ledger.spawned.len()) {
+                Some(nth) => self.ran(self.ledger.spawned.iter().nth(nth).copied(), *how),
+                None => Ok(()),
+            },
             Step::Crash { lands, down_ms } => self.crash(*lands, *down_ms),
             Step::Calm => self.calm(),
             Step::Drain => self.drain(),
@@ -208,7 +230,7 @@ impl World {
         self.request(request)
     }
 
-    fn request(&mut self, request: Request) -> Check {
+    pub(crate) fn request(&mut self, request: Request) -> Check {
         let id = self.requests;
         self.requests += 1;
         let asked = Rc::new(Asked { id, request: request.clone(), faults: self.faults });
@@ -219,6 +241,28 @@ impl World {
         self.feed(Input::Request(RequestId(id), Box::new(request)))
     }
 
+    /// A command ends, or something else says that it has.
+    pub(crate) fn ran(&mut self, command: Option<CommandId>, how: Ends) -> Check {
+        let Some(id) = command else { return Ok(()) };
+        let ending = match how {
+            Ends::Well => Ending::Succeeded { host: None },
+            Ends::Elsewhere => Ending::Succeeded { host: Some("h8".to_owned()) },
+            Ends::Badly => Ending::Failed { why: "exit status 1".to_owned() },
+            Ends::Absurdly => Ending::Succeeded { host: Some(String::new()) },
+        };
+        self.running.remove(&id);
+        if self.spawned_here.contains(&id) {
+            let CommandId { event, vm, fence, attempt } = id;
+            Rc::make_mut(&mut self.reports).push(Ran { event, vm, fence, attempt, ending: ending.clone() });
+        }
+        self.feed(Input::Ran(DriverReport { id, ending }))
+    }
+
+    /// The name of the process that runs.
+    pub(crate) fn node(&self) -> String {
+        node(self.starts)
+    }
+
     pub(crate) fn advance(&mut self, by: SignedDuration) -> Check {
         self.now = rules::plus(self.now, by);
         self.feed(Input::Tick)
@@ -227,7 +271,13 @@ impl World {
     fn at(&self) -> At {
         let fresh = |(_, at): &(&ScopeId, &Timestamp)| self.now.duration_since(**at) < rules::DAY;
         let enabled = self.heard.iter().filter(fresh).map(|(id, _)| id.clone()).collect();
-        At { now: self.now, enabled, setup: self.setup.clone() }
+        At {
+            now: self.now,
+            enabled,
+            setup: self.setup.clone(),
+            node: self.node().into(),
+            reports: Rc::clone(&self.reports),
+        }
     }
 
     /// Gives the engine an input and does what it says.
@@ -260,8 +310,18 @@ impl World {
                         invariants::published_is_committed(one, &self.store, &mut self.ledger)?;
                     }
                 }
-                Effect::Run(run) => return Err(broken("no command is run", format!("{run:?}"))),
-                Effect::Stop(id) => return Err(broken("no command is stopped", format!("{id:?}"))),
+                Effect::Run(run) => {
+                    invariants::spawned_as_committed(&run, &at.node, &self.running, &mut self.ledger)?;
+                    self.stats.commands += 1;
+                    self.running.insert(run.id);
+                    self.spawned_here.insert(run.id);
+                }
+                Effect::Stop(id) => {
+                    // One that has not reported is running, and then it no longer is.
+                    if !self.running.remove(&id) {
+                        return Err(broken("only what runs is stopped", format!("{id:?}")));
+                    }
+                }
                 Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
             }
         }
@@ -358,6 +418,9 @@ impl World {
             }
         }
         self.flights.clear();
+        self.running.clear();
+        self.spawned_here.clear();
+        self.reports = Rc::default();
         self.open.clear();
         self.foretold.clear();
         self.faults += 1;
@@ -408,13 +471,18 @@ impl World {
     }
 }
 
+/// The name of a process; another one at every start.
+fn node(starts: u32) -> String {
+    format!("n{starts}")
+}
+
 fn start(
     setup: &Setup,
     store: &SimStore,
     starts: u32,
     now: Timestamp,
 ) -> Result<(Engine, Vec<Effect>), Violation> {
-    let settings = EngineSettings { domain: domain(setup), node: format!("n{starts}") };
+    let settings = EngineSettings { domain: domain(setup), node: node(starts) };
     let loaded =
         |key: &Key| &**key == records::ALIVE || records::LOADED.iter().any(|one| key.starts_with(one));
     let all = store.records().iter().filter(|(key, _)| loaded(key));

@@ -38,5 +38,6 @@ fn every_history_keeps_every_invariant() {
     // Histories in which nothing happens would keep every invariant too.
     assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
     assert!(sum.events > u64::from(histories), "too few events: {sum:?}");
+    assert!(sum.commands > u64::from(histories) / 2, "too few commands: {sum:?}");
     assert!(sum.granted > u64::from(histories) && sum.refused > 0 && sum.faults > u64::from(histories));
 }

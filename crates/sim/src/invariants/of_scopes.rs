@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use notbefore_core::{Actor, Event, Phase, Release, Scope, ScopeId, StartReason};
+use notbefore_core::{Actor, Event, Phase, Release, Run, Scope, ScopeId, StartReason};
 use notbefore_engine::Command;
 
-use super::{Check, ensure};
+use super::{Check, commands_go_on, ensure};
 use crate::judge::{Asked, Flight, is_approved};
 use crate::ledger::Ledger;
 use crate::model::{document, must_wait, next_due, started};
@@ -31,11 +31,11 @@ impl Transition<'_> {
         self.before.map_or(&[], |scope| &scope.events)
     }
 
-    fn live_after(&self) -> &[Event] {
+    pub(super) fn live_after(&self) -> &[Event] {
         self.after.map_or(&[], |scope| &scope.events)
     }
 
-    fn was(&self, event: &Event) -> Option<&Event> {
+    pub(super) fn was(&self, event: &Event) -> Option<&Event> {
         self.live_before().iter().find(|one| one.id == event.id)
     }
 
@@ -55,6 +55,7 @@ pub fn of_transition(change: &Transition<'_>, ledger: &Ledger) -> Check {
     only_members_approve(change)?;
     nothing_due_is_left(change)?;
     notice_is_given(change)?;
+    commands_go_on(change)?;
     order_of_resources_is_fixed(change, ledger)
 }
 
@@ -70,6 +71,10 @@ pub fn phases_never_go_back(change: &Transition<'_>, ledger: &Ledger) -> Check {
             continue;
         };
         let onward = match (&was.phase, &event.phase) {
+            (
+                Phase::Started { at, why, run: Run::Exec(_) },
+                Phase::Started { at: at_now, why: why_now, run: Run::Exec(_) },
+            ) => (at, why) == (at_now, why_now),
             (Phase::Started { .. }, Phase::Started { .. }) => was.phase == event.phase,
             (Phase::Started { .. }, Phase::Scheduled { .. }) => false,
             (Phase::Scheduled { .. }, Phase::Started { .. }) => true,

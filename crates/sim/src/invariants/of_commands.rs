@@ -1,0 +1,136 @@
+//! What must be so of the exec driver's commands. They have no number of their own in the design: they are what
+//! "attempt and owner are committed before the spawn" and "the fencing number makes a second owner harmless" come
+//! to.
+
+use std::collections::BTreeSet;
+
+use notbefore_core::{CommandState, Event, EventFact, ExecRun, Outcome, Past, Phase, Run, Scope};
+use notbefore_engine::{Command, CommandId, DriverRun};
+
+use super::{Check, Transition, ensure_also};
+use crate::judge::Flight;
+use crate::ledger::Ledger;
+
+/// The run of an event that commands carry out.
+pub fn exec_run(event: &Event) -> Option<&ExecRun> {
+    match &event.phase {
+        Phase::Started { run: Run::Exec(run), .. } => Some(run),
+        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => None,
+    }
+}
+
+/// The commands that an event's record says are running, and under whose name.
+pub fn running(event: &Event) -> Vec<(String, CommandId)> {
+    let Some(run) = exec_run(event) else { return Vec::new() };
+    let commands = event.resources.iter().zip(&run.commands);
+    let running = commands.filter_map(|(resource, command)| match command {
+        CommandState::Running { attempt, .. } => {
+            let id = CommandId { event: event.id, vm: resource.vm, fence: run.fence, attempt: *attempt };
+            Some((run.owner.clone(), id))
+        }
+        CommandState::Waiting { .. }
+        | CommandState::Done { .. }
+        | CommandState::Failed { .. }
+        | CommandState::Gone => None,
+    });
+    running.collect()
+}
+
+/// A command is spawned by the process that a committed record names as its owner, for the attempt and under the
+/// fencing number that stand there; each attempt once; and never while the process has another one running for
+/// the same event and VM.
+pub fn spawned_as_committed(
+    run: &DriverRun,
+    node: &str,
+    running: &BTreeSet<CommandId>,
+    ledger: &mut Ledger,
+) -> Check {
+    let id = run.id;
+    let durable = run.owner == node && ledger.attempts.contains(&(run.owner.clone(), id));
+    ensure_also(durable, "attempt and owner are durable before the spawn", || format!("{node}: {run:?}"))?;
+    ensure_also(ledger.spawned.insert(id), "an attempt is spawned once", || format!("{run:?}"))?;
+    let other = running.iter().find(|other| (other.event, other.vm) == (id.event, id.vm));
+    ensure_also(other.is_none(), "one command at a time for an event and VM", || {
+        format!("{run:?}, {other:?}")
+    })?;
+    let first = ledger.first.get(&id.event);
+    let named = first.is_some_and(|first| {
+        first.resources.iter().any(|resource| resource.vm == id.vm && resource.name == run.name)
+            && first.scope == run.scope.id()
+    });
+    ensure_also(named, "a command is told which VM it is for", || format!("{run:?}"))
+}
+
+/// From one commit to the next a run keeps its owner and fence, or gets a new owner and the next fence; what is done
+/// or gone stays so; attempts rise one by one and are given anew only to whoever asks for a retry; and what has
+/// failed is said in the event's trail.
+pub fn commands_go_on(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "commands go on as they should";
+    let node = &*change.flight.at.node;
+    for event in change.live_after() {
+        let Some(run) = exec_run(event) else { continue };
+        let wrong = || format!("by {node}: {:?} became {event:?}", change.was(event));
+        ensure_also(run.commands.len() == event.resources.len(), WORDS, wrong)?;
+        let said = event.trail.iter().any(|fact| matches!(fact.fact, EventFact::DriverFailed { .. }));
+        let failed = run.commands.iter().any(|one| matches!(one, CommandState::Failed { .. }));
+        ensure_also(said || !failed, "the fact DriverFailed says what has failed", wrong)?;
+        let Some(was) = change.was(event).and_then(exec_run) else {
+            ensure_also(run.fence == 1 && run.owner == node, WORDS, wrong)?;
+            continue;
+        };
+        let taken_over = was.owner != run.owner;
+        let fenced = run.fence == was.fence + u64::from(taken_over) && (!taken_over || run.owner == node);
+        ensure_also(fenced, "the fence rises with every owner", wrong)?;
+        let retried = change
+            .flight
+            .asked
+            .iter()
+            .any(|asked| matches!(&asked.request.command, Command::Retry(id) if *id == event.id));
+        let onward =
+            was.commands.iter().zip(&run.commands).all(|(was, is)| goes_on(was, is, taken_over, retried));
+        ensure_also(onward, "attempts rise within their limit", wrong)?;
+    }
+    Ok(())
+}
+
+/// Attempt and attempts left; a command that has failed has none.
+fn counted(command: &CommandState) -> Option<(u32, u32)> {
+    match command {
+        CommandState::Waiting { attempt, left, .. } | CommandState::Running { attempt, left } => {
+            Some((*attempt, *left))
+        }
+        CommandState::Failed { attempt, .. } => Some((*attempt, 0)),
+        CommandState::Done { .. } | CommandState::Gone => None,
+    }
+}
+
+fn goes_on(was: &CommandState, is: &CommandState, taken_over: bool, retried: bool) -> bool {
+    match (counted(was), counted(is)) {
+        // Done and Gone are for ever.
+        (None, _) => was == is,
+        (Some(_), None) => true,
+        (Some((attempt, left)), Some((attempt_now, left_now))) => {
+            let next = attempt_now.wrapping_sub(attempt);
+            let again = matches!((was, is), (CommandState::Running { .. }, CommandState::Running { .. }));
+            next <= 1
+                && (left_now + next == left || (retried && left_now + next > left))
+                && (!again || next == u32::from(taken_over))
+        }
+    }
+}
+
+/// What commands carry out ends when each has succeeded, but for those whose VM has left; or when somebody says so,
+/// or when none of its VMs is left. `after` is the scope after the commit.
+pub fn ends_when_done(past: &Past, flight: &Flight, after: Option<&Scope>) -> Check {
+    let Some(run) = exec_run(&past.event).filter(|_| past.outcome == Outcome::Completed) else {
+        return Ok(());
+    };
+    let over = |one: &CommandState| matches!(one, CommandState::Done { .. } | CommandState::Gone);
+    let told = flight.asked.iter().any(
+        |asked| matches!(&asked.request.command, Command::Complete { event, .. } if *event == past.event.id),
+    );
+    let members = after.map(|scope| scope.members.as_slice()).unwrap_or_default();
+    let alone = !members.iter().any(|member| past.event.resources.iter().any(|one| one.vm == member.vm));
+    let ended = run.commands.iter().all(over);
+    ensure_also(ended || told || alone, "an event ends when its commands are done", || format!("{past:?}"))
+}
