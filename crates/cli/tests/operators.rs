@@ -76,6 +76,8 @@ fn a_host_reboot_goes_early_only_when_every_scope_has_approved_and_one_update_do
         refused.contains("must wait") && refused.contains(&zero) && refused.contains("update_domain_busy"),
         "{refused}"
     );
+    let refused = service.cli_refused(&["event", "retry", &zero]);
+    assert!(refused.contains("manual driver") && refused.contains("not_exec"), "{refused}");
     service.cli(&["event", "complete", &zero]);
     service.cli(&["event", "start", &one]);
     service.cli(&["event", "complete", &one]);

@@ -333,6 +333,24 @@ fn a_thousand_vms_with_long_names_fit_into_one_event_however_it_fails() {
 }
 
 #[test]
+fn a_hundred_and_eighty_events_fit_beside_a_thousand_vms() {
+    let names: Vec<String> = (0..1_000).map(|n| format!("web-{n}")).collect();
+    let mut bench = Bench::new(&names);
+    bench.ask(Command::Schedule(NewOperation {
+        id: OperationId(Uuid::from_u128(1)),
+        cause: Cause::HostRedeploy,
+        host: None,
+        vms: (0..180).map(vm).collect(),
+        not_before: None,
+        duration_s: None,
+        description: None,
+    }));
+    bench.settle();
+    assert!(bench.answers.pop().unwrap().is_ok());
+    assert_eq!(bench.events().len(), 180);
+}
+
+#[test]
 fn a_scope_takes_in_no_event_that_could_not_be_carried_out() {
     let names: Vec<String> = (0..1_000).map(|n| format!("{n:0>80}")).collect();
     let mut bench = Bench::new(&names);

@@ -85,3 +85,16 @@ fn some_of(names: &[String]) -> String {
         more => format!("{named} and {more} more"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_are_named_and_the_rest_counted() {
+        let names = |n: usize| (0..n).map(|n| format!("web-{n}")).collect::<Vec<_>>();
+        assert_eq!(some_of(&names(1)), "web-0");
+        assert_eq!(some_of(&names(3)), "web-0, web-1, web-2");
+        assert_eq!(some_of(&names(5)), "web-0, web-1, web-2 and 2 more");
+    }
+}
