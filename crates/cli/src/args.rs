@@ -7,7 +7,7 @@ use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
 use crate::config;
-use crate::time::{parse_duration, parse_time};
+use crate::time::{Ago, parse_ago, parse_duration, parse_time};
 
 /// Scheduled Events for virtual machines: the platform tells a VM what is about to happen to it, not before
 /// when; the VM prepares, approves, and the platform goes on.
@@ -73,6 +73,9 @@ pub enum Noun {
     /// List VMs, and do to them what their owners do
     #[command(subcommand)]
     Vm(Vm),
+    /// See the hosts that VMs run on, and tell all VMs of one what is about to happen to it
+    #[command(subcommand)]
+    Host(Host),
     /// Announce, follow and carry out events
     #[command(subcommand)]
     Event(Event),
@@ -242,6 +245,97 @@ pub struct When {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum Host {
+    /// List the hosts that VMs are on
+    List,
+    /// Show a host, its VMs and what is announced to them
+    Show { host: String },
+    /// Announce maintenance to the VMs of hosts: one operation for each host
+    #[command(
+        after_help = "Examples:\n  notbefore host maintain h7 --type reboot --dry-run\n  notbefore host maintain h7 --type freeze --in 2h\n  notbefore host maintain h7 h8 --type redeploy --yes --wait\n\nIt shows first what it will do. At a terminal it then asks; elsewhere it goes on\nwithout asking, as with --yes."
+    )]
+    Maintain {
+        /// The hosts
+        #[arg(required = true, value_name = "HOST")]
+        hosts: Vec<String>,
+        /// What happens to the VMs
+        #[arg(long, value_enum)]
+        r#type: Maintenance,
+        #[command(flatten)]
+        when: When,
+        #[command(flatten)]
+        words: Words,
+        #[command(flatten)]
+        care: Care,
+    },
+    /// Say that hosts are expected to fail: their VMs will be redeployed, in 7 days unless said
+    #[command(
+        after_help = "Example:\n  notbefore host degraded h7 --in 3d\n\nA VM that its owner redeploys before then is spared. At a terminal it asks first;\nelsewhere it goes on without asking, as with --yes."
+    )]
+    Degraded {
+        /// The hosts
+        #[arg(required = true, value_name = "HOST")]
+        hosts: Vec<String>,
+        #[command(flatten)]
+        when: When,
+        #[command(flatten)]
+        words: Words,
+        #[command(flatten)]
+        care: Care,
+    },
+    /// Say that hosts have failed: their VMs are being restarted, now and without notice
+    #[command(
+        after_help = "Example:\n  notbefore host failed h7\n\nAt a terminal it asks first; elsewhere it goes on without asking, as with --yes."
+    )]
+    Failed {
+        /// The hosts
+        #[arg(required = true, value_name = "HOST")]
+        hosts: Vec<String>,
+        #[command(flatten)]
+        words: Words,
+        #[command(flatten)]
+        care: Care,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Maintenance {
+    /// They are paused for some seconds
+    Freeze,
+    /// They are restarted, all at once
+    Reboot,
+    /// They are moved to other hosts, each by itself
+    Redeploy,
+    /// They are moved to other hosts while they run
+    LiveMigration,
+}
+
+/// What guests are told.
+#[derive(Debug, clap::Args)]
+pub struct Words {
+    /// What guests read, instead of the cause's usual words
+    #[arg(long)]
+    pub description: Option<String>,
+    /// For how many seconds guests are told to expect to be interrupted; -1 for unknown
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub duration: Option<i32>,
+}
+
+/// How carefully something large is done.
+#[derive(Debug, clap::Args)]
+pub struct Care {
+    /// Only show what it would come to
+    #[arg(long, conflicts_with_all = ["yes", "wait"])]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Show how far it is until it is closed; Ctrl-C leaves it running
+    #[arg(long)]
+    pub wait: bool,
+}
+
+#[derive(Debug, Subcommand)]
 pub enum Event {
     /// List what is announced or under way
     List {
@@ -304,17 +398,38 @@ pub enum Event {
         /// Its id, or the first digits of it
         event: String,
     },
-    /// List events that have ended
+    /// List events that have ended, the oldest first
+    #[command(
+        after_help = "Examples:\n  notbefore event history --since 7d --host h7\n  notbefore event history --since 2026-11-01T00:00:00Z --until 2026-11-08T00:00:00Z --type reboot\n  notbefore event history --since 90d --outcome cancelled --newest --limit 20"
+    )]
     History {
-        /// Only those that ended this long ago or less
-        #[arg(long, value_name = "SPAN", value_parser = parse_duration, default_value = "24h")]
-        since: Duration,
+        /// Only those that ended this long ago or less, or since this time
+        #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago, default_value = "24h")]
+        since: Ago,
+        /// Only those that ended longer ago than this, or before this time
+        #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago)]
+        until: Option<Ago>,
         /// Only of this scope
         #[arg(long)]
         scope: Option<String>,
-        /// Only what happened to a VM of this name
+        /// Only what happened to this VM: its id, its name, or the end of its path
         #[arg(long)]
         vm: Option<String>,
+        /// Only what happened to VMs that were on this host
+        #[arg(long)]
+        host: Option<String>,
+        /// Only Freeze, Reboot, Redeploy, Preempt or Terminate
+        #[arg(long)]
+        r#type: Option<String>,
+        /// Only `completed` or `cancelled` ones
+        #[arg(long)]
+        outcome: Option<String>,
+        /// The newest first
+        #[arg(long)]
+        newest: bool,
+        /// So many at most
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
     },
     /// Follow what happens, as it happens
     Watch {
@@ -332,6 +447,12 @@ pub enum Operation {
     Show { operation: String },
     /// Call off whatever of an operation has not started
     Cancel { operation: String },
+    /// Show how far operations are until they are closed; Ctrl-C leaves them running
+    Wait {
+        /// The operations
+        #[arg(required = true, value_name = "OPERATION")]
+        operations: Vec<String>,
+    },
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {

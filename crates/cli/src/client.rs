@@ -98,17 +98,28 @@ impl Client {
 
     /// Reads a whole list, page by page.
     pub fn list<T: DeserializeOwned>(&self, path: &str, query: &[(&str, Option<String>)]) -> Result<Vec<T>> {
+        self.list_first(path, query, usize::MAX)
+    }
+
+    /// Reads the first so many of a list, page by page.
+    pub fn list_first<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        count: usize,
+    ) -> Result<Vec<T>> {
         let said =
             query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", encode(value.as_deref()?))));
         let query: String = said.collect();
         let mut items = Vec::new();
         let mut cursor = String::new();
         loop {
-            let page: Page<T> = self.get(&format!("{path}?limit={PAGE_MAX}{query}{cursor}"))?;
+            let limit = (count - items.len()).clamp(1, PAGE_MAX);
+            let page: Page<T> = self.get(&format!("{path}?limit={limit}{query}{cursor}"))?;
             items.extend(page.items);
             match page.next {
-                Some(next) => cursor = format!("&cursor={next}"),
-                None => return Ok(items),
+                Some(next) if items.len() < count => cursor = format!("&cursor={next}"),
+                Some(_) | None => return Ok(items),
             }
         }
     }

@@ -46,10 +46,19 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             act(client, &event, "complete", &serde_json::to_value(CompleteEvent { hosts })?, output)
         }
         args::Event::Retry { event } => act(client, &event, "retry", &json!({}), output),
-        args::Event::History { since, scope, vm } => {
-            let since = serve::now().checked_sub(since).unwrap_or(Timestamp::UNIX_EPOCH);
-            let query = [("since", Some(since.to_string())), ("scope", scope), ("vm", vm)];
-            let events: Vec<Event> = client.list("/v1/history", &query)?;
+        args::Event::History { since, until, scope, vm, host, r#type, outcome, newest, limit } => {
+            let now = serve::now();
+            let query = [
+                ("since", Some(since.at(now).to_string())),
+                ("until", until.map(|until| until.at(now).to_string())),
+                ("scope", scope),
+                ("vm", vm),
+                ("host", host),
+                ("type", r#type),
+                ("outcome", outcome),
+                ("order", newest.then(|| "newest".to_owned())),
+            ];
+            let events: Vec<Event> = client.list_first("/v1/history", &query, limit.unwrap_or(usize::MAX))?;
             match output {
                 Output::Json => output::json(&events),
                 Output::Table => ended_table(&events).print("no event has ended in that time"),

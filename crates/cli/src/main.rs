@@ -12,6 +12,7 @@ mod export;
 mod fleet;
 mod fleet_apply;
 mod fleet_file;
+mod host;
 mod import;
 mod operation;
 mod output;
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
         Noun::Serve(serve) => serve::run(*serve, args.output),
         Noun::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
         Noun::Vm(verb) => Client::find(&args.reach).and_then(|client| vm::run(&client, verb, args.output)),
+        Noun::Host(verb) => {
+            Client::find(&args.reach).and_then(|client| host::run(&client, verb, args.output))
+        }
         Noun::Event(verb) => {
             Client::find(&args.reach).and_then(|client| event::run(&client, verb, args.output))
         }

@@ -27,16 +27,21 @@ impl Table {
         if self.rows.is_empty() {
             return line(if_empty);
         }
+        self.lines().iter().try_for_each(|text| line(text))
+    }
+
+    /// It, as lines.
+    pub fn lines(&self) -> Vec<String> {
         let head: Vec<String> = self.head.iter().map(|cell| (*cell).to_owned()).collect();
         let rows = std::iter::once(&head).chain(&self.rows);
         let widths: Vec<usize> = (0..self.head.len())
             .map(|column| rows.clone().map(|row| width(row, column)).max().unwrap_or(0))
             .collect();
-        for row in rows {
+        let one = |row: &Vec<String>| {
             let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-            line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
-        Ok(())
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        rows.map(one).collect()
     }
 }
 

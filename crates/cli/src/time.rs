@@ -1,5 +1,6 @@
 //! Times and spans as people write and read them: `20m`, `in 14 min`, `3 min ago`.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,6 +44,52 @@ pub fn parse_time(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| format!("{text:?} is no time; write 2026-11-20T08:00:00Z, or say --in 20m"))
 }
 
+/// A time in the past: so long ago, or the time itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ago {
+    /// So long before now.
+    Span(Duration),
+    /// Then.
+    At(Timestamp),
+}
+
+impl Ago {
+    /// The time that is meant.
+    pub fn at(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Span(span) => now.checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH),
+            Self::At(at) => at,
+        }
+    }
+}
+
+/// Reads a span or a time.
+pub fn parse_ago(text: &str) -> Result<Ago, String> {
+    let wrong = || format!("{text:?} is neither a span nor a time; write 7d, or 2026-11-20T08:00:00Z");
+    let at = || text.parse().map(Ago::At).map_err(|_| wrong());
+    parse_duration(text).map(Ago::Span).or_else(|_| at())
+}
+
+/// Lets time pass between two looks at something that a person waits for.
+pub struct Pause {
+    never: mpsc::Receiver<()>,
+    _quiet: mpsc::Sender<()>,
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        let (_quiet, never) = mpsc::channel();
+        Self { never, _quiet }
+    }
+}
+
+impl Pause {
+    /// Waits so long.
+    pub fn for_a(&self, span: Duration) {
+        let _ = self.never.recv_timeout(span);
+    }
+}
+
 /// How far away a time is: `in 14 min`, `2 h ago`, `now`.
 pub fn relative(at: Timestamp, now: Timestamp) -> String {
     let seconds = at.as_second() - now.as_second();
@@ -81,6 +128,14 @@ mod tests {
         for text in ["", "m", "5x", "-5m", "1.5h", "99999999999999999999s", "200000d"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_past_is_named_by_a_span_or_a_time() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        assert_eq!(parse_ago("1m").map(|ago| ago.at(now).as_second()), Ok(999_940));
+        assert_eq!(parse_ago("1970-01-01T00:00:09Z").map(|ago| ago.at(now).as_second()), Ok(9));
+        assert!(parse_ago("yesterday").unwrap_err().contains("write 7d"));
     }
 
     #[test]

@@ -84,7 +84,8 @@ fn schedule(client: &Client, act: Act, cause: &str, output: Output) -> Result<()
     operation::announced(&made, output)
 }
 
-fn table(vms: &[Vm]) -> Table {
+/// VMs as a table.
+pub fn table(vms: &[Vm]) -> Table {
     let mut table = Table::new(&["VM", "KIND", "STATE", "UD", "HOST", "ADDRESSES", "EVENTS", "LISTENS"]);
     let now = crate::serve::now();
     for vm in vms {

@@ -39,7 +39,7 @@ fn known(service: &Service) -> String {
         service.cli_json(&["event", "schedule", "--type", "reboot", "--in", "1h", "web-0", "web-1"]);
     let target = &operation["targets"][0];
     format!(
-        "[parameters]\n\"path.vm\" = \"web-1\"\n\"path.subscription\" = \"default\"\n\"path.group\" = \"default\"\n\"path.scope\" = \"web\"\n\"path.event\" = {}\n\"path.operation\" = {}\n",
+        "[parameters]\n\"path.vm\" = \"web-1\"\n\"path.subscription\" = \"default\"\n\"path.group\" = \"default\"\n\"path.scope\" = \"web\"\n\"path.host\" = \"h1\"\n\"path.event\" = {}\n\"path.operation\" = {}\n",
         target["event"], operation["id"]
     )
 }

@@ -214,11 +214,12 @@ impl Change<'_> {
         if new.resources.is_empty() {
             return Err(Refusal::NoResources);
         }
-        for resource in &new.resources {
-            match self.scope.member(resource.vm).map(|member| member.state) {
-                None => return Err(Refusal::UnknownVm(resource.vm)),
-                Some(MemberState::Deallocated) => return Err(Refusal::Deallocated(resource.name.clone())),
-                Some(MemberState::Running) => {}
+        let mut resources = new.resources;
+        for resource in &mut resources {
+            let member = self.scope.member(resource.vm).ok_or(Refusal::UnknownVm(resource.vm))?;
+            match member.state {
+                MemberState::Deallocated => return Err(Refusal::Deallocated(resource.name.clone())),
+                MemberState::Running => resource.host = member.host.clone(),
             }
         }
         if self.scope.events.len() >= EVENTS_MAX {
@@ -247,7 +248,7 @@ impl Change<'_> {
             operation: new.operation,
             cause: new.cause,
             update_domain: new.update_domain,
-            resources: new.resources,
+            resources,
             duration_s: new.duration_s,
             description: new.description,
             driver: new.driver,

@@ -53,6 +53,10 @@ pub struct Resource {
     pub vm: VmId,
     /// Its name.
     pub name: Name,
+    /// The host it was on when its scope heard of the event, if that is known. An operation's own list of its
+    /// parts leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// Where an event stands.

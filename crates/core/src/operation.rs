@@ -88,6 +88,22 @@ pub struct Target {
     pub resources: Vec<Resource>,
     /// How far this part is.
     pub state: TargetState,
+    /// Why its scope would not have the event, if it would not: the refusal's code. Such a part has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+impl Target {
+    /// Notes how far it is; it never goes back.
+    pub fn advance(&mut self, to: TargetState) {
+        self.state = self.state.max(to);
+    }
+
+    /// Notes that its scope would not have the event.
+    pub fn refuse(&mut self, code: &str) {
+        self.state = TargetState::Ended;
+        self.refused = Some(code.to_owned());
+    }
 }
 
 /// How far one part of an operation is. It only ever moves down this list.
@@ -132,7 +148,7 @@ pub fn targets(id: OperationId, grouping: Grouping, reached: Vec<Reached>) -> Ve
                 Grouping::PerVm => resources.first().map(|resource| resource.vm),
             };
             let event = EventId::derive(id, &scope, update_domain, alone);
-            Target { scope, update_domain, event, resources, state: TargetState::Waiting }
+            Target { scope, update_domain, event, resources, state: TargetState::Waiting, refused: None }
         })
         .collect()
 }
@@ -156,18 +172,6 @@ impl Operation {
         }
     }
 
-    /// Notes how far one of its parts is, and draws the conclusions: released once all are approved or gone,
-    /// Closed once all have ended. Answers whether anything changed.
-    pub fn advance(&mut self, event: EventId, to: TargetState) -> bool {
-        let Some(target) = self.targets.iter_mut().find(|target| target.event == event) else { return false };
-        if target.state >= to {
-            return false;
-        }
-        target.state = to;
-        self.conclude();
-        true
-    }
-
     /// Notes that every scope has its event.
     pub fn opened(&mut self) {
         if self.state == OperationState::Opening {
@@ -176,7 +180,8 @@ impl Operation {
         self.conclude();
     }
 
-    /// A part that is still to be opened is neither approved nor gone, so nothing is concluded before.
+    /// Draws the conclusions from how far its parts are: released once all are approved or gone, Closed once all
+    /// have ended. A part that is still to be opened is neither, so nothing is concluded before.
     fn conclude(&mut self) {
         if self.state == OperationState::Opening {
             return;

@@ -61,6 +61,22 @@ pub enum Refusal {
     /// No such operation.
     #[error("there is no operation {0}")]
     UnknownOperation(OperationId),
+    /// No VM says that it is on such a host.
+    #[error("there is no host {0:?}: no VM is on it; 'notbefore host list' shows those there are")]
+    UnknownHost(String),
+    /// A host on which nothing runs.
+    #[error(
+        "no VM runs on host {host}: all {deallocated} of its VMs are deallocated; there is nobody to tell"
+    )]
+    NothingRuns {
+        /// The host.
+        host: String,
+        /// How many VMs there would be.
+        deallocated: usize,
+    },
+    /// The VMs of an operation's part, gone before their scope heard of it.
+    #[error("its VMs were gone, deallocated or on another host before their scope could be told")]
+    VmsGone,
     /// Less notice than the kind of event gives.
     #[error("NotBefore {asked} is too near: a {event_type} gives {} of notice, so the earliest is {earliest}", human(.notice))]
     NotBeforeTooNear {
@@ -213,6 +229,9 @@ impl Refusal {
             Self::UnknownVm(_) => "unknown_vm",
             Self::UnknownScope(_) => "unknown_scope",
             Self::UnknownOperation(_) => "unknown_operation",
+            Self::UnknownHost(_) => "unknown_host",
+            Self::NothingRuns { .. } => "nothing_runs",
+            Self::VmsGone => "vms_gone",
             Self::NotBeforeTooNear { .. } => "not_before_too_near",
             Self::NotBeforeWithoutNotice(_) => "not_before_without_notice",
             Self::NoResources => "no_resources",

@@ -76,7 +76,7 @@ impl Bench {
             operation: OperationId(Uuid::from_u128(8)),
             cause: Cause::HostFailure,
             update_domain: 0,
-            resources: (0..vms).map(|n| Resource { vm: vm(n), name: name(n) }).collect(),
+            resources: (0..vms).map(|n| Resource { vm: vm(n), name: name(n), host: None }).collect(),
             not_before: None,
             duration_s: -1,
             description: String::new(),

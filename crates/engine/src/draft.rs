@@ -37,6 +37,11 @@ const DRIVER_FACTS_GROW_BY: usize = 704 + WHY_BYTES_MAX;
 /// What one of its commands takes up at most besides a reason: numbers and a time.
 const COMMAND_BYTES_MAX: usize = 92;
 
+/// What an operation's record may still grow by for each of its parts: another state, and why it was refused.
+const TARGET_GROWS_BY: usize = 40;
+/// And for the whole of it: who called it off.
+const OPERATION_GROWS_BY: usize = 512;
+
 /// What is left free in a transaction for the record of the command that it carries out.
 const RESERVED: usize = 2;
 
@@ -188,16 +193,9 @@ impl<'a> Draft<'a> {
 
     /// Takes the record of an operation that is made; one with too many parts does not fit.
     pub fn new_operation(&mut self, operation: &Operation) -> Result<(), Refusal> {
+        fits(operation)?;
         self.operation(operation);
-        let bytes =
-            self.writes.0.get(&records::operation(operation.id)).and_then(|one| one.as_ref().map(Bytes::len));
-        match bytes {
-            Some(bytes) if bytes > VALUE_BYTES_MAX => {
-                let parts = operation.targets.len();
-                Err(Refusal::OperationTooLarge { parts, bytes, limit: VALUE_BYTES_MAX })
-            }
-            Some(_) | None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Takes an operation's record.
@@ -249,7 +247,10 @@ impl<'a> Draft<'a> {
         let mut last = Txn { expect, ..Txn::default() };
         fill(&mut last, self.writes);
         let mut ahead = Vec::new();
-        // Removals come first and so find room beside the scope; what goes ahead is history, as far as it can be.
+        // Removals come first and so find room beside the scope; then, in the order of their keys, the index of
+        // ended events, facts, and the ended events themselves. What finds no room goes ahead, the last of it
+        // first: whoever reads the index finds the events that it names, and an index entry is written no
+        // sooner than it must be.
         let (puts, deletes): (Vec<_>, Vec<_>) =
             self.accompanying.0.into_iter().partition(|(_, value)| value.is_some());
         for (key, value) in deletes.into_iter().chain(puts) {
@@ -272,6 +273,7 @@ impl<'a> Draft<'a> {
                 }
             }
         }
+        ahead.reverse();
         ahead.push(last);
         self.stirred.sort();
         self.stirred.dedup();
@@ -314,6 +316,16 @@ fn needs_no_more(command: &CommandState, most: usize) -> usize {
         CommandState::Waiting { why, .. } | CommandState::Failed { why, .. } => why.len(),
         CommandState::Done { .. } | CommandState::Gone => most,
         CommandState::Running { .. } => 0,
+    }
+}
+
+/// Refuses an operation with more parts than its record can hold, until the last of them has ended.
+pub(crate) fn fits(operation: &Operation) -> Result<(), Refusal> {
+    let parts = operation.targets.len();
+    let bytes = records::encode(operation).len() + parts * TARGET_GROWS_BY + OPERATION_GROWS_BY;
+    match bytes > VALUE_BYTES_MAX {
+        true => Err(Refusal::OperationTooLarge { parts, bytes, limit: VALUE_BYTES_MAX }),
+        false => Ok(()),
     }
 }
 

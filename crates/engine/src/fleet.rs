@@ -47,6 +47,7 @@ impl Planner<'_> {
             | Command::Complete { .. }
             | Command::Retry(_)
             | Command::Schedule(_)
+            | Command::Preview(_)
             | Command::CancelOperation(_)
             | Command::StartVm(_) => self.plan(command),
         }

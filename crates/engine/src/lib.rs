@@ -44,5 +44,7 @@ pub use engine::{
     CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, RequestId,
 };
 pub use records::{Address, DecodeError, FactBatch, Vm};
-pub use request::{Answer, Command, Failure, Idempotency, NewOperation, Progress, PutScope, Request, VmSpec};
+pub use request::{
+    Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, VmSpec, Whom,
+};
 pub use state::{Held, Published, State};

@@ -2,13 +2,18 @@
 //!
 //! The same function serves the happy path and the morning after a crash. It says which scopes lack their
 //! event, which events are to be called off or released, and what the record should say; the engine carries
-//! that out and asks again until nothing is left.
+//! that out and asks again until nothing is left. It takes one look at each part, since a host with VMs in
+//! thousands of scopes has as many, and every approval asks again.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use notbefore_core::{EventId, Operation, OperationState, Phase, ScopeId, Target, TargetState};
 
 use crate::state::State;
+
+/// The parts that this process has opened, or has tried to: those that were refused with the refusal's code. A
+/// part whose VM has vanished is so not tried for ever.
+pub type Tried = HashMap<EventId, Option<&'static str>>;
 
 /// What is left to do for an operation.
 #[derive(Debug, Default)]
@@ -30,39 +35,34 @@ impl Remaining {
     }
 }
 
-/// Compares an operation with the scopes. `tried` are the parts that this process has opened, or has tried to
-/// and been refused, so that a part whose VM has vanished is not tried for ever.
-pub fn remaining(operation: &Operation, state: &State, tried: &HashSet<EventId>) -> Remaining {
+/// Compares an operation with the scopes.
+pub fn remaining(operation: &Operation, state: &State, tried: &Tried) -> Remaining {
     let mut remaining = Remaining::default();
     let mut record = operation.clone();
     let called_off = operation.cancelled_by.is_some();
-    for target in &operation.targets {
+    let opening = operation.state == OperationState::Opening && !called_off;
+    for target in record.targets.iter_mut().filter(|target| target.state != TargetState::Ended) {
         let scope = state.scope(&target.scope);
         let live = scope.and_then(|held| held.value.event(target.event));
         let ended_here =
             scope.is_some_and(|held| held.value.ended.iter().any(|one| one.event == target.event));
-        match live {
-            None if operation.state == OperationState::Opening
-                && !called_off
-                && !ended_here
-                && !tried.contains(&target.event) =>
-            {
-                remaining.open.push(target.clone());
-            }
-            None => {
-                record.advance(target.event, TargetState::Ended);
-            }
-            Some(event) => match &event.phase {
-                Phase::Started { .. } => {
-                    record.advance(target.event, TargetState::Approved);
-                }
+        match (live, tried.get(&target.event)) {
+            (None, None) if opening && !ended_here => remaining.open.push(target.clone()),
+            (None, Some(Some(code))) if opening && !ended_here => target.refuse(code),
+            (None, _) => target.advance(TargetState::Ended),
+            (Some(event), _) => match &event.phase {
+                Phase::Started { .. } => target.advance(TargetState::Approved),
                 Phase::Scheduled { approval, released, .. } => {
                     if approval.is_some() {
-                        record.advance(target.event, TargetState::Approved);
+                        target.advance(TargetState::Approved);
                     }
                     if called_off {
                         remaining.cancel.push((target.scope.clone(), target.event));
-                    } else if operation.released && !released && !remaining.release.contains(&target.scope) {
+                    } else if operation.released
+                        && !released
+                        // Parts are in the order of their scopes.
+                        && remaining.release.last() != Some(&target.scope)
+                    {
                         remaining.release.push(target.scope.clone());
                     }
                 }

@@ -3,20 +3,20 @@
 //! Planning changes nothing and may be repeated, which is what happens when somebody else was faster or when
 //! the records it needs are in use.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use notbefore_core::apply::{NewEvent, not_before, notice};
 use notbefore_core::operation::{Reached, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
-    Actor, Applied, Circumstances, Command as ScopeCommand, EventId, Fact, Operation, OperationId,
-    OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target, VmId,
+    Actor, Applied, Circumstances, Command as ScopeCommand, EventId, Fact, Member, MemberState, Operation,
+    OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target, VmId,
 };
 
-use crate::draft::{Draft, Drafted, sized};
+use crate::draft::{Draft, Drafted, fits, sized};
 use crate::records;
-use crate::request::{Answer, Command, Failure, NewOperation};
+use crate::request::{Answer, Command, Failure, NewOperation, Preview, Whom};
 use crate::state::{Held, State};
 
 /// What an operation over several scopes adds to its notice: the time it may take to reach all of them, so
@@ -94,6 +94,7 @@ impl<'a> Planner<'a> {
             }
             Command::Retry(event) => self.on_event(*event, ScopeCommand::Retry(*event)),
             Command::Schedule(new) => self.schedule(new),
+            Command::Preview(new) => Ok(Plan::Settled(Answer::Preview(Box::new(self.preview(new)?)))),
             Command::CancelOperation(id) => self.cancel_operation(*id),
             Command::StartVm(vm) => {
                 let (scope, _) = self.home(*vm)?;
@@ -116,12 +117,21 @@ impl<'a> Planner<'a> {
         Ok(self.write(draft, Answer::Done))
     }
 
-    /// Plans the opening of one part of an operation.
+    /// Plans the opening of one part of an operation, for those of its VMs that are still there: running, and
+    /// on the host that the operation is about.
     pub fn open_target(&self, operation: &Operation, target: &Target) -> Result<Plan, Failure> {
-        let Some(held) = self.state.scope(&target.scope) else {
-            return Err(Refusal::UnknownEvent(target.event).into());
-        };
-        let event = self.event(operation, target, &held.value);
+        let held = self.state.scope(&target.scope).ok_or(Refusal::VmsGone)?;
+        let mut event = self.event(operation, target, &held.value);
+        event.resources.retain(|resource| {
+            let member = held.value.member(resource.vm);
+            member.is_some_and(|member| {
+                member.state == MemberState::Running
+                    && (operation.host.is_none() || member.host == operation.host)
+            })
+        });
+        if event.resources.is_empty() {
+            return Err(Refusal::VmsGone.into());
+        }
         let circumstances = self.circumstances(&target.scope, &operation.by);
         let applied = held.value.apply(ScopeCommand::Open(vec![event]), circumstances)?;
         let mut draft = self.draft();
@@ -170,27 +180,47 @@ impl<'a> Planner<'a> {
     }
 
     fn schedule(&self, new: &NewOperation) -> Result<Plan, Failure> {
-        let mut reached = Vec::new();
-        let mut named = HashSet::new();
-        for vm in &new.vms {
-            if !named.insert(*vm) {
-                continue;
+        let Outline { mut operation, alone, .. } = self.outline(new)?;
+        let mut draft = self.draft();
+        let requested = Fact::OperationRequested {
+            operation: operation.id,
+            cause: operation.cause,
+            targets: operation.targets.len(),
+        };
+        let answer = Answer::Operation(operation.id);
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: requested }]);
+        if let Some((held, applied)) = alone {
+            // One scope: the operation and its events are one transaction.
+            draft.scope(Some(held), applied)?;
+            operation.opened();
+        }
+        draft.new_operation(&operation)?;
+        Ok(self.write(draft, answer))
+    }
+
+    fn preview(&self, new: &NewOperation) -> Result<Preview, Failure> {
+        let Outline { operation, deallocated, refused, .. } = self.outline(new)?;
+        fits(&operation)?;
+        let refused = refused.into_iter().map(|(event, why)| (event, why.to_string())).collect();
+        Ok(Preview { operation, deallocated, refused })
+    }
+
+    /// Works out an operation: whom it reaches, when, and that every scope would have its events.
+    fn outline(&self, new: &NewOperation) -> Result<Outline<'a>, Refusal> {
+        let (reached, deallocated, host) = match &new.whom {
+            Whom::Vms(vms) => (self.named(vms)?, Vec::new(), None),
+            Whom::Host(host) => {
+                let (reached, deallocated) = self.on_host(host)?;
+                (reached, deallocated, Some(host.clone()))
             }
-            let (scope, held) = self.home(*vm)?;
-            let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
-            let resource = Resource { vm: *vm, name: member.name.clone() };
-            reached.push(Reached { scope, update_domain: member.update_domain, resource });
-        }
-        if reached.is_empty() {
-            return Err(Refusal::NoResources.into());
-        }
+        };
         let targets = targets(new.id, new.cause.grouping(), reached);
         let mut operation = Operation {
             id: new.id,
             cause: new.cause,
             by: self.by.clone(),
             requested_at: self.now,
-            host: new.host.clone(),
+            host,
             not_before: self.one_not_before(new, &targets)?,
             duration_s: new.duration_s.unwrap_or(new.cause.duration_s()),
             description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
@@ -201,24 +231,41 @@ impl<'a> Planner<'a> {
             released: false,
             cancelled_by: None,
         };
-        self.try_all(&operation)?;
+        let (alone, refused) = self.try_all(&mut operation)?;
+        Ok(Outline { operation, deallocated, refused, alone })
+    }
 
-        let mut draft = self.draft();
-        let requested = Fact::OperationRequested {
-            operation: operation.id,
-            cause: operation.cause,
-            targets: operation.targets.len(),
-        };
-        let answer = Answer::Operation(operation.id);
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: requested }]);
-        if let [scope] = scopes_of(&operation.targets).as_slice() {
-            // One scope: the operation and its events are one transaction.
-            let held = self.state.scope(scope).ok_or(Refusal::NoResources)?;
-            draft.scope(Some(held), self.open_all(&operation, held)?)?;
-            operation.opened();
+    /// The VMs that somebody has named.
+    fn named(&self, vms: &[VmId]) -> Result<Vec<Reached>, Refusal> {
+        let mut reached = Vec::new();
+        let mut named = HashSet::new();
+        for vm in vms.iter().filter(|vm| named.insert(**vm)) {
+            let (scope, held) = self.home(*vm)?;
+            let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
+            reached.push(reach(&scope, member));
         }
-        draft.new_operation(&operation)?;
-        Ok(self.write(draft, answer))
+        match reached.is_empty() {
+            true => Err(Refusal::NoResources),
+            false => Ok(reached),
+        }
+    }
+
+    /// The VMs that run on a host, in the order of scope and of members within it, and those that do not run.
+    fn on_host(&self, host: &str) -> Result<(Vec<Reached>, Vec<VmId>), Refusal> {
+        let (mut reached, mut deallocated) = (Vec::new(), Vec::new());
+        for (id, held) in self.state.scopes_on(host) {
+            for member in held.value.members.iter().filter(|member| member.host.as_deref() == Some(host)) {
+                match member.state {
+                    MemberState::Running => reached.push(reach(id, member)),
+                    MemberState::Deallocated => deallocated.push(member.vm),
+                }
+            }
+        }
+        match (reached.is_empty(), deallocated.len()) {
+            (true, 0) => Err(Refusal::UnknownHost(host.to_owned())),
+            (true, deallocated) => Err(Refusal::NothingRuns { host: host.to_owned(), deallocated }),
+            (false, _) => Ok((reached, deallocated)),
+        }
     }
 
     /// The NotBefore that every part of an operation shares: the latest that any of its scopes asks for.
@@ -236,21 +283,76 @@ impl<'a> Planner<'a> {
         Ok(latest)
     }
 
-    /// Refuses the whole operation where any of its parts would be refused, before anything is written.
-    fn try_all(&self, operation: &Operation) -> Result<(), Refusal> {
-        for scope in scopes_of(&operation.targets) {
-            let Some(held) = self.state.scope(scope) else { continue };
-            sized(Some(&held.value), &self.open_all(operation, held)?.scope)?;
+    /// Finds out whether every part of an operation would be opened, before anything is written. Where VMs were
+    /// named, one refusal refuses all of it. For a host the parts that are refused are marked so, and all of it
+    /// is refused only if nothing else is left. Answers what the scope becomes, if there is but one, and the
+    /// parts that were refused.
+    fn try_all(&self, operation: &mut Operation) -> Result<(Option<OneScope<'a>>, RefusedParts), Refusal> {
+        let mut refused = Vec::new();
+        let mut alone = None;
+        let mut from = 0;
+        while let Some(first) = operation.targets.get(from) {
+            // Parts are in the order of their scopes.
+            let here = operation.targets[from..].iter().take_while(|one| one.scope == first.scope).count();
+            let held = self.state.scope(&first.scope).ok_or(Refusal::NoResources)?;
+            let mut parts: Vec<&Target> = operation.targets[from..from + here].iter().collect();
+            let mut tried = self.open_all(operation, &parts, held);
+            if tried.is_err() && operation.host.is_some() {
+                let unfit = self.unfit(operation, &parts, held);
+                parts.retain(|part| unfit.iter().all(|(event, _)| *event != part.event));
+                tried = self.open_all(operation, &parts, held);
+                refused.extend(unfit);
+            }
+            let applied = tried?;
+            if here == operation.targets.len() {
+                alone = Some((held, applied));
+            }
+            from += here;
         }
-        Ok(())
+        if refused.len() == operation.targets.len()
+            && let Some((_, why)) = refused.pop()
+        {
+            return Err(why);
+        }
+        let codes: HashMap<EventId, &str> = refused.iter().map(|(event, why)| (*event, why.code())).collect();
+        for target in &mut operation.targets {
+            if let Some(code) = codes.get(&target.event) {
+                target.refuse(code);
+            }
+        }
+        Ok((alone, refused))
     }
 
-    /// What a scope becomes when all of an operation's parts in it are opened.
-    fn open_all(&self, operation: &Operation, held: &Held<Scope>) -> Result<Applied, Refusal> {
-        let id = held.value.id();
-        let here = operation.targets.iter().filter(|target| target.scope == id);
-        let events = here.map(|target| self.event(operation, target, &held.value)).collect();
-        held.value.apply(ScopeCommand::Open(events), self.circumstances(&id, self.by))
+    /// What a scope becomes when these parts of an operation are opened in it.
+    fn open_all(
+        &self,
+        operation: &Operation,
+        parts: &[&Target],
+        held: &Held<Scope>,
+    ) -> Result<Applied, Refusal> {
+        let events = parts.iter().map(|target| self.event(operation, target, &held.value)).collect();
+        let circumstances = self.circumstances(&held.value.id(), self.by);
+        let applied = held.value.apply(ScopeCommand::Open(events), circumstances)?;
+        sized(Some(&held.value), &applied.scope)?;
+        Ok(applied)
+    }
+
+    /// The parts for which a scope has no room, the last ones; what fits is found by halving, since a scope
+    /// that is nearly full is large.
+    fn unfit(&self, operation: &Operation, parts: &[&Target], held: &Held<Scope>) -> RefusedParts {
+        let (mut fit, mut more) = (0, parts.len());
+        let mut unfit = Vec::new();
+        while fit < more {
+            let half = (fit + more).div_ceil(2);
+            match self.open_all(operation, &parts[..half], held) {
+                Ok(_) => fit = half,
+                Err(why) => {
+                    more = half - 1;
+                    unfit = parts[more..].iter().map(|part| (part.event, why.clone())).collect();
+                }
+            }
+        }
+        unfit
     }
 
     fn cancel_operation(&self, id: OperationId) -> Result<Plan, Failure> {
@@ -266,6 +368,26 @@ impl<'a> Planner<'a> {
         draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: cancelled }]);
         Ok(self.write(draft, Answer::Operation(id)))
     }
+}
+
+/// The only scope that an operation reaches, and what that becomes.
+type OneScope<'a> = (&'a Held<Scope>, Applied);
+
+/// Parts of an operation that their scopes will not have, and why.
+type RefusedParts = Vec<(EventId, Refusal)>;
+
+/// An operation, worked out and not yet made.
+struct Outline<'a> {
+    operation: Operation,
+    /// The VMs of its host that do not run.
+    deallocated: Vec<VmId>,
+    refused: RefusedParts,
+    alone: Option<OneScope<'a>>,
+}
+
+fn reach(scope: &ScopeId, member: &Member) -> Reached {
+    let resource = Resource { vm: member.vm, name: member.name.clone(), host: None };
+    Reached { scope: scope.clone(), update_domain: member.update_domain, resource }
 }
 
 /// The scopes that an operation reaches; its parts are in the order of their scopes.

@@ -187,6 +187,24 @@ pub fn seen(event: EventId, node: &str) -> Key {
     format!("{}{node}", seen_of(event)).into()
 }
 
+/// The time in the key of a batch of facts, or of an entry in the index of ended events; both begin with it.
+pub fn time_in_key(key: &str) -> Option<Timestamp> {
+    let rest = key.strip_prefix(prefix::ENDED).or_else(|| key.strip_prefix(prefix::FACT))?;
+    let digits = rest.split(['/', '-']).next()?;
+    Timestamp::from_millisecond(digits.parse().ok()?).ok()
+}
+
+/// The event that an entry in the index of ended events is of.
+pub fn event_in_key(key: &str) -> Option<EventId> {
+    let (_, id) = key.strip_prefix(prefix::ENDED)?.split_once('/')?;
+    uuid::Uuid::parse_str(id).ok().map(EventId)
+}
+
+/// Where the entries of the index that ended at a time or later begin.
+pub fn ended_from(at: Timestamp) -> Key {
+    format!("{}{:013}", prefix::ENDED, at.as_millisecond().max(0)).into()
+}
+
 /// Key of when a scope was last heard of.
 pub fn heard(id: &ScopeId) -> Key {
     format!("{}{id}", prefix::HEARD).into()

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, Cause, EventId, Name, OperationId, Origin, Policy, Refusal, ScopeId, ScopeKind, ScopePath, VmId,
+    Actor, Cause, EventId, Name, Operation, OperationId, Origin, Policy, Refusal, ScopeId, ScopeKind,
+    ScopePath, VmId,
 };
 use notbefore_store::Revision;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,8 @@ pub enum Command {
     ApproveFor(EventId),
     /// Announce something to VMs, in however many scopes.
     Schedule(NewOperation),
+    /// Say what announcing it would come to, and change nothing.
+    Preview(NewOperation),
     /// Call an event off.
     Cancel(EventId),
     /// Call a whole operation off.
@@ -100,16 +103,24 @@ pub struct NewOperation {
     pub id: OperationId,
     /// Why.
     pub cause: Cause,
-    /// The host it is about.
-    pub host: Option<String>,
-    /// The VMs, in the order in which guests are to see them.
-    pub vms: Vec<VmId>,
+    /// Whom it reaches.
+    pub whom: Whom,
     /// Not before when; the cause's usual notice if none.
     pub not_before: Option<Timestamp>,
     /// Another duration than the cause's.
     pub duration_s: Option<i32>,
     /// Another description than the cause's.
     pub description: Option<String>,
+}
+
+/// Whom an operation reaches.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Whom {
+    /// These VMs, in the order in which guests are to see them. If one of them cannot be told, none is.
+    Vms(Vec<VmId>),
+    /// Whoever runs on this host when the operation is planned. A scope that will not have its event keeps
+    /// nobody else from hearing: a host is maintained, and fails, for all of its VMs.
+    Host(String),
 }
 
 /// A scope as it should be.
@@ -195,6 +206,8 @@ pub enum Answer {
     Done,
     /// The operation that was made.
     Operation(OperationId),
+    /// What an operation would be; never stored.
+    Preview(Box<Preview>),
     /// The VM that was added.
     Vm(VmId),
     /// What a scope needed to be as described.
@@ -204,6 +217,17 @@ pub enum Answer {
         /// What was done to it.
         progress: Progress,
     },
+}
+
+/// An operation that nobody has made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preview {
+    /// What it would be.
+    pub operation: Operation,
+    /// The VMs of its host that would hear nothing since they do not run.
+    pub deallocated: Vec<VmId>,
+    /// Why parts would be refused, in words.
+    pub refused: Vec<(EventId, String)>,
 }
 
 /// Why a command did not take effect, or why nobody knows.

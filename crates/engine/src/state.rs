@@ -1,7 +1,7 @@
 //! The committed records that the engine works with, in memory. Nothing gets in here but what the store has
 //! made durable, so whatever is published from it is at most what is committed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -64,6 +64,8 @@ pub struct State {
     heard: HashMap<ScopeId, Timestamp>,
     /// Where an event lives, or lived lately.
     homes: HashMap<EventId, ScopeId>,
+    /// The scopes that have a VM on a host.
+    hosts: HashMap<String, BTreeSet<ScopeId>>,
     alive: Option<Timestamp>,
     /// Records that were removed, and when, until the watch has come so far: what it shows of them from before
     /// is old news.
@@ -109,6 +111,12 @@ impl State {
     /// The scope an event lives in, or has ended in lately.
     pub fn home(&self, event: EventId) -> Option<&ScopeId> {
         self.homes.get(&event)
+    }
+
+    /// The scopes that have a VM on a host, in order.
+    pub fn scopes_on(&self, host: &str) -> impl Iterator<Item = (&ScopeId, &Held<Scope>)> {
+        let scopes = self.hosts.get(host).into_iter().flatten();
+        scopes.filter_map(|id| self.scopes.get_key_value(id))
     }
 
     /// When a guest of the scope is stored to have last asked.
@@ -250,7 +258,27 @@ impl State {
         for event in held.iter().flat_map(|held| held.value.event_ids()) {
             self.homes.insert(event, id.clone());
         }
+        self.place(&id, before.as_deref(), held.as_ref().map(|held| &*held.value));
         Ok(Some(Published::Scope(id, held)))
+    }
+
+    /// Keeps the index of hosts in step with a scope.
+    fn place(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
+        if before.map(|scope| &scope.members) == after.map(|scope| &scope.members) {
+            return;
+        }
+        let (before, after) = (hosts(before), hosts(after));
+        for gone in before.difference(&after) {
+            if let Some(scopes) = self.hosts.get_mut(*gone) {
+                scopes.remove(id);
+                if scopes.is_empty() {
+                    self.hosts.remove(*gone);
+                }
+            }
+        }
+        for come in after.difference(&before) {
+            self.hosts.entry((*come).to_owned()).or_default().insert(id.clone());
+        }
     }
 
     /// Everything there is, for those who start with nothing.
@@ -262,6 +290,11 @@ impl State {
             self.operations.iter().map(|(id, held)| Published::Operation(*id, Some(held.clone())));
         scopes.chain(vms).chain(claims).chain(operations).collect()
     }
+}
+
+/// The hosts that a scope's VMs are on.
+fn hosts(scope: Option<&Scope>) -> BTreeSet<&str> {
+    scope.iter().flat_map(|scope| &scope.members).filter_map(|member| member.host.as_deref()).collect()
 }
 
 /// An address in the form in which maps hold it.

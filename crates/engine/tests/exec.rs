@@ -12,7 +12,7 @@ use notbefore_core::{
 };
 use notbefore_engine::{
     Answer, Command, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Failure,
-    Input, NewOperation, Progress, PutScope, Request, RequestId, VmSpec,
+    Input, NewOperation, Progress, PutScope, Request, RequestId, VmSpec, Whom,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
 use uuid::Uuid;
@@ -89,8 +89,7 @@ impl Bench {
         self.ask(Command::Schedule(NewOperation {
             id: OperationId(Uuid::from_u128(1)),
             cause: Cause::HostFailure,
-            host: Some("h1".to_owned()),
-            vms: (0..vms).map(vm).collect(),
+            whom: Whom::Vms((0..vms).map(vm).collect()),
             not_before: None,
             duration_s: None,
             description: None,
@@ -339,8 +338,7 @@ fn a_hundred_and_eighty_events_fit_beside_a_thousand_vms() {
     bench.ask(Command::Schedule(NewOperation {
         id: OperationId(Uuid::from_u128(1)),
         cause: Cause::HostRedeploy,
-        host: None,
-        vms: (0..180).map(vm).collect(),
+        whom: Whom::Vms((0..180).map(vm).collect()),
         not_before: None,
         duration_s: None,
         description: None,

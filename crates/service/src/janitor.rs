@@ -1,13 +1,14 @@
 //! Removes what is kept only for a while: answers to commands after a day, history after its retention.
 //!
-//! It looks once an hour, a page at a time, and deletes only what is still as it was when it looked.
+//! It looks once an hour, a page at a time, and deletes only what is still as it was when it looked. Where keys
+//! begin with their time, as those of facts and of ended events do, it looks only at what is to go.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{EventId, Operation, OperationState, Past, Scope, ScopeId};
-use notbefore_engine::records::{self, CommandRecord, FactBatch, Seen, prefix};
+use notbefore_engine::records::{self, CommandRecord, LastAt, Seen, prefix};
 use notbefore_store::{Expect, Key, Outcome, ReadError, Snapshot, Store, TXN_OPERATIONS_MAX, Txn, Versioned};
 use uuid::Uuid;
 
@@ -44,22 +45,6 @@ pub async fn sweep(
         records::decode::<CommandRecord>(key, value).is_ok_and(|record| older(record.at, COMMANDS_KEPT))
     })
     .await?;
-    removed += sweep_prefix(store, prefix::PAST, |key, value| {
-        records::decode::<Past>(key, value).is_ok_and(|past| older(past.ended_at, history_kept))
-    })
-    .await?;
-    removed += sweep_prefix(store, prefix::ENDED, |key, _| {
-        let millis = key.strip_prefix(prefix::ENDED).and_then(|rest| rest.split('/').next());
-        let at =
-            millis.and_then(|text| text.parse().ok()).and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        at.is_some_and(|at| older(at, history_kept))
-    })
-    .await?;
-    removed += sweep_prefix(store, prefix::FACT, |key, value| {
-        let batch = records::decode::<FactBatch>(key, value);
-        batch.is_ok_and(|batch| batch.facts.iter().all(|fact| older(fact.at, history_kept)))
-    })
-    .await?;
     removed += sweep_prefix(store, prefix::OPERATION, |key, value| {
         let operation = records::decode::<Operation>(key, value);
         operation.is_ok_and(|operation| {
@@ -68,10 +53,18 @@ pub async fn sweep(
         })
     })
     .await?;
+    // There is one for each scope, and it goes with its scope, but for one that was on its way when that went.
+    removed += sweep_prefix(store, prefix::HEARD, |key, value| {
+        records::decode::<LastAt>(key, value).is_ok_and(|last| older(last.at, history_kept))
+    })
+    .await?;
+    removed += sweep_oldest(store, prefix::FACT, |at| older(at, history_kept)).await?;
+    removed += sweep_oldest(store, prefix::ENDED, |at| older(at, history_kept)).await?;
     removed += sweep_seen(store, now, history_kept).await?;
     Ok(removed)
 }
 
+/// Looks at every record of a kind.
 async fn sweep_prefix(
     store: &dyn Store,
     prefix: &str,
@@ -83,13 +76,51 @@ async fn sweep_prefix(
     loop {
         let page = snapshot.scan(prefix, after.as_deref(), PAGE).await?;
         after = page.records.last().map(|(key, _)| key.clone());
-        let past: Vec<&(Key, Versioned)> =
-            page.records.iter().filter(|(key, record)| is_past(key, &record.value)).collect();
-        removed += remove(store, &past).await;
+        let past = page.records.into_iter().filter(|(key, record)| is_past(key, &record.value));
+        removed += remove(store, past.collect()).await;
         if !page.more {
             return Ok(removed);
         }
     }
+}
+
+/// Looks at records whose keys begin with their time, from the oldest to the first that stays, and at no other.
+/// The index of ended events takes the events with it.
+async fn sweep_oldest(
+    store: &dyn Store,
+    prefix: &str,
+    is_past: impl Fn(Timestamp) -> bool,
+) -> Result<usize, ReadError> {
+    let snapshot = store.snapshot().await?;
+    let mut after: Option<Key> = None;
+    let mut removed = 0;
+    loop {
+        let page = snapshot.scan(prefix, after.as_deref(), PAGE).await?;
+        after = page.records.last().map(|(key, _)| key.clone());
+        let (mut past, mut more) = (Vec::new(), page.more);
+        for (key, record) in page.records {
+            if !records::time_in_key(&key).is_none_or(&is_past) {
+                more = false;
+                break;
+            }
+            past.extend(event_of(&*snapshot, &key).await?);
+            past.push((key, record));
+        }
+        removed += remove(store, past).await;
+        if !more {
+            return Ok(removed);
+        }
+    }
+}
+
+/// The event that an entry of the index is of, unless that has ended later, under another entry.
+async fn event_of(snapshot: &dyn Snapshot, entry: &str) -> Result<Option<(Key, Versioned)>, ReadError> {
+    let Some(event) = records::event_in_key(entry) else { return Ok(None) };
+    let key = records::past(event);
+    let Some(record) = snapshot.get(&key).await? else { return Ok(None) };
+    let is_its = records::decode::<Past>(&key, &record.value)
+        .is_ok_and(|past| *records::ended(past.ended_at, event) == *entry);
+    Ok(is_its.then_some((key, record)))
 }
 
 /// Removes who has read an event together with the event's own record: where that is gone, and the event does
@@ -106,7 +137,7 @@ async fn sweep_seen(
         let page = snapshot.scan(prefix::SEEN, after.as_deref(), PAGE).await?;
         after = page.records.last().map(|(key, _)| key.clone());
         let mut past = Vec::new();
-        for one in &page.records {
+        for one in page.records {
             let Ok(seen) = records::decode::<Seen>(&one.0, &one.1.value) else { continue };
             // Most records are younger than that, and nothing more needs to be read for them.
             let is_old = seen.reads.iter().all(|read| now.duration_since(read.at) >= history_kept);
@@ -114,7 +145,7 @@ async fn sweep_seen(
                 past.push(one);
             }
         }
-        removed += remove(store, &past).await;
+        removed += remove(store, past).await;
         if !page.more {
             return Ok(removed);
         }
@@ -134,12 +165,12 @@ async fn is_known(snapshot: &dyn Snapshot, key: &str, scope: &ScopeId) -> Result
     Ok(records::decode::<Scope>(&key, &record.value).map_or(true, |scope| scope.event(id).is_some()))
 }
 
-/// Removes records that are still as they were read; says how many.
-async fn remove(store: &dyn Store, past: &[&(Key, Versioned)]) -> usize {
+/// Removes records that are still as they were; answers how many.
+async fn remove(store: &dyn Store, records: Vec<(Key, Versioned)>) -> usize {
     let mut removed = 0;
-    for some in past.chunks(TXN_OPERATIONS_MAX / 2) {
+    for some in records.chunks(TXN_OPERATIONS_MAX / 2) {
         let unchanged =
-            |(key, record): &&(Key, Versioned)| Expect { key: key.clone(), revision: Some(record.revision) };
+            |(key, record): &(Key, Versioned)| Expect { key: key.clone(), revision: Some(record.revision) };
         let txn = Txn {
             expect: some.iter().map(unchanged).collect(),
             put: Vec::new(),
@@ -154,11 +185,145 @@ async fn remove(store: &dyn Store, past: &[&(Key, Versioned)]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_engine::Answer;
-    use notbefore_store::memory::MemoryStore;
-
     use super::*;
     use crate::delivery::samples;
+    use notbefore_core::event::{DriverKind, Outcome as Ending, Run};
+    use notbefore_core::{Actor, Cause, Event, OperationId, Phase, Policy, Release, ScopePath, StartReason};
+    use notbefore_engine::{Answer, FactBatch};
+    use notbefore_store::memory::MemoryStore;
+
+    const KEPT: SignedDuration = SignedDuration::from_hours(48);
+
+    fn now() -> Timestamp {
+        "2026-11-15T12:00:00Z".parse().unwrap()
+    }
+
+    fn hours_ago(hours: i64) -> Timestamp {
+        now().checked_sub(SignedDuration::from_hours(hours)).unwrap()
+    }
+
+    fn event(id: u128) -> EventId {
+        EventId(Uuid::from_u128(id))
+    }
+
+    type Record = (Key, bytes::Bytes);
+
+    fn past(id: u128, ended_at: Timestamp) -> Record {
+        let past = Past {
+            scope: "web".parse::<ScopePath>().unwrap().id(),
+            outcome: Ending::Completed,
+            ended_at,
+            event: Event {
+                id: event(id),
+                operation: OperationId(Uuid::nil()),
+                cause: Cause::HostReboot,
+                update_domain: 0,
+                resources: Vec::new(),
+                duration_s: -1,
+                description: String::new(),
+                driver: DriverKind::Manual,
+                release: Release::Each,
+                phase: Phase::Started { at: ended_at, why: StartReason::NotBefore, run: Run::Manual },
+                trail: Vec::new(),
+            },
+        };
+        (records::past(event(id)), records::encode(&past))
+    }
+
+    fn operation(id: u128, state: OperationState, at: Timestamp) -> Record {
+        let id = OperationId(Uuid::from_u128(id));
+        let operation = Operation {
+            id,
+            cause: Cause::HostReboot,
+            by: Actor::Service,
+            requested_at: at,
+            host: None,
+            not_before: None,
+            duration_s: -1,
+            description: String::new(),
+            driver: DriverKind::Manual,
+            release: Release::Each,
+            targets: Vec::new(),
+            state,
+            released: false,
+            cancelled_by: None,
+        };
+        (records::operation(id), records::encode(&operation))
+    }
+
+    /// Some of each kind of record: hours old, and what of it must go when 48 hours are kept.
+    fn records_of_each_kind() -> (Vec<Record>, Vec<Record>) {
+        let command = |key, hours| {
+            let answer = CommandRecord { hash: String::new(), at: hours_ago(hours), answer: Answer::Done };
+            (records::command("root", key), records::encode(&answer))
+        };
+        let entry = |hours, id| (records::ended(hours_ago(hours), event(id)), bytes::Bytes::new());
+        let facts = |hours| {
+            let batch = FactBatch { scope: None, facts: Vec::new() };
+            (records::fact(hours_ago(hours), "node", 1), records::encode(&batch))
+        };
+        let heard = |name: &str, hours| {
+            let scope = name.parse::<ScopePath>().unwrap().id();
+            (records::heard(&scope), records::encode(&LastAt { at: hours_ago(hours) }))
+        };
+        let go = vec![
+            command("old", 24),
+            entry(49, 1),
+            past(1, hours_ago(49)),
+            // Written just before a process died: the event has ended later.
+            entry(50, 2),
+            facts(48),
+            facts(1_000),
+            operation(1, OperationState::Closed, hours_ago(48)),
+            heard("gone", 48),
+        ];
+        let scope = Scope::new(
+            "web".parse().unwrap(),
+            notbefore_core::ScopeKind::AvailabilitySet,
+            Policy::default(),
+            notbefore_core::Origin::Call,
+        );
+        let stay = vec![
+            command("new", 23),
+            entry(47, 2),
+            past(2, hours_ago(47)),
+            facts(47),
+            operation(2, OperationState::Closed, hours_ago(47)),
+            operation(3, OperationState::Open, hours_ago(1_000)),
+            heard("web", 47),
+            (records::scope(&scope.id()), records::encode(&scope)),
+        ];
+        (go, stay)
+    }
+
+    async fn keys(store: &MemoryStore) -> Vec<Key> {
+        let all = store.snapshot().await.unwrap().scan("", None, 1_000).await.unwrap();
+        all.records.into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn sorted(records: &[Record]) -> Vec<Key> {
+        let mut keys: Vec<Key> = records.iter().map(|(key, _)| key.clone()).collect();
+        keys.sort();
+        keys
+    }
+
+    #[tokio::test]
+    async fn what_is_past_its_time_goes_and_the_rest_stays() {
+        let store = MemoryStore::new();
+        let (go, stay) = records_of_each_kind();
+        let put = go.iter().chain(&stay).cloned().collect();
+        assert!(matches!(store.commit(Txn { put, ..Txn::default() }).await, Outcome::Committed(_)));
+
+        assert_eq!(sweep(&store, now(), KEPT).await, Ok(go.len()));
+        assert_eq!(keys(&store).await, sorted(&stay));
+        assert_eq!(sweep(&store, now(), KEPT).await, Ok(0));
+
+        // Nothing is kept for ever but what is: the fleet, and what is still open.
+        let much_later = now().checked_add(SignedDuration::from_hours(10_000)).unwrap();
+        sweep(&store, much_later, KEPT).await.unwrap();
+        let left = [stay[5].clone(), stay[7].clone()];
+        assert_eq!(keys(&store).await, sorted(&left));
+    }
 
     #[tokio::test]
     async fn who_has_read_an_event_is_kept_as_long_as_the_event() {
@@ -195,29 +360,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_past_its_time_goes_and_the_rest_stays() {
+    async fn a_thousand_endings_go_in_one_sweep() {
         let store = MemoryStore::new();
-        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        let hours_ago = |hours| now.checked_sub(SignedDuration::from_hours(hours)).unwrap();
-        let answer = |at| records::encode(&CommandRecord { hash: String::new(), at, answer: Answer::Done });
-        let facts = records::encode(&FactBatch { scope: None, facts: Vec::new() });
-        let ended =
-            |hours, id| records::ended(hours_ago(hours), notbefore_core::EventId(uuid::Uuid::from_u128(id)));
-        let put: Vec<(Key, bytes::Bytes)> = vec![
-            (records::command("root", "old"), answer(hours_ago(24))),
-            (records::command("root", "new"), answer(hours_ago(23))),
-            (ended(49, 1), bytes::Bytes::new()),
-            (ended(47, 2), bytes::Bytes::new()),
-            (records::fact(hours_ago(1), "node", 1), facts),
-        ];
-        let outcome = store.commit(Txn { put, ..Txn::default() }).await;
-        assert!(matches!(outcome, Outcome::Committed(_)));
-
-        // A batch of facts without facts has nothing that is younger than the retention.
-        assert_eq!(sweep(&store, now, SignedDuration::from_hours(48)).await, Ok(3));
-        let left = store.snapshot().await.unwrap().scan("", None, 100).await.unwrap();
-        let keys: Vec<&str> = left.records.iter().map(|(key, _)| &**key).collect();
-        assert_eq!(keys, [&*records::command("root", "new"), &*ended(47, 2)]);
-        assert_eq!(sweep(&store, now, SignedDuration::from_hours(48)).await, Ok(0));
+        for id in 0..1_000 {
+            let put = vec![
+                (records::ended(hours_ago(60), event(id)), bytes::Bytes::new()),
+                past(id, hours_ago(60)),
+            ];
+            store.commit(Txn { put, ..Txn::default() }).await;
+        }
+        assert_eq!(sweep(&store, now(), KEPT).await, Ok(2_000));
+        assert!(keys(&store).await.is_empty());
     }
 }

@@ -17,6 +17,7 @@ pub mod delivery;
 pub mod driver;
 pub mod exec;
 pub mod guest;
+pub mod hosts;
 pub mod janitor;
 pub mod listen;
 pub mod metrics;

@@ -22,6 +22,8 @@ use notbefore_wire::operator::delivery::Listening;
 
 use crate::delivery::Hearing;
 
+use crate::hosts::{Hosts, Places};
+
 /// How many api-versions there are to render for.
 const VERSIONS: usize = EventsVersion::ALL.len();
 
@@ -42,6 +44,8 @@ pub struct View {
     busy: OrdSet<ScopeId>,
     /// Where an event lives, or has ended lately.
     events: HashMap<EventId, ScopeId>,
+    /// Which VMs are on which host.
+    hosts: Hosts,
     /// VMs by their folded name.
     names: HashMap<String, OrdSet<VmId>>,
     first_run: Option<VmId>,
@@ -258,6 +262,24 @@ impl View {
         self.names.get(folded).into_iter().flatten().copied()
     }
 
+    /// Which VMs are on which host.
+    pub fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// The VMs of these places, by their scopes in order, from one.
+    pub fn placed<'a>(
+        &'a self,
+        places: &'a Places,
+        from: Option<&ScopeId>,
+    ) -> impl Iterator<Item = (&'a Arc<ScopeView>, Vec<&'a Member>)> {
+        let from = from.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Included(id.clone()));
+        places.range((from, std::ops::Bound::Unbounded)).filter_map(|(id, positions)| {
+            let scope = self.scopes.get(id)?;
+            Some((scope, positions.iter().filter_map(|at| scope.scope.members.get(*at)).collect()))
+        })
+    }
+
     /// How many scopes, VMs, scopes with live events and open operations there are.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts {
@@ -333,6 +355,7 @@ impl View {
                 }
             }
         }
+        self.hosts.change(&id, before.as_ref().map(|view| &*view.scope), after.map(|scope| &**scope));
         let Some(Held { revision, value: scope }) = held else {
             self.busy.remove(&id);
             return;

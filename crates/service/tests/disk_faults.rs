@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use notbefore_core::{Actor, Cause, OperationId, Settings, VmId};
 use notbefore_engine::{
-    Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request,
+    Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::delivery::{Delivery, Ledger};
@@ -125,8 +125,7 @@ impl Bench {
         Command::Schedule(NewOperation {
             id: OperationId(Uuid::from_u128(id)),
             cause: Cause::UserRestart,
-            host: None,
-            vms: vec![self.vm],
+            whom: Whom::Vms(vec![self.vm]),
             not_before: None,
             duration_s: None,
             description: None,

@@ -10,7 +10,7 @@ use notbefore_core::{
     Actor, Cause, CommandState, DriverKind, Ending, EventId, ExecSettings, OperationId, Settings, VmId,
 };
 use notbefore_engine::{
-    Answer, Command, CommandId, DriverRun, Engine, EngineSettings, Failure, NewOperation, Request,
+    Answer, Command, CommandId, DriverRun, Engine, EngineSettings, Failure, NewOperation, Request, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::driver::{Driver, NoCommand, Report};
@@ -60,8 +60,7 @@ impl Bench {
         let failed = NewOperation {
             id: OperationId(Uuid::from_u128(2)),
             cause: Cause::HostFailure,
-            host: None,
-            vms: vec![vm],
+            whom: Whom::Vms(vec![vm]),
             not_before: None,
             duration_s: None,
             description: None,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use notbefore_core::{Actor, Cause, OperationId, Policy, Settings, VmId};
 use notbefore_engine::{
     Address, Command, Engine, EngineSettings, Idempotency, NewOperation, Progress, PutScope, Request, VmSpec,
+    Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
@@ -65,8 +66,7 @@ async fn lived_in(path: &Path) {
         Command::Schedule(NewOperation {
             id: OperationId(Uuid::from_u128(id)),
             cause: Cause::HostReboot,
-            host: Some("h1".to_owned()),
-            vms: vms.iter().map(|vm| VmId(Uuid::from_u128(*vm))).collect(),
+            whom: Whom::Vms(vms.iter().map(|vm| VmId(Uuid::from_u128(*vm))).collect()),
             not_before: None,
             duration_s: None,
             description: Some("with \"quotes\",\na line feed and ünïcode".to_owned()),

@@ -9,7 +9,7 @@ use notbefore_core::scope::SCOPE_KINDS;
 use notbefore_core::{
     Actor, EventId, Name, OperationId, Origin, Policy, ScopeId, ScopeKind, ScopePath, VmId,
 };
-use notbefore_engine::{Address, Command, NewOperation, Progress, PutScope, VmSpec};
+use notbefore_engine::{Address, Command, NewOperation, Progress, PutScope, VmSpec, Whom};
 use uuid::Uuid;
 
 use crate::history::{Setup, Spec, What, When};
@@ -19,6 +19,8 @@ use crate::view::View;
 
 /// How many scopes there may be.
 pub const SCOPES: u8 = 4;
+/// The causes, from the first, that hosts have.
+const HOST_CAUSES: usize = 6;
 /// Numbers of events and VMs from here on mean those that are gone too.
 const ANY_FROM: u8 = 200;
 /// The number of an event that nobody ever made.
@@ -92,11 +94,16 @@ fn spec(spec: &Spec, fresh: &mut Fresh) -> VmSpec {
         update_domain: u32::from(spec.update_domain % 3),
         fault_domain: 0,
         zone: None,
-        host: spec.host.map(|host| format!("h{}", host % 3)),
+        host: spec.host.map(|host| host_name(host % 3)),
         spot: spec.spot,
         addresses: (0..8).filter(|bit| spec.addresses >> bit & 1 == 1).map(address).collect(),
         instance: serde_json::Value::Null,
     }
+}
+
+/// The name of a host; VMs are described to be on the first three.
+fn host_name(host: u8) -> String {
+    format!("h{}", host % 4)
 }
 
 fn pick<T: Copy>(live: &[T], ever: &[T], number: u8) -> Option<T> {
@@ -158,12 +165,23 @@ impl Naming<'_> {
                 Command::Schedule(NewOperation {
                     id: OperationId(fresh.uuid()),
                     cause,
-                    host: None,
                     not_before: self.not_before(cause, &vms, *when),
-                    vms,
+                    whom: Whom::Vms(vms),
                     duration_s: *duration_s,
                     description: None,
                 })
+            }
+            What::Host { host, cause, when, preview } => {
+                let cause = CAUSES[usize::from(*cause) % HOST_CAUSES];
+                let new = NewOperation {
+                    id: OperationId(fresh.uuid()),
+                    cause,
+                    not_before: self.not_before(cause, &[], *when),
+                    whom: Whom::Host(host_name(*host)),
+                    duration_s: None,
+                    description: None,
+                };
+                if *preview { Command::Preview(new) } else { Command::Schedule(new) }
             }
             What::GuestApprove { vm, events } => return self.guest_approves(*vm, events),
             What::Approve { event } => Command::ApproveFor(self.event(*event)),
@@ -173,7 +191,7 @@ impl Naming<'_> {
                 let event = self.event(*event);
                 let live = self.view.live(event).filter(|_| *moved);
                 let resources = live.iter().flat_map(|event| &event.resources);
-                let hosts = resources.map(|resource| (resource.vm, "h9".to_owned())).collect();
+                let hosts = resources.map(|resource| (resource.vm, host_name(3))).collect();
                 Command::Complete { event, hosts }
             }
             What::RetryEvent { event } => Command::Retry(self.event(*event)),
@@ -225,7 +243,7 @@ impl Naming<'_> {
 pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
     let mut command = command.clone();
     match &mut command {
-        Command::Schedule(new) => new.id = OperationId(fresh.uuid()),
+        Command::Schedule(new) | Command::Preview(new) => new.id = OperationId(fresh.uuid()),
         Command::AddVm { vm, .. } => vm.vm = VmId(fresh.uuid()),
         Command::PutScope(put) => put.vms.iter_mut().for_each(|spec| spec.vm = VmId(fresh.uuid())),
         Command::MakeFirstRun { vm, .. } => *vm = VmId(fresh.uuid()),

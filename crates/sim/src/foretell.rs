@@ -9,7 +9,7 @@ use notbefore_core::{
     ScopeId, ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::state::caller_key;
-use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, VmSpec};
+use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, VmSpec, Whom};
 
 use crate::model::{At, Codes, Opening, Wish, after, bare};
 use crate::rules;
@@ -59,7 +59,10 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
         Command::PutScope(put) => Some(put.path.id()),
         Command::AddVm { path, .. } => Some(path.id()),
         Command::RemoveVm(vm) | Command::StartVm(vm) => reads.vm(*vm).map(|vm| vm.scope.clone()),
-        Command::Schedule(new) => reads.vm(*new.vms.first()?).map(|vm| vm.scope.clone()),
+        Command::Schedule(new) | Command::Preview(new) => match &new.whom {
+            Whom::Vms(vms) => reads.vm(*vms.first()?).map(|vm| vm.scope.clone()),
+            Whom::Host(_) => None,
+        },
         Command::CancelOperation(_) | Command::MakeFirstRun { .. } => None,
     }
 }
@@ -82,6 +85,8 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
         Command::Complete { event, hosts } => on_event(*event, Wish::Complete(*event, hosts.clone())),
         Command::Retry(event) => on_event(*event, Wish::Retry(*event)),
         Command::Schedule(new) => schedule(reads, new, request, at),
+        // It is refused where the operation would be, and writes nothing.
+        Command::Preview(new) => schedule(reads, new, request, at).map(|_| Writes::default()),
         Command::CancelOperation(id) => match reads.operation(*id) {
             None => Err(Codes::from(["unknown_operation"])),
             Some(operation) if operation.cancelled_by.is_some() => Ok(Writes::default()),
@@ -187,6 +192,36 @@ pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -
     }
 }
 
+/// The VMs that run on a host, found by looking everywhere.
+fn on_host(reads: &dyn Reads, host: &str) -> Result<Vec<VmId>, Codes> {
+    let ids = reads.scope_ids();
+    let scopes = ids.iter().filter_map(|id| reads.scope(id));
+    let all: Vec<&Member> =
+        scopes.flat_map(|(_, one)| &one.members).filter(|one| one.host.as_deref() == Some(host)).collect();
+    let running: Vec<VmId> =
+        all.iter().filter(|one| one.state == MemberState::Running).map(|one| one.vm).collect();
+    match (all.is_empty(), running.is_empty()) {
+        (true, _) => Err(Codes::from(["unknown_host"])),
+        (false, true) => Err(Codes::from(["nothing_runs"])),
+        (false, false) => Ok(running),
+    }
+}
+
+/// The event that a part of an operation makes when its scope's turn comes: for the VMs that are still there, and
+/// still on the host that is maintained; none where no VM is left.
+pub fn late_opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -> Option<Opening> {
+    let mut opening = opening(operation, target, scope, at);
+    opening.resources.retain(|resource| still_reached(operation, resource.vm, scope));
+    Some(opening).filter(|opening| !opening.resources.is_empty())
+}
+
+/// Whether a VM is still one that an operation is for.
+pub fn still_reached(operation: &Operation, vm: VmId, scope: &Scope) -> bool {
+    let Some(member) = scope.members.iter().find(|one| one.vm == vm) else { return false };
+    let elsewhere = operation.host.is_some() && operation.host != member.host;
+    member.state == MemberState::Running && !elsewhere
+}
+
 /// Where a part of an operation is, and its VMs: the scope, the update domain, and the VM's position where each
 /// has an event of its own.
 type Part = ((ScopeId, u32, usize), Vec<Resource>);
@@ -196,7 +231,11 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
     let mut codes = Codes::new();
     let mut parts: Vec<Part> = Vec::new();
     let mut named: Vec<VmId> = Vec::new();
-    for vm in &new.vms {
+    let (vms, host) = match &new.whom {
+        Whom::Vms(vms) => (vms.clone(), None),
+        Whom::Host(host) => (on_host(reads, host)?, Some(host.clone())),
+    };
+    for vm in &vms {
         if named.contains(vm) {
             continue;
         }
@@ -206,7 +245,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             continue;
         };
         let place = (scope, member.update_domain, if rule.per_vm { named.len() } else { 0 });
-        let resource = Resource { vm: *vm, name: member.name.clone() };
+        let resource = Resource { vm: *vm, name: member.name.clone(), host: None };
         match parts.iter_mut().find(|(known, _)| *known == place) {
             Some((_, resources)) => resources.push(resource),
             None => parts.push((place, vec![resource])),
@@ -226,7 +265,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         .map(|((scope, update_domain, _), resources)| {
             let alone = resources.first().map(|one| one.vm).filter(|_| rule.per_vm);
             let event = EventId::derive(new.id, &scope, update_domain, alone);
-            Target { scope, update_domain, event, resources, state: TargetState::Waiting }
+            Target { scope, update_domain, event, resources, state: TargetState::Waiting, refused: None }
         })
         .collect();
     let mut operation = Operation {
@@ -234,7 +273,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         cause: new.cause,
         by: request.by.clone(),
         requested_at: at.now,
-        host: new.host.clone(),
+        host,
         not_before,
         duration_s: new.duration_s.unwrap_or(rule.duration_s),
         description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
@@ -245,7 +284,8 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         released: false,
         cancelled_by: None,
     };
-    // Nothing is begun that could not be carried through: every scope is tried with all of its parts.
+    // Nothing is begun that could not be carried through: every scope is tried with all of its parts. The scopes
+    // here are never so full that they would refuse some part of a host's operation.
     let mut tried: BTreeMap<ScopeId, Scope> = BTreeMap::new();
     for target in &operation.targets {
         let Some((_, scope)) = reads.scope(&target.scope).filter(|_| !tried.contains_key(&target.scope))

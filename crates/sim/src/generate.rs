@@ -189,6 +189,8 @@ fn what() -> impl Strategy<Value = What> {
         1 => any::<u8>().prop_map(|vm| What::StartVm { vm }),
         1 => Just(What::FirstRun),
         16 => schedule(),
+        6 => (0u8..4, 0u8..6, when(), prop::bool::weighted(0.1))
+            .prop_map(|(host, cause, when, preview)| What::Host { host, cause, when, preview }),
         6 => (any::<u8>(), vec(any::<u8>(), 0..4))
             .prop_map(|(vm, events)| What::GuestApprove { vm, events }),
         5 => any::<u8>().prop_map(|event| What::Approve { event }),

@@ -280,6 +280,18 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_s: Option<i32>,
     },
+    /// An operation on a host.
+    Host {
+        /// The host, by number.
+        host: u8,
+        /// Its cause, by number.
+        cause: u8,
+        /// When.
+        when: When,
+        /// Whether somebody only wants to know what it would come to.
+        #[serde(default)]
+        preview: bool,
+    },
     /// A guest approves, whatever ids it names.
     GuestApprove {
         /// The guest.

@@ -65,7 +65,7 @@ pub struct Flight {
     pub asked: Vec<Rc<Asked>>,
     /// What requests that compare no scope were foretold to write, from what the engine knew when it sent
     /// the commit: an operation of several parts is made before its scopes are touched, and they may have
-    /// changed by the time the store has it.
+    /// changed by the time the store has it. So may who is on a host.
     pub planned: BTreeMap<u64, Writes>,
     /// What the store made of it, once it has.
     pub outcome: Option<Outcome>,
@@ -242,7 +242,8 @@ fn own_wishes(view: &View, id: &ScopeId, at: &At) -> Vec<Wish> {
         let parts = operation.targets.iter().filter(|target| target.scope == *id);
         for target in parts {
             if operation.state == OperationState::Opening && !view.past.contains_key(&target.event) {
-                wishes.push(Wish::Open(vec![foretell::opening(operation, target, scope, at)]));
+                let opening = foretell::late_opening(operation, target, scope, at);
+                wishes.extend(opening.map(|opening| Wish::Open(vec![opening])));
             }
             if operation.cancelled_by.is_some() {
                 wishes.push(Wish::Cancel(target.event));
@@ -285,8 +286,13 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
             return false;
         }
         let never_was = claimed == TargetState::Ended && !view.past.contains_key(&after.event);
-        if never_was && before.cancelled_by.is_none() && !may_be_refused(view, before, after) {
-            return false;
+        // What was never opened, though nobody has called it off, was refused, and the record says so.
+        let newly_ended = claimed == TargetState::Ended && expected.state != TargetState::Ended;
+        if newly_ended && never_was && before.cancelled_by.is_none() {
+            if after.refused.is_none() || !may_be_refused(view, before, after) {
+                return false;
+            }
+            expected.refused = after.refused.clone();
         }
         expected.state = claimed;
     }
@@ -300,16 +306,16 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
     expected == *after
 }
 
-/// Whether there can have been a reason not to open a part: its VM has left or was evicted, or the scope had
-/// too many of its kind.
+/// Whether there can have been a reason not to open a part: none of its VMs was left, each having gone, been
+/// evicted or moved, or the scope had too many of its kind.
 fn may_be_refused(view: &View, operation: &Operation, target: &Target) -> bool {
     let Some((_, scope)) = view.scope(&target.scope) else { return true };
-    let gone = |one: &notbefore_core::Resource| scope.members.iter().all(|member| member.vm != one.vm);
+    let gone = |one: &notbefore_core::Resource| !foretell::still_reached(operation, one.vm, scope);
     let evicted = |one: &notbefore_core::Resource| {
         view.past.values().any(|past| {
             past.event.cause == notbefore_core::Cause::Eviction
                 && past.event.resources.iter().any(|resource| resource.vm == one.vm)
         })
     };
-    rules::of(operation.cause).users || target.resources.iter().any(|one| gone(one) || evicted(one))
+    rules::of(operation.cause).users || target.resources.iter().all(|one| gone(one) || evicted(one))
 }

@@ -410,11 +410,17 @@ impl Naive<'_> {
         if opening.resources.is_empty() {
             codes.insert("no_resources");
         }
-        for resource in &opening.resources {
-            match self.scope.members.iter().find(|one| one.vm == resource.vm).map(|one| one.state) {
-                None => codes.insert("unknown_vm"),
-                Some(MemberState::Deallocated) => codes.insert("vm_deallocated"),
-                Some(MemberState::Running) => false,
+        let mut resources = opening.resources.clone();
+        for resource in &mut resources {
+            match self.scope.members.iter().find(|one| one.vm == resource.vm) {
+                None => {
+                    codes.insert("unknown_vm");
+                }
+                Some(member) if member.state == MemberState::Deallocated => {
+                    codes.insert("vm_deallocated");
+                }
+                // Where it is now is written down with the event.
+                Some(member) => resource.host = member.host.clone(),
             };
         }
         let rule = rules::of(opening.cause);
@@ -449,7 +455,7 @@ impl Naive<'_> {
             operation: opening.operation,
             cause: opening.cause,
             update_domain: opening.update_domain,
-            resources: opening.resources.clone(),
+            resources,
             duration_s: opening.duration_s,
             description: opening.description.clone(),
             driver: self.at.setup.driver(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{Answer, Command, Failure};
+use notbefore_engine::{Answer, Command, Failure, Whom};
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::foretell;
@@ -110,13 +110,19 @@ impl World {
 
     pub(crate) fn planned(&self, txn: &Txn, asked: &[Rc<Asked>], at: &At) -> BTreeMap<u64, foretell::Writes> {
         let touches = |prefix| txn.put.iter().any(|(key, _)| key.starts_with(prefix));
-        if !touches(prefix::OPERATION) || touches(prefix::SCOPE) {
+        if !touches(prefix::OPERATION) {
             return BTreeMap::new();
         }
-        let schedules = asked.iter().filter(|one| matches!(one.request.command, Command::Schedule(_)));
-        let foretold = schedules.filter_map(|one| {
+        let in_one_scope = touches(prefix::SCOPE);
+        // Who is on a host is not compared either, wherever that is: a VM that comes while the operation is on
+        // its way comes after it.
+        let by_what_was_known = |one: &&Rc<Asked>| {
+            matches!(&one.request.command, Command::Schedule(new)
+                if !in_one_scope || matches!(new.whom, Whom::Host(_)))
+        };
+        let foretold = asked.iter().filter(by_what_was_known).filter_map(|one| {
             let writes = foretell::request(self.engine.state(), &one.request, at).ok()?;
-            Some((one.id, writes)).filter(|(_, writes)| writes.scopes.is_empty())
+            Some((one.id, writes)).filter(|(_, writes)| writes.scopes.is_empty() != in_one_scope)
         });
         foretold.collect()
     }

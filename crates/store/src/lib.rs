@@ -189,6 +189,16 @@ fn scan_start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
     }
 }
 
+/// Where a scan backwards begins: behind all that the prefix begins, or before the last key of the page before.
+fn scan_end(prefix: &str, before: Option<&str>) -> Bound<String> {
+    // No key has the last character there is; ours are made of names, numbers and slashes.
+    let end = format!("{prefix}{}", char::MAX);
+    match before {
+        Some(before) if *before < *end => Bound::Excluded(before.to_owned()),
+        Some(_) | None => Bound::Excluded(end),
+    }
+}
+
 /// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
@@ -222,6 +232,8 @@ pub trait Snapshot: Send + Sync {
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError>;
     /// Up to `limit` records whose keys begin with `prefix` and come after `after`, in key order.
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError>;
+    /// Up to `limit` records whose keys begin with `prefix` and come before `before`, the last key first.
+    async fn scan_back(&self, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, ReadError>;
 }
 
 /// A running watch.

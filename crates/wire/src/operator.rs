@@ -6,6 +6,7 @@
 
 pub mod delivery;
 pub mod export;
+pub mod hosts;
 
 use std::collections::BTreeMap;
 
@@ -260,6 +261,9 @@ pub struct Resource {
     pub vm: Uuid,
     /// Its name.
     pub name: String,
+    /// The host it was on when the event was announced, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// An event, live or ended.
@@ -337,6 +341,9 @@ pub struct Operation {
     pub id: Uuid,
     /// Why.
     pub cause: String,
+    /// The host it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Who asked for it.
     pub by: String,
     /// When.
@@ -349,8 +356,31 @@ pub struct Operation {
     pub not_before: Option<Timestamp>,
     /// Whether somebody has called it off.
     pub cancelled: bool,
+    /// How far it is.
+    pub progress: OperationProgress,
     /// Its parts.
     pub targets: Vec<OperationTarget>,
+}
+
+/// How far an operation is, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OperationProgress {
+    /// How many scopes it reaches.
+    pub scopes: usize,
+    /// How many of those have been told all that there is to tell them.
+    pub scopes_told: usize,
+    /// How many events it has.
+    pub events: usize,
+    /// How many of those are announced and wait to be approved.
+    pub waiting: usize,
+    /// How many are approved and have not begun.
+    pub approved: usize,
+    /// How many are under way.
+    pub started: usize,
+    /// How many have ended.
+    pub ended: usize,
+    /// How many their scopes would not have.
+    pub refused: usize,
 }
 
 /// An operation's part in one scope.
@@ -364,10 +394,14 @@ pub struct OperationTarget {
     pub update_domain: u32,
     /// Its VMs.
     pub resources: Vec<Resource>,
-    /// `waiting`, `approved` or `ended`.
+    /// `waiting`, `approved`, `ended` or `refused`.
     pub state: String,
-    /// Where the event stands: `Scheduled`, `Started` or `Ended`.
+    /// Where the event stands: `Opening` before its scope is told, then `Scheduled`, `Started` or `Ended`;
+    /// `Refused` if the scope would not have it.
     pub status: String,
+    /// The code of the refusal, if the scope would not have the event: its VMs have heard nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// Why it has started, in words, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_because: Option<String>,

@@ -16,7 +16,7 @@ use crate::fleet::check_revision;
 use crate::operations::remaining;
 use crate::plan::{Plan, Planner};
 use crate::records::{self, CommandRecord};
-use crate::request::{Answer, Command, Failure, Idempotency};
+use crate::request::{Answer, Command, Failure, Idempotency, Whom};
 
 /// How often a command is planned again because somebody else was faster, before it gives up.
 const CONFLICTS_MAX: u32 = 32;
@@ -98,6 +98,11 @@ impl Engine {
                 reports if reports.is_empty() => planner.on_scope(scope, ScopeCommand::Pulse),
                 reports => planner.on_scope(scope, ScopeCommand::Ran(reports)),
             },
+            Work::Unopened { target, .. } => {
+                let expect = vec![Expect { key: records::past(target.event), revision: None }];
+                let drafted = Drafted { txns: vec![Txn { expect, ..Txn::default() }], stirred: Vec::new() };
+                Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
+            }
             Work::Open(operation, target) => match self.state.operation(*operation) {
                 Some(held) => planner.open_target(&held.value, target),
                 None => Ok(Plan::Settled(Answer::Done)),
@@ -130,13 +135,17 @@ impl Engine {
             Command::PutScope(put) => put.path.id(),
             Command::AddVm { path, .. } => path.id(),
             Command::RemoveVm(vm) | Command::StartVm(vm) => self.state.vm(*vm)?.value.scope.clone(),
-            Command::Schedule(new) => self.state.vm(*new.vms.first()?)?.value.scope.clone(),
+            Command::Schedule(new) | Command::Preview(new) => match &new.whom {
+                Whom::Vms(vms) => self.state.vm(*vms.first()?)?.value.scope.clone(),
+                Whom::Host(_) => return None,
+            },
             Command::CancelOperation(_) | Command::MakeFirstRun { .. } => return None,
         })
     }
 
     /// A refusal of a command with a key may only mean that it has taken effect already: the store is asked
-    /// whether it has, before the caller is told that it has not.
+    /// whether it has, before the caller is told that it has not. So it is for a part of an operation: its VMs
+    /// may be gone because it was opened before, and has ended.
     pub(super) fn refused(
         &mut self,
         id: CommitId,
@@ -151,10 +160,15 @@ impl Engine {
                 job.work = Work::Confirm { request, idempotency, refused: failure };
                 self.run(id, now, effects);
             }
+            Work::Open(operation, target) => {
+                let (operation, target) = (*operation, target.clone());
+                job.work = Work::Unopened { operation, target, refused: failure };
+                self.run(id, now, effects);
+            }
             Work::Ask { .. }
             | Work::Confirm { .. }
+            | Work::Unopened { .. }
             | Work::Pulse(_)
-            | Work::Open(..)
             | Work::Step(..)
             | Work::Record(_)
             | Work::Times => self.finish(id, Err(failure), now, effects),
@@ -230,7 +244,7 @@ impl Engine {
             self.run(id, now, effects);
         } else {
             let outcome = match &job.work {
-                Work::Confirm { refused, .. } => Err(refused.clone()),
+                Work::Confirm { refused, .. } | Work::Unopened { refused, .. } => Err(refused.clone()),
                 Work::Ask { .. }
                 | Work::Pulse(_)
                 | Work::Open(..)
@@ -270,9 +284,15 @@ impl Engine {
     ) {
         let request = match self.jobs.get(&id).map(|job| &job.work) {
             Some(Work::Ask { request, .. } | Work::Confirm { request, .. }) => Some(*request),
-            Some(Work::Pulse(_) | Work::Open(..) | Work::Step(..) | Work::Record(_) | Work::Times) | None => {
-                None
-            }
+            Some(
+                Work::Pulse(_)
+                | Work::Open(..)
+                | Work::Unopened { .. }
+                | Work::Step(..)
+                | Work::Record(_)
+                | Work::Times,
+            )
+            | None => None,
         };
         match (outcome, request) {
             (Ok(Answer::Operation(operation)), Some(request))
@@ -300,9 +320,12 @@ impl Engine {
             Some(Work::Ask { .. } | Work::Confirm { .. } | Work::Times) | None => {
                 return self.finish(id, Err(failure), now, effects);
             }
-            Some(Work::Open(operation, _) | Work::Step(operation, ..) | Work::Record(operation)) => {
-                Some(*operation)
-            }
+            Some(
+                Work::Open(operation, _)
+                | Work::Unopened { operation, .. }
+                | Work::Step(operation, ..)
+                | Work::Record(operation),
+            ) => Some(*operation),
             Some(Work::Pulse(_)) => None,
         };
         // Whoever waits for the operation is not kept waiting for the disk to come back; the record is
@@ -328,9 +351,9 @@ impl Engine {
             Work::Ask { request, .. } | Work::Confirm { request, .. } => {
                 effects.push(Effect::Answer(request, outcome));
             }
-            Work::Open(operation, target) => {
+            Work::Open(operation, target) | Work::Unopened { operation, target, .. } => {
                 if let Some(fan) = self.fans.get_mut(&operation) {
-                    fan.tried.insert(target.event);
+                    fan.tried.insert(target.event, outcome.err().map(|refused| refused.code()));
                 }
                 self.step_done(operation, now, effects);
             }

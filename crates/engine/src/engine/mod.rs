@@ -18,6 +18,7 @@ use notbefore_core::time::after;
 use notbefore_core::{Actor, Command as ScopeCommand, EventId, OperationId, ScopeId, Settings, Target, VmId};
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
+use crate::operations::Tried;
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, Idempotency, Request};
 use crate::state::{Published, State};
@@ -97,6 +98,9 @@ enum Work {
     Pulse(ScopeId),
     /// An operation's part is to be opened.
     Open(OperationId, Target),
+    /// Confirms that a part that was refused has not been opened, and ended and forgotten, by an earlier
+    /// process.
+    Unopened { operation: OperationId, target: Target, refused: Failure },
     /// An operation wants something of a scope.
     Step(OperationId, ScopeId, ScopeCommand),
     /// An operation's record is to be brought up to date.
@@ -121,7 +125,7 @@ struct Job {
 #[derive(Default)]
 struct Fan {
     pending: usize,
-    tried: HashSet<EventId>,
+    tried: Tried,
     /// Scopes that have refused a step; they are asked again after a while, not at once.
     refused: HashMap<ScopeId, Failure>,
     waiting: Vec<RequestId>,

@@ -51,7 +51,7 @@ pub fn event(id: u128, cause: Cause, vms: &[VmId], announced: Timestamp, not_bef
         operation: OperationId(Uuid::from_u128(id)),
         cause,
         update_domain: 0,
-        resources: vms.iter().map(|vm| Resource { vm: *vm, name: name(*vm) }).collect(),
+        resources: vms.iter().map(|vm| Resource { vm: *vm, name: name(*vm), host: None }).collect(),
         duration_s: -1,
         description: String::new(),
         driver: DriverKind::Simulated,

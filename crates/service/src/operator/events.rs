@@ -6,9 +6,10 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use notbefore_core::time::after;
-use notbefore_core::{Cause, EventId, EventType, OperationId, Past, Refusal, VmId};
-use notbefore_engine::{Answer, Command, NewOperation, records};
+use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Past, Refusal, VmId};
+use notbefore_engine::{Answer, Command, NewOperation, Whom, records};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -21,7 +22,7 @@ use super::present;
 use super::problem::Problem;
 use super::seen;
 use crate::names;
-use crate::view::View;
+use crate::view::{ScopeView, View};
 
 /// The fewest digits by which an event may be called.
 const SHORT_ID_MIN: usize = 4;
@@ -43,7 +44,7 @@ enum Verb {
 }
 
 /// What a list of events takes.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
@@ -66,18 +67,35 @@ pub async fn list(
     State(operator): State<Operator>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Event>>, Problem> {
+    let unread_by = |scope: &ScopeView, event: &Event| seen::unread_by(&operator, scope, event);
+    page(&operator.views.newest(), query, unread_by).map(Json)
+}
+
+fn page(
+    view: &View,
+    query: ListQuery,
+    unread_by: impl Fn(&ScopeView, &Event) -> Vec<String>,
+) -> Result<wire::Page<wire::Event>, Problem> {
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit()?, page.after()?);
-    if let Some(status) = &status
-        && !["scheduled", "started"].contains(&status.to_ascii_lowercase().as_str())
-    {
-        let detail = format!("status {status:?} is not one of Scheduled, Started");
-        return Err(Problem::bad_request("bad_status", detail));
-    }
-    let view = operator.views.newest();
-    let vm = vm.map(|text| names::resolve(&view, &text)).transpose()?;
+    let started = match status.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        None => None,
+        Some("scheduled") => Some(false),
+        Some("started") => Some(true),
+        Some(other) => {
+            let detail = format!("status {other:?} is not one of Scheduled, Started");
+            return Err(Problem::bad_request("bad_status", detail));
+        }
+    };
+    let vm = vm.map(|text| names::resolve(view, &text)).transpose()?;
+    let home = vm.and_then(|vm| view.scope_of(vm)).map(|scope| scope.scope.id());
     let only = pages::scope(scope.as_deref())?;
+    if only.is_some() && home.is_some() && only != home {
+        return Ok(wire::Page { items: Vec::new(), next: None });
+    }
+    // What happens to a VM happens in its scope.
+    let only = only.or(home);
     // A cursor is `scope|event`: the last one that was shown. Events of a scope are shown by their id, which
     // never changes, so that those that come and go in between disturb no page.
     let cursor = cursor.as_deref().and_then(|text| text.split_once('|'));
@@ -95,23 +113,21 @@ pub async fn list(
         for event in events {
             let shown = cursor
                 .is_some_and(|(scope, shown)| id.as_str() == scope && event.id.to_string().as_str() <= shown);
-            if shown || vm.is_some_and(|vm| !event.touches(vm)) {
-                continue;
-            }
-            let mut item = present::event(&view, scope, event);
-            if status.as_ref().is_some_and(|status| !item.status.eq_ignore_ascii_case(status)) {
+            let other = vm.is_some_and(|vm| !event.touches(vm))
+                || started.is_some_and(|started| event.is_started() != started);
+            if shown || other {
                 continue;
             }
             if items.len() == limit {
-                return Ok(Json(wire::Page { items, next: last }));
+                return Ok(wire::Page { items, next: last });
             }
-            item.trail = Vec::new();
-            item.unread_by = seen::unread_by(&operator, scope, event);
-            items.push(item);
+            let unread_by = unread_by(scope, event);
+            let item = present::event(view, scope, event);
+            items.push(wire::Event { trail: Vec::new(), unread_by, ..item });
             last = Some(pages::encode(&format!("{id}|{}", event.id)));
         }
     }
-    Ok(Json(wire::Page { items, next: None }))
+    Ok(wire::Page { items, next: None })
 }
 
 /// Show an event with its whole trail, also when it has ended
@@ -186,28 +202,39 @@ pub async fn announce(
             let shown = super::operations::shown(operator, id).await?;
             Ok((StatusCode::CREATED, Json(shown)).into_response())
         }
-        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+        Answer::Done | Answer::Preview(_) | Answer::Vm(_) | Answer::Scope { .. } => {
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
     }
 }
 
 fn new_operation(operator: &Operator, request: wire::ScheduleEvents) -> Result<NewOperation, Problem> {
     let view = operator.views.newest();
-    let not_before = match (request.not_before, request.in_seconds) {
-        (Some(_), Some(_)) => {
-            return Err(Problem::bad_request("bad_body", "give not_before or in_seconds, not both"));
-        }
-        (at, None) => at,
-        (None, Some(seconds)) => Some(after(operator.clock.now(), Duration::from_secs(seconds))),
-    };
+    let not_before = when(operator, request.not_before, request.in_seconds)?;
+    let vms = request.vms.iter().map(|name| names::resolve(&view, name)).collect::<Result<_, _>>()?;
     Ok(NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause: cause(&request)?,
-        host: None,
-        vms: request.vms.iter().map(|name| names::resolve(&view, name)).collect::<Result<Vec<VmId>, _>>()?,
+        whom: Whom::Vms(vms),
         not_before,
         duration_s: checked_duration(request.duration_seconds)?,
         description: checked_description(request.description)?,
     })
+}
+
+/// NotBefore, in whichever way it was said.
+pub fn when(
+    operator: &Operator,
+    not_before: Option<Timestamp>,
+    in_seconds: Option<u64>,
+) -> Result<Option<Timestamp>, Problem> {
+    match (not_before, in_seconds) {
+        (Some(_), Some(_)) => {
+            Err(Problem::bad_request("bad_body", "give not_before or in_seconds, not both"))
+        }
+        (at, None) => Ok(at),
+        (None, Some(seconds)) => Ok(Some(after(operator.clock.now(), Duration::from_secs(seconds)))),
+    }
 }
 
 fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
@@ -227,7 +254,8 @@ fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
     }
 }
 
-fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
+/// A duration, within its limits.
+pub fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
     match seconds {
         Some(seconds) if !(-1..=DURATION_MAX_S).contains(&seconds) => {
             let detail = format!(
@@ -239,7 +267,8 @@ fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
     }
 }
 
-fn checked_description(description: Option<String>) -> Result<Option<String>, Problem> {
+/// A description, within its limit.
+pub fn checked_description(description: Option<String>) -> Result<Option<String>, Problem> {
     match description {
         Some(text) if text.len() > DESCRIPTION_MAX => {
             let detail = format!("the description has {} bytes, the limit is {DESCRIPTION_MAX}", text.len());
@@ -289,5 +318,101 @@ fn in_event(view: &View, event: EventId, name: &str) -> Result<VmId, Problem> {
     match named {
         Some(vm) => Ok(vm),
         None => Ok(names::resolve(view, name)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use notbefore_core::{
+        DriverKind, Member, MemberState, Origin, Phase, Policy, Release, Resource, Scope, ScopeKind,
+    };
+    use notbefore_engine::{Held, Published};
+    use notbefore_store::Revision;
+
+    use super::*;
+    use crate::view::Views;
+
+    const SCOPES: u64 = 100;
+    const EVENTS: u64 = 1_000;
+
+    fn event(scope: u64, n: u64, vm: &Member) -> Event {
+        let id = u128::from(scope * EVENTS + n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        Event {
+            id: EventId(Uuid::from_u128(id)),
+            operation: OperationId(Uuid::nil()),
+            cause: Cause::HostReboot,
+            update_domain: 0,
+            resources: vec![Resource { vm: vm.vm, name: vm.name.clone(), host: None }],
+            duration_s: -1,
+            description: String::new(),
+            driver: DriverKind::Manual,
+            release: Release::Each,
+            phase: Phase::Scheduled {
+                not_before: Timestamp::UNIX_EPOCH,
+                approval: None,
+                released: true,
+                ready: None,
+            },
+            trail: Vec::new(),
+        }
+    }
+
+    fn scope(number: u64) -> Scope {
+        let path = format!("s{number:03}").parse().unwrap();
+        let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
+        let vm = Member {
+            vm: VmId(Uuid::from_u128(u128::from(number))),
+            name: format!("vm-{number}").parse().unwrap(),
+            update_domain: 0,
+            fault_domain: 0,
+            zone: None,
+            host: None,
+            spot: false,
+            state: MemberState::Running,
+            origin: Origin::Call,
+        };
+        scope.events = (0..EVENTS).map(|n| event(number, n, &vm)).collect();
+        scope.members = vec![vm];
+        scope
+    }
+
+    fn publish(views: &Views, scope: Scope, revision: u64) {
+        let held = Held { revision: Revision(revision), value: Arc::new(scope) };
+        views.publish(vec![Published::Scope(held.value.id(), Some(held))], Timestamp::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn a_hundred_thousand_live_events_are_paged_through_while_others_come_and_go() {
+        let views = Views::new(false);
+        (0..SCOPES).for_each(|number| publish(&views, scope(number), 1));
+        let (mut seen, mut cursor, mut turn) = (Vec::new(), None, 0);
+        loop {
+            let query = ListQuery { limit: Some(997), cursor: cursor.take(), ..ListQuery::default() };
+            let page = page(&views.newest(), query, |_, _| Vec::new()).unwrap();
+            seen.extend(page.items.iter().map(|event| event.id));
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+            // A scope ahead, or behind, loses every other event and gets new ones.
+            let number = (turn * 37) % SCOPES;
+            let mut changed = scope(number);
+            let vm = changed.members[0].clone();
+            changed.events = changed.events.into_iter().skip(1).step_by(2).collect();
+            changed.events.extend((0..10).map(|n| event(number + SCOPES, n, &vm)));
+            publish(&views, changed, 2);
+            turn += 1;
+        }
+        let unique: BTreeSet<Uuid> = seen.iter().copied().collect();
+        assert_eq!(unique.len(), seen.len(), "none is shown twice");
+        for number in 0..SCOPES {
+            let all = scope(number);
+            let stayed = all.events.iter().skip(1).step_by(2);
+            let missing = stayed.filter(|event| !unique.contains(&event.id.0)).count();
+            assert_eq!(missing, 0, "what was there all the time is shown: {number}");
+        }
     }
 }

@@ -1,11 +1,16 @@
 //! `/v1/history`: events that have ended, in the order in which they did.
+//!
+//! An index by time leads to the events. A filter looks at one event after the other; a request looks at no more
+//! than so many, and its cursor goes on from there, so that a rare kind of event is found page by page. A cursor
+//! is a place in the index: what ends meanwhile comes after it, and whoever goes through all pages sees each
+//! event once that had ended when the first was asked for.
 
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use notbefore_core::{EventId, Past};
+use notbefore_core::{EventType, Outcome, Past, ScopeId};
 use notbefore_engine::records::{self, prefix};
-use notbefore_store::Key;
+use notbefore_store::{Key, Snapshot};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -18,20 +23,32 @@ use super::problem::Problem;
 
 /// How many entries of the index are read at a time.
 const CHUNK: usize = 256;
-/// How many entries one request looks at; a rare kind of event is found page by page.
-const LOOKED_AT_MAX: usize = 20_000;
+/// How many entries one request looks at: some tens of milliseconds' work, after which others have their turn.
+const LOOKED_AT_MAX: usize = 5_000;
 
 /// What the history takes.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only what ended at this time or later.
     since: Option<Timestamp>,
+    /// Only what ended before this time.
+    until: Option<Timestamp>,
     /// Only of this scope.
     scope: Option<String>,
-    /// Only what happened to a VM of this name.
+    /// Only what happened to this VM: its id, its name, or the end of its path.
     vm: Option<String>,
+    /// Only what happened to VMs that were on this host.
+    host: Option<String>,
+    /// Only of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    #[serde(rename = "type")]
+    event_type: Option<String>,
+    /// Only what ended so: `Completed` or `Cancelled`.
+    outcome: Option<String>,
+    /// `oldest` first, or `newest`.
+    #[param(pattern = "^(oldest|newest)$")]
+    order: Option<String>,
     /// How many items.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -39,48 +56,320 @@ pub struct ListQuery {
     cursor: Option<String>,
 }
 
-/// List events that have ended, oldest first
+/// List events that have ended, oldest first unless said; a page may be short, and even empty, and have a next one
 #[utoipa::path(get, path = "/history", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
     State(operator): State<Operator>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Event>>, Problem> {
-    let ListQuery { since, scope, vm, limit, cursor } = query;
-    let page = PageQuery { limit, cursor };
-    let limit = page.limit()?;
-    let scope = pages::scope(scope.as_deref())?;
-    let wanted = |past: &Past| {
-        let named =
-            |vm: &String| past.event.resources.iter().any(|one| one.name.as_str().eq_ignore_ascii_case(vm));
-        scope.as_ref().is_none_or(|scope| past.scope == *scope) && vm.as_ref().is_none_or(named)
-    };
-    let start = since.map(|at| format!("{}{:013}", prefix::ENDED, at.as_millisecond().max(0)));
-    let mut after: Option<Key> = page.after()?.or(start).map(Into::into);
-
+    let search = Search::new(query)?;
     let snapshot = operator.store.snapshot().await?;
-    let mut items = Vec::new();
-    let mut looked_at = 0;
-    loop {
-        let chunk = snapshot.scan(prefix::ENDED, after.as_deref(), CHUNK).await?;
-        for (key, _) in &chunk.records {
-            if items.len() == limit || looked_at == LOOKED_AT_MAX {
-                let next = after.map(|key| pages::encode(&key));
-                return Ok(Json(wire::Page { items, next }));
+    Ok(Json(search.page(&*snapshot).await?))
+}
+
+/// A query, understood.
+struct Search {
+    wanted: Wanted,
+    newest_first: bool,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    limit: usize,
+    cursor: Option<Key>,
+}
+
+/// Which events are wanted.
+#[derive(Default)]
+struct Wanted {
+    scope: Option<ScopeId>,
+    vm: Option<WantedVm>,
+    host: Option<String>,
+    event_type: Option<EventType>,
+    outcome: Option<Outcome>,
+}
+
+enum WantedVm {
+    Id(Uuid),
+    /// The end of a path, folded.
+    Named(String),
+}
+
+impl Search {
+    fn new(query: ListQuery) -> Result<Self, Problem> {
+        let ListQuery { since, until, scope, vm, host, event_type, outcome, order, limit, cursor } = query;
+        let page = PageQuery { limit, cursor };
+        let newest_first = match order.as_deref() {
+            None | Some("oldest") => false,
+            Some("newest") => true,
+            Some(other) => {
+                let detail = format!("order {other:?} is not one of oldest, newest");
+                return Err(Problem::bad_request("bad_order", detail));
             }
-            looked_at += 1;
-            after = Some(key.clone());
-            let Some(id) = key.rsplit('/').next().and_then(|text| Uuid::parse_str(text).ok()) else {
-                continue;
+        };
+        let event_type = event_type.map(|text| text.parse::<EventType>()).transpose();
+        let outcome = outcome.map(|text| one_outcome(&text)).transpose()?;
+        Ok(Self {
+            wanted: Wanted {
+                scope: pages::scope(scope.as_deref())?,
+                vm: vm.map(|text| match Uuid::parse_str(&text) {
+                    Ok(id) => WantedVm::Id(id),
+                    Err(_) => WantedVm::Named(text.to_ascii_lowercase()),
+                }),
+                host,
+                event_type: event_type
+                    .map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))?,
+                outcome,
+            },
+            newest_first,
+            since,
+            until,
+            limit: page.limit()?,
+            cursor: page.after()?.map(Into::into),
+        })
+    }
+
+    async fn page(self, snapshot: &dyn Snapshot) -> Result<wire::Page<wire::Event>, Problem> {
+        let begin = match self.newest_first {
+            false => self.since.map(records::ended_from),
+            true => self.until.map(records::ended_from),
+        };
+        let mut at = self.cursor.clone().or(begin);
+        let mut items = Vec::new();
+        let mut looked_at = 0;
+        loop {
+            let chunk = match self.newest_first {
+                false => snapshot.scan(prefix::ENDED, at.as_deref(), CHUNK).await?,
+                true => snapshot.scan_back(prefix::ENDED, at.as_deref(), CHUNK).await?,
             };
-            let past_key = records::past(EventId(id));
-            let Some(record) = snapshot.get(&past_key).await? else { continue };
-            let Ok(past) = records::decode::<Past>(&past_key, &record.value) else { continue };
-            if wanted(&past) {
-                items.push(wire::Event { trail: Vec::new(), ..present::past(&past, record.revision.0) });
+            for (key, _) in &chunk.records {
+                if self.is_past_the_end(key) {
+                    return Ok(wire::Page { items, next: None });
+                }
+                if items.len() == self.limit || looked_at == LOOKED_AT_MAX {
+                    return Ok(wire::Page { items, next: at.map(|key| pages::encode(&key)) });
+                }
+                looked_at += 1;
+                items.extend(self.found(snapshot, key).await?);
+                at = Some(key.clone());
+            }
+            if !chunk.more {
+                return Ok(wire::Page { items, next: None });
             }
         }
-        if !chunk.more {
-            return Ok(Json(wire::Page { items, next: None }));
+    }
+
+    fn is_past_the_end(&self, key: &str) -> bool {
+        let end = if self.newest_first { self.since } else { self.until }.map(records::ended_from);
+        end.is_some_and(|end| (key < &*end) == self.newest_first)
+    }
+
+    /// The event that an entry of the index leads to, if it is wanted.
+    async fn found(&self, snapshot: &dyn Snapshot, key: &str) -> Result<Option<wire::Event>, Problem> {
+        let Some(id) = records::event_in_key(key) else { return Ok(None) };
+        let past_key = records::past(id);
+        let Some(record) = snapshot.get(&past_key).await? else { return Ok(None) };
+        let past = records::decode::<Past>(&past_key, &record.value)?;
+        // An entry that a process wrote just before it died; the event has ended later, under another.
+        let stale = records::ended(past.ended_at, id) != key.into();
+        if stale || !self.wanted.fits(&past) {
+            return Ok(None);
         }
+        Ok(Some(wire::Event { trail: Vec::new(), ..present::past(&past, record.revision.0) }))
+    }
+}
+
+impl Wanted {
+    fn fits(&self, past: &Past) -> bool {
+        let resources = &past.event.resources;
+        let is_vm = |wanted: &WantedVm| match wanted {
+            WantedVm::Id(id) => resources.iter().any(|one| one.vm.0 == *id),
+            WantedVm::Named(end) => resources.iter().any(|one| {
+                let path = format!("/{}/{}", past.scope, one.name.folded());
+                path.strip_suffix(end.as_str()).is_some_and(|rest| rest.ends_with('/'))
+            }),
+        };
+        let on_host = |host: &String| resources.iter().any(|one| one.host.as_ref() == Some(host));
+        self.scope.as_ref().is_none_or(|scope| past.scope == *scope)
+            && self.vm.as_ref().is_none_or(is_vm)
+            && self.host.as_ref().is_none_or(on_host)
+            && self.event_type.is_none_or(|wanted| past.event.cause.event_type() == wanted)
+            && self.outcome.is_none_or(|wanted| past.outcome == wanted)
+    }
+}
+
+fn one_outcome(text: &str) -> Result<Outcome, Problem> {
+    let all = [Outcome::Completed, Outcome::Cancelled];
+    all.into_iter().find(|one| one.to_string().eq_ignore_ascii_case(text)).ok_or_else(|| {
+        let detail = format!("outcome {text:?} is not one of Completed, Cancelled");
+        Problem::bad_request("bad_outcome", detail)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use jiff::SignedDuration;
+    use notbefore_core::{
+        Cause, DriverKind, Event, EventId, OperationId, Phase, Release, Resource, Run, StartReason, VmId,
+    };
+    use notbefore_store::memory::MemoryStore;
+    use notbefore_store::{Store, Txn};
+
+    use super::*;
+
+    const BEGIN: i64 = 1_790_000_000_000;
+
+    /// The nth of many endings: one each 10 ms, of VM n % 1,000 on host n % 97, a thousandth of them cancelled.
+    fn past(n: u64) -> Past {
+        let (name, cause) =
+            (format!("vm-{}", n % 1_000), [Cause::HostReboot, Cause::Eviction][(n % 2) as usize]);
+        let at = Timestamp::from_millisecond(BEGIN + 10 * n as i64).unwrap();
+        let resource = Resource {
+            vm: VmId(Uuid::from_u128(u128::from(n % 1_000))),
+            name: name.parse().unwrap(),
+            host: Some(format!("h{}", n % 97)),
+        };
+        Past {
+            scope: format!("s{}", n % 50).parse::<notbefore_core::ScopePath>().unwrap().id(),
+            outcome: if n.is_multiple_of(1_000) { Outcome::Cancelled } else { Outcome::Completed },
+            ended_at: at,
+            event: Event {
+                // In an order of its own, so that ids do not follow time.
+                id: EventId(Uuid::from_u128(
+                    u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
+                )),
+                operation: OperationId(Uuid::nil()),
+                cause,
+                update_domain: 0,
+                resources: vec![resource],
+                duration_s: -1,
+                description: String::new(),
+                driver: DriverKind::Manual,
+                release: Release::Each,
+                phase: Phase::Started { at, why: StartReason::NotBefore, run: Run::Manual },
+                trail: Vec::new(),
+            },
+        }
+    }
+
+    async fn end(store: &MemoryStore, numbers: std::ops::Range<u64>) {
+        let all: Vec<Past> = numbers.map(past).collect();
+        for some in all.chunks(50) {
+            let puts = some.iter().flat_map(|one| {
+                let index = (records::ended(one.ended_at, one.event.id), bytes::Bytes::new());
+                [index, (records::past(one.event.id), records::encode(one))]
+            });
+            store.commit(Txn { put: puts.collect(), ..Txn::default() }).await;
+        }
+    }
+
+    /// All pages of a query, and how many there were; between two of them something else happens.
+    async fn pages(
+        store: &MemoryStore,
+        query: impl Fn() -> ListQuery,
+        mut between: impl AsyncFnMut(),
+    ) -> (Vec<wire::Event>, usize) {
+        let (mut items, mut count, mut cursor) = (Vec::new(), 0, None);
+        loop {
+            let query = ListQuery { limit: Some(1_000), cursor: cursor.take(), ..query() };
+            let search = Search::new(query).unwrap();
+            let snapshot = store.snapshot().await.unwrap();
+            let page = search.page(&*snapshot).await.unwrap();
+            drop(snapshot);
+            items.extend(page.items);
+            count += 1;
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return (items, count),
+            }
+            between().await;
+        }
+    }
+
+    fn ids(events: &[wire::Event]) -> Vec<Uuid> {
+        events.iter().map(|event| event.id).collect()
+    }
+
+    #[tokio::test]
+    async fn a_hundred_thousand_events_are_paged_through_while_more_of_them_end() {
+        const MANY: u64 = 100_000;
+        let store = MemoryStore::new();
+        end(&store, 0..MANY).await;
+
+        let mut ended = MANY;
+        let (all, _) = pages(&store, ListQuery::default, async || {
+            end(&store, ended..ended + 3).await;
+            ended += 3;
+        })
+        .await;
+        let expected: Vec<Uuid> = (0..all.len() as u64).map(|n| past(n).event.id.0).collect();
+        assert!(all.len() as u64 >= MANY, "none is missing: {}", all.len());
+        assert!(ids(&all) == expected, "each once, in the order in which they ended");
+
+        let newest = || ListQuery { order: Some("newest".into()), ..ListQuery::default() };
+        let known = ended;
+        let (back, _) = pages(&store, newest, async || {
+            end(&store, ended..ended + 3).await;
+            ended += 3;
+        })
+        .await;
+        let expected: Vec<Uuid> = (0..known).rev().map(|n| past(n).event.id.0).collect();
+        assert!(ids(&back) == expected, "what ends meanwhile disturbs no page");
+
+        // A rare kind of event: no request looks at all of them.
+        let rare = || ListQuery { outcome: Some("cancelled".into()), ..ListQuery::default() };
+        let (found, count) = pages(&store, rare, async || {}).await;
+        let expected: Vec<Uuid> = (0..ended).step_by(1_000).map(|n| past(n).event.id.0).collect();
+        assert!(ids(&found) == expected, "{} found", found.len());
+        assert!(count >= (ended as usize) / LOOKED_AT_MAX, "{count} pages");
+
+        // Filters leave what fits all of them.
+        let at = |n: u64| Some(past(n).ended_at);
+        let some = || ListQuery {
+            since: at(10_000),
+            until: at(90_000),
+            scope: Some("s7".into()),
+            vm: Some("default/s7/VM-407".into()),
+            event_type: Some("preempt".into()),
+            ..ListQuery::default()
+        };
+        let (found, _) = pages(&store, some, async || {}).await;
+        let expected: Vec<Uuid> =
+            (10_000..90_000).filter(|n| n % 1_000 == 407).map(|n| past(n).event.id.0).collect();
+        assert!(!expected.is_empty() && ids(&found) == expected, "{} found", found.len());
+        let hosts = || ListQuery { host: Some("h96".into()), until: at(1_000), ..ListQuery::default() };
+        assert_eq!(pages(&store, hosts, async || {}).await.0.len(), 10);
+        let by_id = || ListQuery { vm: Some(Uuid::from_u128(5).to_string()), ..ListQuery::default() };
+        assert_eq!(
+            pages(&store, by_id, async || {}).await.0.len(),
+            (0..ended).filter(|n| n % 1_000 == 5).count()
+        );
+    }
+
+    #[tokio::test]
+    async fn an_entry_whose_event_ended_later_after_all_is_passed_over() {
+        let store = MemoryStore::new();
+        end(&store, 0..3).await;
+        let early = past(1).ended_at.checked_sub(SignedDuration::from_millis(5)).unwrap();
+        let stale = (records::ended(early, past(1).event.id), bytes::Bytes::new());
+        store.commit(Txn { put: vec![stale], ..Txn::default() }).await;
+        let (all, _) = pages(&store, ListQuery::default, async || {}).await;
+        assert_eq!(all.iter().map(|one| one.id).collect::<BTreeSet<_>>().len(), 3);
+        assert_eq!(all.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_record_from_before_hosts_were_written_down_is_still_read() {
+        let store = MemoryStore::new();
+        let mut old = past(1);
+        old.event.resources[0].host = None;
+        let text = String::from_utf8(records::encode(&old).to_vec()).unwrap();
+        assert!(!text.contains("host\":\"h"), "{text}");
+        let put = vec![
+            (records::ended(old.ended_at, old.event.id), bytes::Bytes::new()),
+            (records::past(old.event.id), text.into()),
+        ];
+        store.commit(Txn { put, ..Txn::default() }).await;
+        assert_eq!(pages(&store, ListQuery::default, async || {}).await.0.len(), 1);
     }
 }

@@ -7,7 +7,7 @@
 //! | `problem` | every error, as problem+json |
 //! | `pages` | lists: limits and cursors |
 //! | `present`, `seen` | from the domain's types to the API's |
-//! | `scopes`, `vms`, `events`, `operations`, `history`, `stream`, `export` | one noun each |
+//! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export` | one noun each |
 //! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
@@ -20,6 +20,7 @@ mod events;
 mod export;
 mod health;
 mod history;
+mod hosts;
 mod openapi;
 mod operations;
 mod pages;
@@ -113,6 +114,9 @@ fn api() -> OpenApiRouter<Operator> {
         .routes(routes!(vms::list, vms::add))
         .routes(routes!(vms::show, vms::remove))
         .routes(routes!(vms::act))
+        .routes(routes!(hosts::list))
+        .routes(routes!(hosts::show))
+        .routes(routes!(hosts::act))
         .routes(routes!(events::list, events::schedule))
         .routes(routes!(events::show))
         .routes(routes!(events::act))

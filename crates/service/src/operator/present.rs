@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use notbefore_core::{
     Event, EventFact, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run, Scope,
-    ScopeKind, TargetState, VmId,
+    ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::Address;
 use notbefore_wire::operator as wire;
@@ -138,8 +138,9 @@ fn common(scope: &str, event: &Event) -> wire::Event {
     }
 }
 
-fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
-    wire::Resource { vm: resource.vm.0, name: resource.name.to_string() }
+/// A VM of an event.
+pub fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
+    wire::Resource { vm: resource.vm.0, name: resource.name.to_string(), host: resource.host.clone() }
 }
 
 /// What an event waits for, so that nobody has to work it out from the rules.
@@ -219,33 +220,21 @@ fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
     wire::TrailEntry { at: fact.at, by: fact.by.to_string(), fact: name.to_owned(), detail }
 }
 
+/// How approvals release events.
+pub fn release(release: Release) -> &'static str {
+    match release {
+        Release::Each => "each",
+        Release::Together => "together",
+    }
+}
+
 /// An operation, with where its parts stand now.
 pub fn operation(view: &View, operation: &Operation) -> wire::Operation {
-    let target = |target: &notbefore_core::Target| {
-        let live = view.scope(&target.scope).and_then(|scope| scope.scope.event(target.event));
-        let (status, started_because) = match live.map(|event| &event.phase) {
-            Some(Phase::Scheduled { .. }) => ("Scheduled", None),
-            Some(Phase::Started { why, .. }) => ("Started", Some(why.to_string())),
-            None => ("Ended", None),
-        };
-        wire::OperationTarget {
-            event: target.event.0,
-            scope: target.scope.to_string(),
-            update_domain: target.update_domain,
-            resources: target.resources.iter().map(resource).collect(),
-            state: match target.state {
-                TargetState::Waiting => "waiting",
-                TargetState::Approved => "approved",
-                TargetState::Ended => "ended",
-            }
-            .to_owned(),
-            status: status.to_owned(),
-            started_because,
-        }
-    };
+    let targets: Vec<_> = operation.targets.iter().map(|one| target(view, operation, one)).collect();
     wire::Operation {
         id: operation.id.0,
         cause: operation.cause.to_string(),
+        host: operation.host.clone(),
         by: operation.by.to_string(),
         requested_at: operation.requested_at,
         state: match operation.state {
@@ -254,15 +243,67 @@ pub fn operation(view: &View, operation: &Operation) -> wire::Operation {
             OperationState::Closed => "closed",
         }
         .to_owned(),
-        release: match operation.release {
-            Release::Each => "each",
-            Release::Together => "together",
-        }
-        .to_owned(),
+        release: release(operation.release).to_owned(),
         not_before: operation.not_before,
         cancelled: operation.cancelled_by.is_some(),
-        targets: operation.targets.iter().map(target).collect(),
+        progress: progress(&targets),
+        targets,
     }
+}
+
+fn target(view: &View, operation: &Operation, target: &Target) -> wire::OperationTarget {
+    let scope = view.scope(&target.scope);
+    let live = scope.and_then(|scope| scope.scope.event(target.event));
+    let over = || {
+        target.state == TargetState::Ended
+            || scope.is_none_or(|scope| scope.scope.ended.iter().any(|one| one.event == target.event))
+    };
+    let (status, started_because) = match live.map(|event| &event.phase) {
+        Some(Phase::Scheduled { .. }) => ("Scheduled", None),
+        Some(Phase::Started { why, .. }) => ("Started", Some(why.to_string())),
+        None if target.refused.is_some() => ("Refused", None),
+        None if operation.state == OperationState::Opening && !over() => ("Opening", None),
+        None => ("Ended", None),
+    };
+    // The scope knows of an approval before the operation does.
+    let state = match (target.state, live) {
+        (TargetState::Waiting, Some(event)) if event.approved() || event.is_started() => "approved",
+        (TargetState::Waiting, _) => "waiting",
+        (TargetState::Approved, _) => "approved",
+        (TargetState::Ended, _) if target.refused.is_some() => "refused",
+        (TargetState::Ended, _) => "ended",
+    };
+    wire::OperationTarget {
+        event: target.event.0,
+        scope: target.scope.to_string(),
+        update_domain: target.update_domain,
+        resources: target.resources.iter().map(resource).collect(),
+        state: state.to_owned(),
+        status: status.to_owned(),
+        refused: target.refused.clone(),
+        started_because,
+    }
+}
+
+fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
+    let mut progress = wire::OperationProgress { events: targets.len(), ..Default::default() };
+    // Parts are in the order of their scopes.
+    for scope in targets.chunk_by(|one, two| one.scope == two.scope) {
+        progress.scopes += 1;
+        progress.scopes_told += usize::from(scope.iter().all(|part| part.status != "Opening"));
+    }
+    for part in targets {
+        match (part.status.as_str(), part.state.as_str()) {
+            ("Scheduled", "approved") => progress.approved += 1,
+            ("Scheduled", _) => progress.waiting += 1,
+            ("Started", _) => progress.started += 1,
+            ("Ended", _) => progress.ended += 1,
+            ("Refused", _) => progress.refused += 1,
+            // Not told yet.
+            (_, _) => {}
+        }
+    }
+    progress
 }
 
 /// Whether a scope's kind is spelt so.

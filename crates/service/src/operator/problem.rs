@@ -31,6 +31,17 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
+    /// Names what was perhaps meant, where the problem is of this kind.
+    pub fn meaning(mut self, code: &str, candidates: impl FnOnce() -> Vec<String>) -> Self {
+        if self.code == code {
+            self.candidates = candidates();
+            if !self.candidates.is_empty() {
+                self.detail = format!("{}; did you mean {}?", self.detail, self.candidates.join(", "));
+            }
+        }
+        self
+    }
+
     /// Something that is not there.
     pub fn not_found(code: &str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
@@ -64,6 +75,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         Refusal::UnknownEvent(_)
         | Refusal::UnknownVm(_)
         | Refusal::UnknownScope(_)
+        | Refusal::UnknownHost(_)
         | Refusal::UnknownOperation(_) => StatusCode::NOT_FOUND,
         Refusal::NotBeforeTooNear { .. }
         | Refusal::NotBeforeWithoutNotice(_)
@@ -80,6 +92,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NothingFailed(_)
         | Refusal::UpdateDomainBusy { .. }
         | Refusal::Deallocated(_)
+        | Refusal::NothingRuns { .. }
+        | Refusal::VmsGone
         | Refusal::TooManyEvents
         | Refusal::TooManyUserOperations { .. }
         | Refusal::TooManyMembers

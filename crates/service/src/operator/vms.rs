@@ -1,11 +1,13 @@
 //! `/v1/vms`.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use notbefore_core::{Cause, Refusal, ScopePath, VmId};
+use notbefore_core::{Cause, Member, Refusal, ScopePath, VmId};
 use notbefore_engine::{Answer, Command};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
@@ -17,8 +19,9 @@ use super::events::announce;
 use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
+use crate::hosts::Places;
 use crate::names;
-use crate::view::View;
+use crate::view::{ScopeView, View};
 
 /// What can be done to a VM, for the API's description.
 #[derive(ToSchema)]
@@ -68,19 +71,26 @@ pub async fn list(
     let from = only.clone().or(pages::scope(after.map(|(scope, _)| scope))?);
 
     let (view, now) = (operator.views.newest(), operator.clock.now());
+    // The VMs of a host are found by an index; all others by walking through the scopes.
+    let nowhere = Places::new();
+    let on_host = host.as_deref().map(|host| view.hosts().get(host).unwrap_or(&nowhere));
+    let found: Box<dyn Iterator<Item = (&Arc<ScopeView>, Vec<&Member>)> + Send> = match on_host {
+        Some(places) => Box::new(view.placed(places, from.as_ref())),
+        None => Box::new(
+            view.scopes_from(from.as_ref()).map(|(_, scope)| (scope, scope.scope.members.iter().collect())),
+        ),
+    };
     let mut items = Vec::new();
     let mut last = None;
-    for (id, scope) in view.scopes_from(from.as_ref()) {
-        if only.as_ref().is_some_and(|only| only != id) {
+    for (scope, mut members) in found {
+        let id = scope.scope.id();
+        if only.as_ref().is_some_and(|only| *only != id) {
             break;
         }
-        let mut members: Vec<_> = scope.scope.members.iter().collect();
         members.sort_by_cached_key(|member| member.name.folded());
         for member in members {
             let folded = member.name.folded();
-            let shown = after.is_some_and(|(scope, name)| id.as_str() == scope && folded.as_str() <= name);
-            let elsewhere = host.is_some() && member.host != host;
-            if shown || elsewhere {
+            if after.is_some_and(|(scope, name)| id.as_str() == scope && folded.as_str() <= name) {
                 continue;
             }
             if items.len() == limit {
@@ -122,7 +132,7 @@ pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Res
             let shown = shown(&operator.views.newest(), vm, operator.clock.now()).map_err(gone)?;
             Ok((StatusCode::CREATED, shown).into_response())
         }
-        Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => {
+        Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Scope { .. } => {
             Ok(StatusCode::NO_CONTENT.into_response())
         }
     }

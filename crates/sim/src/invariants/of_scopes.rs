@@ -166,6 +166,7 @@ fn approves(change: &Transition<'_>, event: &Event) -> bool {
         Command::Cancel(_)
         | Command::CancelOperation(_)
         | Command::Schedule(_)
+        | Command::Preview(_)
         | Command::Start(_)
         | Command::Complete { .. }
         | Command::Retry(_)
@@ -268,7 +269,7 @@ pub fn notice_is_given(change: &Transition<'_>) -> Check {
 }
 
 /// **13: the order of Resources is fixed when the event is made, and the same for every reader**: it is the
-/// order in which the operation names them, in every version of the record.
+/// order in which the operation names them, without those that had gone by then, in every version of the record.
 pub fn order_of_resources_is_fixed(change: &Transition<'_>, ledger: &Ledger) -> Check {
     const WORDS: &str = "the order of Resources is fixed";
     for event in change.live_after() {
@@ -276,7 +277,8 @@ pub fn order_of_resources_is_fixed(change: &Transition<'_>, ledger: &Ledger) -> 
             ensure(first.resources == event.resources, 13, WORDS, || format!("{first:?}, {event:?}"))?;
         } else if let Some(operation) = change.view.operations.get(&event.operation) {
             let target = operation.targets.iter().find(|target| target.event == event.id);
-            let same = target.is_some_and(|target| target.resources == event.resources);
+            let mut named = target.iter().flat_map(|target| &target.resources).map(|one| one.vm);
+            let same = event.resources.iter().all(|one| named.any(|vm| vm == one.vm));
             ensure(same, 13, WORDS, || format!("{target:?}, {event:?}"))?;
         }
     }

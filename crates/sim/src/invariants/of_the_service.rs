@@ -10,6 +10,7 @@ use notbefore_engine::{Answer, Command, Failure, Published};
 use notbefore_store::{Key, Revision};
 
 use super::{Check, ensure};
+use crate::foretell::still_reached;
 use crate::judge::{Asked, Written, command_key, is_approved};
 use crate::ledger::Ledger;
 use crate::model::started;
@@ -44,17 +45,23 @@ pub fn acknowledged_is_durable(
                 operation.state != OperationState::Opening
                     || operation.cancelled_by.is_some()
                     || operation.targets.iter().all(|target| {
-                        let gone = || target.resources.iter().any(|one| view.vm(one.vm).is_none());
+                        let gone = || {
+                            let scope = view.scope(&target.scope).map(|(_, scope)| scope);
+                            target
+                                .resources
+                                .iter()
+                                .all(|one| scope.is_none_or(|scope| !still_reached(operation, one.vm, scope)))
+                        };
                         ledger.first.contains_key(&target.event)
                             || ledger.ended.contains(&target.event)
                             || gone()
                             || rules::of(operation.cause).users
-                            || operation.targets.iter().any(|one| view.scope(&one.scope).is_none())
                             || evicted(view, target)
                     })
             }),
-            Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => false,
+            Answer::Done | Answer::Preview(_) | Answer::Vm(_) | Answer::Scope { .. } => false,
         },
+        Command::Preview(_) => true,
         Command::CancelOperation(id) => view.operations.get(id).is_some_and(|operation| {
             let scheduled = |event| view.live(event).is_some_and(|event| !started(event));
             operation.cancelled_by.is_some()
@@ -62,7 +69,7 @@ pub fn acknowledged_is_durable(
         }),
         Command::AddVm { .. } => match answer {
             Answer::Vm(vm) => ledger.vms.contains(vm),
-            Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => false,
+            Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Scope { .. } => false,
         },
         Command::RemoveVm(vm) => view.vm(*vm).is_none(),
         Command::PutScope(_) | Command::RemoveScope { .. } | Command::StartVm(_) | Command::Retry(_) => true,
@@ -117,6 +124,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
             | Command::ApproveFor(_)
             | Command::Cancel(_)
             | Command::CancelOperation(_)
+            | Command::Preview(_)
             | Command::Start(_)
             | Command::Complete { .. }
             | Command::Retry(_)

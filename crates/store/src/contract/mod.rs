@@ -51,6 +51,7 @@ pub async fn run(subject: &impl Subject) {
     commits::concurrent_increments_are_all_counted(subject.make().await).await;
     reads::a_scan_is_ordered_and_keeps_to_its_prefix(subject.make().await).await;
     reads::pages_join_without_gap_or_repeat(subject.make().await).await;
+    reads::a_scan_backwards_is_the_scan_reversed(subject.make().await).await;
     reads::a_snapshot_stands_still(subject.make().await).await;
     reads::pages_of_a_snapshot_show_one_revision(subject.make().await).await;
     watches::a_watch_yields_every_commit(subject.make().await).await;

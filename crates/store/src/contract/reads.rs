@@ -69,6 +69,38 @@ pub(super) async fn pages_join_without_gap_or_repeat(store: impl Store) {
     assert_eq!(none, (vec![], true), "a page of none says that there are more");
 }
 
+pub(super) async fn a_scan_backwards_is_the_scan_reversed(store: impl Store) {
+    let keys = ["p/1", "p/2", "p/2/a", "p/3", "p/é"];
+    fill(&store, &["o", "p", "p."]).await;
+    fill(&store, &keys).await;
+    fill(&store, &["p0", "q/1"]).await;
+    let all = snapshot(&store).await;
+    let back = async |before: Option<&str>, limit| {
+        let page = all.scan_back("p/", before, limit).await.unwrap_or_else(|error| panic!("{error}"));
+        (page.records.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>(), page.more)
+    };
+    let reversed: Vec<String> = keys.iter().rev().map(|key| (*key).to_owned()).collect();
+    for limit in 1..=keys.len() + 1 {
+        let mut read: Vec<String> = Vec::new();
+        loop {
+            let (page, more) = back(read.last().map(String::as_str), limit).await;
+            assert!(!page.is_empty(), "a page of {limit} that promised more is empty");
+            read.extend(page);
+            assert_eq!(more, read.len() < keys.len(), "`more` is wrong after {} records", read.len());
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(read, reversed, "pages of {limit} backwards do not make up the whole");
+    }
+    assert_eq!(
+        back(Some("q"), 1).await,
+        (vec!["p/é".into()], true),
+        "a position behind the prefix is its end"
+    );
+    assert_eq!(back(Some("p/"), 1).await, (vec![], false), "a position before it has nothing before");
+}
+
 pub(super) async fn a_snapshot_stands_still(store: impl Store) {
     let first = committed(&store, put("a", "1")).await;
     let before = snapshot(&store).await;

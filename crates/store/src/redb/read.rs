@@ -9,16 +9,18 @@
 use std::ops::Bound;
 use std::sync::{Arc, mpsc};
 
-use ::redb::{Database, ReadOnlyTable, ReadableDatabase};
+use ::redb::{AccessGuard, Database, ReadOnlyTable, ReadableDatabase};
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::format::{Fault, META, META_REVISION, RECORDS, decode};
 use super::owner::Message;
 use super::{Shared, open};
-use crate::{Page, ReadError, Revision, Snapshot, Versioned, scan_start};
+use crate::{Page, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
 
 type Table = ReadOnlyTable<&'static str, &'static [u8]>;
+type Entry<'a> =
+    Result<(AccessGuard<'a, &'static str>, AccessGuard<'a, &'static [u8]>), ::redb::StorageError>;
 
 pub(super) struct RedbSnapshot {
     revision: Revision,
@@ -58,17 +60,35 @@ impl Snapshot for RedbSnapshot {
     }
 
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
+        self.scanned(scan, prefix, after, limit).await
+    }
+
+    async fn scan_back(&self, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, ReadError> {
+        self.scanned(scan_back, prefix, before, limit).await
+    }
+}
+
+type Scan = fn(&Table, &str, Option<&str>, usize) -> Result<Page, Fault>;
+
+impl RedbSnapshot {
+    async fn scanned(
+        &self,
+        scan: Scan,
+        prefix: &str,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
         let scanned = match Handle::try_current() {
             Ok(runtime) => {
                 let table = self.table.clone();
                 let prefix = prefix.to_owned();
-                let after = after.map(str::to_owned);
+                let from = from.map(str::to_owned);
                 runtime
-                    .spawn_blocking(move || scan(&table, &prefix, after.as_deref(), limit))
+                    .spawn_blocking(move || scan(&table, &prefix, from.as_deref(), limit))
                     .await
                     .map_err(|error| ReadError::Unavailable(open::chain(&error)))?
             }
-            Err(_no_runtime) => scan(&self.table, prefix, after, limit),
+            Err(_no_runtime) => scan(&self.table, prefix, from, limit),
         };
         scanned.map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
     }
@@ -79,8 +99,17 @@ fn get(table: &Table, key: &str) -> Result<Option<Versioned>, Fault> {
 }
 
 fn scan(table: &Table, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, Fault> {
+    page(table.range::<&str>((scan_start(prefix, after), Bound::Unbounded))?, prefix, limit)
+}
+
+fn scan_back(table: &Table, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, Fault> {
+    let end = scan_end(prefix, before);
+    page(table.range::<&str>((Bound::Unbounded, end.as_ref().map(String::as_str)))?.rev(), prefix, limit)
+}
+
+fn page<'a>(entries: impl Iterator<Item = Entry<'a>>, prefix: &str, limit: usize) -> Result<Page, Fault> {
     let mut page = Page::default();
-    for entry in table.range::<&str>((scan_start(prefix, after), Bound::Unbounded))? {
+    for entry in entries {
         let (key, raw) = entry?;
         let key = key.value();
         if !key.starts_with(prefix) {

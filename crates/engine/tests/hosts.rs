@@ -1,0 +1,248 @@
+//! Operations on hosts, as far as they differ from those on named VMs: a scope that will not have its event keeps
+//! nobody else from hearing, and who has left the host before its scope's turn came hears nothing. The rest is
+//! held against the model by the simulator.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use notbefore_core::scope::EVENTS_MAX;
+use notbefore_core::{
+    Actor, Cause, DriverKind, Event, EventId, Member, MemberState, Operation, OperationId, OperationState,
+    Origin, Phase, Policy, Release, Resource, Scope, ScopeKind, ScopePath, Settings, TargetState, VmId,
+};
+use notbefore_engine::records::{self, prefix};
+use notbefore_engine::{
+    Answer, Command, CommitId, Effect, Engine, EngineSettings, Failure, Input, NewOperation, Request,
+    RequestId, Whom,
+};
+use notbefore_store::{Key, Outcome, Revision, Txn, Versioned};
+use uuid::Uuid;
+
+fn now() -> Timestamp {
+    "2026-11-15T12:00:00Z".parse().unwrap()
+}
+
+/// An engine over a map; commits wait until they are let through.
+struct Bench {
+    engine: Engine,
+    records: BTreeMap<Key, Bytes>,
+    revision: u64,
+    under_way: VecDeque<(CommitId, Txn)>,
+    answers: Vec<Result<Answer, Failure>>,
+}
+
+impl Bench {
+    fn new(scopes: &[Scope]) -> Self {
+        let records: BTreeMap<Key, Bytes> =
+            scopes.iter().map(|scope| (records::scope(&scope.id()), records::encode(scope))).collect();
+        let settings = EngineSettings { domain: Settings::default(), node: "test".to_owned() };
+        let loaded = records
+            .iter()
+            .map(|(key, value)| (key.clone(), Versioned { revision: Revision(1), value: value.clone() }));
+        let (engine, _) = Engine::new(settings, loaded, Revision(1), now()).unwrap();
+        let (under_way, answers) = (VecDeque::new(), Vec::new());
+        let mut bench = Self { engine, records, revision: 1, under_way, answers };
+        // What it writes by the way when it begins.
+        bench.feed(Input::Tick);
+        bench.commit_all();
+        bench
+    }
+
+    fn feed(&mut self, input: Input) {
+        for effect in self.engine.handle(input, now()) {
+            match effect {
+                Effect::Commit(id, txn) => self.under_way.push_back((id, txn)),
+                Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) => {}
+                Effect::Answer(_, answer) => self.answers.push(answer),
+            }
+        }
+    }
+
+    fn ask(&mut self, command: Command) {
+        let by = Actor::Token("root".to_owned());
+        let request = Request { by, idempotency: None, if_revision: None, command };
+        self.feed(Input::Request(RequestId(0), Box::new(request)));
+    }
+
+    /// Lets the oldest commit through.
+    fn commit_one(&mut self) {
+        let (id, txn) = self.under_way.pop_front().unwrap();
+        self.revision += 1;
+        self.records.extend(txn.put.iter().cloned());
+        self.feed(Input::Committed(id, Outcome::Committed(Revision(self.revision))));
+    }
+
+    fn commit_all(&mut self) {
+        while !self.under_way.is_empty() {
+            self.commit_one();
+        }
+    }
+
+    fn operation(&self) -> Operation {
+        let (key, value) = self.records.iter().find(|(key, _)| key.starts_with(prefix::OPERATION)).unwrap();
+        records::decode(key, value).unwrap()
+    }
+
+    fn events(&self, name: &str) -> Vec<Event> {
+        let key = records::scope(&name.parse::<ScopePath>().unwrap().id());
+        records::decode::<Scope>(&key, &self.records[&key]).unwrap().events
+    }
+}
+
+/// A scope with VMs on a host, in update domains of their own.
+fn scope(name: &str, vms: u128) -> Scope {
+    let kind = ScopeKind::AvailabilitySet;
+    let mut scope = Scope::new(name.parse().unwrap(), kind, Policy::default(), Origin::Call);
+    scope.members = (0..vms)
+        .map(|n| Member {
+            vm: VmId(Uuid::new_v5(&Uuid::from_u128(n), name.as_bytes())),
+            name: format!("{name}-{n}").parse().unwrap(),
+            update_domain: n as u32,
+            fault_domain: 0,
+            zone: None,
+            host: Some("h1".to_owned()),
+            spot: false,
+            state: MemberState::Running,
+            origin: Origin::Call,
+        })
+        .collect();
+    scope
+}
+
+/// Fills a scope up until it has room for so many more events.
+fn filled(mut scope: Scope, room: usize) -> Scope {
+    let resource = Resource { vm: scope.members[0].vm, name: scope.members[0].name.clone(), host: None };
+    let one = |n: usize| Event {
+        id: EventId(Uuid::from_u128(n as u128)),
+        operation: OperationId(Uuid::from_u128(n as u128)),
+        cause: Cause::HostRedeploy,
+        update_domain: 0,
+        resources: vec![resource.clone()],
+        duration_s: -1,
+        description: String::new(),
+        driver: DriverKind::Manual,
+        release: Release::Each,
+        phase: Phase::Scheduled {
+            not_before: "2030-01-01T00:00:00Z".parse().unwrap(),
+            approval: None,
+            released: true,
+            ready: None,
+        },
+        trail: Vec::new(),
+    };
+    scope.events = (0..EVENTS_MAX - room).map(one).collect();
+    scope
+}
+
+fn maintain(cause: Cause) -> NewOperation {
+    NewOperation {
+        id: OperationId(Uuid::from_u128(7)),
+        cause,
+        whom: Whom::Host("h1".to_owned()),
+        not_before: None,
+        duration_s: None,
+        description: None,
+    }
+}
+
+#[test]
+fn a_full_scope_keeps_no_other_from_hearing_and_is_named() {
+    let mut bench = Bench::new(&[filled(scope("full", 3), 0), scope("free", 2)]);
+    bench.ask(Command::Preview(maintain(Cause::HostReboot)));
+    let Some(Ok(Answer::Preview(preview))) = bench.answers.pop() else { panic!("no preview") };
+    assert!(bench.under_way.is_empty(), "a preview writes nothing");
+    assert_eq!(preview.operation.targets.len(), 5);
+    assert_eq!(preview.refused.len(), 3);
+
+    bench.ask(Command::Schedule(maintain(Cause::HostReboot)));
+    bench.commit_all();
+    assert_eq!(bench.answers.pop(), Some(Ok(Answer::Operation(OperationId(Uuid::from_u128(7))))));
+    let operation = bench.operation();
+    assert_eq!(operation.state, OperationState::Open);
+    let refused: Vec<(&str, Option<&str>)> =
+        operation.targets.iter().map(|one| (one.scope.as_str(), one.refused.as_deref())).collect();
+    let (free, full) = ("default/default/free", "default/default/full");
+    assert!(refused[..2].iter().all(|one| *one == (free, None)), "{refused:?}");
+    assert!(refused[2..].iter().all(|one| *one == (full, Some("too_many_events"))), "{refused:?}");
+    assert_eq!((bench.events("free").len(), bench.events("full").len()), (2, EVENTS_MAX));
+}
+
+#[test]
+fn a_scope_with_room_for_some_gets_those() {
+    // How many events a record has room for depends on their size, so the edge is searched for.
+    let at_the_edge = (300..EVENTS_MAX).step_by(4).find_map(|live| {
+        let mut bench = Bench::new(&[filled(scope("tight", 5), EVENTS_MAX - live)]);
+        bench.ask(Command::Schedule(maintain(Cause::HostRedeploy)));
+        bench.commit_all();
+        let fit = bench.events("tight").len() - live;
+        (fit < 5).then_some((bench, fit))
+    });
+    let (bench, fit) = at_the_edge.unwrap();
+    assert!(fit > 0, "the first that fit are taken");
+    let refused: Vec<Option<String>> = bench.operation().targets.into_iter().map(|one| one.refused).collect();
+    let too_large = Some("scope_too_large".to_owned());
+    assert_eq!(refused, (0..5).map(|n| too_large.clone().filter(|_| n >= fit)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_host_of_which_every_scope_is_full_is_refused() {
+    let mut bench = Bench::new(&[filled(scope("full", 3), 0)]);
+    bench.ask(Command::Schedule(maintain(Cause::HostReboot)));
+    assert!(matches!(bench.answers.pop(), Some(Err(Failure::Refused(_)))));
+    assert!(bench.under_way.is_empty());
+}
+
+#[test]
+fn who_has_left_before_the_scope_was_told_hears_nothing() {
+    let (one, mut two) = (scope("one", 1), scope("two", 2));
+    for member in &mut two.members {
+        member.update_domain = 0;
+    }
+    let mut bench = Bench::new(&[one, two.clone(), scope("three", 1)]);
+    bench.ask(Command::Schedule(maintain(Cause::HostFreeze)));
+    // The operation itself; its parts are under way now, and in their place come the moves.
+    bench.commit_one();
+    let opens = std::mem::take(&mut bench.under_way);
+    assert_eq!(opens.len(), 3);
+    let mut moved = two.clone();
+    moved.members[0].host = Some("h2".to_owned());
+    for scope in [moved, Scope { members: Vec::new(), ..scope("three", 1) }] {
+        let (key, value) = (records::scope(&scope.id()), records::encode(&scope));
+        bench.revision += 1;
+        bench.records.insert(key.clone(), value.clone());
+        let change = notbefore_store::Change { key, value: Some(value) };
+        let batch = notbefore_store::Batch { revision: Revision(bench.revision), changes: [change].into() };
+        bench.feed(Input::Watched(batch));
+    }
+    for (id, txn) in opens {
+        let stale = txn.expect.iter().any(|one| one.key.contains("two") || one.key.contains("three"));
+        if stale {
+            let found =
+                txn.expect.iter().map(|one| notbefore_store::Found { key: one.key.clone(), current: None });
+            let found = found.filter(|one| one.key.starts_with(prefix::SCOPE)).collect();
+            bench.feed(Input::Committed(id, Outcome::Conflict(found)));
+        } else {
+            bench.under_way.push_front((id, txn));
+        }
+    }
+    bench.commit_all();
+    let names = |name: &str| {
+        let events = bench.events(name);
+        events.iter().flat_map(|event| &event.resources).map(|one| one.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("one"), ["one-0"]);
+    assert_eq!(names("two"), ["two-1"], "the one that has moved is left out");
+    assert!(names("three").is_empty());
+    let operation = bench.operation();
+    let parts: BTreeMap<&str, (TargetState, Option<&str>)> = operation
+        .targets
+        .iter()
+        .map(|one| (one.scope.as_str(), (one.state, one.refused.as_deref())))
+        .collect();
+    assert_eq!(parts["default/default/three"], (TargetState::Ended, Some("vms_gone")));
+    assert_eq!(parts["default/default/two"], (TargetState::Waiting, None));
+    assert_eq!(operation.state, OperationState::Open);
+}

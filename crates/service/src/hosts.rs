@@ -1,0 +1,120 @@
+//! Which VMs are on which host: an index over what is published, so that a list of hosts, or of one host's VMs,
+//! does not visit the whole fleet.
+//!
+//! It holds positions and not copies: a scope's VMs on a host are named by where they stand among its members,
+//! and a scope that changes without its VMs moving costs one comparison.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use notbefore_core::{Scope, ScopeId};
+
+/// For each scope with VMs on a host, where those stand among its members.
+pub type Places = OrdMap<ScopeId, Arc<[usize]>>;
+
+/// Hosts, in the order of their names.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts(OrdMap<Arc<str>, Places>);
+
+impl Hosts {
+    /// Takes over a scope's change.
+    pub fn change(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
+        if before.map(|scope| &scope.members) == after.map(|scope| &scope.members) {
+            return;
+        }
+        let (before, after) = (places(before), places(after));
+        for host in before.keys().filter(|host| !after.contains_key(*host)) {
+            if let Some(places) = self.0.get_mut(*host) {
+                places.remove(id);
+                if places.is_empty() {
+                    self.0.remove(*host);
+                }
+            }
+        }
+        for (host, positions) in after {
+            if before.get(host) != Some(&positions) {
+                self.0.entry(host.into()).or_default().insert(id.clone(), positions.into());
+            }
+        }
+    }
+
+    /// A host.
+    pub fn get(&self, host: &str) -> Option<&Places> {
+        self.0.get(host)
+    }
+
+    /// Hosts in order, after one.
+    pub fn after(&self, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, &Places)> {
+        let from = after.map_or(Bound::Unbounded, |host| Bound::Excluded(Arc::from(host)));
+        self.0.range::<_, Arc<str>>((from, Bound::Unbounded))
+    }
+}
+
+fn places(scope: Option<&Scope>) -> BTreeMap<&str, Vec<usize>> {
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (position, member) in scope.iter().flat_map(|scope| scope.members.iter().enumerate()) {
+        if let Some(host) = &member.host {
+            places.entry(host).or_default().push(position);
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::{Member, MemberState, Origin, Policy, ScopeKind, VmId};
+
+    use super::*;
+
+    fn scope(hosts: &[Option<&str>]) -> Scope {
+        let path = "web".parse().unwrap();
+        let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
+        scope.members = hosts
+            .iter()
+            .enumerate()
+            .map(|(n, host)| Member {
+                vm: VmId(uuid::Uuid::from_u128(n as u128)),
+                name: format!("web-{n}").parse().unwrap(),
+                update_domain: 0,
+                fault_domain: 0,
+                zone: None,
+                host: host.map(str::to_owned),
+                spot: false,
+                state: MemberState::Running,
+                origin: Origin::Call,
+            })
+            .collect();
+        scope
+    }
+
+    #[test]
+    fn vms_that_come_move_and_go_are_found_where_they_are() {
+        let mut hosts = Hosts::default();
+        let id = scope(&[]).id();
+        let on = |hosts: &Hosts, host: &str| {
+            hosts.get(host).and_then(|places| places.get(&id)).map(|places| places.to_vec())
+        };
+        let names = |hosts: &Hosts| hosts.after(None).map(|(host, _)| host.to_string()).collect::<Vec<_>>();
+
+        let one = scope(&[Some("h2"), Some("h1"), None, Some("h1")]);
+        hosts.change(&id, None, Some(&one));
+        assert_eq!((on(&hosts, "h1"), on(&hosts, "h2")), (Some(vec![1, 3]), Some(vec![0])));
+        assert_eq!(names(&hosts), ["h1", "h2"]);
+
+        // One moves to a host that was not there, which leaves its old one empty.
+        let two = scope(&[Some("h3"), Some("h1"), None, Some("h1")]);
+        hosts.change(&id, Some(&one), Some(&two));
+        assert_eq!((on(&hosts, "h2"), on(&hosts, "h3")), (None, Some(vec![0])));
+        assert_eq!(names(&hosts), ["h1", "h3"]);
+        assert_eq!(hosts.after(Some("h1")).count(), 1);
+
+        // One goes, so that others stand elsewhere.
+        let three = scope(&[Some("h1"), None, Some("h1")]);
+        hosts.change(&id, Some(&two), Some(&three));
+        assert_eq!(on(&hosts, "h1"), Some(vec![0, 2]));
+        hosts.change(&id, Some(&three), None);
+        assert!(names(&hosts).is_empty());
+    }
+}
