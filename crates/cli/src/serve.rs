@@ -1,6 +1,6 @@
 //! `notbefore serve`
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 use jiff::{SignedDuration, Timestamp};
@@ -39,7 +39,9 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
         return output::line(&format!("{file}no mistakes"));
     }
     let filter = EnvFilter::try_new(&settings.general.log.0)?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Colours are for people; a file or a journal keeps the words.
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(until_told_to_stop(within_files(config)))
 }

@@ -112,12 +112,12 @@ impl Service {
             command.args(["--guest", "127.0.0.1:0"]);
         }
         command.args(&flags).stdout(Stdio::piped()).stderr(log);
-        command.env("NOTBEFORE_LOG", "warn").env("NO_COLOR", "1");
+        command.env("NOTBEFORE_LOG", "warn");
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         if variables.iter().any(|(name, _)| name == "NOTBEFORE_LOG") {
             let log =
                 std::fs::OpenOptions::new().create(true).append(true).open(log_of(data.path())).unwrap();
-            command.stderr(log).env("NO_COLOR", "1");
+            command.stderr(log);
         }
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
