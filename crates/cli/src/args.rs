@@ -126,9 +126,9 @@ pub struct Import {
 /// The settings themselves are in `config/settings.rs`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// The configuration file; the environment and flags go before it [default: /etc/notbefore/notbefore.toml
-    /// if it exists]
-    #[arg(long, value_name = "FILE", env = config::FILE_VARIABLE, hide_env_values = true)]
+    /// The configuration file; the environment and flags go before it [env: NOTBEFORE_CONFIG] [default:
+    /// /etc/notbefore/notbefore.toml if it exists]
+    #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Show every setting, its value and where that came from, and end
     #[arg(long)]

@@ -8,6 +8,7 @@ use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
+use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
 use notbefore_service::{GuestListener, ProxyConfig, ServeConfig};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Output, Serve};
+use crate::config::Mistakes;
 use crate::config::print::Effective;
 use crate::{config, output, systemd};
 
@@ -27,14 +29,20 @@ pub fn now() -> Timestamp {
 pub fn run(serve: Serve, output: Output) -> Result<()> {
     let merged = config::load(serve.config.as_deref(), &config::process_environment(), serve.settings)?;
     let settings = merged.settings()?;
-    let config = validated(&settings)?;
+    let config = validated(&settings).map_err(|error| Mistakes::one(format!("{error:#}")));
     if serve.print_config {
-        return match output {
-            Output::Json => output::json(&Effective::new(&merged)),
-            Output::Table => output::text(&config::print::toml(&merged)),
-        };
+        // Settings that contradict each other are shown as well: this is where one looks for who said them.
+        match output {
+            Output::Json => output::json(&Effective::new(&merged))?,
+            Output::Table => output::text(&config::print::toml(&merged))?,
+        }
+        config?;
+        return Ok(());
     }
+    let config = config?;
     if serve.check_config {
+        // A start reads the secret later, and a file that is not there yet may be there then.
+        TrustedProxies::load(&config.proxy).map_err(|error| Mistakes::one(error.to_string()))?;
         let file = merged.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         return output::line(&format!("{file}no mistakes"));
     }

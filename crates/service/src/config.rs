@@ -1,5 +1,6 @@
 //! What `serve` is told.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -49,7 +50,20 @@ impl ServeConfig {
         if !self.operator.ip().is_loopback() && !self.operator_without_tls {
             return Err(ServeError::OperatorExposed(self.operator));
         }
+        self.listen_apart()?;
         self.proxy.check()?;
+        Ok(())
+    }
+
+    /// Refuses two listeners at one place. The system would blame another program for it.
+    fn listen_apart(&self) -> Result<(), ServeError> {
+        let guests = self.guest.iter().map(|guest| &guest.at).chain(self.guest_vms.iter().map(|one| &one.at));
+        let mut taken: HashSet<(SocketAddr, Option<&str>)> = HashSet::from([(self.operator, None)]);
+        for at in guests.filter(|at| at.address.port() != 0) {
+            if !taken.insert((at.address, at.device.as_deref())) {
+                return Err(ServeError::ListenTwice(at.clone()));
+            }
+        }
         Ok(())
     }
 }
@@ -98,6 +112,9 @@ impl FromStr for GuestVm {
     /// Reads `NAME=ADDR[%DEVICE][+tproxy]`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (vm, at) = text.split_once('=').ok_or(())?;
+        if !vm.split('/').all(|part| part.parse::<Name>().is_ok()) {
+            return Err(());
+        }
         Ok(GuestVm { vm: vm.to_owned(), at: at.parse()? })
     }
 }
@@ -124,7 +141,9 @@ mod tests {
         }
         let text = "shop/web-0=127.0.0.1:9301%tap0";
         assert_eq!(text.parse::<GuestVm>().unwrap().to_string(), text);
-        assert!("127.0.0.1:9301".parse::<GuestVm>().is_err());
+        for text in ["127.0.0.1:9301", "=127.0.0.1:9301", "web 0=127.0.0.1:9301", "shop/=127.0.0.1:9301"] {
+            assert!(text.parse::<GuestVm>().is_err(), "{text}");
+        }
         assert!("b lue=127.0.0.1:9301".parse::<GuestListener>().is_err());
     }
 }

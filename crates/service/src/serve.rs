@@ -70,6 +70,11 @@ pub enum ServeError {
         "the operator door at {0} would be open to the network without encryption; use a loopback address, or say --operator-without-tls if that is meant"
     )]
     OperatorExposed(SocketAddr),
+    /// Two listeners are told to listen at the same place.
+    #[error(
+        "{0} is named twice: guests, each VM of --guest-vm and operators need an address or a port of their own"
+    )]
+    ListenTwice(ListenAt),
     /// A command of our own at the start was refused.
     #[error("could not prepare the fleet: {0}")]
     Prepare(#[from] Failure),

@@ -110,13 +110,20 @@ impl Merged {
 
     /// The settings with their types.
     pub fn settings(&self) -> Result<Settings, Mistakes> {
-        Settings::from_merged(self).map_err(|wrong| Mistakes(vec![wrong]))
+        Settings::from_merged(self).map_err(Mistakes::one)
     }
 }
 
 /// What is wrong with the configuration: every mistake there is, so that they can be corrected in one go.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mistakes(Vec<String>);
+
+impl Mistakes {
+    /// A single one.
+    pub fn one(wrong: String) -> Self {
+        Self(vec![wrong])
+    }
+}
 
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,8 +136,8 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Reads file, environment and flags and merges them. `named` is the file that a flag or the environment names; it
-/// must exist.
+/// Reads file, environment and flags and merges them. `named` is the file that a flag names; a file that is named,
+/// there or in the environment, must exist.
 pub fn load(
     named: Option<&Path>,
     environment: &[(String, String)],
@@ -145,6 +152,8 @@ fn load_with(
     environment: &[(String, String)],
     flags: Flags,
 ) -> Result<Merged, Mistakes> {
+    let by_variable = environment.iter().find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
+    let named = named.or_else(|| by_variable.map(|(_, value)| Path::new(value)));
     let path = named.or_else(|| usual.exists().then_some(usual));
     let mut mistakes = Vec::new();
     let mut merged = Merged::new(path.map(Path::to_owned));
