@@ -97,6 +97,15 @@ fn unread(event: &Event) -> String {
     }
 }
 
+/// Where an event stands, and whether somebody is needed for it to go on.
+fn status(event: &Event) -> String {
+    let mut commands = event.exec.iter().flat_map(|exec| &exec.commands);
+    match commands.any(|command| command.state == "failed") {
+        true => format!("{}, failed", event.status),
+        false => event.status.clone(),
+    }
+}
+
 fn live_table(events: &[Event]) -> Table {
     let now = serve::now();
     let mut table =
@@ -106,7 +115,7 @@ fn live_table(events: &[Event]) -> Table {
         table.row([
             event.id.to_string(),
             event.event_type.clone(),
-            event.status.clone(),
+            status(event),
             when.map_or_else(String::new, |at| time::relative(at, now)),
             if event.approved { "yes" } else { "no" }.to_owned(),
             event.source.clone(),

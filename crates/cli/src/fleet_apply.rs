@@ -179,6 +179,7 @@ fn line(outcome: &ScopeOutcome) -> String {
     let ScopeOutcome { scope, created, added, changed, removed } = outcome;
     let parts = parts(&[(*added, "added"), (*changed, "changed"), (*removed, "removed")]);
     match (created, parts.is_empty()) {
+        (true, _) if *added == 1 => format!("{scope}: created, 1 VM"),
         (true, _) => format!("{scope}: created, {added} VMs"),
         (false, true) => format!("{scope}: unchanged"),
         (false, false) => format!("{scope}: {parts}"),

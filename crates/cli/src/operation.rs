@@ -164,5 +164,8 @@ pub fn announced(operation: &Operation, output: Output) -> Result<()> {
         };
         output::line(&format!("event {}: {} of {}, {what}", part.event, operation.cause, names(part)))?;
     }
-    output::line("follow it with 'notbefore event show ID' or 'notbefore event watch'")
+    let Some(first) = operation.targets.first() else { return Ok(()) };
+    let id = first.event.to_string();
+    let short = id.split('-').next().unwrap_or_default();
+    output::line(&format!("follow it with 'notbefore event show {short}' or 'notbefore event watch'"))
 }

@@ -75,18 +75,19 @@ pub fn text(
     gauge(&mut registry, "scopes", "Scopes", counts.scopes as u64);
     gauge(&mut registry, "vms", "VMs", counts.vms as u64);
     gauge(&mut registry, "operations_open", "Operations that are not closed", counts.operations as u64);
-    let events: Family<Labels, Gauge> = Family::default();
     let phases = [("scheduled", counts.scheduled), ("started", counts.started)];
-    for (phase, count) in phases {
-        events.get_or_create(&[("phase", phase.to_owned())]).set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-    registry.register("events", "Live events, by phase", events);
-    let listening: Family<Labels, Gauge> = Family::default();
-    for (answer, count) in view.listening_counts(now) {
-        let gauge = listening.get_or_create(&[("listening", answer.to_string())]);
-        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-    registry.register("vms_listening", "VMs, by whether they polled in the last five minutes", listening);
+    gauges(&mut registry, "events", "Live events, by phase", "phase", phases);
+    let commands = [
+        ("waiting", counts.commands_waiting),
+        ("running", counts.commands_running),
+        ("failed", counts.commands_failed),
+    ];
+    let help =
+        "Commands of the exec driver for live events, by how they stand; what has failed waits for somebody";
+    gauges(&mut registry, "commands", help, "state", commands);
+    let listening = view.listening_counts(now).map(|(answer, count)| (answer.to_string(), count));
+    let help = "VMs, by whether they polled in the last five minutes";
+    gauges(&mut registry, "vms_listening", help, "listening", listening);
 
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -108,4 +109,19 @@ fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let gauge: Gauge = Gauge::default();
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
     registry.register(name, help, gauge);
+}
+
+/// A gauge for each value of a label.
+fn gauges<V: Into<String>>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    label: &'static str,
+    values: impl IntoIterator<Item = (V, usize)>,
+) {
+    let family: Family<Labels, Gauge> = Family::default();
+    for (value, count) in values {
+        family.get_or_create(&[(label, value.into())]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    registry.register(name, help, family);
 }

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use imbl::{HashMap, OrdMap, OrdSet};
 use jiff::Timestamp;
 use notbefore_core::{
-    Event, EventId, EventType, Member, Operation, OperationId, Phase, Scope, ScopeId, ScopeKind, Source, VmId,
+    CommandState, Event, EventId, EventType, Member, Operation, OperationId, Phase, Scope, ScopeId,
+    ScopeKind, Source, VmId,
 };
 use notbefore_engine::{Held, Published, Vm};
 use notbefore_wire::guest::document::{self, Document, RenderStyle};
@@ -292,6 +293,15 @@ impl View {
             let started = scope.scope.events.iter().filter(|event| event.is_started()).count();
             counts.started += started;
             counts.scheduled += scope.scope.events.len() - started;
+            for command in scope.scope.events.iter().filter_map(Event::exec_run).flat_map(|run| &run.commands)
+            {
+                match command {
+                    CommandState::Waiting { .. } => counts.commands_waiting += 1,
+                    CommandState::Running { .. } => counts.commands_running += 1,
+                    CommandState::Failed { .. } => counts.commands_failed += 1,
+                    CommandState::Done { .. } | CommandState::Gone => {}
+                }
+            }
         }
         counts
     }
@@ -406,6 +416,12 @@ pub struct Counts {
     pub started: usize,
     /// Operations that are not closed.
     pub operations: usize,
+    /// Commands of the exec driver that wait for their next attempt.
+    pub commands_waiting: usize,
+    /// Commands that run, or wait for their turn to.
+    pub commands_running: usize,
+    /// Commands whose attempts are used up.
+    pub commands_failed: usize,
 }
 
 /// A scope in the words of the wire.

@@ -69,7 +69,8 @@ impl Trial {
 const DONE: Ending = Ending::Succeeded { host: None };
 
 fn id(event: u128) -> CommandId {
-    CommandId { event: EventId(Uuid::from_u128(event)), vm: VmId(Uuid::from_u128(3)), fence: 6, attempt: 5 }
+    let vm = VmId(Uuid::from_u128(event + 2));
+    CommandId { event: EventId(Uuid::from_u128(event)), vm, fence: 6, attempt: 5 }
 }
 
 fn report(event: u128, to: &mpsc::Sender<(u128, Ending)>) -> Report {
@@ -246,6 +247,25 @@ fn only_so_many_run_at_once_and_whoever_waits_can_be_stopped() {
     drop(send);
     assert!(endings.recv_timeout(PATIENCE).is_err(), "of what was stopped nothing is said");
     assert!(!begun().contains(&waiting), "what was stopped while it waited never ran");
+}
+
+#[test]
+fn commands_of_one_vm_take_turns() {
+    let trial = Trial::new("");
+    let busy = trial.path("busy");
+    let script = format!("mkdir {0} || exit 1; sleep 0.2; rmdir {0}", busy.display());
+    write_script(&trial.config.command, &script);
+    let exec = trial.exec();
+    let (send, endings) = mpsc::channel();
+    let _in = trial.runtime.enter();
+    for event in 1..=3 {
+        let mut run = some_run(event);
+        run.id.vm = id(1).vm;
+        exec.run(run, report(event, &send));
+    }
+    for _ in 0..3 {
+        assert_eq!(endings.recv_timeout(PATIENCE).unwrap().1, DONE);
+    }
 }
 
 #[test]

@@ -128,6 +128,10 @@ fn attempts_used_up_leave_the_event_to_be_retried() {
     let text = trial.service.cli(&["event", "show", &event]);
     assert!(text.contains("DriverFailed") && text.contains("no such domain"), "{text}");
     assert_eq!(trial.show(&event)["status"], "Started");
+    let list = trial.service.cli(&["event", "list"]);
+    assert!(list.contains("Started, failed"), "{list}");
+    let metrics = trial.service.operator_request("GET", "/metrics", "", "").body;
+    assert!(metrics.contains("notbefore_commands{state=\"failed\"} 1\n"), "{metrics}");
     std::fs::write(trial.path("fixed"), "").unwrap();
     trial.service.cli(&["event", "retry", &event]);
     let shown = trial.ended(&event);

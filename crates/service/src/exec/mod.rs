@@ -4,11 +4,15 @@
 //! it ended. The road of one run:
 //!
 //! ```text
-//!   Exec::run ─► waits for one of `at_once` slots ─► run::carry_out ─► the keeper ─► the command
-//!                                                      │  output.rs: its words, to the log
-//!                                                      │  result.rs: what it wrote to NOTBEFORE_RESULT
-//!                                                      └► Ending: it succeeded, or it failed and why
+//!   Exec::run ─► waits for its turn ─► run::carry_out ─► the keeper ─► the command
+//!                                        │  output.rs: its words, to the log
+//!                                        │  result.rs: what it wrote to NOTBEFORE_RESULT
+//!                                        └► Ending: it succeeded, or it failed and why
 //! ```
+//!
+//! Its turn comes when no command of another event runs for the same VM, and one of `at_once` slots is free.
+//! Events of one VM may well be under way at the same time; two commands that each look what state it is in and
+//! then change it must not be.
 //!
 //! The command gets nothing of the service's environment but what it needs (`environment`): the
 //! operators' token may be in there. Nothing of it outlives its run, however it tries and however the service
@@ -22,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use notbefore_core::Ending;
+use notbefore_core::{Ending, VmId};
 use notbefore_engine::{CommandId, DriverRun};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -152,6 +156,9 @@ pub struct Exec {
     state: Arc<Mutex<State>>,
 }
 
+/// Held by the one command of a VM that runs; others wait for it.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
 #[derive(Debug, Default)]
 struct State {
     /// Set when the service ends.
@@ -159,6 +166,8 @@ struct State {
     tasks: JoinSet<()>,
     /// Those that run or wait, each with what stops it when it is dropped.
     runs: HashMap<CommandId, watch::Sender<()>>,
+    /// For each VM that a command runs or waits for: whose turn it is.
+    turns: HashMap<VmId, Turn>,
 }
 
 impl Exec {
@@ -205,20 +214,24 @@ impl Driver for Exec {
         let (stop, mut stopped) = watch::channel(());
         let id = run.id;
         state.runs.insert(id, stop);
+        let turn = Arc::clone(state.turns.entry(id.vm).or_default());
         let (config, results) = (Arc::clone(&self.config), Arc::clone(&self.results));
         let (slots, runs) = (Arc::clone(&self.slots), Arc::clone(&self.state));
         state.tasks.spawn(async move {
             let run = Arc::new(run);
-            let slot = tokio::select! {
+            // The turn before the slot: whoever waits for another command of its VM keeps no slot from others.
+            let turn = async { (turn.lock_owned().await, slots.acquire_owned().await) };
+            let turn = tokio::select! {
                 biased;
                 _ = stopped.changed() => None,
-                slot = slots.acquire_owned() => slot.ok(),
+                turn = turn => Some(turn),
             };
-            let ending = match slot {
-                Some(_slot) => run::carry_out(&config, &results, &run, &mut stopped).await,
-                None => None,
+            let ending = match &turn {
+                Some((_turn, Ok(_slot))) => run::carry_out(&config, &results, &run, &mut stopped).await,
+                Some((_, Err(_))) | None => None,
             };
-            lock(&runs).runs.remove(&id);
+            drop(turn);
+            lock(&runs).forget(id);
             tell(&config, &run, ending.as_ref());
             if let Some(ending) = ending {
                 report.ended(ending);
@@ -228,6 +241,16 @@ impl Driver for Exec {
 
     fn stop(&self, command: CommandId) {
         lock(&self.state).runs.remove(&command);
+    }
+}
+
+impl State {
+    /// A run is over, and the last of a VM leaves no turn behind.
+    fn forget(&mut self, id: CommandId) {
+        self.runs.remove(&id);
+        if self.turns.get(&id.vm).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            self.turns.remove(&id.vm);
+        }
     }
 }
 

@@ -46,17 +46,16 @@ fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
     }
 }
 
-/// What a started event waits for: first what somebody must do, then what happens by itself.
+/// What a started event waits for: first what somebody must do, then what happens by itself. Why a command has
+/// failed is said with the command ([`progress`]).
 pub fn waits_for(event: &Event, run: &ExecRun) -> String {
     let (mut failed, mut waiting, mut running) = (Vec::new(), Vec::new(), Vec::new());
     for (resource, state) in event.resources.iter().zip(&run.commands) {
         let name = &resource.name;
         match state {
-            CommandState::Failed { attempt, why } => {
-                failed.push(format!("{name} (attempt {attempt}: {why})"))
-            }
-            CommandState::Waiting { attempt, due_at, why, .. } => {
-                waiting.push(format!("{name} (again at {due_at}, after attempt {attempt}: {why})"));
+            CommandState::Failed { attempt, .. } => failed.push(format!("{name} (attempt {attempt})")),
+            CommandState::Waiting { attempt, due_at, .. } => {
+                waiting.push(format!("{name} (again at {due_at}, after attempt {attempt})"));
             }
             CommandState::Running { attempt, .. } => running.push(format!("{name} (attempt {attempt})")),
             CommandState::Done { .. } | CommandState::Gone => {}
