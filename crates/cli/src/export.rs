@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -47,6 +47,12 @@ pub fn run(client: &Client, verb: args::Export, output: Output) -> Result<()> {
 fn to_file(client: &Client, path: &str, file: &Path) -> Result<(ExportHeader, u64)> {
     let cannot = |what: &str, path: &Path| format!("cannot {what} {}", path.display());
     let name = file.file_name().with_context(|| format!("{} is no file name", file.display()))?;
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        bail!(
+            "{} is there and no file, and would be replaced; name a file, or - for standard output",
+            file.display()
+        );
+    }
     let mut new = name.to_owned();
     new.push(".new");
     let new = Temporary(file.with_file_name(new));
@@ -60,6 +66,10 @@ fn to_file(client: &Client, path: &str, file: &Path) -> Result<(ExportHeader, u6
         .with_context(|| cannot("write", &new.0))?;
     let exported = copy(client, path, &mut out)?;
     out.sync_all().with_context(|| cannot("write", &new.0))?;
+    let ours = out.metadata().with_context(|| cannot("write", &new.0))?;
+    if !fs::symlink_metadata(&new.0).is_ok_and(|found| found.ino() == ours.ino()) {
+        bail!("another export is being written to {}; do one after the other", file.display());
+    }
     fs::rename(&new.0, file).with_context(|| cannot("write", file))?;
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory).and_then(|dir| dir.sync_all()).with_context(|| cannot("sync", directory))?;

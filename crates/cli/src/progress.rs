@@ -1,9 +1,10 @@
 //! How far something long has come, for whoever watches a terminal. Where nobody does, nothing is shown unless
 //! somebody has asked for it.
 
+use std::fmt;
 use std::time::Duration;
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::time;
 
@@ -22,12 +23,12 @@ pub struct Progress {
 impl Progress {
     /// Counts things of which nobody knows how many there will be.
     pub fn counting(what: &str) -> Self {
-        Self::new(None, &format!("{{spinner}} {{human_pos}} {what}, {{per_sec}}"), None)
+        Self::new(None, &format!("{{spinner}} {{human_pos}} {what}, {{rate}}"), None)
     }
 
     /// Counts scopes, and the VMs in them.
     pub fn of_a_fleet(scopes: u64, tell_every: Option<Duration>) -> Self {
-        let template = "{bar:30} {human_pos} of {human_len} scopes, {msg} VMs, {per_sec}, {eta} left";
+        let template = "{bar:30} {human_pos} of {human_len} scopes, {msg} VMs, {rate}, {eta} left";
         Self::new(Some(scopes), template, tell_every)
     }
 
@@ -35,7 +36,11 @@ impl Progress {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND);
         let bar = ProgressBar::with_draw_target(total, target);
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+                // A terminal that cannot be written to shows no progress.
+                let _ = write!(out, "{:.0}/s", state.per_sec());
+            };
+            bar.set_style(style.with_key("rate", rate));
         }
         Self { bar, vms: 0, tell_every, told: 0 }
     }

@@ -148,7 +148,7 @@ fn settings_that_contradict_each_other_are_mistakes_and_found_without_starting()
     let twice = ["--guest", "127.0.0.1:1", "--guest-vm", "a=127.0.0.1:1"];
     let no_secret = ["--proxy", "10.9.0.2", "--proxy-secret-file", "/nowhere.secret"];
     let cases: [(&[&str], &str); 6] = [
-        (&["--operator", "0.0.0.0:9255"], "without encryption"),
+        (&["--operator", "0.0.0.0:9255"], "--operator-without-tls"),
         (&["--driver", "exec"], "name it with --exec FILE"),
         (&["--driver", "exec", "--exec", "/nowhere"], "--exec /nowhere: No such file"),
         (&twice, "127.0.0.1:1 is named twice"),

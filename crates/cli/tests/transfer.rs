@@ -234,6 +234,12 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     service.cli(&["export", text(&file)]);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "an export leaves nothing beside itself");
 
+    // What is no file is not replaced by one, be it /dev/null.
+    let socket = place.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let said = service.cli_refused(&["export", text(&socket)]);
+    assert!(said.contains("is there and no file") && !socket.is_file(), "{said}");
+
     let refused = |arguments: &[&str]| {
         let output = import(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");

@@ -141,8 +141,8 @@ pub enum Refusal {
         address: std::net::IpAddr,
         /// Its network.
         network: Name,
-        /// Who has it.
-        owner: VmId,
+        /// Who has it: the VM's path.
+        owner: String,
     },
     /// An address that is named twice.
     #[error(

@@ -176,7 +176,7 @@ impl<'a> Draft<'a> {
             let key = records::claim(address);
             match self.state.claim(address) {
                 Some(held) if *held.value == vm.id => {}
-                Some(held) => return Err(address_taken(address, *held.value)),
+                Some(held) => return Err(address_taken(self.state, address, *held.value)),
                 None => {
                     self.expect.insert(key.clone(), None);
                     self.writes.0.insert(key, Some(records::encode(&vm.id)));
@@ -329,9 +329,18 @@ pub(crate) fn fits(operation: &Operation) -> Result<(), Refusal> {
     }
 }
 
-/// The refusal for an address that another VM has.
-pub(crate) fn address_taken(address: &Address, owner: notbefore_core::VmId) -> Refusal {
-    Refusal::AddressTaken { address: address.ip, network: address.network.clone(), owner }
+/// The refusal for an address that another VM has, by the path that people know the VM by.
+pub(crate) fn address_taken(state: &State, address: &Address, owner: notbefore_core::VmId) -> Refusal {
+    let scope = state.vm(owner).and_then(|vm| state.scope(&vm.value.scope));
+    let known_as = scope.and_then(|scope| {
+        let member = scope.value.member(owner)?;
+        Some(format!("{}/{}", scope.value.path, member.name))
+    });
+    Refusal::AddressTaken {
+        address: address.ip,
+        network: address.network.clone(),
+        owner: known_as.unwrap_or_else(|| owner.to_string()),
+    }
 }
 
 fn fill(txn: &mut Txn, writes: Writes) {

@@ -201,7 +201,7 @@ impl Planner<'_> {
                     here.is_none_or(|member| member.name != spec.name)
                 });
                 if let Some(owner) = elsewhere {
-                    return Err(address_taken(address, owner));
+                    return Err(address_taken(self.state, address, owner));
                 }
                 if !seen.insert(caller_key(address)) {
                     return Err(Refusal::AddressTwice {
