@@ -44,6 +44,10 @@ pub struct Reach {
     )]
     #[arg(value_name = "URL")]
     pub operator_url: Option<String>,
+    /// A file with the authority, or the certificate itself, that vouches for a service elsewhere
+    #[arg(long, global = true, help_heading = "Everywhere", env = "NOTBEFORE_CA", hide_env_values = true)]
+    #[arg(value_name = "FILE")]
+    pub operator_ca: Option<PathBuf>,
 }
 
 impl Reach {
@@ -82,6 +86,17 @@ pub enum Noun {
     /// What somebody asked for, in however many scopes
     #[command(subcommand)]
     Operation(Operation),
+    /// Decide who may use the operator API, and for what
+    #[command(
+        subcommand,
+        after_help = "Roles, each on a path and all below it:\n  viewer    sees scopes, VMs, events, operations, history\n  tenant    also restarts, redeploys and deletes VMs, approves events, and cancels what tenants asked for\n  operator  everything; everywhere also hosts, tokens, audit, export"
+    )]
+    Token(Token),
+    /// Show what was changed and what was refused, by whom and from where
+    #[command(
+        after_help = "Examples:\n  notbefore audit --since 7d --actor alice\n  notbefore audit --refused\n\nRefusals: token_missing, token_refused (unknown, revoked or expired), not_permitted (another\nrole is needed), hidden (it is there, and not below the token's paths)."
+    )]
+    Audit(Audit),
     /// Print the operator API's description (OpenAPI), for making clients from
     #[command(name = "openapi")]
     OpenApi,
@@ -440,6 +455,57 @@ pub enum Event {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum Token {
+    /// Make a token; its secret is shown this once
+    #[command(
+        after_help = "Examples:\n  notbefore token create alice --role operator\n  notbefore token create shop --role tenant --on acme/shop --expires 30d\n  notbefore token create desk --grant viewer:/ --grant tenant:acme/shop\n  export NOTBEFORE_TOKEN=$(notbefore token create ci --role viewer --on acme -o json | jq -r .secret)"
+    )]
+    Create {
+        /// Its name; the audit trail shows it
+        name: String,
+        /// operator, tenant or viewer
+        #[arg(long, required_unless_present = "grant")]
+        role: Option<String>,
+        /// Where the role holds: subscription, subscription/group or subscription/group/scope, with all below it;
+        /// / is everywhere; may be repeated
+        #[arg(long, value_name = "PATH", requires = "role")]
+        on: Vec<String>,
+        /// A further role and where it holds; may be repeated
+        #[arg(long, value_name = "ROLE:PATH", value_parser = parse_grant)]
+        grant: Vec<(String, String)>,
+        /// For how long it is good [default: until it is revoked]
+        #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+        expires: Option<Duration>,
+    },
+    /// List tokens: what each may do, and when it was last used since the service started
+    List,
+    /// Take a token back: it is refused from then on
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Audit {
+    /// Only what happened this long ago or less
+    #[arg(long, value_name = "SPAN", value_parser = parse_duration, default_value = "24h")]
+    pub since: Duration,
+    /// Only what happened longer ago than this
+    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+    pub until: Option<Duration>,
+    /// Only what this one did or tried: the name of a token or VM, timer, service
+    #[arg(long, value_name = "NAME")]
+    pub actor: Option<String>,
+    /// Only what was refused
+    #[arg(long, conflicts_with = "changed")]
+    pub refused: bool,
+    /// Only what was changed
+    #[arg(long)]
+    pub changed: bool,
+}
+
+#[derive(Debug, Subcommand)]
 pub enum Operation {
     /// List operations that are not closed
     List,
@@ -453,6 +519,11 @@ pub enum Operation {
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
     },
+}
+
+fn parse_grant(text: &str) -> Result<(String, String), String> {
+    let (role, path) = text.split_once(':').ok_or("write ROLE:PATH, as in tenant:acme/shop, or viewer:/")?;
+    Ok((role.to_owned(), path.to_owned()))
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {

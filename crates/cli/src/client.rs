@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::args::Reach;
 use crate::fleet_apply::REQUESTS_AT_ONCE;
+use crate::trust::{self, Trust};
 
 /// How often a request is tried whose outcome is not known; each try carries the same key.
 const TRIES: usize = 4;
@@ -62,22 +63,40 @@ impl Client {
     /// Finds the service: by its URL if one was said, else by what it has written into its data directory.
     pub fn find(reach: &Reach) -> Result<Self> {
         let dir = reach.data_dir();
-        let url = match &reach.operator_url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
+        let (url, trust) = match &reach.operator_url {
+            Some(url) => {
+                let trust = reach.operator_ca.clone().map_or(Trust::Usual, Trust::Authorities);
+                (url.trim_end_matches('/').to_owned(), trust)
+            }
             None => {
-                read_small(&dir.join("operator.url")).unwrap_or_else(|_| "http://127.0.0.1:9255".to_owned())
+                let url = read_small(&dir.join("operator.url"));
+                let url = url.unwrap_or_else(|_| "http://127.0.0.1:9255".to_owned());
+                let trust = match url.starts_with("https:") {
+                    true => Trust::Exactly(dir.join("operator.ca")),
+                    false => Trust::Usual,
+                };
+                (url, trust)
             }
         };
-        let token_file = dir.join("operator.token");
-        let token = match std::env::var("NOTBEFORE_TOKEN") {
-            Ok(token) => token,
-            // The token of a service on this machine is not for whoever answers at some other address.
-            Err(_) if reach.data.is_none() && !is_local(&url) => {
+        // The token of a service on this machine is not for whoever answers at some other address.
+        let elsewhere = reach.operator_url.is_some() && reach.data.is_none() && !is_local(&url);
+        let token = match (std::env::var("NOTBEFORE_TOKEN"), std::env::var_os("NOTBEFORE_TOKEN_FILE")) {
+            (Ok(token), _) => token,
+            (Err(_), Some(file)) => {
+                let file = Path::new(&file);
+                read_small(file).with_context(|| {
+                    format!("cannot read the token at {} (NOTBEFORE_TOKEN_FILE)", file.display())
+                })?
+            }
+            (Err(_), None) if elsewhere => {
                 bail!(
-                    "{url} is not on this machine: set NOTBEFORE_TOKEN to its token, or --data to where it is kept"
+                    "{url} is not on this machine: set NOTBEFORE_TOKEN to its token, NOTBEFORE_TOKEN_FILE to a file that holds it, or --data to where it is kept"
                 )
             }
-            Err(_) => read_small(&token_file).map_err(|error| no_token(&token_file, &error))?,
+            (Err(_), None) => {
+                let file = dir.join("operator.token");
+                read_small(&file).map_err(|error| no_token(&file, &error))?
+            }
         };
         // Whatever proxy the environment names is for the internet, not for this.
         let config = Agent::config_builder()
@@ -86,7 +105,7 @@ impl Client {
             .max_redirects(0)
             .max_idle_connections_per_host(REQUESTS_AT_ONCE)
             .timeout_connect(Some(Duration::from_secs(5)));
-        Ok(Self { agent: config.build().into(), url, token })
+        Ok(Self { agent: trust::agent(config.build(), &trust)?, url, token })
     }
 
     /// Reads something.
@@ -166,6 +185,7 @@ impl Client {
                 Err(ureq::Error::Io(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     return Err(self.unreachable(ureq::Error::Io(error)));
                 }
+                Err(error) if distrust(&error).is_some() => return Err(self.unreachable(error)),
                 Err(error) => last = Some(self.unreachable(error)),
             }
         }
@@ -214,11 +234,29 @@ impl Client {
         if matches!(error, ureq::Error::Timeout(_)) {
             return anyhow!("the service at {} did not answer within {} s", self.url, TIMEOUT.as_secs());
         }
+        if let Some(error) = distrust(&error) {
+            return anyhow!(
+                "the service at {} could not prove who it is: {error}; for an authority of your own, or to trust its very certificate, say --operator-ca FILE or NOTBEFORE_CA",
+                self.url
+            );
+        }
         anyhow!(
             "no service answers at {}: {error}; start one with 'notbefore serve', or say where it is with --operator-url or --data",
             self.url
         )
     }
+}
+
+/// What is wrong with a certificate, if that is what an error is about.
+fn distrust(error: &ureq::Error) -> Option<String> {
+    let tls = if let ureq::Error::Rustls(error) = error {
+        Some(error)
+    } else if let ureq::Error::Io(error) = error {
+        error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+    } else {
+        None
+    };
+    tls.filter(|error| matches!(error, rustls::Error::InvalidCertificate(_))).map(ToString::to_string)
 }
 
 fn is_local(url: &str) -> bool {
@@ -235,7 +273,7 @@ fn no_token(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == io::ErrorKind::NotFound {
         return anyhow!(
-            "there is no token at {path}; start a service here with 'notbefore serve', or say where its data is with --data DIR or NOTBEFORE_DATA"
+            "there is no token at {path}; start a service here with 'notbefore serve', say where its data is with --data DIR or NOTBEFORE_DATA, or give a token as NOTBEFORE_TOKEN"
         );
     }
     anyhow!("cannot read the token at {path}: {error}")

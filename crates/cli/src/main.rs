@@ -5,6 +5,7 @@
 //! next step, and the exit code is 1 for what was refused and 2 for what could not be understood.
 
 mod args;
+mod audit;
 mod client;
 mod config;
 mod event;
@@ -20,6 +21,8 @@ mod progress;
 mod serve;
 mod systemd;
 mod time;
+mod token;
+mod trust;
 mod vm;
 
 use std::process::ExitCode;
@@ -44,6 +47,12 @@ fn main() -> ExitCode {
         }
         Noun::Operation(verb) => {
             Client::find(&args.reach).and_then(|client| operation::run(&client, verb, args.output))
+        }
+        Noun::Token(verb) => {
+            Client::find(&args.reach).and_then(|client| token::run(&client, verb, args.output))
+        }
+        Noun::Audit(audit) => {
+            Client::find(&args.reach).and_then(|client| audit::run(&client, audit, args.output))
         }
         Noun::OpenApi => output::json(&notbefore_service::operator::description()),
         Noun::Export(verb) => {

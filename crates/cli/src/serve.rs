@@ -8,6 +8,7 @@ use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
+use notbefore_service::operator::tls::CertificateFiles;
 use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
 use notbefore_service::{GuestListener, ProxyConfig, ServeConfig};
@@ -88,6 +89,16 @@ async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
 fn validated(settings: &config::Settings) -> Result<ServeConfig> {
     let config::Settings { general, guest, guest_limits, proxy, operator, events, driver, exec } =
         settings.clone();
+    let operator_certificate = match (operator.cert, operator.key) {
+        (Some(cert), Some(key)) => Some(CertificateFiles { cert: cert.0, key: key.0 }),
+        (None, None) => None,
+        (Some(_), None) => bail!(
+            "operator.cert (--operator-cert) is set and operator.key (--operator-key) is not; a certificate needs its key"
+        ),
+        (None, Some(_)) => bail!(
+            "operator.key (--operator-key) is set and operator.cert (--operator-cert) is not; a key needs its certificate"
+        ),
+    };
     let config = ServeConfig {
         data: general.data.0,
         guest: guest.listen,
@@ -95,6 +106,7 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
         proxy: ProxyConfig { addresses: proxy.addresses, secret_file: proxy.secret_file.map(|file| file.0) },
         operator: operator.listen,
         operator_without_tls: operator.without_tls,
+        operator_certificate,
         guest_settings: GuestSettings {
             mode: guest.mode,
             rate_limit: guest.rate_limit,
@@ -197,7 +209,8 @@ fn announce(addresses: &Addresses) {
     lines.extend(addresses.guest.iter().map(guests));
     lines.extend(addresses.guest_vms.iter().map(|(vm, guest)| format!("  guest {vm}  http://{guest}{path}")));
     let (operator, token) = (addresses.operator, addresses.token.display());
-    lines.push(format!("  operators  http://{operator}/v1 (token in {token})"));
+    let scheme = if addresses.operator_encrypted { "https" } else { "http" };
+    lines.push(format!("  operators  {scheme}://{operator}/v1 (token in {token})"));
     if let Some(vm) = &addresses.first_run {
         lines.push(format!(
             "There is no fleet yet, so this machine is the VM {vm}. Try, in another terminal:"

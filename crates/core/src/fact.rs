@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::access::Grant;
 use crate::actor::Actor;
 use crate::cause::Cause;
 use crate::event::StartReason;
@@ -96,6 +97,13 @@ pub enum CancelReason {
     },
 }
 
+impl Fact {
+    /// Whether it is about who may do what, which is for those who decide that.
+    pub fn is_about_tokens(&self) -> bool {
+        matches!(self, Self::TokenCreated { .. } | Self::TokenRevoked { .. })
+    }
+}
+
 /// Something that happened, as the audit trail keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {
@@ -177,6 +185,18 @@ pub enum Fact {
     VmStarted {
         /// Its id.
         vm: VmId,
+        /// Its name.
+        name: Name,
+    },
+    /// A token was made.
+    TokenCreated {
+        /// Its name.
+        name: Name,
+        /// What it may do.
+        grants: Vec<Grant>,
+    },
+    /// A token was taken back before its time.
+    TokenRevoked {
         /// Its name.
         name: Name,
     },

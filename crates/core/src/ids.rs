@@ -190,6 +190,13 @@ impl ScopeId {
     }
 }
 
+/// An id is compared as its text is, so that a map of scopes can be entered wherever a prefix begins.
+impl std::borrow::Borrow<str> for ScopeId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for ScopeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -17,8 +17,10 @@
 //! | [`apply`] | each command, what it refuses |
 //! | [`settle`] | what starts and ends by itself, and the gate between update domains |
 //! | [`exec`] | the commands of the exec driver: attempts, owner and fence |
+//! | [`access`] | who may do what: roles below paths, and tokens that hold them |
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
 
+pub mod access;
 pub mod actor;
 pub mod apply;
 pub mod cause;
@@ -33,6 +35,7 @@ pub mod settings;
 pub mod settle;
 pub mod time;
 
+pub use access::{Grant, Prefix, Role, Token};
 pub use actor::Actor;
 pub use apply::{Applied, Change, Circumstances, Command, NewEvent};
 pub use cause::{Cause, EventType, Source};

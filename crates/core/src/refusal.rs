@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::access::TOKENS_MAX;
 use crate::cause::EventType;
 use crate::event::DriverKind;
 use crate::ids::{EventId, Name, NameError, OperationId, ScopePath, VmId};
@@ -202,6 +203,20 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// No such token.
+    #[error("there is no token {0}; 'notbefore token list' shows those there are")]
+    UnknownToken(Name),
+    /// A token of that name is there.
+    #[error("there is a token {0} already; choose another name, or revoke that one first")]
+    TokenTaken(Name),
+    /// Too many tokens.
+    #[error("there are {TOKENS_MAX} tokens, the most there may be; revoke some (notbefore token list)")]
+    TooManyTokens,
+    /// Nobody could do anything any more.
+    #[error(
+        "token {0} is the last that is operator everywhere and does not expire, and without one nobody could make another; create one first (notbefore token create NAME --role operator)"
+    )]
+    LastOperator(Name),
     /// A bad name.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -249,6 +264,10 @@ impl Refusal {
             Self::ScopeTooLarge { .. } => "scope_too_large",
             Self::VmTooLarge { .. } => "vm_too_large",
             Self::OperationTooLarge { .. } => "operation_too_large",
+            Self::UnknownToken(_) => "unknown_token",
+            Self::TokenTaken(_) => "token_taken",
+            Self::TooManyTokens => "too_many_tokens",
+            Self::LastOperator(_) => "last_operator",
             Self::Name(_) => "bad_name",
             Self::RevisionDiffers { .. } => "revision_differs",
         }

@@ -6,6 +6,7 @@
 //! change is worked out again, and the same accompanying records are written once more.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -52,6 +53,8 @@ pub struct Draft<'a> {
     /// What makes the keys of facts unique: the process and a count of its own.
     node: &'a str,
     count: u64,
+    /// Where the request came from; facts keep it.
+    from: Option<IpAddr>,
     expect: BTreeMap<Key, Option<Revision>>,
     writes: Writes,
     accompanying: Writes,
@@ -75,12 +78,13 @@ pub struct Drafted {
 
 impl<'a> Draft<'a> {
     /// An empty one.
-    pub fn new(state: &'a State, now: Timestamp, node: &'a str, count: u64) -> Self {
+    pub fn new(state: &'a State, now: Timestamp, node: &'a str, count: u64, from: Option<IpAddr>) -> Self {
         Self {
             state,
             now,
             node,
             count,
+            from,
             expect: BTreeMap::new(),
             writes: Writes::default(),
             accompanying: Writes::default(),
@@ -212,6 +216,12 @@ impl<'a> Draft<'a> {
         self.writes.0.insert(key, Some(records::encode(record)));
     }
 
+    /// Removes a record, if it is still as it was.
+    pub fn remove(&mut self, key: Key, revision: Revision) {
+        self.expect.insert(key.clone(), Some(revision));
+        self.writes.0.insert(key, None);
+    }
+
     /// Makes the transaction fail if there is such a record.
     pub fn expect_absent(&mut self, key: Key) {
         self.expect.insert(key, None);
@@ -235,7 +245,8 @@ impl<'a> Draft<'a> {
         for (scope, facts) in std::mem::take(&mut self.facts) {
             for chunk in chunks_of_facts(facts) {
                 let key = records::fact(self.now, self.node, self.count + n);
-                let batch = records::encode(&FactBatch { scope: scope.clone(), facts: chunk });
+                let batch =
+                    records::encode(&FactBatch { scope: scope.clone(), from: self.from, facts: chunk });
                 // The first goes with the change itself, so that the two are never seen apart.
                 let writes = if n == 0 { &mut self.writes } else { &mut self.accompanying };
                 writes.0.insert(key, Some(batch));
@@ -368,7 +379,9 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             | Fact::VmRemoved { .. }
             | Fact::VmMoved { .. }
             | Fact::VmDeallocated { .. }
-            | Fact::VmStarted { .. } => 1,
+            | Fact::VmStarted { .. }
+            | Fact::TokenRevoked { .. } => 1,
+            Fact::TokenCreated { grants, .. } => grants.len() * 4,
         };
         let size = 400 + names * (notbefore_core::ids::NAME_CHARS_MAX + 3);
         if bytes + size > FACTS_BYTES && bytes > 0 {

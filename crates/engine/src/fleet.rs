@@ -49,7 +49,8 @@ impl Planner<'_> {
             | Command::Schedule(_)
             | Command::Preview(_)
             | Command::CancelOperation(_)
-            | Command::StartVm(_) => self.plan(command),
+            | Command::StartVm(_)
+            | Command::Token(_) => self.plan(command),
         }
     }
 
@@ -92,7 +93,13 @@ impl Planner<'_> {
             draft.vm(&record)?;
             match before {
                 None => progress.added += 1,
-                Some(before) if *before != member || draft.operations() > operations => progress.changed += 1,
+                Some(before) if *before != member => progress.changed += 1,
+                Some(_) if draft.operations() > operations => {
+                    // Its addresses or metadata: the scope does not see that change, so it is told of here.
+                    progress.changed += 1;
+                    let fact = Fact::VmChanged { vm: member.vm, name: member.name.clone() };
+                    base.facts.push(Recorded { at: self.now, by: self.by.clone(), fact });
+                }
                 Some(_) => {}
             }
             members.push(member);

@@ -25,6 +25,7 @@
 //! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
 //! | [`plan`] | from a command to a transaction |
 //! | [`fleet`] | the plans that change the inventory |
+//! | [`tokens`] | the plans that change who may do what |
 //! | [`draft`] | a transaction being put together |
 //! | [`operations`] | what an operation still needs |
 //! | [`state`] | the committed records, in memory |
@@ -39,12 +40,14 @@ pub mod plan;
 pub mod records;
 pub mod request;
 pub mod state;
+pub mod tokens;
 
 pub use engine::{
     CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, RequestId,
 };
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
-    Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, VmSpec, Whom,
+    Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, TokenCommand,
+    VmSpec, Whom,
 };
 pub use state::{Held, Published, State};

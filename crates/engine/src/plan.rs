@@ -4,6 +4,7 @@
 //! the records it needs are in use.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use notbefore_core::apply::{NewEvent, not_before, notice};
@@ -55,12 +56,14 @@ pub struct Planner<'a> {
     pub node: &'a str,
     /// The same.
     pub count: u64,
+    /// Where the request came from, if from somewhere.
+    pub from: Option<IpAddr>,
 }
 
 impl<'a> Planner<'a> {
     /// A draft from the state as it is.
     pub fn draft(&self) -> Draft<'a> {
-        Draft::new(self.state, self.now, self.node, self.count)
+        Draft::new(self.state, self.now, self.node, self.count, self.from)
     }
 
     /// The circumstances of a command to one scope.
@@ -100,6 +103,7 @@ impl<'a> Planner<'a> {
                 let (scope, _) = self.home(*vm)?;
                 self.on_scope(&scope, ScopeCommand::Revive(*vm))
             }
+            Command::Token(command) => self.plan_token(command),
             Command::PutScope(_)
             | Command::RemoveScope { .. }
             | Command::AddVm { .. }

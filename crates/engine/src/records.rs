@@ -8,6 +8,7 @@
 //! | `operation/{id}` | an operation and how far it is |
 //! | `command/{principal}/{key}` | the answer to a command, for those who ask twice; kept a day |
 //! | `fact/{millis}-{node}-{n}` | what one commit made happen, for the audit trail |
+//! | `refused/{millis}-{node}-{n}` | requests of operators that were refused, for the audit trail |
 //! | `past/{event}` | an ended event with its whole trail |
 //! | `ended/{millis}/{event}` | an index of `past` by time; the value is empty |
 //! | `seen/{event}/{node}` | which of the event's VMs read it first when, as one process noted it; the earliest counts |
@@ -47,6 +48,8 @@ pub mod prefix {
     pub const COMMAND: &str = "command/";
     /// The audit trail.
     pub const FACT: &str = "fact/";
+    /// Refused requests.
+    pub const REFUSED: &str = "refused/";
     /// Ended events.
     pub const PAST: &str = "past/";
     /// Ended events by time.
@@ -63,7 +66,8 @@ pub mod prefix {
 pub const ALIVE: &str = "alive";
 
 /// The prefixes that the engine holds in memory and must be given at the start, besides [`ALIVE`].
-pub const LOADED: [&str; 5] = [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD];
+pub const LOADED: [&str; 6] =
+    [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD, prefix::TOKEN];
 
 /// An address in a network; tenants' addresses may overlap, those of one network may not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,8 +110,48 @@ pub struct FactBatch {
     /// The scope it happened in, if in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ScopeId>,
+    /// Where the request that made it happen came from, if it was somebody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
     /// What happened, in order.
     pub facts: Vec<Recorded<Fact>>,
+}
+
+/// Requests of operators that were refused in a while, as the audit trail keeps them. What came too fast is only
+/// counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalBatch {
+    /// When it was written.
+    pub at: Timestamp,
+    /// Some of them, in order.
+    pub requests: Vec<RefusedRequest>,
+    /// How many more there were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<FurtherRefusals>,
+}
+
+/// A request that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedRequest {
+    /// When.
+    pub at: Timestamp,
+    /// Where it came from.
+    pub from: Option<IpAddr>,
+    /// Whose token came with it, if that is known.
+    pub token: Option<String>,
+    /// Why: the problem's code, or `hidden`.
+    pub code: String,
+    /// Method and path, cut if they were long.
+    pub request: String,
+}
+
+/// Refusals that were only counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FurtherRefusals {
+    /// Where they came from; none for all the other places.
+    pub from: Option<IpAddr>,
+    /// How many.
+    pub count: u64,
 }
 
 /// When something was last seen.
@@ -187,9 +231,11 @@ pub fn seen(event: EventId, node: &str) -> Key {
     format!("{}{node}", seen_of(event)).into()
 }
 
-/// The time in the key of a batch of facts, or of an entry in the index of ended events; both begin with it.
+/// The time in the key of a record of a kind whose keys begin with it: facts, refused requests, and the index of ended
+/// events.
 pub fn time_in_key(key: &str) -> Option<Timestamp> {
-    let rest = key.strip_prefix(prefix::ENDED).or_else(|| key.strip_prefix(prefix::FACT))?;
+    let kinds = [prefix::ENDED, prefix::FACT, prefix::REFUSED];
+    let rest = kinds.iter().find_map(|kind| key.strip_prefix(kind))?;
     let digits = rest.split(['/', '-']).next()?;
     Timestamp::from_millisecond(digits.parse().ok()?).ok()
 }
@@ -205,9 +251,19 @@ pub fn ended_from(at: Timestamp) -> Key {
     format!("{}{:013}", prefix::ENDED, at.as_millisecond().max(0)).into()
 }
 
+/// Key of a batch of refused requests.
+pub fn refused(at: Timestamp, node: &str, n: u64) -> Key {
+    format!("{}{:013}-{node}-{n}", prefix::REFUSED, at.as_millisecond()).into()
+}
+
 /// Key of when a scope was last heard of.
 pub fn heard(id: &ScopeId) -> Key {
     format!("{}{id}", prefix::HEARD).into()
+}
+
+/// Key of a token.
+pub fn token(name: &Name) -> Key {
+    format!("{}{}", prefix::TOKEN, name.folded()).into()
 }
 
 /// Why a record could not be read.

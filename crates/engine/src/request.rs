@@ -1,9 +1,11 @@
 //! What can be asked of the engine, and what it answers.
 
+use std::net::IpAddr;
+
 use jiff::Timestamp;
 use notbefore_core::{
     Actor, Cause, EventId, Name, Operation, OperationId, Origin, Policy, Refusal, ScopeId, ScopeKind,
-    ScopePath, VmId,
+    ScopePath, Token, VmId,
 };
 use notbefore_store::Revision;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ use crate::records::Address;
 pub struct Request {
     /// Who asks.
     pub by: Actor,
+    /// Where the request came from, if from somewhere.
+    pub from: Option<IpAddr>,
     /// The key by which a retry is known, if the caller gave one.
     pub idempotency: Option<Idempotency>,
     /// The revision at which the caller saw what it changes, if it says so.
@@ -87,6 +91,8 @@ pub enum Command {
     RemoveVm(VmId),
     /// An evicted VM runs again.
     StartVm(VmId),
+    /// Make a token, or take one back.
+    Token(TokenCommand),
     /// Make the VM that stands in for a fleet where there is none.
     MakeFirstRun {
         /// Its id.
@@ -94,6 +100,15 @@ pub enum Command {
         /// Its name and its scope's.
         name: Name,
     },
+}
+
+/// What can be asked about tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenCommand {
+    /// Make this one; there must be none of its name.
+    Create(Token),
+    /// Take this one back.
+    Revoke(Name),
 }
 
 /// An operation to be made.

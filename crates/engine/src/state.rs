@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_core::{EventId, Operation, OperationId, OperationState, Scope, ScopeId, VmId};
+use notbefore_core::{EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId};
 use notbefore_store::{Key, Revision};
 
 use crate::records::{self, Address, DecodeError, LastAt, Vm, prefix};
@@ -41,6 +41,8 @@ pub enum Published {
     Claim(CallerKey, Option<VmId>),
     /// An operation is so now, or closed.
     Operation(OperationId, Option<Held<Operation>>),
+    /// A token is so now, or gone.
+    Token(Name, Option<Held<Token>>),
 }
 
 impl Published {
@@ -50,6 +52,7 @@ impl Published {
             Self::Vm(_, held) => held.is_none(),
             Self::Claim(_, vm) => vm.is_none(),
             Self::Operation(_, held) => held.is_none(),
+            Self::Token(_, held) => held.is_none(),
         }
     }
 }
@@ -61,6 +64,8 @@ pub struct State {
     vms: HashMap<VmId, Held<Vm>>,
     claims: HashMap<CallerKey, Held<VmId>>,
     operations: HashMap<OperationId, Held<Operation>>,
+    /// By their folded names.
+    tokens: HashMap<String, Held<Token>>,
     heard: HashMap<ScopeId, Timestamp>,
     /// Where an event lives, or lived lately.
     homes: HashMap<EventId, ScopeId>,
@@ -106,6 +111,16 @@ impl State {
     /// All operations that are not closed.
     pub fn operations(&self) -> impl Iterator<Item = (&OperationId, &Held<Operation>)> {
         self.operations.iter()
+    }
+
+    /// A token.
+    pub fn token(&self, name: &Name) -> Option<&Held<Token>> {
+        self.tokens.get(&name.folded())
+    }
+
+    /// All tokens.
+    pub fn tokens(&self) -> impl Iterator<Item = &Held<Token>> {
+        self.tokens.values()
     }
 
     /// The scope an event lives in, or has ended in lately.
@@ -185,6 +200,8 @@ impl State {
             self.claims.get(&parse_caller(key, rest).ok()?).map(|held| held.revision)
         } else if let Some(rest) = key.strip_prefix(prefix::OPERATION) {
             self.operations.get(&OperationId(id(rest)?)).map(|held| held.revision)
+        } else if let Some(name) = key.strip_prefix(prefix::TOKEN) {
+            self.tokens.get(name).map(|held| held.revision)
         } else {
             None
         }
@@ -225,6 +242,14 @@ impl State {
                 return Ok(None);
             }
             return Ok(Some(Published::Operation(id, held)));
+        }
+        if let Some(folded) = key.strip_prefix(prefix::TOKEN) {
+            let name = folded.parse::<Name>().map_err(|error| bad_key(key, error))?;
+            let held = decode::<Token>(key, revision, value)?;
+            if !put(&mut self.tokens, folded.to_owned(), revision, held.clone()) {
+                return Ok(None);
+            }
+            return Ok(Some(Published::Token(name, held)));
         }
         if let Some(id) = key.strip_prefix(prefix::HEARD) {
             let id = scope_id(key, id)?;
@@ -288,7 +313,9 @@ impl State {
         let claims = self.claims.iter().map(|(key, held)| Published::Claim(key.clone(), Some(*held.value)));
         let operations =
             self.operations.iter().map(|(id, held)| Published::Operation(*id, Some(held.clone())));
-        scopes.chain(vms).chain(claims).chain(operations).collect()
+        let tokens =
+            self.tokens.values().map(|held| Published::Token(held.value.name.clone(), Some(held.clone())));
+        scopes.chain(vms).chain(claims).chain(operations).chain(tokens).collect()
     }
 }
 

@@ -98,7 +98,7 @@ impl Bench {
 
     fn ask(&mut self, command: Command) {
         let by = Actor::Token("root".to_owned());
-        let request = Request { by, idempotency: None, if_revision: None, command };
+        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
         self.feed(Input::Request(RequestId(0), Box::new(request)));
     }
 

@@ -12,6 +12,7 @@ use notbefore_core::{Name, Settings};
 use crate::exec::ExecConfig;
 use crate::guest::settings::GuestSettings;
 use crate::listen::ListenAt;
+use crate::operator::tls::CertificateFiles;
 use crate::proxy::ProxyConfig;
 use crate::serve::ServeError;
 
@@ -30,6 +31,8 @@ pub struct ServeConfig {
     pub operator: SocketAddr,
     /// Whether operators may call from elsewhere although nothing is encrypted.
     pub operator_without_tls: bool,
+    /// The operator door's certificate; nothing is encrypted without one.
+    pub operator_certificate: Option<CertificateFiles>,
     /// How the guest door behaves.
     pub guest_settings: GuestSettings,
     /// Whether NotBefore is RFC 1123 at 2017-03-01 too.
@@ -47,7 +50,8 @@ pub struct ServeConfig {
 impl ServeConfig {
     /// Refuses settings that contradict each other; whatever needs the machine is found out by running.
     pub fn check(&self) -> Result<(), ServeError> {
-        if !self.operator.ip().is_loopback() && !self.operator_without_tls {
+        let encrypted = self.operator_certificate.is_some();
+        if !encrypted && !self.operator.ip().is_loopback() && !self.operator_without_tls {
             return Err(ServeError::OperatorExposed(self.operator));
         }
         self.listen_apart()?;

@@ -105,6 +105,11 @@ impl DataDir {
         self.path.join("exec")
     }
 
+    /// Where the certificate of the operator door is left, for a command line on the same machine.
+    pub fn authority_path(&self) -> PathBuf {
+        self.path.join("operator.ca")
+    }
+
     /// Writes a small file so that it is there whole or not at all, whatever happens.
     pub fn write_whole(&self, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
         let temporary = self.path.join(format!(".{name}.new"));

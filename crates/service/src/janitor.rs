@@ -18,6 +18,9 @@ use crate::clock::Clock;
 pub const COMMANDS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// How often the janitor looks.
 const EVERY: Duration = Duration::from_secs(3_600);
+/// How many bytes of refused requests are kept. Whoever is refused decides how often that is; at the pace at which
+/// they are written, it takes a week to push the oldest out.
+const REFUSALS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How many records it looks at in one go.
 const PAGE: usize = 500;
 
@@ -59,16 +62,43 @@ pub async fn sweep(
     })
     .await?;
     removed += sweep_oldest(store, prefix::FACT, |at| older(at, history_kept)).await?;
+    removed += sweep_oldest(store, prefix::REFUSED, |at| older(at, history_kept)).await?;
+    removed += trim(store, prefix::REFUSED, REFUSALS_BYTES_MAX).await?;
     removed += sweep_oldest(store, prefix::ENDED, |at| older(at, history_kept)).await?;
     removed += sweep_seen(store, now, history_kept).await?;
     Ok(removed)
+}
+
+/// Removes the oldest records of a kind whose keys are in the order of time, until the rest is small enough.
+async fn trim(store: &dyn Store, prefix: &str, bytes_max: usize) -> Result<usize, ReadError> {
+    let snapshot = store.snapshot().await?;
+    let mut bytes = 0;
+    let mut after: Option<Key> = None;
+    loop {
+        let page = snapshot.scan(prefix, after.as_deref(), PAGE).await?;
+        bytes += page.records.iter().map(|(_, record)| record.value.len()).sum::<usize>();
+        after = page.records.last().map(|(key, _)| key.clone());
+        if !page.more {
+            break;
+        }
+    }
+    let mut over = bytes.saturating_sub(bytes_max);
+    if over == 0 {
+        return Ok(0);
+    }
+    sweep_prefix(store, prefix, |_, value| {
+        let oldest = over > 0;
+        over = over.saturating_sub(value.len());
+        oldest
+    })
+    .await
 }
 
 /// Looks at every record of a kind.
 async fn sweep_prefix(
     store: &dyn Store,
     prefix: &str,
-    is_past: impl Fn(&str, &[u8]) -> bool,
+    mut is_past: impl FnMut(&str, &[u8]) -> bool,
 ) -> Result<usize, ReadError> {
     let snapshot = store.snapshot().await?;
     let mut after: Option<Key> = None;
@@ -259,7 +289,7 @@ mod tests {
         };
         let entry = |hours, id| (records::ended(hours_ago(hours), event(id)), bytes::Bytes::new());
         let facts = |hours| {
-            let batch = FactBatch { scope: None, facts: Vec::new() };
+            let batch = FactBatch { scope: None, from: None, facts: Vec::new() };
             (records::fact(hours_ago(hours), "node", 1), records::encode(&batch))
         };
         let heard = |name: &str, hours| {
@@ -371,5 +401,18 @@ mod tests {
         }
         assert_eq!(sweep(&store, now(), KEPT).await, Ok(2_000));
         assert!(keys(&store).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_go_where_there_is_too_much() {
+        let store = MemoryStore::new();
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let value = bytes::Bytes::from(vec![b'x'; 100]);
+        let put = (0..10).map(|n| (records::refused(at(1_000 + n), "node", 0), value.clone())).collect();
+        store.commit(Txn { put, ..Txn::default() }).await;
+        assert_eq!(trim(&store, prefix::REFUSED, 1_000).await, Ok(0));
+        assert_eq!(trim(&store, prefix::REFUSED, 450).await, Ok(6));
+        let newest: Vec<Key> = (6..10).map(|n| records::refused(at(1_000 + n), "node", 0)).collect();
+        assert_eq!(keys(&store).await, newest);
     }
 }

@@ -25,6 +25,7 @@ pub mod names;
 pub mod operator;
 pub mod platform;
 pub mod proxy;
+pub mod refusals;
 pub mod running;
 pub mod runtime;
 pub mod serve;

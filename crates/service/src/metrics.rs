@@ -1,6 +1,8 @@
 //! What `/metrics` says: aggregates, in the text form that Prometheus reads. Counters are kept where things
 //! happen; this page is put together when somebody asks.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -15,12 +17,21 @@ use crate::view::View;
 
 type Labels = [(&'static str, String); 1];
 
+/// What the operator door counts.
+pub struct OperatorStats {
+    /// Requests that were refused, by why: no token, a wrong one, not permitted, hidden.
+    pub refused: BTreeMap<String, u64>,
+    /// When its certificate ends, if it has one.
+    pub certificate_ends_at: Option<Timestamp>,
+}
+
 /// The whole page.
 pub fn text(
     view: &View,
     guests: &GuestStats,
     engine: &EngineStats,
     delivery: &Delivery,
+    door: &OperatorStats,
     now: Timestamp,
 ) -> String {
     let mut registry = Registry::with_prefix("notbefore");
@@ -50,6 +61,24 @@ pub fn text(
         add(family, "outcome", "conflict", engine.conflicts());
         add(family, "outcome", "failed", engine.failures());
     });
+    counter(
+        &mut registry,
+        "operator_refusals",
+        "Requests of operators that were refused, by why",
+        |family| {
+            for (code, count) in &door.refused {
+                add(family, "code", code, *count);
+            }
+        },
+    );
+    if let Some(ends_at) = door.certificate_ends_at {
+        gauge(
+            &mut registry,
+            "operator_certificate_not_after_seconds",
+            "When the operator door's certificate ends, in seconds since 1970",
+            u64::try_from(ends_at.as_second()).unwrap_or(0),
+        );
+    }
     gauge(&mut registry, "guest_connections_open", "Open connections of guests", guests.connections_open());
     gauge(&mut registry, "store_revision", "The newest revision of the store", engine.revision());
     gauge(

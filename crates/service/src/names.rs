@@ -31,14 +31,21 @@ pub fn path(scope: &ScopeView, vm: VmId) -> String {
 
 /// Finds the VM that a text means.
 pub fn resolve(view: &View, text: &str) -> Result<VmId, NameError> {
+    resolve_among(view, text, |_| true)
+}
+
+/// Finds the VM that a text means among those of the scopes that whoever asks may see: the others do not exist,
+/// not even as candidates.
+pub fn resolve_among(view: &View, text: &str, sees: impl Fn(&ScopeView) -> bool) -> Result<VmId, NameError> {
+    let scope_of = |vm| view.scope_of(vm).filter(|scope| sees(scope));
     if let Ok(id) = Uuid::parse_str(text) {
         let vm = VmId(id);
-        return view.scope_of(vm).map(|_| vm).ok_or_else(|| NameError::Unknown(text.to_owned()));
+        return scope_of(vm).map(|_| vm).ok_or_else(|| NameError::Unknown(text.to_owned()));
     }
     let wanted = text.to_ascii_lowercase();
     let last = wanted.rsplit('/').next().unwrap_or_default();
     let fits = |vm: VmId| {
-        let path = path(view.scope_of(vm)?, vm);
+        let path = path(scope_of(vm)?, vm);
         let folded = path.to_ascii_lowercase();
         let ends = folded == wanted || folded.ends_with(&format!("/{wanted}"));
         ends.then_some((vm, path))

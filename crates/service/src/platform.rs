@@ -119,7 +119,7 @@ impl Platform for ScheduledEvents {
         let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
         let events = events.into_iter().map(EventId).collect();
         let command = Command::Approve { scope, events };
-        let request = Request { by, idempotency: None, if_revision: None, command };
+        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
         match self.engine.ask(request).await {
             Ok(_) => Ok(()),
             Err(Failure::Refused(Refusal::UnknownEvent(_))) => Err(ApproveError::UnknownEvent),

@@ -28,6 +28,8 @@ pub struct Addresses {
     pub guest_vms: Vec<(String, SocketAddr)>,
     /// Where operators call.
     pub operator: SocketAddr,
+    /// Whether they call by https.
+    pub operator_encrypted: bool,
     /// The file with the first token.
     pub token: PathBuf,
     /// The VM that stands in for a fleet, if there is one.

@@ -2,7 +2,7 @@
 //! order when it is told to.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,14 +24,16 @@ use crate::exec::Exec;
 use crate::guest::GuestDoor;
 use crate::guest::caller::ListenerIdentity;
 use crate::listen::{BindError, ListenAt};
+use crate::operator::tls::{Certificate, TlsError};
 use crate::operator::{self, Operator};
 use crate::platform::ScheduledEvents;
 use crate::proxy::{ProxyError, TrustedProxies};
+use crate::refusals::Refusals;
 use crate::running::{Addresses, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
-use crate::tokens::{TokenError, Tokens};
+use crate::tokens::TokenError;
 use crate::view::Views;
-use crate::{janitor, names};
+use crate::{janitor, names, tokens};
 
 /// How many records are read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
@@ -67,7 +69,7 @@ pub enum ServeError {
     },
     /// The operator door would be open to the network.
     #[error(
-        "the operator door at {0} would be open to the network without encryption; use a loopback address, or say --operator-without-tls if that is meant"
+        "the operator door at {0} would be open to the network without encryption; give it a certificate with --operator-cert and --operator-key, use a loopback address, or say --operator-without-tls if that is meant"
     )]
     OperatorExposed(SocketAddr),
     /// Two listeners are told to listen at the same place.
@@ -75,6 +77,9 @@ pub enum ServeError {
         "{0} is named twice: guests, each VM of --guest-vm and operators need an address or a port of their own"
     )]
     ListenTwice(ListenAt),
+    /// The operator door's certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A command of our own at the start was refused.
     #[error("could not prepare the fleet: {0}")]
     Prepare(#[from] Failure),
@@ -107,6 +112,10 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     config.check()?;
+    let certificate = match &config.operator_certificate {
+        Some(files) => Some(Arc::new(Certificate::load(files.clone(), clock.now())?)),
+        None => None,
+    };
     // The doors are bound before anything is written: a port in use leaves nothing behind.
     let operator_listener = bind(&config.operator.into(), "operators", "--operator")?;
     let (mut guest_listeners, mut guests_call_at) = (Vec::new(), Vec::new());
@@ -124,7 +133,7 @@ pub async fn serve(
 
     let dir = DataDir::prepare(&config.data)?;
     let store: Arc<dyn Store> = Arc::new(dir.open_store()?);
-    let tokens = Arc::new(Tokens::load(&*store, &dir, clock.now()).await?);
+    tokens::ensure_first(&*store, &dir, clock.now()).await?;
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let exec = prepare_exec(&config, &dir).await?;
     let driver: Arc<dyn Driver> = match &exec {
@@ -145,11 +154,14 @@ pub async fn serve(
     ));
     let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
+    let refusals = Arc::new(Refusals::default());
     let operator = Operator {
         views: Arc::clone(&views),
         engine: engine.clone(),
         store: Arc::clone(&store),
-        tokens,
+        refusals: Arc::clone(&refusals),
+        certificate: certificate.clone(),
+        token_file: dir.token_path(),
         clock: Arc::clone(&clock),
         delivery,
         guest_stats: door.stats(),
@@ -161,6 +173,7 @@ pub async fn serve(
         guest: guests_call_at,
         guest_vms: Vec::new(),
         operator: operator_address,
+        operator_encrypted: certificate.is_some(),
         token: dir.token_path(),
         first_run: first_run_name(&views),
     };
@@ -173,7 +186,7 @@ pub async fn serve(
         }
         doors.spawn(Arc::clone(&door).serve(listener, identity, shutdown.clone()));
     }
-    write_url(&dir, operator_address)?;
+    write_url(&dir, operator_address, certificate.as_deref())?;
     // At once, while requests finish: what a command does from now on would have to be done again.
     let commands = exec.map(|exec| {
         let mut shutdown = shutdown.clone();
@@ -183,7 +196,9 @@ pub async fn serve(
             exec.close().await;
         })
     });
+    let node = Uuid::new_v4().simple().to_string()[..8].to_owned();
     let background = [
+        tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone())),
         tokio::spawn(janitor::run(Arc::clone(&store), Arc::clone(&clock), config.history_kept)),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
     ];
@@ -192,9 +207,13 @@ pub async fn serve(
     if config.proxy.secret_file.is_some() {
         reloads.add("the proxies' secret", move || proxies.reload().map_err(|error| error.to_string()));
     }
+    if let Some(certificate) = &certificate {
+        let (certificate, dir, clock) = (Arc::clone(certificate), dir.clone(), Arc::clone(&clock));
+        reloads.add("the operator door's certificate", move || certificate.reload(&dir, clock.now()));
+    }
     ready(&Running { addresses, engine: engine.clone(), reloads });
 
-    operator::door::serve(operator_listener, operator::router(operator), shutdown).await;
+    operator::door::serve(operator_listener, operator::router(operator), certificate, shutdown).await;
     while doors.join_next().await.is_some() {}
     // Before the engine closes: what has ended by itself is still recorded.
     if let Some(commands) = commands {
@@ -205,6 +224,9 @@ pub async fn serve(
     for task in background {
         task.abort();
     }
+    let _ = std::fs::remove_file(dir.authority_path());
+    // What was refused in the last second.
+    refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
     let _ = std::fs::remove_file(dir.operator_path());
     Ok(())
 }
@@ -271,7 +293,8 @@ async fn prepare_fleet(
     engine: &EngineHandle,
     views: &Arc<Views>,
 ) -> Result<Vec<String>, ServeError> {
-    let ask = |command| Request { by: Actor::Service, idempotency: None, if_revision: None, command };
+    let ask =
+        |command| Request { by: Actor::Service, from: None, idempotency: None, if_revision: None, command };
     let mut paths = Vec::new();
     for one in &config.guest_vms {
         let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };
@@ -327,9 +350,27 @@ async fn keep_bound_enabled(
     }
 }
 
-/// Leaves word of where the operator door is, so that the command line finds it by the data directory alone.
-fn write_url(dir: &DataDir, address: SocketAddr) -> Result<(), ServeError> {
-    let url = format!("http://{address}\n");
-    let failed = |source| ServeError::File { path: dir.operator_path(), source };
-    dir.write_whole("operator.url", url.as_bytes(), 0o644).map_err(failed)
+/// Leaves word of where the operator door is and which certificate it has, so that the command line finds it by
+/// the data directory alone.
+fn write_url(
+    dir: &DataDir,
+    mut address: SocketAddr,
+    certificate: Option<&Certificate>,
+) -> Result<(), ServeError> {
+    // Nobody can call "everywhere"; whoever reads this is on the same machine.
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let failed = |path| move |source| ServeError::File { path, source };
+    match certificate {
+        Some(certificate) => certificate.publish(dir).map_err(failed(dir.authority_path()))?,
+        // One that an earlier start has left would only mislead.
+        None => drop(std::fs::remove_file(dir.authority_path())),
+    }
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{address}\n");
+    dir.write_whole("operator.url", url.as_bytes(), 0o644).map_err(failed(dir.operator_path()))
 }

@@ -1,12 +1,22 @@
 //! Who may use the operator API. A token is shown once, when it is made; the store keeps its hash.
 //!
+//! A secret is 256 random bits, of which SHA-256 is stored. A slow hash guards secrets that can be guessed; this
+//! one cannot, and a fast one can be checked at every request.
+//!
 //! The first token, `root`, is made at the first start and written to a file that only its owner can read,
-//! so that the command line on the same machine works at once and nothing else does.
+//! so that the command line on the same machine works at once and nothing else does. From then on tokens are
+//! records like others: the engine changes them, and what it publishes ends up in a [`TokenTable`] of the view.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use imbl::{HashMap, OrdMap};
 use jiff::Timestamp;
-use notbefore_engine::records::{self, prefix};
-use notbefore_store::{Expect, Key, Outcome, ReadError, Revision, Store, Txn};
-use serde::{Deserialize, Serialize};
+use notbefore_core::access::TOKENS_MAX;
+use notbefore_core::{Actor, Fact, Grant, Name, Prefix, Recorded, Role, Token};
+use notbefore_engine::Held;
+use notbefore_engine::records::{self, FactBatch, prefix};
+use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Txn};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -14,45 +24,6 @@ use crate::data_dir::DataDir;
 
 /// The name of the first token.
 pub const ROOT: &str = "root";
-
-/// A token, as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenRecord {
-    /// Its name; facts name it as the actor.
-    pub name: String,
-    /// The SHA-256 of its secret, in hexadecimal.
-    pub hash: String,
-    /// What it may do.
-    pub grants: Vec<Grant>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it ends, if it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A role on everything below a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// The role.
-    pub role: Role,
-    /// Where: `subscription/group/…`, or empty for everywhere.
-    pub path: String,
-}
-
-/// What a token's holder may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Everything.
-    Operator,
-}
-
-/// The tokens there are.
-#[derive(Clone, Debug, Default)]
-pub struct Tokens {
-    records: Vec<TokenRecord>,
-}
 
 /// Why the first token could not be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +47,13 @@ pub enum TokenError {
     Store(String),
 }
 
+/// A fresh secret: 256 random bits, with a beginning by which scanners for leaked secrets know it.
+pub fn new_secret() -> String {
+    // A version 4 GUID has 122 random bits, so three of them have more than enough; all are hashed into one.
+    let random = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
+    format!("nb_{}", hex(&Sha256::digest(random)))
+}
+
 /// A secret's hash, as it is stored.
 pub fn hash(secret: &str) -> String {
     hex(&Sha256::digest(secret.as_bytes()))
@@ -86,39 +64,103 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Tokens {
-    /// Reads the tokens, and makes the first one where there is none.
-    pub async fn load(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<Self, TokenError> {
-        let snapshot = store.snapshot().await?;
-        let page = snapshot.scan(prefix::TOKEN, None, 10_000).await?;
-        let mut tokens = Vec::new();
-        let mut root = None;
-        for (key, record) in page.records {
-            let token = records::decode::<TokenRecord>(&key, &record.value)?;
-            match token.name == ROOT && !dir.token_path().exists() {
-                // Whoever can start the service here may have its token; without the file nobody could.
-                true => root = Some(record.revision),
-                false => tokens.push(token),
-            }
+/// The tokens there are, as part of a view: it never changes, the next one shares what is the same.
+#[derive(Clone, Default)]
+pub struct TokenTable {
+    by_name: OrdMap<String, Arc<KnownToken>>,
+    by_hash: HashMap<String, Arc<KnownToken>>,
+}
+
+/// A token that is in force, unless it has expired.
+pub struct KnownToken {
+    /// The token.
+    pub token: Token,
+    /// When it was written.
+    pub revision: u64,
+    used_at_s: AtomicI64,
+}
+
+impl KnownToken {
+    /// When it was last used, to the second, since this process runs; a write at every use would cost more than
+    /// it tells.
+    pub fn last_used_at(&self) -> Option<Timestamp> {
+        match self.used_at_s.load(Relaxed) {
+            0 => None,
+            second => Timestamp::from_second(second).ok(),
         }
-        if root.is_some() {
-            tracing::warn!(path = %dir.token_path().display(), "the first token's file is gone; made a new token");
-        }
-        if root.is_some() || tokens.is_empty() {
-            tokens.push(make_first(store, dir, root, now).await?);
-        }
-        Ok(Self { records: tokens })
     }
 
-    /// The token that a secret is, if it is one and has not expired. Secrets are compared by their hashes, so
-    /// that the time it takes says nothing about them.
-    pub fn holder(&self, secret: &str, now: Timestamp) -> Option<&TokenRecord> {
-        let hash = hash(secret);
-        let valid = |record: &&TokenRecord| {
-            record.hash == hash && record.expires_at.is_none_or(|expires_at| now < expires_at)
-        };
-        self.records.iter().find(valid)
+    /// Notes that it was used.
+    pub fn used(&self, now: Timestamp) {
+        self.used_at_s.store(now.as_second(), Relaxed);
     }
+}
+
+impl TokenTable {
+    /// The token that a secret is, also where it has expired. Secrets are looked up by their hashes, so that the
+    /// time it takes says nothing about them.
+    pub fn of_secret(&self, secret: &str) -> Option<&Arc<KnownToken>> {
+        self.by_hash.get(&hash(secret))
+    }
+
+    /// Whether this very token, and not only one of its name, is still in force.
+    pub fn holds(&self, token: &Token, now: Timestamp) -> bool {
+        self.by_hash.contains_key(&token.hash) && !token.is_expired(now)
+    }
+
+    /// A token by its name.
+    pub fn named(&self, name: &Name) -> Option<&Arc<KnownToken>> {
+        self.by_name.get(&name.folded())
+    }
+
+    /// All of them, by name, after one.
+    pub fn after(&self, name: Option<&str>) -> impl Iterator<Item = &Arc<KnownToken>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = name.map_or(Unbounded, Excluded);
+        self.by_name.range::<_, str>((from, Unbounded)).map(|(_, known)| known)
+    }
+
+    /// Takes over a token as it is now.
+    pub fn apply(&mut self, name: &Name, held: Option<Held<Token>>) {
+        if let Some(old) = self.by_name.remove(&name.folded()) {
+            self.by_hash.remove(&old.token.hash);
+        }
+        if let Some(Held { revision, value }) = held {
+            let token = (*value).clone();
+            let known = Arc::new(KnownToken { token, revision: revision.0, used_at_s: AtomicI64::new(0) });
+            self.by_hash.insert(known.token.hash.clone(), Arc::clone(&known));
+            self.by_name.insert(name.folded(), known);
+        }
+    }
+}
+
+/// Makes the first token where nobody could do everything otherwise: at the first start, when its file is gone,
+/// and when all tokens that could have expired.
+pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<(), TokenError> {
+    let snapshot = store.snapshot().await?;
+    let page = snapshot.scan(prefix::TOKEN, None, TOKENS_MAX + 1).await?;
+    let mut root = None;
+    let mut ruled = false;
+    for (key, record) in &page.records {
+        let token = records::decode::<Token>(key, &record.value)?;
+        ruled |= token.rules_everything() && !token.is_expired(now);
+        if token.name.folded() == ROOT {
+            root = Some(record.revision);
+        }
+    }
+    let file = dir.token_path();
+    let lost = root.is_some() && !file.exists();
+    if ruled && !lost {
+        return Ok(());
+    }
+    if !page.records.is_empty() {
+        // Whoever can start the service here may have its token; without one nobody could. The secret that a
+        // file may still hold was revoked or has expired: it does not come back.
+        let path = file.display();
+        tracing::warn!(%path, "no token that may do everything could be used; made a new first token");
+        let _ = std::fs::remove_file(&file);
+    }
+    make_first(store, dir, root, now).await
 }
 
 /// Makes the first token. The file comes first: if the process dies before the record is stored, the next
@@ -128,29 +170,39 @@ async fn make_first(
     dir: &DataDir,
     replaces: Option<Revision>,
     now: Timestamp,
-) -> Result<TokenRecord, TokenError> {
+) -> Result<(), TokenError> {
     let path = dir.token_path();
     let file_error = |source| TokenError::File { path: path.clone(), source };
     let secret = match std::fs::read_to_string(&path) {
         Ok(secret) => secret.trim().to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let secret = format!("nb_{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+            let secret = new_secret();
             dir.write_whole("operator.token", format!("{secret}\n").as_bytes(), 0o600).map_err(file_error)?;
             secret
         }
         Err(source) => return Err(file_error(source)),
     };
-    let grants = vec![Grant { role: Role::Operator, path: String::new() }];
-    let record =
-        TokenRecord { name: ROOT.to_owned(), hash: hash(&secret), grants, created_at: now, expires_at: None };
-    let key: Key = format!("{}{ROOT}", prefix::TOKEN).into();
+    let name = ROOT.parse::<Name>().map_err(|error| TokenError::Store(error.to_string()))?;
+    let grants = vec![Grant { role: Role::Operator, path: Prefix::everywhere() }];
+    let token = Token {
+        name: name.clone(),
+        hash: hash(&secret),
+        grants: grants.clone(),
+        created_at: now,
+        created_by: Some(Actor::Service),
+        expires_at: None,
+    };
+    let fact =
+        Recorded { at: now, by: Actor::Service, fact: Fact::TokenCreated { name: name.clone(), grants } };
+    let facts = FactBatch { scope: None, from: None, facts: vec![fact] };
+    let key = records::token(&name);
     let txn = Txn {
         expect: vec![Expect { key: key.clone(), revision: replaces }],
-        put: vec![(key, records::encode(&record))],
+        put: vec![(key, records::encode(&token)), (records::fact(now, "start", 0), records::encode(&facts))],
         delete: Vec::new(),
     };
     match store.commit(txn).await {
-        Outcome::Committed(_) => Ok(record),
+        Outcome::Committed(_) => Ok(()),
         Outcome::Conflict(_) => Err(TokenError::Store("another service has just made it".to_owned())),
         Outcome::Refused(refusal) => Err(TokenError::Store(refusal.to_string())),
         Outcome::Unknown(why) => Err(TokenError::Store(why)),

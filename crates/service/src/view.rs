@@ -5,6 +5,7 @@
 //! the same whatever else goes on, and two questions asked of one view never contradict each other.
 
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use imbl::{HashMap, OrdMap, OrdSet};
 use jiff::Timestamp;
 use notbefore_core::{
-    CommandState, Event, EventId, EventType, Member, Operation, OperationId, Phase, Scope, ScopeId,
+    CommandState, Event, EventId, EventType, Member, Operation, OperationId, Phase, Prefix, Scope, ScopeId,
     ScopeKind, Source, VmId,
 };
 use notbefore_engine::{Held, Published, Vm};
@@ -22,6 +23,7 @@ use notbefore_wire::guest::version::EventsVersion;
 use notbefore_wire::operator::delivery::Listening;
 
 use crate::delivery::Hearing;
+use crate::tokens::TokenTable;
 
 use crate::hosts::{Hosts, Places};
 
@@ -54,6 +56,8 @@ pub struct View {
     since: Option<Timestamp>,
     /// How many documents were published.
     editions: u64,
+    /// Who may use the operator API.
+    tokens: TokenTable,
 }
 
 /// A VM's record, and what outlives its changes.
@@ -199,28 +203,32 @@ impl View {
         self.scopes.get(id)
     }
 
-    /// Scopes in order, after one.
-    pub fn scopes_after<'a>(
-        &'a self,
-        after: Option<&ScopeId>,
-    ) -> impl Iterator<Item = (&'a ScopeId, &'a Arc<ScopeView>)> {
-        let from = after.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Excluded(id.clone()));
-        self.scopes.range((from, std::ops::Bound::Unbounded))
+    /// Scopes below a path in order, from a place in it on.
+    pub fn scopes_below(
+        &self,
+        path: &Prefix,
+        from: Bound<&str>,
+    ) -> impl Iterator<Item = (&ScopeId, &Arc<ScopeView>)> {
+        let from = later(path.start(), from);
+        self.scopes.range::<_, str>((from, Bound::Unbounded)).take_while(|(id, _)| path.covers(id))
     }
 
-    /// Scopes in order, from one.
-    pub fn scopes_from<'a>(
-        &'a self,
-        from: Option<&ScopeId>,
-    ) -> impl Iterator<Item = (&'a ScopeId, &'a Arc<ScopeView>)> {
-        let from = from.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Included(id.clone()));
-        self.scopes.range((from, std::ops::Bound::Unbounded))
+    /// Scopes with live events below a path, in order, from a place in it on.
+    pub fn busy_below(&self, path: &Prefix, from: Bound<&str>) -> impl Iterator<Item = &Arc<ScopeView>> {
+        let from = later(path.start(), from);
+        let busy = self.busy.range::<_, str>((from, Bound::Unbounded)).take_while(|id| path.covers(id));
+        busy.filter_map(|id| self.scopes.get(id))
+    }
+
+    /// Who may use the operator API.
+    pub fn tokens(&self) -> &TokenTable {
+        &self.tokens
     }
 
     /// Scopes with live events, in order, from one.
     pub fn busy_from<'a>(&'a self, from: Option<&ScopeId>) -> impl Iterator<Item = &'a Arc<ScopeView>> {
-        let from = from.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Included(id.clone()));
-        let busy = self.busy.range((from, std::ops::Bound::Unbounded));
+        let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));
+        let busy = self.busy.range((from, Bound::Unbounded));
         busy.filter_map(|id| self.scopes.get(id))
     }
 
@@ -244,8 +252,8 @@ impl View {
         &self,
         after: Option<OperationId>,
     ) -> impl Iterator<Item = (&OperationId, &Held<Operation>)> {
-        let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-        self.operations.range((from, std::ops::Bound::Unbounded))
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.operations.range((from, Bound::Unbounded))
     }
 
     /// Whether an event is announced or under way.
@@ -274,8 +282,8 @@ impl View {
         places: &'a Places,
         from: Option<&ScopeId>,
     ) -> impl Iterator<Item = (&'a Arc<ScopeView>, Vec<&'a Member>)> {
-        let from = from.map_or(std::ops::Bound::Unbounded, |id| std::ops::Bound::Included(id.clone()));
-        places.range((from, std::ops::Bound::Unbounded)).filter_map(|(id, positions)| {
+        let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));
+        places.range((from, Bound::Unbounded)).filter_map(|(id, positions)| {
             let scope = self.scopes.get(id)?;
             Some((scope, positions.iter().filter_map(|at| scope.scope.members.get(*at)).collect()))
         })
@@ -334,6 +342,7 @@ impl View {
             Published::Operation(id, None) => {
                 self.operations.remove(&id);
             }
+            Published::Token(name, held) => self.tokens.apply(&name, held),
         }
     }
 
@@ -400,6 +409,14 @@ impl View {
         let documents = Default::default();
         let view = ScopeView { scope, revision: revision.0, activity, edition, published, style, documents };
         self.scopes.insert(id, Arc::new(view));
+    }
+}
+
+/// The later of where a path begins and where a list is to go on.
+fn later<'a>(start: &'a str, from: Bound<&'a str>) -> Bound<&'a str> {
+    match from {
+        Bound::Included(at) | Bound::Excluded(at) if at >= start => from,
+        Bound::Included(_) | Bound::Excluded(_) | Bound::Unbounded => Bound::Included(start),
     }
 }
 

@@ -135,7 +135,13 @@ impl Bench {
 
 fn request(key: &str, command: Command) -> Request {
     let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
-    Request { by: Actor::Token("root".into()), idempotency: Some(idempotency), if_revision: None, command }
+    Request {
+        by: Actor::Token("root".into()),
+        from: None,
+        idempotency: Some(idempotency),
+        if_revision: None,
+        command,
+    }
 }
 
 /// Asks again until the store takes it: it heals by itself, within a second or so.

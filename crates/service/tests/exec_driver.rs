@@ -71,7 +71,7 @@ impl Bench {
 
     async fn ask(&self, command: Command) -> Result<Answer, Failure> {
         let by = Actor::Token("root".to_owned());
-        self.engine.ask(Request { by, idempotency: None, if_revision: None, command }).await
+        self.engine.ask(Request { by, from: None, idempotency: None, if_revision: None, command }).await
     }
 
     fn command(&self) -> Option<(EventId, CommandState)> {

@@ -14,7 +14,7 @@ use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
 use notbefore_service::driver::NoCommand;
 use notbefore_service::runtime;
-use notbefore_service::tokens::Tokens;
+use notbefore_service::tokens;
 use notbefore_service::transfer::export::{self, PATIENCE, Terms};
 use notbefore_service::transfer::import;
 use notbefore_service::view::Views;
@@ -32,7 +32,7 @@ async fn lived_in(path: &Path) {
     let dir = DataDir::prepare(path).unwrap();
     let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    Tokens::load(&*store, &dir, clock.now()).await.unwrap();
+    tokens::ensure_first(&*store, &dir, clock.now()).await.unwrap();
     let settings = EngineSettings { domain: Settings::default(), node: "test".to_owned() };
     let revision = store.snapshot().await.unwrap().revision();
     let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
@@ -41,7 +41,10 @@ async fn lived_in(path: &Path) {
     let ask = async |key: &str, command| {
         let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
         let by = Actor::Token("root".into());
-        engine.ask(Request { by, idempotency: Some(idempotency), if_revision: None, command }).await.unwrap()
+        engine
+            .ask(Request { by, from: None, idempotency: Some(idempotency), if_revision: None, command })
+            .await
+            .unwrap()
     };
     for (scope, count) in [("web", 5_u128), ("batch", 3)] {
         let vm = |n: u128| VmSpec {

@@ -256,7 +256,8 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
         | Command::Retry(_)
         | Command::RemoveScope { .. }
         | Command::RemoveVm(_)
-        | Command::StartVm(_) => {}
+        | Command::StartVm(_)
+        | Command::Token(_) => {}
     }
     command
 }

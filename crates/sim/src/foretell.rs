@@ -63,7 +63,7 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
             Whom::Vms(vms) => reads.vm(*vms.first()?).map(|vm| vm.scope.clone()),
             Whom::Host(_) => None,
         },
-        Command::CancelOperation(_) | Command::MakeFirstRun { .. } => None,
+        Command::CancelOperation(_) | Command::MakeFirstRun { .. } | Command::Token(_) => None,
     }
 }
 
@@ -95,6 +95,8 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 Ok(Writes { operation: Some(cancelled), ..Writes::default() })
             }
         },
+        // Histories are about scopes; tokens are nobody's business there.
+        Command::Token(_) => Ok(Writes::default()),
         Command::StartVm(vm) => {
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[Wish::Revive(*vm)], at)

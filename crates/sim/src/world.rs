@@ -216,7 +216,7 @@ impl World {
             let newest = self.view.scopes.values().map(|(revision, _)| *revision).max();
             newest.filter(|_| right).unwrap_or(Revision(1))
         });
-        self.request(Request { by, idempotency, if_revision, command })
+        self.request(Request { by, from: None, idempotency, if_revision, command })
     }
 
     fn retry(&mut self, which: u8, other: bool) -> Check {

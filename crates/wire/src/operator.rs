@@ -4,9 +4,11 @@
 //! RFC 3339, durations are whole seconds, ids are GUIDs in lower case. Every resource carries the `revision`
 //! at which it was last written, for `If-Match`.
 
+pub mod audit;
 pub mod delivery;
 pub mod export;
 pub mod hosts;
+pub mod tokens;
 
 use std::collections::BTreeMap;
 

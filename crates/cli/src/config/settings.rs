@@ -94,6 +94,10 @@ settings! {
     "operator" operator: Operator {
         /// Where operators call
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9255)), Flag::Value("operator", "ADDR");
+        /// The operator door's certificate chain in PEM, its own first; read again on SIGHUP
+        cert: Option<File> = None, Flag::Value("operator-cert", "FILE");
+        /// The private key of the operator door's certificate, in PEM
+        key: Option<File> = None, Flag::Value("operator-key", "FILE");
         /// Let the operator door listen beyond loopback although nothing is encrypted
         without_tls: bool = false, Flag::Switch("operator-without-tls");
     }

@@ -107,9 +107,11 @@ impl Service {
 
     fn launch_with(data: DataDir, flags: Vec<String>, variables: Vec<(String, String)>, log: Stdio) -> Self {
         let mut command = Command::new(binary());
-        command.arg("serve").arg("--data").arg(data.path()).args(["--operator", "127.0.0.1:0"]);
-        if !flags.iter().any(|flag| flag == "--guest") {
-            command.args(["--guest", "127.0.0.1:0"]);
+        command.arg("serve").arg("--data").arg(data.path());
+        for door in ["--guest", "--operator"] {
+            if !flags.iter().any(|flag| flag == door) {
+                command.args([door, "127.0.0.1:0"]);
+            }
         }
         command.args(&flags).stdout(Stdio::piped()).stderr(log);
         command.env("NOTBEFORE_LOG", "warn");
@@ -125,7 +127,7 @@ impl Service {
         while operator.is_none() {
             let line =
                 lines.next().unwrap_or_else(|| panic!("the service ended before it was ready")).unwrap();
-            let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+            let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next());
             let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
             match line.trim_start().split(' ').next() {
                 Some("guests") => guest = guest.or(address),
@@ -237,9 +239,14 @@ impl Service {
         exchange(source.into(), self.guest, request.as_bytes())
     }
 
-    /// A request to the operator door with the token.
+    /// A request to the operator door with the first token.
     pub fn operator_request(&self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let token = std::fs::read_to_string(self.data().join("operator.token")).unwrap();
+        self.request_with(&token, method, target, headers, body)
+    }
+
+    /// A request to the operator door with some token.
+    pub fn request_with(&self, token: &str, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             token.trim(),

@@ -109,7 +109,7 @@ fn note_foreign(
         Published::Operation(id, Some(_)) => {
             stirred.insert(*id);
         }
-        Published::Operation(_, None) | Published::Vm(..) | Published::Claim(..) => {}
+        Published::Operation(_, None) | Published::Vm(..) | Published::Claim(..) | Published::Token(..) => {}
     }
     published.push(change);
 }

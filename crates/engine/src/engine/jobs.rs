@@ -4,6 +4,7 @@
 //! or a record in use means that it is planned anew. See the crate's page for the life of a command.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use notbefore_core::time::after;
@@ -23,11 +24,23 @@ const CONFLICTS_MAX: u32 = 32;
 
 impl Engine {
     pub(super) fn spawn(&mut self, work: Work, by: Actor, now: Timestamp, effects: &mut Vec<Effect>) {
+        self.spawn_from(work, by, None, now, effects);
+    }
+
+    pub(super) fn spawn_from(
+        &mut self,
+        work: Work,
+        by: Actor,
+        from: Option<IpAddr>,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
         let id = CommitId(self.next_job);
         self.next_job += 1;
         let job = Job {
             work,
             by,
+            from,
             conflicts: 0,
             txns: VecDeque::new(),
             locks: Vec::new(),
@@ -79,6 +92,7 @@ impl Engine {
             by: &job.by,
             node: &self.settings.node,
             count: self.facts_written,
+            from: job.from,
         };
         match &job.work {
             Work::Ask { command, idempotency, if_revision, .. } => {
@@ -139,7 +153,7 @@ impl Engine {
                 Whom::Vms(vms) => self.state.vm(*vms.first()?)?.value.scope.clone(),
                 Whom::Host(_) => return None,
             },
-            Command::CancelOperation(_) | Command::MakeFirstRun { .. } => return None,
+            Command::CancelOperation(_) | Command::MakeFirstRun { .. } | Command::Token(_) => return None,
         })
     }
 

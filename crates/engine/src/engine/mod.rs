@@ -12,6 +12,7 @@ mod jobs;
 mod times;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
@@ -112,6 +113,7 @@ enum Work {
 struct Job {
     work: Work,
     by: Actor,
+    from: Option<IpAddr>,
     conflicts: u32,
     /// What is planned and not yet durable; the front is under way.
     txns: VecDeque<Txn>,
@@ -240,8 +242,9 @@ impl Engine {
         let mut effects = Vec::new();
         match input {
             Input::Request(request, asked) => {
-                let Request { by, idempotency, if_revision, command } = *asked;
-                self.spawn(Work::Ask { request, command, idempotency, if_revision }, by, now, &mut effects);
+                let Request { by, from, idempotency, if_revision, command } = *asked;
+                let work = Work::Ask { request, command, idempotency, if_revision };
+                self.spawn_from(work, by, from, now, &mut effects);
             }
             Input::Committed(id, outcome) => self.committed(id, outcome, now, &mut effects),
             Input::Watched(batch) => self.take_over_watched(batch, now, &mut effects),

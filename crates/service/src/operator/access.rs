@@ -1,13 +1,20 @@
 //! Who is asking, and whether a change was asked for before.
+//!
+//! [`require_token`] lets only holders of a token through and leaves a [`Principal`] with the request. What they
+//! may then see and do is `sight`'s business; a route that does not ask it is behind
+//! [`require_everything`].
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
-use axum::response::Response;
-use notbefore_core::Actor;
+use axum::response::{IntoResponse, Response};
+use notbefore_core::{Actor, Token};
 use notbefore_engine::records::{self, CommandRecord};
-use notbefore_engine::{Answer, Command, Idempotency};
+use notbefore_engine::{Answer, Command, Failure, Idempotency};
 use notbefore_store::Revision;
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
 use serde::de::DeserializeOwned;
@@ -15,18 +22,51 @@ use sha2::{Digest, Sha256};
 
 use super::Operator;
 use super::problem::Problem;
-use crate::tokens::hex;
+use crate::tokens::{KnownToken, hex};
 
-/// Whose token came with the request.
-#[derive(Clone, Debug)]
-pub struct Principal(pub String);
+/// Where a connection comes from; the door leaves it with each request.
+#[derive(Clone, Copy, Debug)]
+pub struct Source(pub SocketAddr);
+
+/// Where a request comes from, if the door has said.
+pub fn source(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<Source>().map(|source| source.0.ip().to_canonical())
+}
+
+/// Whose token came with the request, and from where.
+#[derive(Clone)]
+pub struct Principal {
+    known: Arc<KnownToken>,
+    /// Where the request came from.
+    pub from: Option<IpAddr>,
+}
+
+impl Principal {
+    /// The token.
+    pub fn token(&self) -> &Token {
+        &self.known.token
+    }
+
+    /// When its record was written.
+    pub fn revision(&self) -> Revision {
+        Revision(self.known.revision)
+    }
+
+    /// Its name, for facts and the audit trail.
+    pub fn name(&self) -> &str {
+        self.known.token.name.as_str()
+    }
+
+    /// What its idempotency keys are kept under: a later token of the same name is another one, and must not be
+    /// given the answers of this one.
+    fn kept_under(&self) -> String {
+        let hash = &self.known.token.hash;
+        format!("{}~{}", self.known.token.name.folded(), hash.get(..16).unwrap_or(hash))
+    }
+}
 
 /// Lets only those through who hold a token.
-pub async fn require_token(
-    State(operator): State<Operator>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
+pub async fn require_token(State(operator): State<Operator>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = given.and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
@@ -35,30 +75,58 @@ pub async fn require_token(
     let Some(secret) = secret else {
         let cure =
             "send 'Authorization: Bearer TOKEN'; the first token is in operator.token of the data directory";
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure));
+        return Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure).into_response();
     };
-    let Some(token) = operator.tokens.holder(secret, operator.clock.now()) else {
-        tracing::warn!(path = super::path(&request), "refused a request with an unknown or expired token");
-        let detail = "this token is unknown or has expired";
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail));
+    let now = operator.clock.now();
+    let known = operator.views.newest().tokens().of_secret(secret).cloned();
+    let Some(known) = known else { return refused() };
+    let principal = Principal { known, from: source(&request) };
+    let mut response = match principal.token().is_expired(now) {
+        true => refused(),
+        false => {
+            principal.known.used(now);
+            request.extensions_mut().insert(principal.clone());
+            next.run(request).await
+        }
     };
-    request.extensions_mut().insert(Principal(token.name.clone()));
-    Ok(next.run(request).await)
+    // For the audit trail, which sees the answer only.
+    response.extensions_mut().insert(principal);
+    response
+}
+
+fn refused() -> Response {
+    let detail = "this token is unknown, was revoked or has expired; ask an operator for another";
+    Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail).into_response()
+}
+
+/// Lets only those through who may do everything. It stands before every route that does not filter by itself
+/// what each caller may see.
+pub async fn require_everything(request: Request, next: Next) -> Result<Response, Problem> {
+    let principal = request.extensions().get::<Principal>();
+    match principal.is_some_and(|principal| principal.token().rules_everything()) {
+        true => Ok(next.run(request).await),
+        false => Err(Problem::not_permitted(format!(
+            "{} {} needs the role operator everywhere",
+            request.method(),
+            super::path(&request)
+        ))),
+    }
 }
 
 /// A request that changes something: who asks, the body, and what makes a retry safe.
 pub struct Change {
-    principal: String,
+    principal: Principal,
     idempotency: Option<Idempotency>,
     if_revision: Option<Revision>,
+    target: String,
     body: Bytes,
 }
 
-impl FromRequest<Operator> for Change {
+impl<S: Send + Sync> FromRequest<S> for Change {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, operator: &Operator) -> Result<Self, Problem> {
-        let principal = request.extensions().get::<Principal>().map(|principal| principal.0.clone());
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let principal = request.extensions().get::<Principal>().cloned();
         let principal =
             principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))?;
         let key = text(&request, IDEMPOTENCY_KEY)?;
@@ -66,8 +134,9 @@ impl FromRequest<Operator> for Change {
             None => None,
             Some(text) => Some(revision(&text)?),
         };
-        let target = format!("{} {}", request.method(), request.uri());
-        let body = Bytes::from_request(request, operator).await.map_err(|rejection| {
+        let hashed = format!("{} {}", request.method(), request.uri());
+        let target = format!("{} {}", request.method(), super::path(&request));
+        let body = Bytes::from_request(request, state).await.map_err(|rejection| {
             let status = rejection.status();
             let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "body_too_large" } else { "bad_body" };
             Problem::new(status, code, rejection.body_text())
@@ -75,16 +144,21 @@ impl FromRequest<Operator> for Change {
         let idempotency = match key {
             None => None,
             Some(key) => Some(Idempotency {
-                hash: hash(&target, &body),
+                hash: hash(&hashed, &body),
                 key: checked(key)?,
-                principal: principal.clone(),
+                principal: principal.kept_under(),
             }),
         };
-        Ok(Self { principal, idempotency, if_revision, body })
+        Ok(Self { principal, idempotency, if_revision, target, body })
     }
 }
 
 impl Change {
+    /// Who asks.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
     /// The body as JSON; an empty one is the type's default, where leaving it out makes sense.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         serde_json::from_slice(&self.body).map_err(|error| {
@@ -107,14 +181,26 @@ impl Change {
         operator: &Operator,
         command: Result<Command, Problem>,
     ) -> Result<Answer, Problem> {
+        self.ask_with(operator, command, Problem::from).await
+    }
+
+    /// The same, with a failure told in other words.
+    pub async fn ask_with(
+        self,
+        operator: &Operator,
+        command: Result<Command, Problem>,
+        told: impl FnOnce(Failure) -> Problem,
+    ) -> Result<Answer, Problem> {
         let command = match command {
             Ok(command) => command,
             Err(problem) => return self.answered_before(operator).await?.ok_or(problem),
         };
-        let Self { principal, idempotency, if_revision, .. } = self;
-        let by = Actor::Token(principal);
-        let request = notbefore_engine::Request { by, idempotency, if_revision, command };
-        Ok(operator.engine.ask(request).await?)
+        let Self { principal, idempotency, if_revision, target, .. } = self;
+        let (by, from) = (Actor::Token(principal.name().to_owned()), principal.from);
+        let request = notbefore_engine::Request { by, from, idempotency, if_revision, command };
+        let answer = operator.engine.ask(request).await.map_err(told)?;
+        super::audit::log_change(principal.name(), from, &target);
+        Ok(answer)
     }
 
     /// What this very request was answered, if it was carried out before.

@@ -8,25 +8,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::access::Source;
+use super::tls::Certificate;
+
 /// How many connections operators may have open; people, scripts and dashboards, not a fleet.
 const CONNECTIONS_MAX: usize = 512;
 /// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the handshake of an encrypted connection may take. A place is taken before it begins, so that those who
+/// never finish one are limited like everybody.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long requests under way have to finish when the door closes.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
 /// How long to wait after a failed accept, which usually means that there are no files left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves everyone who connects, until `shutdown` turns true.
-pub async fn serve(listener: TcpListener, router: Router, mut shutdown: watch::Receiver<bool>) {
+/// Serves everyone who connects, encrypted where there is a certificate, until `shutdown` turns true.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    certificate: Option<Arc<Certificate>>,
+    mut shutdown: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let closing = shutdown.clone();
     let mut connections = JoinSet::new();
@@ -36,10 +51,11 @@ pub async fn serve(listener: TcpListener, router: Router, mut shutdown: watch::R
             _ = shutdown.wait_for(|closing| *closing) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match (accepted, Arc::clone(&places).try_acquire_owned()) {
-                (Ok((stream, _)), Ok(place)) => {
+                (Ok((stream, from)), Ok(place)) => {
                     let (router, closing) = (router.clone(), closing.clone());
+                    let certificate = certificate.clone();
                     connections.spawn(async move {
-                        serve_connection(stream, router, closing).await;
+                        greet(stream, Source(from), router, certificate, closing).await;
                         drop(place);
                     });
                 }
@@ -65,12 +81,44 @@ pub async fn serve(listener: TcpListener, router: Router, mut shutdown: watch::R
     }
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+/// Encrypts a connection where that is wanted, and serves it.
+async fn greet(
+    stream: TcpStream,
+    source: Source,
+    router: Router,
+    certificate: Option<Arc<Certificate>>,
+    mut closing: watch::Receiver<bool>,
+) {
     // A socket that refuses the option is slower, not wrong.
     let _ = stream.set_nodelay(true);
+    let Some(certificate) = certificate else {
+        return serve_connection(stream, source, router, closing).await;
+    };
+    let handshake = timeout(HANDSHAKE_TIMEOUT, certificate.acceptor().accept(stream));
+    let shaken = tokio::select! {
+        shaken = handshake => shaken,
+        () = async { drop(closing.wait_for(|closing| *closing).await) } => return,
+    };
+    match shaken {
+        Ok(Ok(stream)) => serve_connection(stream, source, router, closing).await,
+        Ok(Err(error)) => tracing::debug!(%error, from = %source.0, "a handshake of an operator failed"),
+        Err(_) => tracing::debug!(from = %source.0, "a handshake of an operator took too long"),
+    }
+}
+
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    source: Source,
+    router: Router,
+    mut closing: watch::Receiver<bool>,
+) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(source);
+        router.call(request)
+    });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         outcome = connection.as_mut() => Some(outcome),

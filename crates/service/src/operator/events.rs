@@ -3,29 +3,24 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::time::after;
-use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Past, Refusal, VmId};
-use notbefore_engine::{Answer, Command, NewOperation, Whom, records};
+use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, VmId};
+use notbefore_engine::{Answer, Command, NewOperation, Whom};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::Operator;
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
-use super::present;
 use super::problem::Problem;
-use super::seen;
-use crate::names;
-use crate::view::{ScopeView, View};
+use super::sight::{Part, Permit, Sight, role_for};
+use crate::view::ScopeView;
 
-/// The fewest digits by which an event may be called.
-const SHORT_ID_MIN: usize = 4;
 /// The longest description; it is shown to every guest of the scope at every poll.
 const DESCRIPTION_MAX: usize = 512;
 /// The longest duration that guests may be told: 30 days.
@@ -64,15 +59,14 @@ pub struct ListQuery {
 /// List what is announced or under way, in the order of scope
 #[utoipa::path(get, path = "/events", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
-    State(operator): State<Operator>,
+    sight: Sight,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Event>>, Problem> {
-    let unread_by = |scope: &ScopeView, event: &Event| seen::unread_by(&operator, scope, event);
-    page(&operator.views.newest(), query, unread_by).map(Json)
+    page(&sight, query, |scope, event| sight.unread_by(scope, event)).map(Json)
 }
 
 fn page(
-    view: &View,
+    part: &Part,
     query: ListQuery,
     unread_by: impl Fn(&ScopeView, &Event) -> Vec<String>,
 ) -> Result<wire::Page<wire::Event>, Problem> {
@@ -88,8 +82,8 @@ fn page(
             return Err(Problem::bad_request("bad_status", detail));
         }
     };
-    let vm = vm.map(|text| names::resolve(view, &text)).transpose()?;
-    let home = vm.and_then(|vm| view.scope_of(vm)).map(|scope| scope.scope.id());
+    let vm = vm.map(|text| part.vm(&text)).transpose()?;
+    let home = vm.and_then(|vm| part.scope_of(vm).ok()).map(|scope| scope.scope.id());
     let only = pages::scope(scope.as_deref())?;
     if only.is_some() && home.is_some() && only != home {
         return Ok(wire::Page { items: Vec::new(), next: None });
@@ -103,7 +97,7 @@ fn page(
 
     let mut items = Vec::new();
     let mut last = None;
-    for scope in view.busy_from(from.as_ref()) {
+    for scope in part.busy(pages::from(from.as_ref())) {
         let id = scope.scope.id();
         if only.as_ref().is_some_and(|only| *only != id) {
             break;
@@ -122,7 +116,7 @@ fn page(
                 return Ok(wire::Page { items, next: last });
             }
             let unread_by = unread_by(scope, event);
-            let item = present::event(view, scope, event);
+            let item = part.show_live(scope, event);
             items.push(wire::Event { trail: Vec::new(), unread_by, ..item });
             last = Some(pages::encode(&format!("{id}|{}", event.id)));
         }
@@ -132,74 +126,28 @@ fn page(
 
 /// Show an event with its whole trail, also when it has ended
 #[utoipa::path(get, path = "/events/{event}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it")), responses((status = 200, body = wire::Event)))]
-pub async fn show(State(operator): State<Operator>, Path(event): Path<String>) -> Result<Response, Problem> {
-    let id = find(&operator.views.newest(), &event)?;
-    let shown = shown(&operator, id).await?;
+pub async fn show(sight: Sight, Path(event): Path<String>) -> Result<Response, Problem> {
+    let shown = sight.show_event(sight.find_event(&event)?).await?;
     Ok((super::vms::etag(shown.revision), Json(shown)).into_response())
-}
-
-async fn shown(operator: &Operator, id: EventId) -> Result<wire::Event, Problem> {
-    let view = operator.views.newest();
-    if let Some(scope) = view.scope_of_event(id)
-        && let Some(event) = scope.scope.event(id)
-    {
-        let (seen, unread_by) = (seen::of_live(operator, event), seen::unread_by(operator, scope, event));
-        return Ok(wire::Event { seen, unread_by, ..present::event(&view, scope, event) });
-    }
-    let key = records::past(id);
-    match operator.store.snapshot().await?.get(&key).await? {
-        None => Err(Refusal::UnknownEvent(id).into()),
-        Some(record) => {
-            let past = records::decode::<Past>(&key, &record.value)?;
-            let seen = seen::of_past(operator, &past.event).await?;
-            Ok(wire::Event { seen, ..present::past(&past, record.revision.0) })
-        }
-    }
-}
-
-/// The event that a text means: its whole id, or the beginning of one that is live or has ended lately.
-fn find(view: &View, text: &str) -> Result<EventId, Problem> {
-    if let Ok(id) = Uuid::parse_str(text) {
-        return Ok(EventId(id));
-    }
-    let wanted = text.to_ascii_lowercase();
-    let plausible = wanted.len() >= SHORT_ID_MIN && wanted.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    let found: Vec<EventId> = match plausible {
-        true => view.event_ids().filter(|id| id.to_string().starts_with(&wanted)).take(2).collect(),
-        false => Vec::new(),
-    };
-    match found.as_slice() {
-        [id] => Ok(*id),
-        [] => {
-            let detail = format!(
-                "there is no event {text}; 'notbefore event list' shows those there are (an id may be cut to {SHORT_ID_MIN} digits or more)"
-            );
-            Err(Problem::not_found("unknown_event", detail))
-        }
-        _ => {
-            let detail = format!("several events begin with {text}; give more of the id");
-            Err(Problem::new(StatusCode::CONFLICT, "ambiguous_event", detail))
-        }
-    }
 }
 
 /// Announce something to VMs
 #[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, body = wire::Operation)))]
-pub async fn schedule(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
+pub async fn schedule(sight: Sight, change: Change) -> Result<Response, Problem> {
     let request = change.body()?;
-    announce(&operator, request, change).await
+    announce(sight, request, change).await
 }
 
 /// Announces something to VMs and answers with the operation.
 pub async fn announce(
-    operator: &Operator,
+    mut sight: Sight,
     request: wire::ScheduleEvents,
     change: Change,
 ) -> Result<Response, Problem> {
-    let command = new_operation(operator, request).map(Command::Schedule);
-    match change.ask(operator, command).await? {
+    let command = new_operation(&sight, request);
+    match sight.ask(change, command).await? {
         Answer::Operation(id) => {
-            let shown = super::operations::shown(operator, id).await?;
+            let shown = sight.show_operation(id).await?;
             Ok((StatusCode::CREATED, Json(shown)).into_response())
         }
         Answer::Done | Answer::Preview(_) | Answer::Vm(_) | Answer::Scope { .. } => {
@@ -208,23 +156,27 @@ pub async fn announce(
     }
 }
 
-fn new_operation(operator: &Operator, request: wire::ScheduleEvents) -> Result<NewOperation, Problem> {
-    let view = operator.views.newest();
-    let not_before = when(operator, request.not_before, request.in_seconds)?;
-    let vms = request.vms.iter().map(|name| names::resolve(&view, name)).collect::<Result<_, _>>()?;
-    Ok(NewOperation {
+fn new_operation(sight: &Sight, request: wire::ScheduleEvents) -> Result<(Permit, Command), Problem> {
+    let not_before = when(sight.now(), request.not_before, request.in_seconds)?;
+    let cause = cause(&request)?;
+    let vms = request.vms.iter().map(|name| sight.vm(name)).collect::<Result<Vec<VmId>, _>>()?;
+    let scopes =
+        vms.iter().map(|vm| Ok(sight.scope_of(*vm)?.scope.id())).collect::<Result<Vec<_>, Problem>>()?;
+    let permit = sight.permit_all(role_for(cause.source()), &scopes)?;
+    let new = NewOperation {
         id: OperationId(Uuid::new_v4()),
-        cause: cause(&request)?,
+        cause,
         whom: Whom::Vms(vms),
         not_before,
         duration_s: checked_duration(request.duration_seconds)?,
         description: checked_description(request.description)?,
-    })
+    };
+    Ok((permit, Command::Schedule(new)))
 }
 
 /// NotBefore, in whichever way it was said.
 pub fn when(
-    operator: &Operator,
+    now: Timestamp,
     not_before: Option<Timestamp>,
     in_seconds: Option<u64>,
 ) -> Result<Option<Timestamp>, Problem> {
@@ -233,7 +185,7 @@ pub fn when(
             Err(Problem::bad_request("bad_body", "give not_before or in_seconds, not both"))
         }
         (at, None) => Ok(at),
-        (None, Some(seconds)) => Ok(Some(after(operator.clock.now(), Duration::from_secs(seconds)))),
+        (None, Some(seconds)) => Ok(Some(after(now, Duration::from_secs(seconds)))),
     }
 }
 
@@ -281,12 +233,12 @@ pub fn checked_description(description: Option<String>) -> Result<Option<String>
 /// Act on an event; only `complete` takes a body
 #[utoipa::path(post, path = "/events/{event}/{verb}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it"), ("verb" = inline(Verb), Path)), request_body = Option<wire::CompleteEvent>, responses((status = 200, body = wire::Event)))]
 pub async fn act(
-    State(operator): State<Operator>,
+    mut sight: Sight,
     Path((event, verb)): Path<(String, String)>,
     change: Change,
 ) -> Result<Json<wire::Event>, Problem> {
-    let view = operator.views.newest();
-    let id = find(&view, &event)?;
+    let id = sight.find_event(&event)?;
+    let permit = sight.permit_on_event(role_to(&verb, sight.live_event(id)), id);
     let command = match verb.as_str() {
         "approve" => Ok(Command::ApproveFor(id)),
         "cancel" => Ok(Command::Cancel(id)),
@@ -296,7 +248,7 @@ pub async fn act(
             let wire::CompleteEvent { hosts } = change.body_or_default()?;
             let hosts = hosts
                 .into_iter()
-                .map(|(name, host)| Ok((in_event(&view, id, &name)?, super::scopes::place(&host)?)));
+                .map(|(name, host)| Ok((in_event(&sight, id, &name)?, super::scopes::place(&host)?)));
             hosts.collect::<Result<_, Problem>>().map(|hosts| Command::Complete { event: id, hosts })
         }
         _ => {
@@ -305,19 +257,32 @@ pub async fn act(
             return Err(Problem::not_found("unknown_verb", detail));
         }
     };
-    change.ask(&operator, command).await?;
-    Ok(Json(shown(&operator, id).await?))
+    // Who may not is told so before what else may be wrong.
+    let command = permit.and_then(|permit| Ok((permit, command?)));
+    sight.ask(change, command).await?;
+    Ok(Json(sight.show_event(id).await?))
+}
+
+/// The role that it takes to act on an event. What is not named here is an operator's.
+fn role_to(verb: &str, event: Option<&Event>) -> Role {
+    match (verb, event) {
+        ("approve", _) => Role::Tenant,
+        // Owners call off what owners ask for.
+        ("cancel", Some(event)) => role_for(event.cause.source()),
+        // It is over: there is nothing left to call off, and that is what whoever sees it is told.
+        ("cancel", None) => Role::Tenant,
+        _ => Role::Operator,
+    }
 }
 
 /// A VM of an event, by its name there or however else a VM can be called.
-fn in_event(view: &View, event: EventId, name: &str) -> Result<VmId, Problem> {
-    let live = view.scope_of_event(event).and_then(|scope| scope.scope.event(event).cloned());
-    let named = live.and_then(|event| {
+fn in_event(sight: &Sight, event: EventId, name: &str) -> Result<VmId, Problem> {
+    let named = sight.live_event(event).and_then(|event| {
         event.resources.iter().find(|one| one.name.as_str().eq_ignore_ascii_case(name)).map(|one| one.vm)
     });
     match named {
         Some(vm) => Ok(vm),
-        None => Ok(names::resolve(view, name)?),
+        None => sight.vm(name),
     }
 }
 
@@ -391,7 +356,7 @@ mod tests {
         let (mut seen, mut cursor, mut turn) = (Vec::new(), None, 0);
         loop {
             let query = ListQuery { limit: Some(997), cursor: cursor.take(), ..ListQuery::default() };
-            let page = page(&views.newest(), query, |_, _| Vec::new()).unwrap();
+            let page = page(&Part::everything(views.newest()), query, |_, _| Vec::new()).unwrap();
             seen.extend(page.items.iter().map(|event| event.id));
             match page.next {
                 Some(next) => cursor = Some(next),

@@ -5,7 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::Operator;
-use crate::metrics;
+use crate::metrics::{self, OperatorStats};
 
 /// `GET /healthz`: the process answers.
 pub async fn healthz() -> &'static str {
@@ -25,8 +25,12 @@ pub async fn readyz(State(operator): State<Operator>) -> Response {
 /// `GET /metrics`: aggregates, in Prometheus' text form; nothing per VM or event.
 pub async fn metrics(State(operator): State<Operator>) -> Response {
     let view = operator.views.newest();
+    let door = OperatorStats {
+        refused: operator.refusals.counts(),
+        certificate_ends_at: operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()),
+    };
     let (guests, engine) = (&operator.guest_stats, operator.engine.stats());
-    let text = metrics::text(&view, guests, engine, &operator.delivery, operator.clock.now());
+    let text = metrics::text(&view, guests, engine, &operator.delivery, &door, operator.clock.now());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

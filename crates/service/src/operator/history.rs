@@ -6,7 +6,6 @@
 //! event once that had ended when the first was asked for.
 
 use axum::Json;
-use axum::extract::State;
 use jiff::Timestamp;
 use notbefore_core::{EventType, Outcome, Past, ScopeId};
 use notbefore_engine::records::{self, prefix};
@@ -16,10 +15,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::Operator;
 use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
+use super::sight::Sight;
 
 /// How many entries of the index are read at a time.
 const CHUNK: usize = 256;
@@ -59,12 +58,12 @@ pub struct ListQuery {
 /// List events that have ended, oldest first unless said; a page may be short, and even empty, and have a next one
 #[utoipa::path(get, path = "/history", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
-    State(operator): State<Operator>,
+    sight: Sight,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Event>>, Problem> {
     let search = Search::new(query)?;
-    let snapshot = operator.store.snapshot().await?;
-    Ok(Json(search.page(&*snapshot).await?))
+    let snapshot = sight.snapshot().await?;
+    Ok(Json(search.page(&*snapshot, &|scope| sight.sees(scope)).await?))
 }
 
 /// A query, understood.
@@ -76,6 +75,9 @@ struct Search {
     limit: usize,
     cursor: Option<Key>,
 }
+
+/// Which scopes exist for whoever asks.
+type Sees<'a> = &'a (dyn Fn(&ScopeId) -> bool + Sync);
 
 /// Which events are wanted.
 #[derive(Default)]
@@ -127,13 +129,14 @@ impl Search {
         })
     }
 
-    async fn page(self, snapshot: &dyn Snapshot) -> Result<wire::Page<wire::Event>, Problem> {
+    async fn page(self, snapshot: &dyn Snapshot, sees: Sees<'_>) -> Result<wire::Page<wire::Event>, Problem> {
         let begin = match self.newest_first {
             false => self.since.map(records::ended_from),
             true => self.until.map(records::ended_from),
         };
         let mut at = self.cursor.clone().or(begin);
         let mut items = Vec::new();
+        let mut last_shown: Option<Key> = None;
         let mut looked_at = 0;
         loop {
             let chunk = match self.newest_first {
@@ -144,16 +147,32 @@ impl Search {
                 if self.is_past_the_end(key) {
                     return Ok(wire::Page { items, next: None });
                 }
-                if items.len() == self.limit || looked_at == LOOKED_AT_MAX {
-                    return Ok(wire::Page { items, next: at.map(|key| pages::encode(&key)) });
+                // A cursor must not name an event that does not exist for the caller, so a page that is cut short
+                // ends with a millisecond and not with an event.
+                let before = at.as_deref().and_then(millisecond);
+                if looked_at >= LOOKED_AT_MAX && before != millisecond(key) {
+                    return Ok(wire::Page { items, next: before.map(|time| self.behind(time)) });
                 }
                 looked_at += 1;
-                items.extend(self.found(snapshot, key).await?);
                 at = Some(key.clone());
+                let Some(found) = self.found(snapshot, key, sees).await? else { continue };
+                if items.len() == self.limit {
+                    return Ok(wire::Page { items, next: last_shown.map(|key| pages::encode(&key)) });
+                }
+                items.push(found);
+                last_shown = Some(key.clone());
             }
             if !chunk.more {
                 return Ok(wire::Page { items, next: None });
             }
+        }
+    }
+
+    /// A cursor behind everything that ended in a millisecond.
+    fn behind(&self, time: &str) -> String {
+        match self.newest_first {
+            false => pages::encode(&format!("{time}/~")),
+            true => pages::encode(time),
         }
     }
 
@@ -162,15 +181,20 @@ impl Search {
         end.is_some_and(|end| (key < &*end) == self.newest_first)
     }
 
-    /// The event that an entry of the index leads to, if it is wanted.
-    async fn found(&self, snapshot: &dyn Snapshot, key: &str) -> Result<Option<wire::Event>, Problem> {
+    /// The event that an entry of the index leads to, if it is wanted and exists for the caller.
+    async fn found(
+        &self,
+        snapshot: &dyn Snapshot,
+        key: &str,
+        sees: Sees<'_>,
+    ) -> Result<Option<wire::Event>, Problem> {
         let Some(id) = records::event_in_key(key) else { return Ok(None) };
         let past_key = records::past(id);
         let Some(record) = snapshot.get(&past_key).await? else { return Ok(None) };
         let past = records::decode::<Past>(&past_key, &record.value)?;
         // An entry that a process wrote just before it died; the event has ended later, under another.
         let stale = records::ended(past.ended_at, id) != key.into();
-        if stale || !self.wanted.fits(&past) {
+        if stale || !sees(&past.scope) || !self.wanted.fits(&past) {
             return Ok(None);
         }
         Ok(Some(wire::Event { trail: Vec::new(), ..present::past(&past, record.revision.0) }))
@@ -194,6 +218,11 @@ impl Wanted {
             && self.event_type.is_none_or(|wanted| past.event.cause.event_type() == wanted)
             && self.outcome.is_none_or(|wanted| past.outcome == wanted)
     }
+}
+
+/// An entry of the index up to its time: `ended/1474309787000`.
+fn millisecond(key: &str) -> Option<&str> {
+    key.strip_prefix(prefix::ENDED)?.split_once('/').map(|(time, _)| &key[..prefix::ENDED.len() + time.len()])
 }
 
 fn one_outcome(text: &str) -> Result<Outcome, Problem> {
@@ -274,7 +303,7 @@ mod tests {
             let query = ListQuery { limit: Some(1_000), cursor: cursor.take(), ..query() };
             let search = Search::new(query).unwrap();
             let snapshot = store.snapshot().await.unwrap();
-            let page = search.page(&*snapshot).await.unwrap();
+            let page = search.page(&*snapshot, &|_| true).await.unwrap();
             drop(snapshot);
             items.extend(page.items);
             count += 1;
@@ -344,6 +373,33 @@ mod tests {
             pages(&store, by_id, async || {}).await.0.len(),
             (0..ended).filter(|n| n % 1_000 == 5).count()
         );
+    }
+
+    #[tokio::test]
+    async fn a_cursor_names_nothing_that_the_caller_does_not_see() {
+        let store = MemoryStore::new();
+        end(&store, 0..20_000).await;
+        let snapshot = store.snapshot().await.unwrap();
+        let own = |scope: &ScopeId| scope.as_str() == "default/default/s7";
+        let theirs: BTreeSet<String> =
+            (0..20_000).filter(|n| n % 50 != 7).map(|n| past(n).event.id.to_string()).collect();
+        for (order, limit) in [("oldest", 30), ("newest", 30), ("oldest", 1_000), ("newest", 1_000)] {
+            let (mut found, mut cursor, mut count) = (0, None, 0);
+            loop {
+                let (order, limit) = (Some(order.to_owned()), Some(limit));
+                let query = ListQuery { order, limit, cursor: cursor.take(), ..ListQuery::default() };
+                let page = Search::new(query).unwrap().page(&*snapshot, &own).await.unwrap();
+                found += page.items.len();
+                count += 1;
+                let Some(next) = page.next else { break };
+                let hidden = PageQuery { cursor: Some(next.clone()), limit: None }.after().unwrap().unwrap();
+                let id = hidden.rsplit('/').next().unwrap();
+                assert!(!theirs.contains(id), "{hidden}");
+                cursor = Some(next);
+            }
+            assert_eq!(found, 400, "each of its own once, {order}");
+            assert!(count >= 4, "{count} pages");
+        }
     }
 
     #[tokio::test]

@@ -89,7 +89,7 @@ pub async fn act(
         id: OperationId(Uuid::new_v4()),
         cause: cause(&verb, maintenance.as_deref())?,
         whom: Whom::Host(host.clone()),
-        not_before: when(&operator, not_before, in_seconds)?,
+        not_before: when(operator.clock.now(), not_before, in_seconds)?,
         duration_s: checked_duration(duration_seconds)?,
         description: checked_description(description)?,
     };

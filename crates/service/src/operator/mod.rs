@@ -4,16 +4,20 @@
 //! |---|---|
 //! | `door` | connections and their limits |
 //! | `access` | who is asking, and whether a request is a retry |
+//! | `sight` | what they may see and do |
+//! | `audit` | what was changed and what was refused |
+//! | `tls` | the certificate |
 //! | `problem` | every error, as problem+json |
 //! | `pages` | lists: limits and cursors |
 //! | `present`, `seen` | from the domain's types to the API's |
-//! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export` | one noun each |
+//! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export`, `tokens` | one noun each |
 //! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
 //! Reads are answered from the published view and never ask the engine; changes are commands to it.
 
 pub mod access;
+mod audit;
 mod commands;
 pub mod door;
 mod events;
@@ -28,9 +32,13 @@ mod present;
 mod problem;
 mod scopes;
 mod seen;
+mod sight;
 mod stream;
+pub mod tls;
+mod tokens;
 mod vms;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,11 +58,12 @@ use utoipa_axum::routes;
 use crate::clock::Clock;
 use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
+use crate::refusals::Refusals;
 use crate::runtime::EngineHandle;
-use crate::tokens::Tokens;
 use crate::view::Views;
 pub use export::EXPORTS_MAX;
 use problem::Problem;
+use sight::Shared;
 
 /// The largest body: a scope of a thousand VMs with their metadata.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -71,8 +80,12 @@ pub struct Operator {
     pub engine: EngineHandle,
     /// Where history is.
     pub store: Arc<dyn Store>,
-    /// Who may ask.
-    pub tokens: Arc<Tokens>,
+    /// Who was refused something.
+    pub refusals: Arc<Refusals>,
+    /// The door's certificate, if it has one.
+    pub certificate: Option<Arc<tls::Certificate>>,
+    /// Where the first token's secret is.
+    pub token_file: PathBuf,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Who has read what.
@@ -87,12 +100,17 @@ pub struct Operator {
 
 /// The door's routes.
 pub fn router(operator: Operator) -> Router {
-    let (api, _) = api().split_for_parts();
-    let api = api
+    let (shared, _) = shared().split_for_parts();
+    let (closed, _) = closed().split_for_parts();
+    let closed = closed.route_layer(middleware::from_fn(access::require_everything));
+    let api = shared
+        .with_state(Shared::new(operator.clone()))
+        .merge(closed)
         .fallback(no_such_page)
         .method_not_allowed_fallback(wrong_method)
         // The layer covers the fallbacks too: without a token one does not even learn which pages there are.
-        .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
+        .layer(middleware::from_fn_with_state(operator.clone(), access::require_token))
+        .layer(middleware::from_fn_with_state(operator.clone(), audit::watch));
     Router::new()
         .nest("/v1", api)
         .route("/healthz", get(health::healthz))
@@ -106,17 +124,15 @@ pub fn router(operator: Operator) -> Router {
         .with_state(operator)
 }
 
-/// The pages under `/v1`, each with its description.
-fn api() -> OpenApiRouter<Operator> {
+/// The pages under `/v1` that everybody may call who has a token, each with its description. Their handlers take a
+/// [`sight::Sight`], which keeps from each caller what is not below the caller's paths; they get at nothing else.
+fn shared() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(scopes::list))
         .routes(routes!(scopes::show, scopes::put, scopes::remove))
         .routes(routes!(vms::list, vms::add))
         .routes(routes!(vms::show, vms::remove))
         .routes(routes!(vms::act))
-        .routes(routes!(hosts::list))
-        .routes(routes!(hosts::show))
-        .routes(routes!(hosts::act))
         .routes(routes!(events::list, events::schedule))
         .routes(routes!(events::show))
         .routes(routes!(events::act))
@@ -125,13 +141,26 @@ fn api() -> OpenApiRouter<Operator> {
         .routes(routes!(operations::cancel))
         .routes(routes!(history::list))
         .routes(routes!(stream::follow))
-        .routes(routes!(export::export))
         .routes(routes!(openapi::show))
+}
+
+/// The pages under `/v1` for an operator of everywhere. Their handlers get at all of the door, so this is where a
+/// page belongs that has not thought about roles.
+fn closed() -> OpenApiRouter<Operator> {
+    OpenApiRouter::new()
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(audit::list))
+        .routes(routes!(hosts::list))
+        .routes(routes!(hosts::show))
+        .routes(routes!(hosts::act))
+        .routes(routes!(export::export))
 }
 
 /// The description of everything under `/v1`, as `GET /v1/openapi.json` answers it.
 pub fn description() -> utoipa::openapi::OpenApi {
-    let mut description = OpenApiRouter::new().nest("/v1", api()).into_openapi();
+    let mut description = OpenApiRouter::new().nest("/v1", shared()).into_openapi();
+    description.merge(OpenApiRouter::new().nest("/v1", closed()).into_openapi());
     openapi::complete(&mut description);
     description
 }

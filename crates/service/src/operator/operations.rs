@@ -1,7 +1,9 @@
 //! `/v1/operations`.
 
+use std::sync::Arc;
+
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use notbefore_core::{Operation, OperationId, Refusal};
 use notbefore_engine::{Command, records};
 use notbefore_wire::operator as wire;
@@ -12,6 +14,8 @@ use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
+use super::sight::Sight;
+use crate::view::View;
 
 fn parse(text: &str) -> Result<OperationId, Problem> {
     let unknown = || Problem::not_found("unknown_operation", format!("there is no operation {text}"));
@@ -21,48 +25,48 @@ fn parse(text: &str) -> Result<OperationId, Problem> {
 /// List operations that are not closed
 #[utoipa::path(get, path = "/operations", tag = "operations", params(PageQuery), responses((status = 200, body = wire::Page<wire::Operation>)))]
 pub async fn list(
-    State(operator): State<Operator>,
+    sight: Sight,
     Params(page): Params<PageQuery>,
 ) -> Result<Json<wire::Page<wire::Operation>>, Problem> {
     let limit = page.limit()?;
     let after = page.after()?.map(|text| parse(&text)).transpose()?;
-    let view = operator.views.newest();
-    let mut found = view.operations_after(after);
-    let items: Vec<_> =
-        found.by_ref().take(limit).map(|(_, held)| present::operation(&view, &held.value)).collect();
+    let mut found = sight.operations(after);
+    let items: Vec<_> = found.by_ref().take(limit).collect();
     let next = found.next().and(items.last()).map(|last| pages::encode(&last.id.to_string()));
     Ok(Json(wire::Page { items, next }))
 }
 
 /// Show an operation and its parts, also when it is closed
 #[utoipa::path(get, path = "/operations/{operation}", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
-pub async fn show(
-    State(operator): State<Operator>,
-    Path(operation): Path<String>,
-) -> Result<Json<wire::Operation>, Problem> {
-    Ok(Json(shown(&operator, parse(&operation)?).await?))
+pub async fn show(sight: Sight, Path(operation): Path<String>) -> Result<Json<wire::Operation>, Problem> {
+    Ok(Json(sight.show_operation(parse(&operation)?).await?))
 }
 
 /// Call off whatever of an operation has not begun
 #[utoipa::path(post, path = "/operations/{operation}/cancel", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn cancel(
-    State(operator): State<Operator>,
+    mut sight: Sight,
     Path(operation): Path<String>,
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
-    change.ask(&operator, Ok(Command::CancelOperation(id))).await?;
-    Ok(Json(shown(&operator, id).await?))
+    let permit = sight.permit_on_operation(id);
+    sight.ask(change, permit.map(|permit| (permit, Command::CancelOperation(id)))).await?;
+    Ok(Json(sight.show_operation(id).await?))
 }
 
-/// An operation, open or closed.
-pub async fn shown(operator: &Operator, id: OperationId) -> Result<wire::Operation, Problem> {
-    let view = operator.views.newest();
+/// An operation as it is stored, open or closed.
+pub async fn stored(operator: &Operator, view: &View, id: OperationId) -> Result<Arc<Operation>, Problem> {
     if let Some(held) = view.operation(id) {
-        return Ok(present::operation(&view, &held.value));
+        return Ok(Arc::clone(&held.value));
     }
     let key = records::operation(id);
     let record = operator.store.snapshot().await?.get(&key).await?.ok_or(Refusal::UnknownOperation(id))?;
-    let operation = records::decode::<Operation>(&key, &record.value)?;
-    Ok(present::operation(&view, &operation))
+    Ok(Arc::new(records::decode::<Operation>(&key, &record.value)?))
+}
+
+/// An operation, open or closed, with all of its parts: for those who see everything.
+pub async fn shown(operator: &Operator, id: OperationId) -> Result<wire::Operation, Problem> {
+    let view = operator.views.newest();
+    Ok(present::operation(&view, &*stored(operator, &view, id).await?))
 }

@@ -1,5 +1,7 @@
 //! Lists: how long a page is and where the next one begins.
 
+use std::ops::Bound;
+
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use notbefore_core::{Refusal, ScopeId, ScopePath};
@@ -8,17 +10,16 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
-use super::Operator;
 use super::problem::Problem;
 use crate::tokens::hex;
 
 /// A request's query, or the problem with it.
 pub struct Params<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<Operator> for Params<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Operator) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let query = Query::<T>::try_from_uri(&parts.uri);
         query.map(|query| Self(query.0)).map_err(|rejection| {
             Problem::bad_request(
@@ -66,23 +67,31 @@ pub fn scope(text: Option<&str>) -> Result<Option<ScopeId>, Problem> {
     Ok(path.map(|path| path.id()))
 }
 
+/// Where a list begins that goes on with a scope.
+pub fn from(scope: Option<&ScopeId>) -> Bound<&str> {
+    scope.map_or(Bound::Unbounded, |id| Bound::Included(id.as_str()))
+}
+
 /// A cursor for the page after an item. It is only a name in disguise, so that nobody builds one by hand and
 /// the form can change.
 pub fn encode(name: &str) -> String {
     hex(name.as_bytes())
 }
 
+/// The problem with a cursor that is none.
+pub fn bad_cursor() -> Problem {
+    Problem::bad_request("bad_cursor", "this cursor was not made by the service; begin without one")
+}
+
 fn decode(cursor: &str) -> Result<String, Problem> {
-    let bad =
-        || Problem::bad_request("bad_cursor", "this cursor was not made by the service; begin without one");
     let digits = cursor.as_bytes();
     if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return Err(bad());
+        return Err(bad_cursor());
     }
     let byte =
         |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
     let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(bad)
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(bad_cursor)
 }
 
 #[cfg(test)]

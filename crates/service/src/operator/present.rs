@@ -1,12 +1,15 @@
 //! From the domain's types to the API's: what an operator is shown.
 
+use std::net::IpAddr;
+
 use jiff::Timestamp;
 use notbefore_core::{
-    Event, EventFact, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run, Scope,
-    ScopeKind, Target, TargetState, VmId,
+    Event, EventFact, Fact, Name, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run,
+    Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::Address;
 use notbefore_wire::operator as wire;
+use notbefore_wire::operator::audit::{AuditEntry, CHANGED};
 
 use super::commands;
 use crate::delivery::Hearing;
@@ -71,8 +74,8 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
     })
 }
 
-/// A live event.
-pub fn event(view: &View, scope: &ScopeView, event: &Event) -> wire::Event {
+/// A live event, for somebody who sees some scopes.
+pub fn event(view: &View, scope: &ScopeView, event: &Event, sees: &dyn Fn(&ScopeId) -> bool) -> wire::Event {
     let (status, started_at) = match event.phase {
         Phase::Scheduled { .. } => ("Scheduled", None),
         Phase::Started { at, .. } => ("Started", Some(at)),
@@ -80,7 +83,7 @@ pub fn event(view: &View, scope: &ScopeView, event: &Event) -> wire::Event {
     wire::Event {
         status: status.to_owned(),
         started_at,
-        waits_for: Some(waits_for(view, &scope.scope, event)),
+        waits_for: Some(waits_for(view, &scope.scope, event, sees)),
         revision: scope.revision,
         ..common(&scope.scope.path.to_string(), event)
     }
@@ -144,7 +147,7 @@ pub fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
 }
 
 /// What an event waits for, so that nobody has to work it out from the rules.
-fn waits_for(view: &View, scope: &Scope, event: &Event) -> String {
+fn waits_for(view: &View, scope: &Scope, event: &Event, sees: &dyn Fn(&ScopeId) -> bool) -> String {
     match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => {
             format!("its simulated end at {ends_at:.0}, or 'notbefore event complete'")
@@ -168,22 +171,29 @@ fn waits_for(view: &View, scope: &Scope, event: &Event) -> String {
                 );
             }
             if approval.is_some() && event.release == Release::Together && !released {
-                let open = parts_to_approve(view, event);
-                return format!("the approval of {open} more parts of its operation, or {not_before}");
+                let open = match parts_to_approve(view, event, sees) {
+                    Some(open) => format!("{open} more"),
+                    None => "other".to_owned(),
+                };
+                return format!("the approval of {open} parts of its operation, or {not_before}");
             }
             format!("approval, or {not_before}")
         }
     }
 }
 
-/// How many parts of an event's operation nobody has approved yet, as their scopes have it.
-fn parts_to_approve(view: &View, event: &Event) -> usize {
-    let Some(operation) = view.operation(event.operation) else { return 0 };
+/// How many parts of an event's operation nobody has approved yet, as their scopes have it; none for somebody who
+/// does not see all of them.
+fn parts_to_approve(view: &View, event: &Event, sees: &dyn Fn(&ScopeId) -> bool) -> Option<usize> {
+    let Some(operation) = view.operation(event.operation) else { return Some(0) };
+    if !operation.value.targets.iter().all(|target| sees(&target.scope)) {
+        return None;
+    }
     let waiting = |target: &&notbefore_core::Target| {
         let part = view.scope(&target.scope).and_then(|scope| scope.scope.event(target.event));
         part.is_some_and(|part| !part.approved() && !part.is_started())
     };
-    operation.value.targets.iter().filter(waiting).count()
+    Some(operation.value.targets.iter().filter(waiting).count())
 }
 
 fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
@@ -225,6 +235,53 @@ pub fn release(release: Release) -> &'static str {
     match release {
         Release::Each => "each",
         Release::Together => "together",
+    }
+}
+
+/// A fact, as the audit trail shows it.
+pub fn change(scope: Option<&ScopeId>, from: Option<IpAddr>, recorded: &Recorded<Fact>) -> AuditEntry {
+    let (what, detail) = fact(recorded);
+    AuditEntry {
+        at: recorded.at,
+        outcome: CHANGED.to_owned(),
+        actor: recorded.by.to_string(),
+        from,
+        what,
+        detail,
+        scope: scope.map(ToString::to_string),
+        count: 1,
+    }
+}
+
+/// A fact's name, and more about it in words.
+fn fact(recorded: &Recorded<Fact>) -> (String, String) {
+    let named = |what: &str, name: &Name| (what.to_owned(), name.to_string());
+    match &recorded.fact {
+        Fact::Event { event, cause, resources, what } => {
+            let one = Recorded { at: recorded.at, by: recorded.by.clone(), fact: what.clone() };
+            let wire::TrailEntry { fact, detail, .. } = trail_entry(&one);
+            let names: Vec<&str> = resources.iter().map(Name::as_str).collect();
+            let more = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+            (fact, format!("{cause} of {} ({event}){more}", names.join(", ")))
+        }
+        Fact::OperationRequested { operation, cause, targets } => {
+            ("OperationRequested".to_owned(), format!("{cause} in {targets} parts ({operation})"))
+        }
+        Fact::OperationCancelled { operation } => ("OperationCancelled".to_owned(), operation.to_string()),
+        Fact::ScopeCreated { path } => ("ScopeCreated".to_owned(), path.to_string()),
+        Fact::PolicyChanged => ("PolicyChanged".to_owned(), String::new()),
+        Fact::ScopeRemoved { path } => ("ScopeRemoved".to_owned(), path.to_string()),
+        Fact::VmAdded { name, .. } => named("VmAdded", name),
+        Fact::VmChanged { name, .. } => named("VmChanged", name),
+        Fact::VmRemoved { name, .. } => named("VmRemoved", name),
+        Fact::VmMoved { name, host, .. } => ("VmMoved".to_owned(), format!("{name} to {host}")),
+        Fact::VmDeallocated { name, .. } => named("VmDeallocated", name),
+        Fact::VmStarted { name, .. } => named("VmStarted", name),
+        Fact::TokenCreated { name, grants } => {
+            let grants: Vec<String> = grants.iter().map(ToString::to_string).collect();
+            ("TokenCreated".to_owned(), format!("{name}: {}", grants.join(", ")))
+        }
+        Fact::TokenRevoked { name } => named("TokenRevoked", name),
     }
 }
 

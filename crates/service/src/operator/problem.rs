@@ -18,12 +18,20 @@ pub struct Problem {
     code: String,
     detail: String,
     candidates: Vec<String>,
+    hidden: bool,
+}
+
+/// What the audit trail keeps of an answer that refused somebody something; it travels beside the response.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The problem's code, or `hidden` for what is there and not below the caller's paths.
+    pub code: String,
 }
 
 impl Problem {
     /// A problem of one's own.
     pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
-        Self { status, code: code.to_owned(), detail: detail.into(), candidates: Vec::new() }
+        Self { status, code: code.to_owned(), detail: detail.into(), candidates: Vec::new(), hidden: false }
     }
 
     /// A request that cannot be understood.
@@ -42,6 +50,17 @@ impl Problem {
         self
     }
 
+    /// Something that the caller may see and not do; the detail names the role that is needed.
+    pub fn not_permitted(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "not_permitted", detail)
+    }
+
+    /// The same problem, about something that is there and does not exist for this caller. The caller cannot
+    /// tell the difference; the audit trail can.
+    pub fn hiding(self, hidden: bool) -> Self {
+        Self { hidden, ..self }
+    }
+
     /// Something that is not there.
     pub fn not_found(code: &str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
@@ -50,6 +69,9 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let denied = matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let refused = (denied || self.hidden)
+            .then(|| Refused { code: if self.hidden { "hidden".to_owned() } else { self.code.clone() } });
         let body = wire::Problem {
             status: self.status.as_u16(),
             code: self.code,
@@ -60,6 +82,9 @@ impl IntoResponse for Problem {
         let mut response = (self.status, Json(body)).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if let Some(refused) = refused {
+            response.extensions_mut().insert(refused);
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -76,7 +101,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::UnknownVm(_)
         | Refusal::UnknownScope(_)
         | Refusal::UnknownHost(_)
-        | Refusal::UnknownOperation(_) => StatusCode::NOT_FOUND,
+        | Refusal::UnknownOperation(_)
+        | Refusal::UnknownToken(_) => StatusCode::NOT_FOUND,
         Refusal::NotBeforeTooNear { .. }
         | Refusal::NotBeforeWithoutNotice(_)
         | Refusal::NoResources
@@ -103,7 +129,10 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::AddressTaken { .. }
         | Refusal::ScopeTooLarge { .. }
         | Refusal::VmTooLarge { .. }
-        | Refusal::OperationTooLarge { .. } => StatusCode::CONFLICT,
+        | Refusal::OperationTooLarge { .. }
+        | Refusal::TokenTaken(_)
+        | Refusal::TooManyTokens
+        | Refusal::LastOperator(_) => StatusCode::CONFLICT,
     }
 }
 

@@ -1,20 +1,22 @@
 //! `/v1/scopes`.
 
+use std::ops::Bound;
+
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
-use notbefore_core::{Name, Origin, Policy, ScopePath, VmId};
+use notbefore_core::{Name, Origin, Policy, Role, ScopePath, VmId};
 use notbefore_engine::{Address, Answer, Command, Progress, PutScope, VmSpec};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::Operator;
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
+use super::sight::Sight;
 
 type ScopeParts = Path<(String, String, String)>;
 
@@ -56,7 +58,7 @@ pub struct ListQuery {
 /// List scopes, in the order of their paths
 #[utoipa::path(get, path = "/scopes", tag = "scopes", params(ListQuery), responses((status = 200, body = wire::Page<wire::Scope>)))]
 pub async fn list(
-    State(operator): State<Operator>,
+    sight: Sight,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Scope>>, Problem> {
     let page = PageQuery { limit: query.limit, cursor: query.cursor };
@@ -66,9 +68,8 @@ pub async fn list(
         .map(|text| text.parse::<ScopePath>())
         .transpose()
         .map_err(notbefore_core::Refusal::Name)?;
-    let view = operator.views.newest();
     let after = after.map(|path| path.id());
-    let mut found = view.scopes_after(after.as_ref());
+    let mut found = sight.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
     let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
     let next = found.next().and(items.last()).map(|last| pages::encode(&last.path));
     Ok(Json(wire::Page { items, next }))
@@ -76,10 +77,8 @@ pub async fn list(
 
 /// Show a scope
 #[utoipa::path(get, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams), responses((status = 200, body = wire::Scope)))]
-pub async fn show(State(operator): State<Operator>, parts: ScopeParts) -> Result<Response, Problem> {
-    let path = path(parts)?;
-    let view = operator.views.newest();
-    let scope = view.scope(&path.id()).ok_or(notbefore_core::Refusal::UnknownScope(path))?;
+pub async fn show(sight: Sight, parts: ScopeParts) -> Result<Response, Problem> {
+    let scope = sight.scope(&path(parts)?)?;
     Ok((super::vms::etag(scope.revision), Json(present::scope(scope))).into_response())
 }
 
@@ -99,12 +98,13 @@ pub struct PutQuery {
 /// Make a scope as described, with its VMs
 #[utoipa::path(put, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, PutQuery), request_body = wire::ScopeSpec, responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn put(
-    State(operator): State<Operator>,
+    mut sight: Sight,
     parts: ScopeParts,
     Params(query): Params<PutQuery>,
     change: Change,
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
+    let permit = sight.permit_at(Role::Operator, &path)?;
     let spec: wire::ScopeSpec = change.body()?;
     let command = Command::PutScope(PutScope {
         path: path.clone(),
@@ -115,19 +115,20 @@ pub async fn put(
         prune: query.prune,
         progress: Progress::default(),
     });
-    outcome(path, change.ask(&operator, Ok(command)).await?)
+    outcome(path, sight.ask(change, Ok((permit, command))).await?)
 }
 
 /// Remove a scope and its VMs, at once and without events
 #[utoipa::path(delete, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams), responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn remove(
-    State(operator): State<Operator>,
+    mut sight: Sight,
     parts: ScopeParts,
     change: Change,
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
+    let permit = sight.permit_at(Role::Operator, &path)?;
     let command = Command::RemoveScope { scope: path.id(), progress: Progress::default() };
-    outcome(path, change.ask(&operator, Ok(command)).await?)
+    outcome(path, sight.ask(change, Ok((permit, command))).await?)
 }
 
 fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {

@@ -8,22 +8,27 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use notbefore_engine::records::{self, FactBatch, prefix};
 use notbefore_store::{Batch, Revision, Watch, WatchError};
 use tokio::sync::watch;
+use tokio::time::{Interval, interval};
 
-use super::Operator;
 use super::problem::Problem;
+use super::sight::Caller;
 
-/// How often a quiet stream shows that it is alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How soon a stream notices that its token has expired.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// After how many such checks a quiet stream shows that it is alive.
+const HEARTBEAT_CHECKS: u32 = 15;
 
 struct Follower {
+    caller: Caller,
     watch: Box<dyn Watch>,
+    check: Interval,
+    quiet_checks: u32,
     shutdown: watch::Receiver<bool>,
     greeted: bool,
 }
@@ -32,8 +37,8 @@ struct Follower {
 ///
 /// Each message is what one commit made happen; its id is a revision, to come back with as `Last-Event-ID`.
 #[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<u64>, Header, description = "The last message that was read")), responses((status = 200, body = String, content_type = "text/event-stream")))]
-pub async fn follow(State(operator): State<Operator>, headers: HeaderMap) -> Result<Response, Problem> {
-    let newest = operator.store.snapshot().await?.revision();
+pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
+    let newest = caller.snapshot().await?.revision();
     let after = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse()) {
         None => newest,
         // A later one comes from a store that is no more; waiting for it to be reached would be silence.
@@ -46,14 +51,21 @@ pub async fn follow(State(operator): State<Operator>, headers: HeaderMap) -> Res
             return Err(Problem::bad_request("bad_last_event_id", "Last-Event-ID is not a revision"));
         }
     };
-    let watch = operator.store.watch(after).await.map_err(|error| {
+    let watch = caller.watch(after).await.map_err(|error| {
         let status = match &error {
             WatchError::Compacted { .. } => StatusCode::GONE,
             WatchError::Closed => StatusCode::SERVICE_UNAVAILABLE,
         };
         Problem::new(status, "stream_position_gone", error.to_string())
     })?;
-    let follower = Follower { watch, shutdown: operator.shutdown.clone(), greeted: false };
+    let follower = Follower {
+        shutdown: caller.shutdown(),
+        caller,
+        watch,
+        check: interval(CHECK_EVERY),
+        quiet_checks: 0,
+        greeted: false,
+    };
     let messages = stream::unfold(follower, |mut follower| async move {
         let message = follower.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(message)), follower))
@@ -66,7 +78,7 @@ pub async fn follow(State(operator): State<Operator>, headers: HeaderMap) -> Res
 }
 
 impl Follower {
-    /// The next piece of the stream; none at its end.
+    /// The next piece of the stream; none at its end, which comes at the latest when the caller's token ends.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.greeted, true) {
             // Something to read at once, so that a client knows that it is connected.
@@ -75,29 +87,39 @@ impl Follower {
         loop {
             let batch = tokio::select! {
                 _ = self.shutdown.wait_for(|closing| *closing) => return None,
-                batch = tokio::time::timeout(HEARTBEAT, self.watch.next()) => batch,
+                batch = self.watch.next() => Some(batch),
+                _ = self.check.tick() => None,
             };
-            match batch {
-                Err(_) => return Some(": alive\n\n".to_owned()),
-                Ok(Ok(batch)) => {
-                    if let Some(message) = message(&batch) {
-                        return Some(message);
-                    }
+            if !self.caller.holds() {
+                return None;
+            }
+            let message = match batch {
+                Some(Ok(batch)) if self.caller.is_revoked_by(&batch) => return None,
+                Some(Ok(batch)) => self.message(&batch),
+                Some(Err(_)) => return None,
+                None => {
+                    self.quiet_checks += 1;
+                    (self.quiet_checks >= HEARTBEAT_CHECKS).then(|| ": alive\n\n".to_owned())
                 }
-                Ok(Err(_)) => return None,
+            };
+            if message.is_some() {
+                self.quiet_checks = 0;
+                return message;
             }
         }
     }
-}
 
-/// A commit as a message; none if it made nothing happen that anybody would call a fact.
-fn message(batch: &Batch) -> Option<String> {
-    let mut text = String::new();
-    for change in batch.changes.iter().filter(|change| change.key.starts_with(prefix::FACT)) {
-        let facts =
-            change.value.as_ref().and_then(|value| records::decode::<FactBatch>(&change.key, value).ok())?;
-        let json = serde_json::to_string(&facts).ok()?;
-        text.push_str(&format!("id: {}\nevent: facts\ndata: {json}\n\n", batch.revision));
+    /// A commit as a message; none if it made nothing happen that the caller would call a fact.
+    fn message(&self, batch: &Batch) -> Option<String> {
+        let mut text = String::new();
+        for change in batch.changes.iter().filter(|change| change.key.starts_with(prefix::FACT)) {
+            let decoded = change.value.as_ref().map(|value| records::decode::<FactBatch>(&change.key, value));
+            let Some(facts) = decoded.and_then(Result::ok).and_then(|facts| self.caller.facts(facts)) else {
+                continue;
+            };
+            let json = serde_json::to_string(&facts).ok()?;
+            text.push_str(&format!("id: {}\nevent: facts\ndata: {json}\n\n", batch.revision));
+        }
+        (!text.is_empty()).then_some(text)
     }
-    (!text.is_empty()).then_some(text)
 }

@@ -3,25 +3,22 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use jiff::Timestamp;
-use notbefore_core::{Cause, Member, Refusal, ScopePath, VmId};
+use notbefore_core::{Cause, Member, Refusal, Role, ScopePath, VmId};
 use notbefore_engine::{Answer, Command};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::Operator;
 use super::access::Change;
 use super::events::announce;
 use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
-use crate::hosts::Places;
-use crate::names;
-use crate::view::{ScopeView, View};
+use super::sight::Sight;
+use crate::view::ScopeView;
 
 /// What can be done to a VM, for the API's description.
 #[derive(ToSchema)]
@@ -59,7 +56,7 @@ pub struct ListQuery {
 /// List VMs, in the order of scope and name
 #[utoipa::path(get, path = "/vms", tag = "vms", params(ListQuery), responses((status = 200, body = wire::Page<wire::Vm>)))]
 pub async fn list(
-    State(operator): State<Operator>,
+    sight: Sight,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Vm>>, Problem> {
     let ListQuery { scope, host, limit, cursor } = query;
@@ -70,15 +67,13 @@ pub async fn list(
     let after = after.as_deref().and_then(|text| text.split_once('|'));
     let from = only.clone().or(pages::scope(after.map(|(scope, _)| scope))?);
 
-    let (view, now) = (operator.views.newest(), operator.clock.now());
     // The VMs of a host are found by an index; all others by walking through the scopes.
-    let nowhere = Places::new();
-    let on_host = host.as_deref().map(|host| view.hosts().get(host).unwrap_or(&nowhere));
-    let found: Box<dyn Iterator<Item = (&Arc<ScopeView>, Vec<&Member>)> + Send> = match on_host {
-        Some(places) => Box::new(view.placed(places, from.as_ref())),
-        None => Box::new(
-            view.scopes_from(from.as_ref()).map(|(_, scope)| (scope, scope.scope.members.iter().collect())),
-        ),
+    let found: Box<dyn Iterator<Item = (&Arc<ScopeView>, Vec<&Member>)> + Send> = match &host {
+        Some(host) => Box::new(sight.on_host(host, from.as_ref())),
+        None => {
+            let scopes = sight.scopes(pages::from(from.as_ref()));
+            Box::new(scopes.map(|(_, scope)| (scope, scope.scope.members.iter().collect())))
+        }
     };
     let mut items = Vec::new();
     let mut last = None;
@@ -96,7 +91,7 @@ pub async fn list(
             if items.len() == limit {
                 return Ok(Json(wire::Page { items, next: last }));
             }
-            items.extend(present::vm(&view, scope, member.vm, now));
+            items.extend(sight.show_vm(scope, member.vm));
             last = Some(pages::encode(&format!("{id}|{folded}")));
         }
     }
@@ -105,31 +100,31 @@ pub async fn list(
 
 /// Show a VM
 #[utoipa::path(get, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 200, body = wire::Vm)))]
-pub async fn show(State(operator): State<Operator>, Path(vm): Path<String>) -> Result<Response, Problem> {
-    let view = operator.views.newest();
-    shown(&view, names::resolve(&view, &vm)?, operator.clock.now())
+pub async fn show(sight: Sight, Path(vm): Path<String>) -> Result<Response, Problem> {
+    shown(&sight, sight.vm(&vm)?)
 }
 
-fn shown(view: &View, vm: VmId, now: Timestamp) -> Result<Response, Problem> {
-    let scope = view.scope_of(vm).ok_or(Refusal::UnknownVm(vm))?;
-    let shown = present::vm(view, scope, vm, now).ok_or(Refusal::UnknownVm(vm))?;
+fn shown(sight: &Sight, vm: VmId) -> Result<Response, Problem> {
+    let scope = sight.scope_of(vm)?;
+    let shown = sight.show_vm(scope, vm).ok_or(Refusal::UnknownVm(vm))?;
     Ok((etag(scope.revision), Json(shown)).into_response())
 }
 
 /// Add a VM
 #[utoipa::path(post, path = "/vms", tag = "vms", request_body = wire::AddVm, responses((status = 201, body = wire::Vm)))]
-pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
+pub async fn add(mut sight: Sight, change: Change) -> Result<Response, Problem> {
     let wire::AddVm { scope, kind, vm } = change.body()?;
     let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
+    let permit = sight.permit_at(Role::Operator, &path)?;
     let kind = kind.as_deref().map(present::kind).transpose()?;
     let command = Command::AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
-    match change.ask(&operator, Ok(command)).await? {
+    match sight.ask(change, Ok((permit, command))).await? {
         Answer::Vm(vm) => {
             // A repeated request may find that the VM has been removed since it was added.
             let gone = |_| {
                 Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added, and removed since"))
             };
-            let shown = shown(&operator.views.newest(), vm, operator.clock.now()).map_err(gone)?;
+            let shown = shown(&sight, vm).map_err(gone)?;
             Ok((StatusCode::CREATED, shown).into_response())
         }
         Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Scope { .. } => {
@@ -140,20 +135,17 @@ pub async fn add(State(operator): State<Operator>, change: Change) -> Result<Res
 
 /// Take a VM out of the inventory, at once and without an event
 #[utoipa::path(delete, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 204)))]
-pub async fn remove(
-    State(operator): State<Operator>,
-    Path(vm): Path<String>,
-    change: Change,
-) -> Result<StatusCode, Problem> {
-    let found = names::resolve(&operator.views.newest(), &vm);
-    change.ask(&operator, found.map(Command::RemoveVm).map_err(Problem::from)).await?;
+pub async fn remove(mut sight: Sight, Path(vm): Path<String>, change: Change) -> Result<StatusCode, Problem> {
+    let command =
+        sight.vm(&vm).and_then(|vm| Ok((sight.permit_on_vm(Role::Operator, vm)?, Command::RemoveVm(vm))));
+    sight.ask(change, command).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Do to a VM what its owner does: `start` answers the VM, the others the operation that announces it
 #[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(Verb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "The VM runs again", body = wire::Vm), (status = 201, description = "It is announced", body = wire::Operation)))]
 pub async fn act(
-    State(operator): State<Operator>,
+    mut sight: Sight,
     Path((vm, verb)): Path<(String, String)>,
     change: Change,
 ) -> Result<Response, Problem> {
@@ -163,9 +155,10 @@ pub async fn act(
         "evict" => Cause::Eviction,
         "delete" => Cause::Deletion,
         "start" => {
-            let vm = names::resolve(&operator.views.newest(), &vm)?;
-            change.ask(&operator, Ok(Command::StartVm(vm))).await?;
-            return shown(&operator.views.newest(), vm, operator.clock.now());
+            let vm = sight.vm(&vm)?;
+            let permit = sight.permit_on_vm(Role::Operator, vm)?;
+            sight.ask(change, Ok((permit, Command::StartVm(vm)))).await?;
+            return shown(&sight, vm);
         }
         _ => {
             let detail =
@@ -180,5 +173,5 @@ pub async fn act(
         not_before,
         ..wire::ScheduleEvents::default()
     };
-    announce(&operator, request, change).await
+    announce(sight, request, change).await
 }

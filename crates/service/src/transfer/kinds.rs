@@ -6,13 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, ScopePath, VmId};
-use notbefore_engine::records::{self, Address, CommandRecord, FactBatch, LastAt, Seen, Vm, prefix};
+use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, ScopePath, Token, VmId};
+use notbefore_engine::records::{
+    self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, Vm, prefix,
+};
 use notbefore_engine::state::{CallerKey, caller_key};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-
-use crate::tokens::TokenRecord;
 
 /// What the records that were looked at say, with the line of each.
 #[derive(Default)]
@@ -80,6 +80,7 @@ impl Census {
                 rest.split_once('/').map(drop).ok_or_else(|| misnamed(key))
             }
             prefix::FACT => decode::<FactBatch>(key, value).map(drop),
+            prefix::REFUSED => decode::<RefusalBatch>(key, value).map(drop),
             prefix::PAST => {
                 self.counts.history += 1;
                 named(key, &records::past(decode::<Past>(key, value)?.event.id))
@@ -100,8 +101,7 @@ impl Census {
             }
             prefix::TOKEN => {
                 self.counts.tokens += 1;
-                let token = decode::<TokenRecord>(key, value)?;
-                named(key, &format!("{}{}", prefix::TOKEN, token.name))
+                named(key, &records::token(&decode::<Token>(key, value)?.name))
             }
             _ => Err(format!(
                 "{key} is of a kind that this notbefore does not know; use the release that exported it"

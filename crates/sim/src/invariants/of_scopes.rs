@@ -175,6 +175,7 @@ fn approves(change: &Transition<'_>, event: &Event) -> bool {
         | Command::AddVm { .. }
         | Command::RemoveVm(_)
         | Command::StartVm(_)
+        | Command::Token(_)
         | Command::MakeFirstRun { .. } => false,
     })
 }

@@ -73,7 +73,7 @@ pub fn acknowledged_is_durable(
         },
         Command::RemoveVm(vm) => view.vm(*vm).is_none(),
         Command::PutScope(_) | Command::RemoveScope { .. } | Command::StartVm(_) | Command::Retry(_) => true,
-        Command::MakeFirstRun { .. } => true,
+        Command::MakeFirstRun { .. } | Command::Token(_) => true,
     };
     ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", asked.request))?;
 
@@ -132,6 +132,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
             | Command::RemoveScope { .. }
             | Command::RemoveVm(_)
             | Command::StartVm(_)
+            | Command::Token(_)
             | Command::MakeFirstRun { .. } => continue,
         };
         let all = ledger.made.entry(key.clone()).or_default();
@@ -201,6 +202,10 @@ pub fn published_is_committed(published: &Published, store: &SimStore, ledger: &
         Published::Operation(id, held) => {
             let value = held.as_ref().map(|held| records::encode(&*held.value));
             (records::operation(*id), held.as_ref().map(|held| held.revision), value)
+        }
+        Published::Token(name, held) => {
+            let value = held.as_ref().map(|held| records::encode(&*held.value));
+            (records::token(name), held.as_ref().map(|held| held.revision), value)
         }
     };
     let versions = store.versions(&key);

@@ -1,0 +1,43 @@
+//! `notbefore audit`
+
+use anyhow::Result;
+use jiff::Timestamp;
+use notbefore_wire::operator::audit::{AuditEntry, CHANGED, REFUSED};
+
+use crate::args::{self, Output};
+use crate::client::Client;
+use crate::output::{self, Table, or_dash};
+use crate::serve;
+
+pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
+    let args::Audit { since, until, actor, refused, changed } = audit;
+    let ago = |span| serve::now().checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
+    let outcome = match (refused, changed) {
+        (true, _) => Some(REFUSED.to_owned()),
+        (false, true) => Some(CHANGED.to_owned()),
+        (false, false) => None,
+    };
+    let query =
+        [("since", Some(ago(since))), ("until", until.map(ago)), ("actor", actor), ("outcome", outcome)];
+    let entries: Vec<AuditEntry> = client.list("/v1/audit", &query)?;
+    if output == Output::Json {
+        return output::json(&entries);
+    }
+    let mut table = Table::new(&["TIME", "OUTCOME", "ACTOR", "FROM", "WHAT", "DETAIL"]);
+    for entry in &entries {
+        let detail = match &entry.scope {
+            Some(scope) if !entry.detail.is_empty() => format!("{} in {scope}", entry.detail),
+            Some(scope) => format!("in {scope}"),
+            None => entry.detail.clone(),
+        };
+        table.row([
+            format!("{:.3}", entry.at),
+            entry.outcome.clone(),
+            entry.actor.clone(),
+            or_dash(entry.from.map(|from| from.to_string()).as_deref()),
+            entry.what.clone(),
+            detail,
+        ]);
+    }
+    table.print("nothing was changed or refused in that time")
+}

@@ -1,0 +1,89 @@
+//! `notbefore token …`
+
+use anyhow::{Result, bail};
+use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
+
+use crate::args::{self, Output};
+use crate::client::{Client, encode};
+use crate::output::{self, Table};
+use crate::{serve, time};
+
+pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
+    match verb {
+        args::Token::Create { name, role, on, grant, expires } => {
+            let expires_at = expires.map(|span| serve::now().checked_add(span)).transpose()?;
+            let grants = grants(role, on, grant)?;
+            let made: NewToken = client.post("/v1/tokens", &CreateToken { name, grants, expires_at })?;
+            if output == Output::Json {
+                return output::json(&made);
+            }
+            let token = &made.token;
+            let ends = token.expires_at.map(|at| format!(", expires {}", time::relative(at, serve::now())));
+            output::line(&format!("token {}: {}{}", token.name, granted(token), ends.unwrap_or_default()))?;
+            output::line(&made.secret)?;
+            output::line(
+                "this is shown once: keep it, and give it as NOTBEFORE_TOKEN or in a file that NOTBEFORE_TOKEN_FILE names",
+            )
+        }
+        args::Token::List => {
+            let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
+            match output {
+                Output::Json => output::json(&tokens),
+                Output::Table => table(&tokens).print("there are no tokens"),
+            }
+        }
+        args::Token::Revoke { name } => {
+            client.delete::<()>(&format!("/v1/tokens/{}", encode(&name)))?;
+            match output {
+                Output::Json => output::json(&serde_json::json!({ "revoked": name })),
+                Output::Table => output::line(&format!("revoked {name}: it is refused from now on")),
+            }
+        }
+    }
+}
+
+/// The grants that were typed: a role with its paths, and pairs of both.
+fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -> Result<Vec<Grant>> {
+    let paths = match (&role, on.is_empty()) {
+        // Everywhere is what is usually meant for an operator, and hardly ever for others.
+        (Some(role), true) if role.eq_ignore_ascii_case("operator") => vec![String::new()],
+        (Some(role), true) => {
+            bail!("say where the role {role} holds: --on subscription/group, or --on / for everywhere")
+        }
+        (Some(_), false) | (None, _) => on,
+    };
+    let mut grants: Vec<Grant> = pairs.into_iter().map(|(role, path)| Grant { role, path }).collect();
+    if let Some(role) = role {
+        grants.extend(paths.into_iter().map(|path| Grant { role: role.clone(), path }));
+    }
+    Ok(grants)
+}
+
+fn granted(token: &Token) -> String {
+    let one = |grant: &Grant| match grant.path.is_empty() {
+        true => format!("{} everywhere", grant.role),
+        false => format!("{} on {}", grant.role, grant.path),
+    };
+    token.grants.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn table(tokens: &[Token]) -> Table {
+    let now = serve::now();
+    let ago = |at: Option<jiff::Timestamp>| at.map_or_else(|| "-".to_owned(), |at| time::relative(at, now));
+    let mut table = Table::new(&["TOKEN", "MAY", "CREATED", "BY", "EXPIRES", "LAST USED"]);
+    for token in tokens {
+        table.row([
+            token.name.clone(),
+            granted(token),
+            ago(Some(token.created_at)),
+            output::or_dash(token.created_by.as_deref()),
+            match token.expires_at {
+                Some(at) if token.expired => format!("expired {}", time::relative(at, now)),
+                Some(at) => time::relative(at, now),
+                None => "never".to_owned(),
+            },
+            ago(token.last_used_at),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,220 @@
+//! Whom the command line believes to be the service when it calls by https.
+//!
+//! A service elsewhere proves its name as any web site does; `--operator-ca` names a file of authorities of one's
+//! own, or the service's very certificate. A service on this machine is found by its data directory, and there it
+//! leaves its certificate: that one is trusted and no other, whatever name it is made out to, since whoever can
+//! write there could as well put another service in its place.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use notbefore_service::operator::tls;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+use ureq::config::Config;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, TcpConnector, Transport,
+    TransportAdapter,
+};
+use ureq::{Agent, Error};
+
+/// Whom to believe.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// The authorities that browsers trust.
+    Usual,
+    /// The authorities or certificates in a file.
+    Authorities(std::path::PathBuf),
+    /// Exactly the certificate in a file, under any name.
+    Exactly(std::path::PathBuf),
+}
+
+/// An agent that goes by it.
+pub fn agent(config: Config, trust: &Trust) -> Result<Agent> {
+    let verifier = match trust {
+        Trust::Usual => return Ok(config.into()),
+        Trust::Authorities(path) => Verifier::new(certificates(path)?, true)?,
+        Trust::Exactly(path) => Verifier::new(certificates(path)?, false)?,
+    };
+    let provider = Arc::clone(&verifier.provider);
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    let connector = TcpConnector::default().chain(TlsConnector { config: Arc::new(tls) });
+    Ok(Agent::with_parts(config, connector, DefaultResolver::default()))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let shown = path.display();
+    let pem = std::fs::read(path).with_context(|| format!("cannot read the certificates in {shown}"))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) | Err(_) => {
+            bail!("{shown} holds no certificate in PEM; it should begin with -----BEGIN CERTIFICATE-----")
+        }
+    }
+}
+
+/// Believes a certificate that is one of those given, or was issued by one of them.
+#[derive(Debug)]
+struct Verifier {
+    given: Vec<CertificateDer<'static>>,
+    /// Whether names and times count; then authorities do too.
+    in_full: bool,
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn new(given: Vec<CertificateDer<'static>>, in_full: bool) -> Result<Self> {
+        let provider = Arc::new(ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        if in_full {
+            roots.add_parsable_certificates(given.iter().cloned());
+        }
+        let authorities = match roots.is_empty() {
+            true => None,
+            false => Some(
+                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                    .build()?,
+            ),
+        };
+        Ok(Self { given, in_full, authorities, provider })
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        // Only the first of a chain is the service's own; the rest are those who vouch for it.
+        let exact = match self.in_full {
+            true => self.given.contains(own),
+            false => self.given.first() == Some(own),
+        };
+        match (&self.authorities, exact) {
+            (_, true) if !self.in_full => Ok(ServerCertVerified::assertion()),
+            // A certificate that vouches for itself is often also an authority, which the usual check refuses.
+            (_, true) => {
+                verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
+                let ends = tls::ends_at(own).and_then(|at| u64::try_from(at.as_second()).ok());
+                let not_after = UnixTime::since_unix_epoch(Duration::from_secs(ends.unwrap_or(0)));
+                match now < not_after {
+                    true => Ok(ServerCertVerified::assertion()),
+                    false => Err(CertificateError::ExpiredContext { time: now, not_after }.into()),
+                }
+            }
+            (Some(authorities), false) => authorities.verify_server_cert(own, intermediates, name, ocsp, now),
+            (None, false) => Err(CertificateError::UnknownIssuer.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Encrypts a connection that calls by https; the library's own connector takes no verifier.
+#[derive(Debug)]
+struct TlsConnector {
+    config: Arc<ClientConfig>,
+}
+
+impl<In: Transport> Connector<In> for TlsConnector {
+    type Out = Either<In, Encrypted>;
+
+    fn connect(&self, details: &ConnectionDetails, chained: Option<In>) -> Result<Option<Self::Out>, Error> {
+        let Some(transport) = chained else { return Ok(None) };
+        if !details.needs_tls() {
+            return Ok(Some(Either::A(transport)));
+        }
+        let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(host).map_err(|_| Error::Tls("that is no name of a service"))?;
+        let mut conn = ClientConnection::new(Arc::clone(&self.config), name)?;
+        let inner: Box<dyn Transport> = Box::new(transport);
+        let mut sock = TransportAdapter::new(inner, details.current_time.clone());
+        sock.set_timeout(details.timeout);
+        conn.complete_io(&mut sock)?;
+        let config = details.config;
+        let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
+        Ok(Some(Either::B(Encrypted { buffers, stream: StreamOwned { conn, sock } })))
+    }
+}
+
+/// An encrypted connection.
+struct Encrypted {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl std::fmt::Debug for Encrypted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Encrypted")
+    }
+}
+
+impl Transport for Encrypted {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        use std::io::Write;
+        self.stream.sock.set_timeout(timeout);
+        let output = &self.buffers.output()[..amount];
+        Ok(self.stream.write_all(output)?)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        use std::io::Read;
+        self.stream.sock.set_timeout(timeout);
+        let amount = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(amount);
+        Ok(amount > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.sock.get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,285 @@
+//! Who may do what: roles on everything below a path, and the tokens that hold them.
+//!
+//! A [`Grant`] is a role below a [`Prefix`]: `subscription`, `subscription/group`, `subscription/group/scope`,
+//! or nothing for everywhere. Prefixes are compared by whole segments and without regard to case, so that
+//! `acme` covers `Acme/shop/web` and not `acme-two/shop/web`. What is below none of a token's prefixes does not
+//! exist for it. A token never changes: it is made, and it is revoked or expires.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::ids::{Name, NameError, ScopeId};
+
+/// How many tokens there may be: people, scripts and dashboards of a whole region.
+pub const TOKENS_MAX: usize = 1_000;
+/// How many grants a token may have. Who needs more paths than this wants a shorter one.
+pub const GRANTS_MAX: usize = 32;
+
+/// What the holder of a token may do below a path. Each role may also do what the ones before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Also does what the owner of VMs does: restart, redeploy, delete, approve, and call off what owners
+    /// asked for.
+    Tenant,
+    /// Everything.
+    Operator,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Viewer => "viewer",
+            Self::Tenant => "tenant",
+            Self::Operator => "operator",
+        })
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "viewer" => Ok(Self::Viewer),
+            "tenant" => Ok(Self::Tenant),
+            "operator" => Ok(Self::Operator),
+            _ => Err(format!("{text:?} is not one of operator, tenant, viewer")),
+        }
+    }
+}
+
+/// A place in the tree of scopes and all that is below it; the empty one is everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Prefix {
+    /// Folded, and with a slash at its end unless it is a whole scope or everywhere.
+    text: String,
+}
+
+/// Why a text is no [`Prefix`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrefixError {
+    /// More parts than a scope's path has.
+    #[error(
+        "path {0:?} has more than three parts; write subscription, subscription/group or subscription/group/scope"
+    )]
+    TooDeep(String),
+    /// A part that is no name.
+    #[error("path {path:?}: {error}")]
+    Name {
+        /// The whole of it.
+        path: String,
+        /// What is wrong with a part.
+        error: NameError,
+    },
+}
+
+impl Prefix {
+    /// Everything there is.
+    pub fn everywhere() -> Self {
+        Self::default()
+    }
+
+    /// Whether it leaves nothing out.
+    pub fn is_everywhere(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether a scope is below it, or is it.
+    pub fn covers(&self, scope: &ScopeId) -> bool {
+        match self.text.is_empty() || self.text.ends_with('/') {
+            true => scope.as_str().starts_with(&self.text),
+            false => scope.as_str() == self.text,
+        }
+    }
+
+    /// Whether all that another covers is covered by this one too.
+    pub fn contains(&self, other: &Self) -> bool {
+        self == other
+            || ((self.is_everywhere() || self.text.ends_with('/')) && other.text.starts_with(&self.text))
+    }
+
+    /// Where, in the order of scopes' ids, that which it covers begins.
+    pub fn start(&self) -> &str {
+        &self.text
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let trimmed = text.trim_matches('/');
+        if trimmed.is_empty() {
+            return Ok(Self::default());
+        }
+        let parts: Vec<&str> = trimmed.split('/').collect();
+        if parts.len() > 3 {
+            return Err(PrefixError::TooDeep(text.to_owned()));
+        }
+        for part in &parts {
+            part.parse::<Name>().map_err(|error| PrefixError::Name { path: text.to_owned(), error })?;
+        }
+        let slash = if parts.len() == 3 { "" } else { "/" };
+        Ok(Self { text: format!("{}{slash}", trimmed.to_ascii_lowercase()) })
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = PrefixError;
+
+    fn try_from(text: String) -> Result<Self, PrefixError> {
+        text.parse()
+    }
+}
+
+impl From<Prefix> for String {
+    fn from(prefix: Prefix) -> Self {
+        prefix.text.trim_end_matches('/').to_owned()
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_everywhere() {
+            true => f.write_str("everywhere"),
+            false => f.write_str(self.text.trim_end_matches('/')),
+        }
+    }
+}
+
+/// A role on everything below a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The role.
+    pub role: Role,
+    /// Where.
+    pub path: Prefix,
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.is_everywhere() {
+            true => write!(f, "{} everywhere", self.role),
+            false => write!(f, "{} on {}", self.role, self.path),
+        }
+    }
+}
+
+/// A token, as it is stored: whoever knows the secret of which it holds the hash may do what it grants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// Its name, unique without regard to case; facts name it as the actor.
+    pub name: Name,
+    /// The SHA-256 of its secret, in hexadecimal.
+    pub hash: String,
+    /// What it may do.
+    pub grants: Vec<Grant>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Who made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Actor>,
+    /// When it ends, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Token {
+    /// Whether its time is over.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|expires_at| now >= expires_at)
+    }
+
+    /// The most that it may do in a scope; none if the scope does not exist for it.
+    pub fn role_in(&self, scope: &ScopeId) -> Option<Role> {
+        self.grants.iter().filter(|grant| grant.path.covers(scope)).map(|grant| grant.role).max()
+    }
+
+    /// The most that it may do everywhere.
+    pub fn role_everywhere(&self) -> Option<Role> {
+        self.grants.iter().filter(|grant| grant.path.is_everywhere()).map(|grant| grant.role).max()
+    }
+
+    /// Whether nothing is kept from it: hosts, tokens, whatever belongs to no scope.
+    pub fn rules_everything(&self) -> bool {
+        self.role_everywhere() == Some(Role::Operator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ScopePath;
+
+    fn scope(path: &str) -> ScopeId {
+        path.parse::<ScopePath>().unwrap().id()
+    }
+
+    fn prefix(text: &str) -> Prefix {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_prefix_covers_whole_segments_without_regard_to_case() {
+        for (text, path, covered) in [
+            ("", "a/b/c", true),
+            ("/", "a/b/c", true),
+            ("A", "a/b/c", true),
+            ("a", "ab/b/c", false),
+            ("a/b", "a/B/c", true),
+            ("a/b/", "a/b/c", true),
+            ("a/b", "a/bc/c", false),
+            ("a/b/c", "a/b/C", true),
+            ("a/b/c", "a/b/cd", false),
+            ("a/b/c", "a/b/d", false),
+        ] {
+            assert_eq!(prefix(text).covers(&scope(path)), covered, "{text:?} on {path}");
+        }
+        assert!("a/b/c/d".parse::<Prefix>().is_err());
+        assert!("a//c".parse::<Prefix>().is_err());
+        assert!("a/b c".parse::<Prefix>().is_err());
+    }
+
+    #[test]
+    fn a_prefix_contains_what_covers_less() {
+        assert!(prefix("").contains(&prefix("a")) && prefix("a").contains(&prefix("a/b/c")));
+        assert!(prefix("a/b").contains(&prefix("a/b")));
+        assert!(!prefix("a").contains(&prefix("")) && !prefix("a").contains(&prefix("ab")));
+        assert!(!prefix("a/b/c").contains(&prefix("a/b")));
+    }
+
+    #[test]
+    fn the_strongest_grant_that_covers_a_scope_counts() {
+        let grant = |role, path: &str| Grant { role, path: prefix(path) };
+        let token = Token {
+            name: "t".parse().unwrap(),
+            hash: String::new(),
+            grants: vec![grant(Role::Viewer, ""), grant(Role::Tenant, "a"), grant(Role::Operator, "a/b/c")],
+            created_at: Timestamp::UNIX_EPOCH,
+            created_by: None,
+            expires_at: None,
+        };
+        assert_eq!(token.role_in(&scope("x/y/z")), Some(Role::Viewer));
+        assert_eq!(token.role_in(&scope("a/y/z")), Some(Role::Tenant));
+        assert_eq!(token.role_in(&scope("a/b/c")), Some(Role::Operator));
+        assert!(!token.rules_everything());
+        let blind = Token { grants: vec![grant(Role::Operator, "a")], ..token };
+        assert_eq!(blind.role_in(&scope("x/y/z")), None);
+    }
+
+    #[test]
+    fn a_prefix_is_stored_as_it_is_written() {
+        for text in ["", "a", "a/b", "a/b/c"] {
+            assert_eq!(String::from(prefix(text)), text);
+            assert_eq!(Prefix::try_from(text.to_owned()), Ok(prefix(text)));
+        }
+    }
+}

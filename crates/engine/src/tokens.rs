@@ -1,0 +1,56 @@
+//! The plans that change who may use the operator API.
+//!
+//! A token's record is compared like any other, so that of two who make one of the same name only one does. Of
+//! the tokens that may do everything one that never expires is always left: its record is compared too when
+//! another such is revoked, so that two who revoke each other's at the same moment cannot both succeed.
+
+use notbefore_core::access::TOKENS_MAX;
+use notbefore_core::{Fact, Name, Recorded, Refusal, Token};
+
+use crate::plan::{Plan, Planner};
+use crate::records;
+use crate::request::{Answer, Failure, TokenCommand};
+
+impl Planner<'_> {
+    pub(crate) fn plan_token(&self, command: &TokenCommand) -> Result<Plan, Failure> {
+        match command {
+            TokenCommand::Create(token) => self.create_token(token),
+            TokenCommand::Revoke(name) => self.revoke_token(name),
+        }
+    }
+
+    fn create_token(&self, token: &Token) -> Result<Plan, Failure> {
+        if self.state.token(&token.name).is_some() {
+            return Err(Refusal::TokenTaken(token.name.clone()).into());
+        }
+        if self.state.tokens().count() >= TOKENS_MAX {
+            return Err(Refusal::TooManyTokens.into());
+        }
+        let mut draft = self.draft();
+        draft.create(records::token(&token.name), token);
+        let fact = Fact::TokenCreated { name: token.name.clone(), grants: token.grants.clone() };
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        Ok(self.write(draft, Answer::Done))
+    }
+
+    fn revoke_token(&self, name: &Name) -> Result<Plan, Failure> {
+        let held = self.state.token(name).ok_or_else(|| Refusal::UnknownToken(name.clone()))?;
+        let mut draft = self.draft();
+        if is_lasting_operator(&held.value) {
+            let other = self
+                .state
+                .tokens()
+                .find(|other| other.value.name != *name && is_lasting_operator(&other.value))
+                .ok_or_else(|| Refusal::LastOperator(held.value.name.clone()))?;
+            draft.expect_revision(records::token(&other.value.name), other.revision);
+        }
+        draft.remove(records::token(name), held.revision);
+        let fact = Fact::TokenRevoked { name: held.value.name.clone() };
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        Ok(self.write(draft, Answer::Done))
+    }
+}
+
+fn is_lasting_operator(token: &Token) -> bool {
+    token.rules_everything() && token.expires_at.is_none()
+}

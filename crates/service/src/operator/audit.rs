@@ -1,0 +1,261 @@
+//! The audit trail: every change and every refusal, with who asked and from where.
+//!
+//! Changes are facts, which the engine writes with what they tell of. Refusals never reach the engine; [`watch`]
+//! sees them as they leave the door and notes them with [`crate::refusals`]. `/v1/audit` shows both in the order
+//! of time. Each is also a line of the log, under `notbefore::audit`.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use jiff::Timestamp;
+use notbefore_engine::records::{self, FactBatch, RefusalBatch, RefusedRequest, prefix};
+use notbefore_store::{Key, Snapshot};
+use notbefore_wire::operator as wire;
+use notbefore_wire::operator::audit::{AuditEntry, CHANGED, REFUSED};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Operator;
+use super::access::{self, Principal};
+use super::pages::{self, PageQuery, Params};
+use super::present;
+use super::problem::{Problem, Refused};
+
+/// How many records are read at a time.
+const CHUNK: usize = 256;
+/// How many records one request looks at; a rare kind of entry is found page by page.
+const LOOKED_AT_MAX: usize = 20_000;
+
+/// A line of the log for a change that was carried out.
+pub fn log_change(token: &str, from: Option<IpAddr>, request: &str) {
+    let from = from.map(tracing::field::display);
+    tracing::info!(target: "notbefore::audit", token, from, request, "done");
+}
+
+/// Notes the requests that are refused.
+pub async fn watch(State(operator): State<Operator>, request: Request, next: Next) -> Response {
+    let from = access::source(&request);
+    let asked = format!("{} {}", request.method(), super::path(&request));
+    let response = next.run(request).await;
+    if let Some(Refused { code }) = response.extensions().get::<Refused>() {
+        let token = response.extensions().get::<Principal>().map(|principal| principal.name().to_owned());
+        let at = operator.clock.now();
+        operator.refusals.note(RefusedRequest { at, from, token, code: code.clone(), request: asked });
+    }
+    response
+}
+
+/// What the audit trail takes.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only what happened at this time or later.
+    since: Option<Timestamp>,
+    /// Only what happened before this time.
+    until: Option<Timestamp>,
+    /// Only what this one did: `root`, `token root`, `timer`, …
+    actor: Option<String>,
+    /// `changed` or `refused`.
+    outcome: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// List what was changed and what was refused, oldest first
+#[utoipa::path(get, path = "/audit", tag = "audit", params(ListQuery), responses((status = 200, body = wire::Page<AuditEntry>)))]
+pub async fn list(
+    State(operator): State<Operator>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<wire::Page<AuditEntry>>, Problem> {
+    let ListQuery { since, until, actor, outcome, limit, cursor } = query;
+    let page = PageQuery { limit, cursor };
+    let limit = page.limit()?;
+    let prefixes: &[&'static str] = match outcome.as_deref() {
+        None => &[prefix::FACT, prefix::REFUSED],
+        Some(CHANGED) => &[prefix::FACT],
+        Some(REFUSED) => &[prefix::REFUSED],
+        Some(other) => {
+            let detail = format!("outcome {other:?} is not one of {CHANGED}, {REFUSED}");
+            return Err(Problem::bad_request("bad_outcome", detail));
+        }
+    };
+    let cursor = page.after()?.map(|text| Place::parse(&text)).transpose()?;
+    let start = match (&cursor, since) {
+        (Some(cursor), _) => cursor.key.split('-').next().unwrap_or_default().to_owned(),
+        (None, Some(since)) => millis(since),
+        (None, None) => String::new(),
+    };
+    let end = until.map(millis);
+    let wanted = |entry: &AuditEntry| {
+        since.is_none_or(|since| entry.at >= since)
+            && until.is_none_or(|until| entry.at < until)
+            && actor.as_deref().is_none_or(|actor| is_by(&entry.actor, actor))
+    };
+
+    let snapshot = operator.store.snapshot().await?;
+    let mut lanes: Vec<Lane> = prefixes.iter().map(|&prefix| Lane::new(prefix, &start)).collect();
+    let mut items = Vec::new();
+    let mut last = None;
+    for looked_at in 0.. {
+        let Some((key, entries)) = next_of(&mut lanes, &*snapshot).await? else { break };
+        if end.as_deref().is_some_and(|end| key.as_str() >= end) {
+            break;
+        }
+        for (index, entry) in entries.into_iter().enumerate() {
+            let place = Place { key: key.clone(), index };
+            if cursor.as_ref().is_some_and(|cursor| place <= *cursor) || !wanted(&entry) {
+                continue;
+            }
+            if items.len() == limit {
+                return Ok(Json(wire::Page { items, next: last }));
+            }
+            items.push(entry);
+            last = Some(place.encode());
+        }
+        if looked_at == LOOKED_AT_MAX {
+            let next = Some(Place { key, index: usize::MAX }.encode());
+            return Ok(Json(wire::Page { items, next }));
+        }
+    }
+    Ok(Json(wire::Page { items, next: None }))
+}
+
+fn millis(at: Timestamp) -> String {
+    format!("{:013}", at.as_millisecond().max(0))
+}
+
+/// Whether an entry's actor is the one meant: `token bob` is also `bob`, `vm web-0 at 10.0.0.4` also `web-0`.
+fn is_by(actor: &str, meant: &str) -> bool {
+    let mut words = actor.split(' ');
+    let name = words.nth(1).unwrap_or(actor);
+    actor.eq_ignore_ascii_case(meant) || name.eq_ignore_ascii_case(meant)
+}
+
+/// Where an entry stands: the end of its record's key, which begins with the time, and which of the record's it
+/// is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    key: String,
+    index: usize,
+}
+
+impl Place {
+    fn encode(&self) -> String {
+        pages::encode(&format!("{}|{}", self.key, self.index))
+    }
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let parts = text.rsplit_once('|').and_then(|(key, index)| Some((key, index.parse().ok()?)));
+        let (key, index) = parts.ok_or_else(pages::bad_cursor)?;
+        Ok(Self { key: key.to_owned(), index })
+    }
+}
+
+/// One kind of record, read in order.
+struct Lane {
+    prefix: &'static str,
+    after: Key,
+    ahead: VecDeque<(String, Vec<AuditEntry>)>,
+    more: bool,
+}
+
+impl Lane {
+    /// From all records of a time on: keys have the time and then more, so they come after the time alone.
+    fn new(prefix: &'static str, start: &str) -> Self {
+        Self { prefix, after: format!("{prefix}{start}").into(), ahead: VecDeque::new(), more: true }
+    }
+
+    async fn fill(&mut self, snapshot: &dyn Snapshot) -> Result<(), Problem> {
+        while self.ahead.is_empty() && self.more {
+            let page = snapshot.scan(self.prefix, Some(&self.after), CHUNK).await?;
+            self.more = page.more;
+            for (key, record) in page.records {
+                let rest = key.strip_prefix(self.prefix).unwrap_or(&key).to_owned();
+                self.ahead.push_back((rest, entries(self.prefix, &key, &record.value)));
+                self.after = key;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The next record of several lanes, in the order of time.
+async fn next_of(
+    lanes: &mut [Lane],
+    snapshot: &dyn Snapshot,
+) -> Result<Option<(String, Vec<AuditEntry>)>, Problem> {
+    for lane in lanes.iter_mut() {
+        lane.fill(snapshot).await?;
+    }
+    let first = lanes.iter_mut().filter(|lane| !lane.ahead.is_empty()).min_by(|a, b| {
+        let key = |lane: &Lane| lane.ahead.front().map(|(key, _)| key.clone());
+        key(a).cmp(&key(b))
+    });
+    Ok(first.and_then(|lane| lane.ahead.pop_front()))
+}
+
+/// What a record tells. One that cannot be read was written by another release, and tells nothing.
+fn entries(kind: &str, key: &str, value: &[u8]) -> Vec<AuditEntry> {
+    if kind == prefix::FACT {
+        let Ok(FactBatch { scope, from, facts }) = records::decode(key, value) else { return Vec::new() };
+        let entry = |fact| present::change(scope.as_ref(), from, fact);
+        return facts.iter().map(entry).collect();
+    }
+    let Ok(RefusalBatch { at, requests, further }) = records::decode(key, value) else { return Vec::new() };
+    let kept = requests.into_iter().map(|refused| AuditEntry {
+        at: refused.at,
+        outcome: REFUSED.to_owned(),
+        actor: refused.token.map_or_else(|| "unknown".to_owned(), |token| format!("token {token}")),
+        from: refused.from,
+        what: refused.code,
+        detail: refused.request,
+        scope: None,
+        count: 1,
+    });
+    let counted = further.into_iter().map(|further| AuditEntry {
+        at,
+        outcome: REFUSED.to_owned(),
+        actor: "unknown".to_owned(),
+        from: further.from,
+        what: "further_refusals".to_owned(),
+        detail: match further.from {
+            Some(from) => format!("{} further refusals from {from}", further.count),
+            None => format!("{} further refusals from elsewhere", further.count),
+        },
+        scope: None,
+        count: further.count,
+    });
+    kept.chain(counted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_is_known_by_kind_and_name_or_by_name() {
+        for (actor, meant, fits) in [
+            ("token bob", "bob", true),
+            ("token bob", "token BOB", true),
+            ("token bob", "bo", false),
+            ("vm web-0 at 10.0.0.4", "web-0", true),
+            ("timer", "timer", true),
+            ("token at", "token", false),
+        ] {
+            assert_eq!(is_by(actor, meant), fits, "{actor} / {meant}");
+        }
+    }
+
+    #[test]
+    fn a_place_comes_back_from_its_cursor() {
+        let place = Place { key: "0001474309787000-ab12-7".into(), index: 3 };
+        assert_eq!(Place::parse("0001474309787000-ab12-7|3").unwrap(), place);
+        assert!(Place::parse("0001474309787000-ab12-7").is_err());
+        assert!(place < Place { index: 4, ..place.clone() });
+    }
+}

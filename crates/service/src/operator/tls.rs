@@ -1,0 +1,283 @@
+//! The operator door's certificate: read from files, checked, and read again when somebody says so.
+//!
+//! A pair that cannot be used is refused with what is wrong with it: at the start the service does not start, later
+//! the pair that it has stays in force. Connections that are open keep the certificate that they began with.
+//!
+//! The chain is also left in the data directory, as `operator.ca`. The command line on the same machine trusts that
+//! very certificate and no other, whatever name it is made out to: it finds the service by its directory, not by a
+//! name.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+use crate::data_dir::DataDir;
+
+/// How long before its end a certificate is worth a warning.
+const WARN_DAYS: i64 = 14;
+
+/// Where a certificate and its key are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain in PEM, the door's own certificate first.
+    pub cert: PathBuf,
+    /// Its private key in PEM.
+    pub key: PathBuf,
+}
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {error}; see to the file and its permissions")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There is no certificate.
+    #[error("{path} holds no certificate in PEM; it should begin with -----BEGIN CERTIFICATE-----")]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no key.
+    #[error(
+        "{path} holds no private key in PEM that can be used; it should be PKCS#8, PKCS#1 or SEC1, without a passphrase"
+    )]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// They do not belong together.
+    #[error(
+        "the key in {key} is not that of the certificate in {cert}; give the two that were made together"
+    )]
+    Mismatch {
+        /// The certificate's file.
+        cert: PathBuf,
+        /// The key's.
+        key: PathBuf,
+    },
+    /// Anything else.
+    #[error("the certificate in {cert} with the key in {key} cannot be used: {error}")]
+    Unusable {
+        /// The certificate's file.
+        cert: PathBuf,
+        /// The key's.
+        key: PathBuf,
+        /// What is wrong.
+        error: rustls::Error,
+    },
+}
+
+/// The pair in force.
+pub struct Certificate {
+    files: CertificateFiles,
+    pair: ArcSwap<Pair>,
+}
+
+struct Pair {
+    config: Arc<ServerConfig>,
+    /// The chain, as it was read.
+    pem: Vec<u8>,
+    ends_at: Option<Timestamp>,
+}
+
+impl Certificate {
+    /// Reads and checks a pair.
+    pub fn load(files: CertificateFiles, now: Timestamp) -> Result<Self, TlsError> {
+        let pair = Pair::load(&files, now)?;
+        Ok(Self { files, pair: ArcSwap::from_pointee(pair) })
+    }
+
+    /// Reads the files again and leaves the chain for the command line; if they cannot be used, what is in force stays
+    /// so.
+    pub fn reload(&self, dir: &DataDir, now: Timestamp) -> Result<(), String> {
+        self.replace(now).map_err(|error| error.to_string())?;
+        self.publish(dir).map_err(|error| format!("cannot leave it in the data directory: {error}"))
+    }
+
+    fn replace(&self, now: Timestamp) -> Result<(), TlsError> {
+        self.pair.store(Arc::new(Pair::load(&self.files, now)?));
+        Ok(())
+    }
+
+    /// What a new connection begins with.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.pair.load().config))
+    }
+
+    /// When the certificate ends, if that can be told.
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        self.pair.load().ends_at
+    }
+
+    /// Leaves the chain where the command line on the same machine finds it.
+    pub fn publish(&self, dir: &DataDir) -> io::Result<()> {
+        dir.write_whole("operator.ca", &self.pair.load().pem, 0o644)
+    }
+}
+
+impl Pair {
+    fn load(files: &CertificateFiles, now: Timestamp) -> Result<Self, TlsError> {
+        let CertificateFiles { cert, key } = files;
+        let pem = read(cert)?;
+        let key_pem = read(key)?;
+        let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or_else(|| TlsError::NoCertificate { path: cert.clone() })?;
+        let secret =
+            PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| TlsError::NoKey { path: key.clone() })?;
+        let ends_at = chain.first().and_then(|own| ends_at(own));
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
+        let mut config = builder.map_err(|error| {
+            let (cert, key) = (cert.clone(), key.clone());
+            match matches!(error, rustls::Error::InconsistentKeys(_)) {
+                true => TlsError::Mismatch { cert, key },
+                false => TlsError::Unusable { cert, key, error },
+            }
+        })?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        warn(files, ends_at, now);
+        Ok(Self { config: Arc::new(config), pem, ends_at })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|error| TlsError::Read { path: path.to_owned(), error })
+}
+
+/// Says what is no reason to refuse a pair and still should not be.
+fn warn(files: &CertificateFiles, ends_at: Option<Timestamp>, now: Timestamp) {
+    let (cert, key) = (files.cert.display(), files.key.display());
+    let mode = fs::metadata(&files.key).map(|metadata| metadata.permissions().mode() & 0o777);
+    if let Ok(mode) = mode
+        && mode & 0o004 != 0
+    {
+        tracing::warn!(%key, mode = format!("{mode:o}"), "everybody on this machine can read the private key; chmod 600 it");
+    }
+    let Some(ends_at) = ends_at else { return };
+    let days = ends_at.duration_since(now).as_hours() / 24;
+    if ends_at <= now {
+        tracing::warn!(%cert, %ends_at, "the operator door's certificate has expired; callers will refuse it");
+    } else if days < WARN_DAYS {
+        tracing::warn!(%cert, %ends_at, days, "the operator door's certificate expires soon");
+    }
+}
+
+/// When a certificate ends: the second time in the field `validity` of RFC 5280. The library that checks
+/// certificates does not tell, and one field is not worth another parser.
+pub fn ends_at(certificate: &[u8]) -> Option<Timestamp> {
+    const SEQUENCE: u8 = 0x30;
+    const VERSION: u8 = 0xa0;
+    let (outer, _) = element(certificate, Some(SEQUENCE))?;
+    let (mut rest, _) = element(outer, Some(SEQUENCE))?;
+    if rest.first() == Some(&VERSION) {
+        rest = element(rest, None)?.1;
+    }
+    // Its serial number, the algorithm of its signature, and who has issued it.
+    for _ in 0..3 {
+        rest = element(rest, None)?.1;
+    }
+    let (validity, _) = element(rest, Some(SEQUENCE))?;
+    let (_, end) = element(validity, None)?;
+    let (text, _) = element(end, None)?;
+    let text = std::str::from_utf8(text).ok()?;
+    // UTCTime has two digits for the year: 50 and later are of the last century.
+    let text = match text.len() {
+        13 if *text.as_bytes().first()? >= b'5' => format!("19{text}"),
+        13 => format!("20{text}"),
+        _ => text.to_owned(),
+    };
+    let at = DateTime::strptime("%Y%m%d%H%M%SZ", text).ok()?;
+    at.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+}
+
+/// The content of the first element of some DER, which must have this tag if one is said, and what follows it.
+fn element(der: &[u8], tag: Option<u8>) -> Option<(&[u8], &[u8])> {
+    let (&found, rest) = der.split_first()?;
+    if tag.is_some_and(|tag| tag != found) {
+        return None;
+    }
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81..=0x84 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
+        }
+        _ => return None,
+    };
+    rest.split_at_checked(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    fn files(dir: &Path, ends: (i32, u8, u8)) -> CertificateFiles {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["ops.example".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(ends.0, ends.1, ends.2);
+        let files = CertificateFiles { cert: dir.join("cert.pem"), key: dir.join("key.pem") };
+        fs::write(&files.cert, params.self_signed(&key).unwrap().pem()).unwrap();
+        fs::write(&files.key, key.serialize_pem()).unwrap();
+        files
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn the_end_of_a_certificate_is_read_in_both_forms_of_time() {
+        let dir = tempfile::tempdir().unwrap();
+        for (ends, at) in [((2031, 2, 3), "2031-02-03T00:00:00Z"), ((2055, 12, 31), "2055-12-31T00:00:00Z")] {
+            let loaded = Certificate::load(files(dir.path(), ends), now()).unwrap();
+            assert_eq!(loaded.ends_at(), Some(at.parse().unwrap()));
+        }
+        let garbage: [&[u8]; 4] = [b"", b"\x30", b"\x30\x84\xff\xff\xff\xff", b"\x30\x02\x30\x00"];
+        for der in garbage {
+            assert_eq!(ends_at(der), None);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_said_and_the_old_pair_stays() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (ours, theirs) = (files(one.path(), (2031, 2, 3)), files(two.path(), (2032, 2, 3)));
+        let certificate = Certificate::load(ours.clone(), now()).unwrap();
+        fs::copy(&theirs.key, &ours.key).unwrap();
+        let error = certificate.replace(now()).unwrap_err().to_string();
+        assert!(error.contains("is not that of the certificate"), "{error}");
+        assert_eq!(certificate.ends_at(), Some("2031-02-03T00:00:00Z".parse().unwrap()));
+        fs::copy(&theirs.cert, &ours.cert).unwrap();
+        certificate.replace(now()).unwrap();
+        assert_eq!(certificate.ends_at(), Some("2032-02-03T00:00:00Z".parse().unwrap()));
+
+        fs::write(&ours.cert, "no certificate").unwrap();
+        assert!(matches!(certificate.replace(now()), Err(TlsError::NoCertificate { .. })));
+        fs::copy(&theirs.cert, &ours.cert).unwrap();
+        fs::copy(&theirs.cert, &ours.key).unwrap();
+        assert!(matches!(certificate.replace(now()), Err(TlsError::NoKey { .. })));
+        fs::remove_file(&ours.key).unwrap();
+        assert!(matches!(certificate.replace(now()), Err(TlsError::Read { .. })));
+    }
+}

@@ -1,0 +1,127 @@
+//! `/v1/tokens`: for those who may do everything, so that nobody grants more than they have.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use notbefore_core::access::GRANTS_MAX;
+use notbefore_core::{Actor, Grant, Name, Refusal, Token};
+use notbefore_engine::{Command, TokenCommand};
+use notbefore_wire::operator as wire;
+use notbefore_wire::operator::tokens as api;
+
+use super::Operator;
+use super::access::Change;
+use super::pages::{self, PageQuery, Params};
+use super::problem::Problem;
+use crate::tokens::{self, KnownToken, ROOT};
+
+/// List tokens by name, never with their secrets
+#[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageQuery), responses((status = 200, body = wire::Page<api::Token>)))]
+pub async fn list(
+    State(operator): State<Operator>,
+    Params(page): Params<PageQuery>,
+) -> Result<Json<wire::Page<api::Token>>, Problem> {
+    let (limit, after) = (page.limit()?, page.after()?);
+    let view = operator.views.newest();
+    let now = operator.clock.now();
+    let mut found = view.tokens().after(after.as_deref());
+    let items: Vec<_> = found.by_ref().take(limit).map(|known| shown(known, now)).collect();
+    let next = found.next().and(items.last()).map(|last| pages::encode(&last.name.to_ascii_lowercase()));
+    Ok(Json(wire::Page { items, next }))
+}
+
+fn shown(known: &KnownToken, now: Timestamp) -> api::Token {
+    api::Token { last_used_at: known.last_used_at(), ..of(&known.token, now) }
+}
+
+fn of(token: &Token, now: Timestamp) -> api::Token {
+    let grant = |grant: &Grant| api::Grant { role: grant.role.to_string(), path: grant.path.clone().into() };
+    api::Token {
+        name: token.name.to_string(),
+        grants: token.grants.iter().map(grant).collect(),
+        created_at: token.created_at,
+        created_by: token.created_by.as_ref().map(Actor::to_string),
+        expires_at: token.expires_at,
+        expired: token.is_expired(now),
+        last_used_at: None,
+    }
+}
+
+/// Make a token; its secret is shown this once
+///
+/// A repeated request finds the token made and its secret gone, since only its hash is kept, and is told so.
+#[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = api::CreateToken, responses((status = 201, body = api::NewToken)))]
+pub async fn create(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
+    let api::CreateToken { name, grants, expires_at } = change.body()?;
+    let now = operator.clock.now();
+    let name = name.parse::<Name>().map_err(Refusal::Name)?;
+    if expires_at.is_some_and(|at| at <= now) {
+        let detail = format!("expires_at lies in the past; it is {now:.0} now");
+        return Err(Problem::bad_request("bad_expiry", detail));
+    }
+    let secret = tokens::new_secret();
+    let token = Token {
+        name,
+        hash: tokens::hash(&secret),
+        grants: checked(&grants)?,
+        created_at: now,
+        created_by: Some(Actor::Token(change.principal().name().to_owned())),
+        expires_at,
+    };
+    change.ask(&operator, Ok(Command::Token(TokenCommand::Create(token.clone())))).await?;
+    let made = operator.views.newest().tokens().named(&token.name).is_some_and(|known| known.token == token);
+    match made {
+        true => {
+            let made = api::NewToken { secret, token: of(&token, now) };
+            Ok((StatusCode::CREATED, Json(made)).into_response())
+        }
+        false => {
+            let name = &token.name;
+            let detail = format!(
+                "token {name} was made by an earlier try of this request, and its secret cannot be shown again; revoke it (notbefore token revoke {name}) and create another"
+            );
+            Err(Problem::new(StatusCode::CONFLICT, "secret_lost", detail))
+        }
+    }
+}
+
+fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {
+    if grants.is_empty() || grants.len() > GRANTS_MAX {
+        let detail = format!("a token has 1 to {GRANTS_MAX} grants, this one has {}", grants.len());
+        return Err(Problem::bad_request("bad_grants", detail));
+    }
+    let one = |grant: &api::Grant| {
+        let bad = |detail: String| Problem::bad_request("bad_grants", detail);
+        let role = grant.role.parse().map_err(|error| bad(format!("role {error}")))?;
+        let path = grant
+            .path
+            .parse()
+            .map_err(|error: notbefore_core::access::PrefixError| bad(error.to_string()))?;
+        Ok(Grant { role, path })
+    };
+    grants.iter().map(one).collect()
+}
+
+/// Revoke a token: from the answer on it is refused, on open connections too, and its streams end
+#[utoipa::path(delete, path = "/tokens/{token}", tag = "tokens", params(("token" = String, Path, description = "Its name")), responses((status = 204)))]
+pub async fn revoke(
+    State(operator): State<Operator>,
+    Path(token): Path<String>,
+    change: Change,
+) -> Result<StatusCode, Problem> {
+    let unknown = |_| {
+        Problem::not_found(
+            "unknown_token",
+            format!("there is no token {token}; 'notbefore token list' shows those there are"),
+        )
+    };
+    let name = token.parse::<Name>().map_err(unknown)?;
+    change.ask(&operator, Ok(Command::Token(TokenCommand::Revoke(name.clone())))).await?;
+    if name.folded() == ROOT {
+        // Its file would only mislead the command line on this machine.
+        let _ = std::fs::remove_file(&operator.token_file);
+    }
+    Ok(StatusCode::NO_CONTENT)
+}

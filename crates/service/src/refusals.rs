@@ -1,0 +1,210 @@
+//! Requests of operators that were refused: remembered for a moment, written in bulk.
+//!
+//! Whoever is refused decides how often that happens, so nothing here grows with it. A batch keeps so many
+//! requests in full, only some of them from any one place, and counts the rest; it is written once a second, and
+//! ever more slowly while it overflows. So a flood costs a few kilobytes a minute, and hides neither itself nor
+//! the one request beside it that matters. The janitor removes old batches with the rest of history.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use notbefore_engine::records::{self, FurtherRefusals, RefusalBatch, RefusedRequest};
+use notbefore_store::{Outcome, Store, Txn};
+
+use crate::clock::Clock;
+
+/// How many requests a batch keeps in full: what a person would read of one second.
+const REQUESTS_MAX: usize = 64;
+/// How many of them from one place, so that no place hides the others.
+const REQUESTS_PER_SOURCE: usize = 16;
+/// How many places a batch counts apart; the others are counted together.
+const SOURCES_MAX: usize = 32;
+/// How long a request's method and path may be in a batch.
+const REQUEST_CHARS: usize = 160;
+/// How often a batch is written.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// How often it is written when it keeps overflowing.
+const WRITE_EVERY_MAX: Duration = Duration::from_secs(64);
+
+/// Where refusals are noted.
+#[derive(Default)]
+pub struct Refusals {
+    ledger: Mutex<Ledger>,
+    /// How many there have been, by code; there are few codes.
+    counts: Mutex<BTreeMap<String, u64>>,
+}
+
+#[derive(Default)]
+struct Ledger {
+    requests: Vec<RefusedRequest>,
+    per_source: BTreeMap<Option<IpAddr>, Noted>,
+    elsewhere: u64,
+}
+
+#[derive(Default)]
+struct Noted {
+    kept: usize,
+    counted: u64,
+}
+
+impl Ledger {
+    /// Notes one; answers whether it is kept in full.
+    fn note(&mut self, mut refused: RefusedRequest) -> bool {
+        let known = self.per_source.len();
+        let source = match self.per_source.get_mut(&refused.from) {
+            Some(source) => source,
+            None if known < SOURCES_MAX => self.per_source.entry(refused.from).or_default(),
+            None => {
+                self.elsewhere += 1;
+                return false;
+            }
+        };
+        if source.kept == REQUESTS_PER_SOURCE || self.requests.len() == REQUESTS_MAX {
+            source.counted += 1;
+            return false;
+        }
+        source.kept += 1;
+        if refused.request.chars().count() > REQUEST_CHARS {
+            refused.request = refused.request.chars().take(REQUEST_CHARS).chain(['…']).collect();
+        }
+        self.requests.push(refused);
+        true
+    }
+
+    /// All of it, if there is any; the next begins empty.
+    fn take(&mut self, at: jiff::Timestamp) -> Option<RefusalBatch> {
+        let Self { requests, per_source, elsewhere } = std::mem::take(self);
+        let counted = per_source.into_iter().filter(|(_, noted)| noted.counted > 0);
+        let mut further: Vec<_> =
+            counted.map(|(from, noted)| FurtherRefusals { from, count: noted.counted }).collect();
+        if elsewhere > 0 {
+            further.push(FurtherRefusals { from: None, count: elsewhere });
+        }
+        (!requests.is_empty() || !further.is_empty()).then_some(RefusalBatch { at, requests, further })
+    }
+}
+
+impl Refusals {
+    /// Notes a refusal.
+    pub fn note(&self, refused: RefusedRequest) {
+        *locked(&self.counts).entry(refused.code.clone()).or_default() += 1;
+        let mut ledger = locked(&self.ledger);
+        if ledger.note(refused.clone()) {
+            drop(ledger);
+            let RefusedRequest { from, token, code, request, .. } = refused;
+            let (from, token) = (from.map(tracing::field::display), token.as_deref().unwrap_or("unknown"));
+            tracing::warn!(target: "notbefore::audit", token, from, code, request, "refused");
+        }
+    }
+
+    /// How many there have been, by why.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        locked(&self.counts).clone()
+    }
+
+    fn take(&self, at: jiff::Timestamp) -> Option<RefusalBatch> {
+        locked(&self.ledger).take(at)
+    }
+
+    /// Writes what was noted, for ever.
+    pub async fn write(self: Arc<Self>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, node: String) {
+        let mut pause = WRITE_EVERY;
+        for n in 0.. {
+            tokio::time::sleep(pause).await;
+            pause = next_pause(pause, self.write_once(&*store, &*clock, &node, n).await);
+        }
+    }
+
+    /// Writes what was noted, if anything; answers whether all of it was kept in full.
+    pub async fn write_once(&self, store: &dyn Store, clock: &dyn Clock, node: &str, n: u64) -> bool {
+        let now = clock.now();
+        let Some(batch) = self.take(now) else { return true };
+        for FurtherRefusals { from, count } in &batch.further {
+            let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());
+            tracing::warn!(target: "notbefore::audit", from, count, "further refusals");
+        }
+        let put = vec![(records::refused(now, node, n), records::encode(&batch))];
+        match store.commit(Txn { put, ..Txn::default() }).await {
+            Outcome::Committed(_) => {}
+            outcome @ (Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
+                tracing::error!(
+                    ?outcome,
+                    requests = batch.requests.len(),
+                    "could not store which requests were refused; the log has them"
+                );
+            }
+        }
+        batch.further.is_empty()
+    }
+}
+
+/// Whoever panicked while holding it has left nothing half done here.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While batches overflow they are written half as often each time.
+fn next_pause(pause: Duration, all_kept: bool) -> Duration {
+    match all_kept {
+        true => WRITE_EVERY,
+        false => (pause * 2).min(WRITE_EVERY_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use std::net::Ipv4Addr;
+
+    fn refused(from: [u8; 4]) -> RefusedRequest {
+        RefusedRequest {
+            at: Timestamp::UNIX_EPOCH,
+            from: Some(Ipv4Addr::from(from).into()),
+            token: None,
+            code: "token_refused".into(),
+            request: "GET /v1/vms".into(),
+        }
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_hides_nobody() {
+        let mut ledger = Ledger::default();
+        for _ in 0..10_000 {
+            ledger.note(refused([10, 0, 0, 9]));
+        }
+        assert!(ledger.note(refused([10, 0, 0, 1])), "one from another place is kept");
+        let batch = ledger.take(Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(batch.requests.len(), REQUESTS_PER_SOURCE + 1);
+        let further = FurtherRefusals { from: refused([10, 0, 0, 9]).from, count: 10_000 - 16 };
+        assert_eq!(batch.further, [further]);
+        assert_eq!(ledger.take(Timestamp::UNIX_EPOCH), None);
+    }
+
+    #[test]
+    fn a_batch_is_small_from_however_many_places_it_comes() {
+        let mut ledger = Ledger::default();
+        for n in 0..50_000_u32 {
+            let [a, b, c, d] = n.to_be_bytes();
+            let long = RefusedRequest { request: "x".repeat(8_000), ..refused([10 + a, b, c, d]) };
+            ledger.note(long.clone());
+            ledger.note(long);
+        }
+        let batch = ledger.take(Timestamp::UNIX_EPOCH).unwrap();
+        assert!(records::encode(&batch).len() < 32 * 1024);
+        let counted: u64 = batch.further.iter().map(|one| one.count).sum();
+        assert_eq!(batch.requests.len() as u64 + counted, 100_000, "nothing is lost from the count");
+    }
+
+    #[test]
+    fn writing_slows_down_while_batches_overflow() {
+        let mut pause = WRITE_EVERY;
+        for _ in 0..20 {
+            pause = next_pause(pause, false);
+        }
+        assert_eq!(pause, WRITE_EVERY_MAX);
+        assert_eq!(next_pause(pause, true), WRITE_EVERY);
+    }
+}
