@@ -33,6 +33,19 @@ fn the_checked_in_description_is_the_one_that_is_served() {
     assert_eq!(served.json(), serde_json::from_str::<Value>(&checked_in).unwrap());
 }
 
+#[test]
+fn every_call_has_a_name_of_its_own() {
+    let description: Value =
+        serde_json::from_str(&fs::read_to_string(root().join("docs/openapi.json")).unwrap()).unwrap();
+    let calls = description["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
+    let mut names: Vec<&str> =
+        calls.map(|(method, call)| call["operationId"].as_str().expect(method)).collect();
+    let many = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), many, "a client generator makes one function of two: {names:?}");
+}
+
 /// Names and ids that exist, so that the requests get past "there is no such thing"; others are made up besides.
 fn known(service: &Service) -> String {
     let operation =

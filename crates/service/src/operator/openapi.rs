@@ -48,12 +48,12 @@ pub fn complete(api: &mut OpenApi) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
     api.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
-    for item in api.paths.paths.values_mut() {
-        complete_item(item);
+    for (path, item) in &mut api.paths.paths {
+        complete_item(path, item);
     }
 }
 
-fn complete_item(item: &mut PathItem) {
+fn complete_item(path: &str, item: &mut PathItem) {
     let changes = [&mut item.post, &mut item.put, &mut item.delete];
     for operation in changes.into_iter().flatten() {
         let parameters = operation.parameters.get_or_insert_default();
@@ -62,7 +62,14 @@ fn complete_item(item: &mut PathItem) {
     let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
     for operation in all.into_iter().flatten() {
         add_problem(operation);
+        operation.operation_id = operation.operation_id.take().map(|name| unique_id(path, &name));
     }
+}
+
+/// What a generated client calls a call: `list` of `/v1/events` is `events_list`. No two may have the same name.
+fn unique_id(path: &str, name: &str) -> String {
+    let noun = path.split(['/', '.']).find(|part| !part.is_empty() && *part != "v1").unwrap_or_default();
+    if noun == name { name.to_owned() } else { format!("{noun}_{name}") }
 }
 
 fn add_problem(operation: &mut Operation) {
