@@ -203,8 +203,12 @@ fn announce(addresses: &Addresses) {
     let mut lines = vec![format!("notbefore {} is ready", env!("CARGO_PKG_VERSION"))];
     let guests = |guest: &GuestListener| {
         let network = Some(&guest.network).filter(|network| *network != "default");
-        let network = network.map(|network| format!(" (network {network})")).unwrap_or_default();
-        format!("  guests     http://{}{path}{network}", guest.at.address)
+        let network = network.map(|network| format!("network {network}"));
+        let device = guest.at.device.as_ref().map(|device| format!("device {device}"));
+        let tproxy = guest.at.tproxy.then(|| "by TPROXY".to_owned());
+        let ways: Vec<String> = [network, device, tproxy].into_iter().flatten().collect();
+        let ways = if ways.is_empty() { String::new() } else { format!(" ({})", ways.join(", ")) };
+        format!("  guests     http://{}{path}{ways}", guest.at.address)
     };
     lines.extend(addresses.guest.iter().map(guests));
     lines.extend(addresses.guest_vms.iter().map(|(vm, guest)| format!("  guest {vm}  http://{guest}{path}")));
@@ -217,7 +221,9 @@ fn announce(addresses: &Addresses) {
         ));
         let try_guest =
             |guest: &GuestListener| format!("  curl -H Metadata:true \"http://{}{path}\"", guest.at.address);
-        lines.extend(addresses.guest.first().map(try_guest));
+        // What comes by a device or by TPROXY does not come from here.
+        let near = addresses.guest.iter().find(|guest| guest.at.device.is_none() && !guest.at.tproxy);
+        lines.extend(near.map(try_guest));
         lines.push(format!("  notbefore vm restart {vm}"));
     }
     // Nobody may be reading any more; the service runs all the same.

@@ -83,7 +83,13 @@ impl Platform for ScheduledEvents {
             true => VmId(self.proxies.vm(caller, claim)?),
             false => identify(&view, caller)?,
         };
-        let (scope, hearing) = view.guest(vm)?;
+        let Some((scope, hearing)) = view.guest(vm) else {
+            if caller.is_proxy {
+                // The proxy's list is older than the fleet, most likely; its guest sees a bare 403.
+                self.proxies.note(caller, &format!("its X-Instance-ID {vm} is that of no VM"));
+            }
+            return None;
+        };
         let (scope, hearing) = (Arc::clone(scope), Arc::clone(hearing));
         Some(FoundGuest { vm, scope, hearing, by_proxy: caller.is_proxy })
     }

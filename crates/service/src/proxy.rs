@@ -139,7 +139,7 @@ impl TrustedProxies {
 
     /// Leaves word of a refusal, since a wrong secret on one side is otherwise seen by guests only. The first,
     /// the second, the fourth and so on: a proxy that is set up wrongly must not fill the log.
-    fn note(&self, caller: &Caller, why: &str) {
+    pub(crate) fn note(&self, caller: &Caller, why: &str) {
         let count = self.refused.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if count.is_power_of_two() {
             tracing::warn!(proxy = %caller.source.ip(), count, "a request of a trusted proxy was refused: {why}");
