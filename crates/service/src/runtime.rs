@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use notbefore_core::ScopeId;
 use notbefore_engine::{Answer, CommitId, DriverReport, Effect, Engine, Failure, Input, Request, RequestId};
@@ -52,7 +53,7 @@ pub struct EngineStats {
     commits: AtomicU64,
     conflicts: AtomicU64,
     failures: AtomicU64,
-    store_in_trouble: AtomicBool,
+    trouble: ArcSwapOption<String>,
     revision: AtomicU64,
 }
 
@@ -74,7 +75,12 @@ impl EngineStats {
 
     /// Whether the store took the last transaction that it was given.
     pub fn store_is_well(&self) -> bool {
-        !self.store_in_trouble.load(Relaxed)
+        self.trouble.load().is_none()
+    }
+
+    /// Why the store did not take the last transaction that it was given, if it did not.
+    pub fn store_trouble(&self) -> Option<Arc<String>> {
+        self.trouble.load_full()
     }
 
     /// The newest revision.
@@ -82,34 +88,37 @@ impl EngineStats {
         self.revision.load(Relaxed)
     }
 
-    fn note(&self, outcome: &Outcome) {
-        let in_trouble = match outcome {
-            Outcome::Committed(revision) => {
+    /// Notes what became of a transaction. One that writes nothing says nothing about whether the store can.
+    fn note(&self, outcome: &Outcome, writes: bool) {
+        match outcome {
+            Outcome::Committed(revision) if writes => {
                 self.commits.fetch_add(1, Relaxed);
                 self.revision.fetch_max(revision.0, Relaxed);
-                false
-            }
-            Outcome::Conflict(_) => {
-                self.conflicts.fetch_add(1, Relaxed);
-                false
-            }
-            Outcome::Refused(refusal) => {
-                self.failures.fetch_add(1, Relaxed);
-                tracing::error!(%refusal, "the store refused a transaction; nothing was written");
-                match refusal {
-                    Refusal::Unavailable(_) => true,
-                    Refusal::TooManyOperations { .. }
-                    | Refusal::ValueTooLarge { .. }
-                    | Refusal::TxnTooLarge { .. } => false,
+                if self.trouble.swap(None).is_some() {
+                    tracing::info!("the store writes again");
                 }
             }
-            Outcome::Unknown(why) => {
-                self.failures.fetch_add(1, Relaxed);
-                tracing::error!(%why, "it is not known whether a transaction became durable");
-                true
+            Outcome::Committed(_) => {}
+            Outcome::Conflict(_) => {
+                self.conflicts.fetch_add(1, Relaxed);
             }
-        };
-        self.store_in_trouble.store(in_trouble, Relaxed);
+            Outcome::Refused(Refusal::Unavailable(why)) | Outcome::Unknown(why) => {
+                self.failures.fetch_add(1, Relaxed);
+                // It is tried every second while it lasts; once is enough to say.
+                let before = self.trouble.swap(Some(Arc::new(why.clone())));
+                if before.is_none_or(|before| *before != *why) {
+                    tracing::error!(%why, "the store does not write; guests go on polling, changes are refused");
+                }
+            }
+            Outcome::Refused(
+                refusal @ (Refusal::TooManyOperations { .. }
+                | Refusal::ValueTooLarge { .. }
+                | Refusal::TxnTooLarge { .. }),
+            ) => {
+                self.failures.fetch_add(1, Relaxed);
+                tracing::error!(%refusal, "the store refused a transaction; nothing was written");
+            }
+        }
     }
 }
 
@@ -205,10 +214,7 @@ impl Runtime {
             let input = tokio::select! {
                 biased;
                 signal = signals.recv() => match signal {
-                    Some(Signal::Committed(id, outcome)) => {
-                        self.stats.note(&outcome);
-                        Input::Committed(id, outcome)
-                    }
+                    Some(Signal::Committed(id, outcome)) => Input::Committed(id, outcome),
                     Some(Signal::Watched(batch)) => Input::Watched(batch),
                     Some(Signal::Heard(scope, at)) => Input::Heard(scope, at),
                     Some(Signal::Ran(report)) => Input::Ran(report),
@@ -244,10 +250,7 @@ impl Runtime {
         let finished = tokio::time::timeout(CLOSING_GRACE, async {
             while !self.engine.is_idle() {
                 match signals.recv().await {
-                    Some(Signal::Committed(id, outcome)) => {
-                        self.stats.note(&outcome);
-                        self.handle(Input::Committed(id, outcome));
-                    }
+                    Some(Signal::Committed(id, outcome)) => self.handle(Input::Committed(id, outcome)),
                     Some(Signal::Watched(batch)) => self.handle(Input::Watched(batch)),
                     Some(Signal::Ran(report)) => self.handle(Input::Ran(report)),
                     Some(Signal::Ping(pong)) => {
@@ -282,8 +285,11 @@ impl Runtime {
             match effect {
                 Effect::Commit(id, txn) => {
                     let (store, signals) = (Arc::clone(&self.store), self.signals.clone());
+                    let stats = Arc::clone(&self.stats);
                     tokio::spawn(async move {
+                        let writes = !(txn.put.is_empty() && txn.delete.is_empty());
                         let outcome = store.commit(txn).await;
+                        stats.note(&outcome, writes);
                         let _ = signals.send(Signal::Committed(id, outcome));
                     });
                 }

@@ -1,16 +1,21 @@
 //! A disk that fails under the running service: whoever asks is told what is known and no more, guests go on
-//! polling from memory, and once the disk is well the truth comes to light, whichever it is.
+//! polling from memory, and once the disk is well the service finds out by itself and the truth comes to light,
+//! whichever it is. `crates/cli/tests/disk.rs` does the same to the binary on real file systems.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::io;
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+#[path = "../../store/src/redb/tests/disk.rs"]
+#[allow(dead_code, reason = "the store's own tests use the rest of it")]
+mod disk;
 
-use notbefore_core::{Actor, Cause, OperationId, Settings, VmId};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use notbefore_core::{Actor, Cause, OperationId, Settings, VmId, WhenNotEnabled};
 use notbefore_engine::{
-    Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request, Whom,
+    Address, Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request, VmSpec,
+    Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::delivery::{Delivery, Ledger};
@@ -23,58 +28,12 @@ use notbefore_service::view::Views;
 use notbefore_store::redb::RedbStore;
 use notbefore_store::{Revision, Store};
 use notbefore_wire::guest::version::EventsVersion;
-use redb::StorageBackend;
 use uuid::Uuid;
 
-/// A disk in memory, whose syncs can be made to fail: before they take effect, or after.
-#[derive(Clone, Debug, Default)]
-struct Disk {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    fails: Arc<AtomicBool>,
-}
+use disk::{Disk, Trouble};
 
-impl Disk {
-    fn fails(&self, fails: bool) {
-        self.fails.store(fails, SeqCst);
-    }
-
-    fn check(&self) -> io::Result<()> {
-        match self.fails.load(SeqCst) {
-            true => Err(io::Error::other("the disk is broken")),
-            false => Ok(()),
-        }
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.bytes.lock().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
-        out.copy_from_slice(&self.bytes.lock().unwrap()[start..start + out.len()]);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.check()?;
-        let len = usize::try_from(len).map_err(io::Error::other)?;
-        self.bytes.lock().unwrap().resize(len, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.check()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.check()?;
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
-        self.bytes.lock().unwrap()[start..start + data.len()].copy_from_slice(data);
-        Ok(())
-    }
-}
+/// How long anything may take before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Bench {
     disk: Disk,
@@ -85,13 +44,13 @@ struct Bench {
 }
 
 impl Bench {
-    /// A service over a disk, with the one VM of a first run.
+    /// A service over a disk, with one VM.
     async fn new() -> Self {
-        let disk = Disk::default();
+        let disk = Disk::new();
         let under = disk.clone();
-        let store: Arc<dyn Store> =
-            Arc::new(RedbStore::open_with("disk", move || under.check().map(|()| under.clone())).unwrap());
-        let settings = EngineSettings { domain: Settings::default(), node: "test".to_owned() };
+        let store: Arc<dyn Store> = Arc::new(RedbStore::open_with("disk", move || under.open()).unwrap());
+        let domain = Settings { when_not_enabled: WhenNotEnabled::GiveNotice, ..Settings::default() };
+        let settings = EngineSettings { domain, node: "test".to_owned() };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
         let views = Arc::new(Views::new(false));
@@ -100,10 +59,11 @@ impl Bench {
             runtime::start(engine, effects, store, Revision(0), views_too, clock, Arc::new(NoCommand));
         let (delivery, _) = Delivery::new(Ledger::default());
         let vm = VmId(Uuid::from_u128(1));
-        let name = "lab".parse().unwrap();
-        let make = Command::MakeFirstRun { vm, name };
-        engine.ask(request("first", make)).await.unwrap();
         let here: IpAddr = [127, 0, 0, 1].into();
+        let address = Address { network: "default".parse().unwrap(), ip: here };
+        let spec = VmSpec { addresses: vec![address], ..VmSpec::bare(vm, "lab".parse().unwrap()) };
+        let add = Command::AddVm { path: "lab".parse().unwrap(), kind: None, vm: spec };
+        engine.ask(request("first", add)).await.unwrap();
         let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
         let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
         Self {
@@ -131,6 +91,24 @@ impl Bench {
             description: None,
         })
     }
+
+    /// A VM that takes so much room that a disk without any is soon found out.
+    fn large_vm(n: usize) -> Command {
+        let name = format!("large-{n}");
+        let instance = serde_json::json!({ "user_data": "x".repeat(60_000) });
+        let vm = VmSpec { instance, ..VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap()) };
+        Command::AddVm { path: name.parse().unwrap(), kind: None, vm }
+    }
+
+    /// Waits until the service says by itself that its store is well, without being asked for anything.
+    async fn recovered(&self) {
+        let well = async {
+            while !self.engine.stats().store_is_well() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, well).await.unwrap();
+    }
 }
 
 fn request(key: &str, command: Command) -> Request {
@@ -144,25 +122,12 @@ fn request(key: &str, command: Command) -> Request {
     }
 }
 
-/// Asks again until the store takes it: it heals by itself, within a second or so.
-async fn insist(bench: &Bench, key: &str, command: Command) -> Result<Answer, Failure> {
-    for _ in 0..500 {
-        match bench.engine.ask(request(key, command.clone())).await {
-            Err(Failure::Unavailable(_) | Failure::OutcomeUnknown(_)) => {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-            answer => return answer,
-        }
-    }
-    panic!("the store did not recover");
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_sync_leaves_the_outcome_unknown_until_the_retry_finds_it() {
+async fn a_broken_disk_leaves_the_outcome_unknown_until_the_retry_finds_it() {
     let bench = Bench::new().await;
     assert_eq!(bench.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#);
 
-    bench.disk.fails(true);
+    bench.disk.set_broken(true);
     let told = bench.engine.ask(request("restart", bench.restart(7))).await;
     assert!(matches!(told, Err(Failure::OutcomeUnknown(_))), "{told:?}");
     assert!(!bench.engine.stats().store_is_well());
@@ -174,8 +139,9 @@ async fn a_failing_sync_leaves_the_outcome_unknown_until_the_retry_finds_it() {
     // Nobody has to write anything to know that there is no such event.
     assert_eq!(approval.await, Err(ApproveError::UnknownEvent));
 
-    bench.disk.fails(false);
-    let found = insist(&bench, "restart", bench.restart(99)).await.unwrap();
+    bench.disk.set_broken(false);
+    bench.recovered().await;
+    let found = bench.engine.ask(request("restart", bench.restart(99))).await.unwrap();
     let Answer::Operation(operation) = found else { panic!("{found:?}") };
     assert!(
         [7, 99].contains(&operation.0.as_u128()),
@@ -188,6 +154,52 @@ async fn a_failing_sync_leaves_the_outcome_unknown_until_the_retry_finds_it() {
         1,
         "once, whatever happened to the first try: {document}"
     );
-    assert_eq!(insist(&bench, "restart", bench.restart(100)).await.unwrap(), found);
-    assert!(bench.engine.stats().store_is_well());
+    assert_eq!(bench.engine.ask(request("restart", bench.restart(100))).await.unwrap(), found);
+}
+
+/// A disk that is full, that can only be read, or whose syncs fail. Nothing acknowledged is lost, and nothing
+/// that was asked for twice happens twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_wrong_with_the_disk_polls_go_on_and_the_service_recovers() {
+    for (trouble, says) in [
+        (Trouble::Full, "storage space"),
+        (Trouble::ReadOnly, "read-only"),
+        (Trouble::SyncFails, "the sync failed"),
+    ] {
+        let bench = Bench::new().await;
+        bench.engine.ask(request("restart", bench.restart(7))).await.unwrap();
+        let before = bench.document();
+        bench.disk.set_trouble(Some(trouble));
+        let mut acknowledged = 0;
+        let refused = loop {
+            match bench
+                .engine
+                .ask(request(&format!("large-{acknowledged}"), Bench::large_vm(acknowledged)))
+                .await
+            {
+                Ok(_) => acknowledged += 1,
+                Err(refused) => break refused,
+            }
+            assert!(acknowledged < 200, "{trouble:?}: everything was taken");
+        };
+        let known = matches!(refused, Failure::Unavailable(_) | Failure::OutcomeUnknown(_));
+        assert!(known && refused.to_string().contains(says), "{trouble:?}: {refused}");
+        let why = bench.engine.stats().store_trouble().unwrap();
+        assert!(why.contains(says), "{trouble:?}: {why}");
+        assert_eq!(bench.document(), before, "{trouble:?}: polls go on");
+        // What writes nothing says nothing: it is still in trouble.
+        let same = bench.engine.ask(request("restart", bench.restart(8))).await;
+        assert!(!matches!(same, Ok(Answer::Operation(OperationId(id))) if id.as_u128() == 8), "{trouble:?}");
+        assert!(!bench.engine.stats().store_is_well(), "{trouble:?}");
+
+        bench.disk.set_trouble(None);
+        bench.recovered().await;
+        for n in 0..=acknowledged {
+            let again = bench.engine.ask(request(&format!("large-{n}"), Bench::large_vm(n))).await;
+            assert!(matches!(again, Ok(Answer::Vm(_))), "{trouble:?}: {again:?}");
+        }
+        let same = bench.engine.ask(request("restart", bench.restart(9))).await.unwrap();
+        assert_eq!(same, Answer::Operation(OperationId(Uuid::from_u128(7))), "{trouble:?}");
+        assert_eq!(bench.document(), before, "{trouble:?}");
+    }
 }

@@ -14,7 +14,7 @@ use crate::judge::{self, Asked, Flight, Violation};
 use crate::ledger::FirstSeen;
 use crate::model::At;
 use crate::view::Record;
-use crate::world::{World, broken};
+use crate::world::{NOTHING_TO_DO, World, broken};
 
 impl World {
     pub(crate) fn commit(&mut self, flight: &Flight) -> Result<Outcome, Violation> {
@@ -152,7 +152,9 @@ impl World {
                 // Whoever calls off what is called off already waits for it to be done, and finds it closed.
                 let called_off = matches!(&asked.request.command, Command::CancelOperation(id)
                     if self.view.operations.get(id).is_some_and(|one| one.cancelled_by.is_some()));
-                let nothing_to_do = called_off || foretold.as_ref().is_ok_and(foretell::Writes::is_empty);
+                let nothing_to_do = called_off
+                    || noted.contains(NOTHING_TO_DO)
+                    || foretold.as_ref().is_ok_and(foretell::Writes::is_empty);
                 if !effects && !replayed && !nothing_to_do {
                     return wrong("invariant 1 (acknowledged is durable): nothing was committed for it");
                 }

@@ -64,6 +64,9 @@ impl std::ops::Add for Stats {
     }
 }
 
+/// Noted among the codes of a refusal where there was nothing to do.
+pub(crate) const NOTHING_TO_DO: &str = "nothing to do";
+
 /// The world.
 pub struct World {
     pub(crate) setup: Setup,
@@ -325,16 +328,19 @@ impl World {
                 Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
             }
         }
-        // A refusal of a request with a key is confirmed by the store before it is answered, so what it may
-        // be is noted when it can have been decided.
+        // Before a request with a key is told that it is refused, or that there is nothing to do, the store
+        // confirms it, so what it may be told is noted when it can have been decided.
         for (id, asked) in &self.open {
             let Some(key) = judge::command_key(&asked.request) else { continue };
             let writes = |flight: &Flight| flight.txn.put.iter().any(|(put, _)| **put == *key);
             if self.flights.iter().any(writes) {
                 continue;
             }
-            if let Err(codes) = foretell::request(self.engine.state(), &asked.request, &at) {
-                self.foretold.entry(*id).or_default().extend(codes);
+            let noted = self.foretold.entry(*id).or_default();
+            match foretell::request(self.engine.state(), &asked.request, &at) {
+                Err(codes) => noted.extend(codes),
+                Ok(writes) if writes.is_empty() => drop(noted.insert(NOTHING_TO_DO)),
+                Ok(_) => {}
             }
         }
         Ok(())

@@ -58,9 +58,9 @@ impl Engine {
         let Some(job) = self.jobs.get(&id) else { return };
         let plan = self.plan(job, now);
         let (drafted, answer, rest) = match plan {
-            Ok(Plan::Settled(answer)) => return self.finish_or_join(id, Ok(answer), now, effects),
+            Ok(Plan::Settled(answer)) => return self.settled_or_refused(id, Ok(answer), now, effects),
             Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
-            Err(failure) => return self.refused(id, failure, now, effects),
+            Err(failure) => return self.settled_or_refused(id, Err(failure), now, effects),
         };
         let Drafted { txns, stirred } = drafted;
         let locks: Vec<Key> =
@@ -157,35 +157,43 @@ impl Engine {
         })
     }
 
-    /// A refusal of a command with a key may only mean that it has taken effect already: the store is asked
-    /// whether it has, before the caller is told that it has not. So it is for a part of an operation: its VMs
-    /// may be gone because it was opened before, and has ended.
-    pub(super) fn refused(
+    /// A command with a key that is refused, or finds nothing to do, may have taken effect already, and that be
+    /// the very reason: the store is asked whether it has, before the caller is told. So it is for a part of an
+    /// operation that is refused: its VMs may be gone because it was opened before, and has ended.
+    pub(super) fn settled_or_refused(
         &mut self,
         id: CommitId,
-        failure: Failure,
+        outcome: Result<Answer, Failure>,
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        match &job.work {
-            Work::Ask { request, idempotency: Some(idempotency), .. } => {
+        match (&job.work, outcome) {
+            // Only looked at: there is nothing that could have taken effect.
+            (Work::Ask { command: Command::Preview(_), .. }, outcome) => {
+                self.finish_or_join(id, outcome, now, effects);
+            }
+            (Work::Ask { request, idempotency: Some(idempotency), .. }, otherwise) => {
                 let (request, idempotency) = (*request, idempotency.clone());
-                job.work = Work::Confirm { request, idempotency, refused: failure };
+                job.work = Work::Confirm { request, idempotency, otherwise };
                 self.run(id, now, effects);
             }
-            Work::Open(operation, target) => {
+            (Work::Open(operation, target), Err(refused)) => {
                 let (operation, target) = (*operation, target.clone());
-                job.work = Work::Unopened { operation, target, refused: failure };
+                job.work = Work::Unopened { operation, target, refused };
                 self.run(id, now, effects);
             }
-            Work::Ask { .. }
-            | Work::Confirm { .. }
-            | Work::Unopened { .. }
-            | Work::Pulse(_)
-            | Work::Step(..)
-            | Work::Record(_)
-            | Work::Times => self.finish(id, Err(failure), now, effects),
+            (
+                Work::Ask { .. }
+                | Work::Confirm { .. }
+                | Work::Open(..)
+                | Work::Unopened { .. }
+                | Work::Pulse(_)
+                | Work::Step(..)
+                | Work::Record(_)
+                | Work::Times,
+                outcome,
+            ) => self.finish_or_join(id, outcome, now, effects),
         }
     }
 
@@ -258,7 +266,8 @@ impl Engine {
             self.run(id, now, effects);
         } else {
             let outcome = match &job.work {
-                Work::Confirm { refused, .. } | Work::Unopened { refused, .. } => Err(refused.clone()),
+                Work::Confirm { otherwise, .. } => otherwise.clone(),
+                Work::Unopened { refused, .. } => Err(refused.clone()),
                 Work::Ask { .. }
                 | Work::Pulse(_)
                 | Work::Open(..)
@@ -329,8 +338,10 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
+        // Something is written again soon, whoever asks or not, so that it shows when the store is well again.
+        self.store_times_at = self.store_times_at.min(after(now, RETRY_AFTER));
         let operation = match self.jobs.get(&id).map(|job| &job.work) {
-            // Times are stored again in a minute anyway.
+            // Times are stored again soon anyway.
             Some(Work::Ask { .. } | Work::Confirm { .. } | Work::Times) | None => {
                 return self.finish(id, Err(failure), now, effects);
             }
@@ -439,8 +450,23 @@ fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Times
             }
             Plan::Write { drafted, answer, rest: None }
         }
+        // The last of several steps may find nothing left to do; what the others did was done all the same.
+        (Plan::Settled(answer), Some(idempotency)) if did_something(&answer) => {
+            let drafted = Drafted { txns: vec![Txn::default()], stirred: Vec::new() };
+            with_command_record(Plan::Write { drafted, answer, rest: None }, Some(idempotency), now)
+        }
         // The steps of a command that takes several transactions are harmless to repeat; its last one
         // carries the record.
         (plan, _) => plan,
+    }
+}
+
+/// Whether steps before the last one have changed something.
+fn did_something(answer: &Answer) -> bool {
+    match answer {
+        Answer::Scope { progress, .. } => {
+            progress.created || progress.added + progress.changed + progress.removed > 0
+        }
+        Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Preview(_) => false,
     }
 }

@@ -93,8 +93,8 @@ enum Work {
         idempotency: Option<Idempotency>,
         if_revision: Option<Revision>,
     },
-    /// Confirms that a refused command has not taken effect at an earlier try.
-    Confirm { request: RequestId, idempotency: Idempotency, refused: Failure },
+    /// Confirms that a command that is refused, or changes nothing, has not taken effect at an earlier try.
+    Confirm { request: RequestId, idempotency: Idempotency, otherwise: Result<Answer, Failure> },
     /// A scope has something due, or commands of it have ended.
     Pulse(ScopeId),
     /// An operation's part is to be opened.

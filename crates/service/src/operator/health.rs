@@ -14,10 +14,13 @@ pub async fn healthz() -> &'static str {
 
 /// `GET /readyz`: and its store takes what it is given.
 pub async fn readyz(State(operator): State<Operator>) -> Response {
-    match operator.engine.stats().store_is_well() {
-        true => "ready\n".into_response(),
-        false => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the store did not take the last transaction\n").into_response()
+    match operator.engine.stats().store_trouble() {
+        None => "ready\n".into_response(),
+        Some(why) => {
+            let text = format!(
+                "the store does not write: {why}; guests go on polling, changes are refused, and it is tried again every second\n"
+            );
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }
     }
 }

@@ -9,6 +9,8 @@
 //! `meta/revision` is written in the same redb commit as the records it speaks of, so it tells, after a
 //! crash or a failed sync, exactly which transactions are on disk.
 
+use std::panic::{self, AssertUnwindSafe};
+
 use ::redb::{ReadableTable, Table, TableDefinition};
 use bytes::Bytes;
 
@@ -33,6 +35,14 @@ pub(crate) enum Fault {
     /// The checksums of redb make this all but impossible, short of a file written by something else.
     #[error("record {key} is damaged: it has {bytes} bytes, fewer than its revision takes")]
     Damaged { key: String, bytes: usize },
+    #[error("the file is damaged: its pages cannot be followed; restore a backup")]
+    Unfollowable,
+}
+
+/// Reads something of the file. redb takes its pages for what it has written and panics where they are not, as
+/// in a file of which a part was lost; that is an error like any other, and not the end of the service.
+pub(super) fn reading<T>(read: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or(Err(Fault::Unfollowable))
 }
 
 /// Each redb call has an error type of its own; here they all mean the same.

@@ -16,9 +16,10 @@
 //!
 //! **An I/O error.** redb then fails every access until the file is opened again, and the failed commit may
 //! or may not be on disk. The batch answers [`Outcome::Unknown`], the thread opens the file anew and reads
-//! the revision on disk. If the batch is there, it goes to the log like any other, so that whoever publishes
-//! from the log publishes what a restart would. What is found there is durable: the header can only point to
-//! pages whose sync succeeded, and redb writes and syncs the header itself as it opens. While the file
+//! the revision on disk: on disk, and not in the system's memory of it, which is thrown away first, since after
+//! a failed sync the two differ. If the batch is there, it goes to the log like any other, so that whoever
+//! publishes from the log publishes what a restart would. What is found there is durable: the header can only
+//! point to pages whose sync succeeded, and redb writes and syncs the header itself as it opens. While the file
 //! will not open, commits are refused and reads fail, and the thread keeps trying.
 //!
 //! **Not taken.** A redb commit per transaction (slow), writing from the callers' threads (they would queue on

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use ::redb::backends::FileBackend;
 use ::redb::{Builder, Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError};
 
-use super::format::{FORMAT, Fault, META, META_FORMAT, META_REVISION, RECORDS};
+use super::format::{FORMAT, Fault, META, META_FORMAT, META_REVISION, RECORDS, reading};
 use crate::Revision;
 
 /// What redb may cache. The service keeps every live scope in memory itself and reads the store at start, so
@@ -102,13 +102,26 @@ pub(super) type Opener = Box<dyn FnMut(Attempt) -> Result<Opened, OpenError> + S
 pub(super) fn open_file(path: &Path, attempt: Attempt) -> Result<Opened, OpenError> {
     let io = |source| OpenError::Io { path: path.into(), source };
     match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => open_backend(path, file_backend(path, file)?, attempt),
+        Ok(file) => {
+            // Also at the first attempt: it may have been another process that the disk failed under.
+            forget_what_is_cached(&file).map_err(io)?;
+            open_backend(path, file_backend(path, file)?, attempt)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => match attempt {
             Attempt::First => create(path),
             Attempt::Again => Err(OpenError::Vanished { path: path.into() }),
         },
         Err(error) => Err(io(error)),
     }
+}
+
+/// Makes the system read the file from the disk again. After a failed sync its memory of the file holds bytes
+/// that the disk does not, and counts them as written. What is read must not be such bytes; and what is written
+/// over them is lost on ext4, though its sync succeeds: the blocks stay marked as never written.
+fn forget_what_is_cached(file: &File) -> io::Result<()> {
+    // Only what has nothing left to write can be forgotten.
+    file.sync_all()?;
+    Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
 }
 
 /// Makes a store under another name and renames it when it is whole.
@@ -206,11 +219,9 @@ pub(super) fn open_backend(
     if attempt == Attempt::Again && len == 0 {
         return Err(OpenError::Vanished { path: name.into() });
     }
-    let database = Builder::new()
-        .set_cache_size(CACHE_BYTES)
-        .create_with_backend(backend)
-        .map_err(|error| classify(name, error))?;
-    let revision = match identify(&database).map_err(|fault| damaged(name, fault))? {
+    let opened = reading(|| Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend)));
+    let database = opened.map_err(|fault| damaged(name, fault))?.map_err(|error| classify(name, error))?;
+    let revision = match reading(|| identify(&database)).map_err(|fault| damaged(name, fault))? {
         Identity::Empty => initialise(&database).map_err(|fault| damaged(name, fault))?,
         Identity::Store { format: FORMAT, revision } => revision,
         Identity::Store { format, revision: _ } => {
@@ -280,7 +291,7 @@ fn classify(path: &Path, error: DatabaseError) -> OpenError {
 pub(super) fn damaged(path: &Path, fault: Fault) -> OpenError {
     match fault {
         Fault::Redb(::redb::Error::Io(source)) => OpenError::Io { path: path.into(), source },
-        fault @ (Fault::Redb(_) | Fault::Damaged { .. }) => {
+        fault @ (Fault::Redb(_) | Fault::Damaged { .. } | Fault::Unfollowable) => {
             OpenError::Damaged { path: path.into(), source: fault.into() }
         }
     }

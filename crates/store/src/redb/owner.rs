@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ::redb::{Database, Durability};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tracing::{error, info};
+use tracing::{debug, error, info};
 
 use super::format::{Fault, META, META_REVISION, RECORDS};
 use super::open::{self, Attempt, Opener};
@@ -55,6 +55,8 @@ pub(super) struct Owner {
     in_doubt: Vec<Batch>,
     /// Why the file is shut, so that the same reason is logged once.
     shut: Option<String>,
+    /// Why the last commit failed, if it did, so that the same reason is logged once.
+    failed: Option<String>,
 }
 
 /// What the thread took from its queue in one go.
@@ -74,7 +76,7 @@ struct Failed {
 
 impl Owner {
     pub fn new(shared: Arc<Shared>, messages: Receiver<Message>, open: Opener, revision: Revision) -> Self {
-        Self { shared, messages, open, revision, in_doubt: Vec::new(), shut: None }
+        Self { shared, messages, open, revision, in_doubt: Vec::new(), shut: None, failed: None }
     }
 
     pub fn run(self) {
@@ -156,6 +158,7 @@ impl Owner {
     fn committed(&mut self, applied: Applied) -> Outcome {
         match applied {
             Applied::Wrote(batch) => {
+                self.failed = None;
                 self.revision = batch.revision;
                 self.shared.log.append(batch);
                 Outcome::Committed(self.revision)
@@ -188,7 +191,11 @@ impl Owner {
                 false => Outcome::Refused(Refusal::Unavailable(reason.clone())),
             });
         }
-        error!(%reason, transactions = writes.len(), "a commit failed; opening the store again");
+        // On a full disk the file opens and every commit fails; once is enough to say.
+        if self.failed.as_ref() != Some(&reason) {
+            error!(%reason, transactions = writes.len(), "a commit failed; opening the store again");
+            self.failed = Some(reason.clone());
+        }
         self.shut(reason);
         self.reopen();
         outcomes
@@ -236,7 +243,10 @@ impl Owner {
                 self.revision
             ));
         }
-        info!(revision = %found, landed = found != self.revision, "the store is open again");
+        match found == self.revision {
+            true => debug!(revision = %found, "the store is open again"),
+            false => info!(revision = %found, "the store is open again; the commit in doubt has landed"),
+        }
         self.shared.set_door(Door::Open(database));
         let in_doubt = std::mem::take(&mut self.in_doubt);
         if found != self.revision {

@@ -13,7 +13,7 @@ use ::redb::{AccessGuard, Database, ReadOnlyTable, ReadableDatabase};
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
-use super::format::{Fault, META, META_REVISION, RECORDS, decode};
+use super::format::{Fault, META, META_REVISION, RECORDS, decode, reading};
 use super::owner::Message;
 use super::{Shared, open};
 use crate::{Page, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
@@ -31,7 +31,8 @@ pub(super) struct RedbSnapshot {
 
 impl RedbSnapshot {
     pub fn take(shared: &Arc<Shared>, queue: &mpsc::Sender<Message>) -> Result<Self, ReadError> {
-        let begun = shared.with_database(begin).map_err(ReadError::Unavailable)?;
+        let begun =
+            shared.with_database(|database| reading(|| begin(database))).map_err(ReadError::Unavailable)?;
         let (table, revision) = begun.map_err(|fault| unavailable(&fault, shared, queue))?;
         Ok(Self { revision, table: Arc::new(table), shared: shared.clone(), queue: queue.clone() })
     }
@@ -56,7 +57,7 @@ impl Snapshot for RedbSnapshot {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
-        get(&self.table, key).map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
+        reading(|| get(&self.table, key)).map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
     }
 
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
@@ -84,11 +85,11 @@ impl RedbSnapshot {
                 let prefix = prefix.to_owned();
                 let from = from.map(str::to_owned);
                 runtime
-                    .spawn_blocking(move || scan(&table, &prefix, from.as_deref(), limit))
+                    .spawn_blocking(move || reading(|| scan(&table, &prefix, from.as_deref(), limit)))
                     .await
                     .map_err(|error| ReadError::Unavailable(open::chain(&error)))?
             }
-            Err(_no_runtime) => scan(&self.table, prefix, from, limit),
+            Err(_no_runtime) => reading(|| scan(&self.table, prefix, from, limit)),
         };
         scanned.map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
     }

@@ -25,7 +25,7 @@ struct State {
     pending: Vec<Write>,
     syncs: usize,
     fault: Option<Fault>,
-    broken: bool,
+    trouble: Option<Trouble>,
     held: bool,
     /// Whether a sync waits to be let go.
     waiting: bool,
@@ -54,6 +54,44 @@ pub(super) struct Fault {
     pub lost: bool,
 }
 
+/// What is wrong with the disk, for as long as it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Nothing works.
+    Broken,
+    /// What is there can be overwritten, and nothing can grow.
+    Full,
+    /// It can only be read.
+    ReadOnly,
+    /// Everything works but a sync.
+    SyncFails,
+}
+
+/// What is done to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Open,
+    Read,
+    Write,
+    Grow,
+    Sync,
+}
+
+impl Trouble {
+    /// What comes of a deed.
+    fn allows(self, deed: Deed) -> io::Result<()> {
+        match (self, deed) {
+            (Self::Full, Deed::Grow) => Err(io::ErrorKind::StorageFull.into()),
+            (Self::ReadOnly, Deed::Open | Deed::Write | Deed::Grow | Deed::Sync) => {
+                Err(io::ErrorKind::ReadOnlyFilesystem.into())
+            }
+            (Self::SyncFails, Deed::Sync) => Err(io::Error::other("the sync failed")),
+            (Self::Broken, _) => Err(broken()),
+            (Self::Full | Self::ReadOnly | Self::SyncFails, _) => Ok(()),
+        }
+    }
+}
+
 fn broken() -> io::Error {
     io::Error::other("the disk is broken")
 }
@@ -79,7 +117,7 @@ impl Disk {
                 state.live = replacement.clone();
                 state.durable = replacement;
             }
-            if state.broken { Err(broken()) } else { Ok(()) }
+            state.check(Deed::Open)
         })?;
         Ok(self.clone())
     }
@@ -95,7 +133,12 @@ impl Disk {
 
     /// From now on everything fails, or nothing.
     pub fn set_broken(&self, broken: bool) {
-        self.with(|state| state.broken = broken);
+        self.set_trouble(broken.then_some(Trouble::Broken));
+    }
+
+    /// From now on this is wrong, or nothing is.
+    pub fn set_trouble(&self, trouble: Option<Trouble>) {
+        self.with(|state| state.trouble = trouble);
     }
 
     /// While held, every sync waits.
@@ -151,11 +194,9 @@ impl Disk {
     }
 
     /// Runs an operation, or fails it.
-    fn operate(&self, work: impl FnOnce(&mut State)) -> io::Result<()> {
+    fn operate(&self, deed: Deed, work: impl FnOnce(&mut State)) -> io::Result<()> {
         self.with(|state| {
-            if state.broken {
-                return Err(broken());
-            }
+            state.check(deed)?;
             match &mut state.fault {
                 Some(fault) if fault.after == 0 => {
                     let Fault { done, lost, .. } = *fault;
@@ -179,6 +220,10 @@ impl Disk {
 }
 
 impl State {
+    fn check(&self, deed: Deed) -> io::Result<()> {
+        self.trouble.map_or(Ok(()), |trouble| trouble.allows(deed))
+    }
+
     fn sync(&mut self) {
         self.syncs += 1;
         if let Some(mut images) = self.images.take() {
@@ -219,14 +264,12 @@ fn index(offset: u64) -> usize {
 
 impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
-        self.with(|state| if state.broken { Err(broken()) } else { Ok(state.live.len() as u64) })
+        self.with(|state| state.check(Deed::Read).map(|()| state.live.len() as u64))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.with(|state| {
-            if state.broken {
-                return Err(broken());
-            }
+            state.check(Deed::Read)?;
             let end = index(offset) + out.len();
             out.copy_from_slice(state.live.get(index(offset)..end).ok_or(io::ErrorKind::UnexpectedEof)?);
             Ok(())
@@ -234,7 +277,8 @@ impl StorageBackend for Disk {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.operate(|state| {
+        let grows = self.with(|state| index(len) > state.live.len());
+        self.operate(if grows { Deed::Grow } else { Deed::Write }, |state| {
             state.live.resize(index(len), 0);
             state.pending.push(Write::Len(index(len)));
         })
@@ -249,11 +293,11 @@ impl StorageBackend for Disk {
         let panics = state.panics;
         drop(state);
         assert!(!panics, "injected");
-        self.operate(State::sync)?;
+        self.operate(Deed::Sync, State::sync)?;
         self.with(|state| match &mut state.break_at_sync {
             Some(0) => {
                 state.break_at_sync = None;
-                state.broken = true;
+                state.trouble = Some(Trouble::Broken);
                 Err(broken())
             }
             Some(after) => {
@@ -265,7 +309,7 @@ impl StorageBackend for Disk {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.operate(|state| {
+        self.operate(Deed::Write, |state| {
             state.live[index(offset)..index(offset) + data.len()].copy_from_slice(data);
             state.pending.push(Write::Bytes(index(offset), data.to_vec()));
         })

@@ -1,6 +1,6 @@
 //! A disk that fails: what the callers are told, and what is true afterwards.
 
-use super::disk::Fault;
+use super::disk::{Fault, Trouble};
 use super::group::queue;
 use super::*;
 use crate::Expect;
@@ -208,4 +208,35 @@ async fn another_file_in_its_place_is_not_taken_for_the_store() {
 
     disk.replace(old);
     assert_eq!(committed(&store, put("a", "4")).await, Revision(4));
+}
+
+/// A full disk, one that can only be read, and one whose syncs fail: a commit fails or is refused, and when the
+/// disk is well again the store is, with all that was committed and nothing twice.
+#[tokio::test]
+async fn the_store_outlives_each_kind_of_trouble() {
+    for trouble in [Trouble::Full, Trouble::ReadOnly, Trouble::SyncFails] {
+        let disk = Disk::new();
+        let store = store_on(&disk).await;
+        disk.set_trouble(Some(trouble));
+        let value = "x".repeat(400_000);
+        let mut last = Revision(1);
+        let mut outcome = store.commit(put("large/1", &value)).await;
+        while let Outcome::Committed(revision) = outcome {
+            last = revision;
+            outcome = store.commit(put(&format!("large/{revision}"), &value)).await;
+            assert!(last < Revision(100), "{trouble:?}: everything was taken");
+        }
+        assert!(matches!(outcome, Outcome::Unknown(_)), "{trouble:?}: {outcome:?}");
+        let again = store.commit(put("b", &value)).await;
+        assert!(matches!(again, Outcome::Unknown(_)) || unavailable(&again), "{trouble:?}: {again:?}");
+
+        disk.set_trouble(None);
+        // The outcome of those two was unknown, so they may be there; what follows is there for sure.
+        let next = committed(&store, put("c", "1")).await;
+        assert!((last.0 + 1..=last.0 + 3).contains(&next.0), "{trouble:?}: {last} and then {next}");
+        let (revision, records) = everything(&store).await;
+        assert_eq!(revision, next, "{trouble:?}");
+        let acknowledged = records.iter().filter(|(_, record)| record.revision <= last).count();
+        assert_eq!(acknowledged as u64, last.0, "{trouble:?}: something acknowledged is gone");
+    }
 }

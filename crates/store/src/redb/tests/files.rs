@@ -171,3 +171,34 @@ fn an_empty_file_becomes_a_store() {
     drop(RedbStore::open(&path).unwrap());
     drop(RedbStore::open(&path).unwrap());
 }
+
+/// A part of the file was lost: whoever reads it is told so, and the service is not taken down by it.
+#[tokio::test]
+async fn a_file_with_a_hole_is_damaged_and_no_panic() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    {
+        let store = RedbStore::open(&path).unwrap();
+        for n in 0..20 {
+            committed(&store, put(&format!("large/{n:02}"), &"x".repeat(60_000))).await;
+        }
+    }
+    let whole = fs::read(&path).unwrap();
+    let mut told = 0;
+    // Wherever it is: behind redb's own header, a stretch as long as a large record.
+    for start in (8 * 4096..whole.len()).step_by(15 * 4096) {
+        let mut holed = whole.clone();
+        let end = (start + 16 * 4096).min(holed.len());
+        holed[start..end].fill(0);
+        fs::write(&path, holed).unwrap();
+        let damaged = match RedbStore::open(&path) {
+            Ok(store) => match store.snapshot().await {
+                Ok(snapshot) => snapshot.scan("", None, 100).await.is_err(),
+                Err(_) => true,
+            },
+            Err(error) => matches!(error, OpenError::Damaged { .. } | OpenError::NotAStore { .. }),
+        };
+        told += usize::from(damaged);
+    }
+    assert!(told > 5, "only {told} holes were noticed");
+}
