@@ -23,15 +23,15 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{
     Actor, Cause, Name, OperationId, Origin, Past, Phase, Policy, Scope, ScopeId, ScopeKind, ScopePath,
-    Settings, VmId,
+    Settings, Token, VmId,
 };
 use notbefore_engine::records::{self, CommandRecord, LOADED, prefix};
 use notbefore_engine::{
     Address, Answer, Command, Effect, Engine, EngineSettings, Failure, Idempotency, Input, NewOperation,
-    Progress, PutScope, Request, RequestId, VmSpec, Whom,
+    Progress, PutScope, Request, RequestId, TokenCommand, VmSpec, Whom,
 };
 use notbefore_service::data_dir::DataDir;
-use notbefore_service::tokens::Tokens;
+use notbefore_service::tokens;
 use notbefore_store::redb::RedbStore;
 use notbefore_store::{Key, Outcome, Revision, Snapshot, Store, Versioned, Watch};
 use tokio::runtime::Runtime;
@@ -131,7 +131,10 @@ impl Service {
             key.map(|key| Idempotency { principal: "root".into(), key: key.into(), hash: key.into() });
         self.requests += 1;
         let id = RequestId(self.requests);
-        self.handle(Input::Request(id, Box::new(Request { by, idempotency, if_revision: None, command })));
+        self.handle(Input::Request(
+            id,
+            Box::new(Request { by, from: None, idempotency, if_revision: None, command }),
+        ));
         self.answers.remove(&id).unwrap()
     }
 
@@ -157,8 +160,8 @@ impl Service {
                 None
             }
             Step::Begin => {
-                let tokens = Tokens::load(&self.store, &self.dir, self.now);
-                self.runtime.block_on(tokens).unwrap();
+                let first = tokens::ensure_first(&self.store, &self.dir, self.now);
+                self.runtime.block_on(first).unwrap();
                 let first_run =
                     Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name: "lab".parse().unwrap() };
                 self.ask(Actor::Service, None, first_run).unwrap();
@@ -279,6 +282,18 @@ fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])
     })
 }
 
+fn token(now: Timestamp) -> Token {
+    Token {
+        name: "ci".parse().unwrap(),
+        // A secret is made up anew with every try, as every other id is.
+        hash: tokens::hash(&tokens::new_secret()),
+        grants: Vec::new(),
+        created_at: now,
+        created_by: None,
+        expires_at: None,
+    }
+}
+
 /// Takes a host down, with whoever runs on it.
 fn host_down(host: &str) -> Command {
     Command::Schedule(NewOperation {
@@ -356,6 +371,9 @@ fn day() -> Vec<Step> {
         schedule(Cause::UserRedeploy, &[("db", &["db"])]),
         first_event("db", Command::Start),
         first_event("db", redeployed),
+        // A token is made and revoked.
+        ask(|service| Command::Token(TokenCommand::Create(token(service.now)))),
+        ask(|service| Command::Token(TokenCommand::Revoke(token(service.now).name))),
         // VMs are deleted, with notice and at once; a scope shrinks, one goes.
         schedule(Cause::Deletion, &[("batch", &["batch_5", "batch_6", "batch_7"])]),
         Step::Pass(MINUTE * 6),
