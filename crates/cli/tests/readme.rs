@@ -193,6 +193,7 @@ fn every_page_that_is_linked_to_is_there() {
         "docs/guests.md",
         "docs/operators.md",
         "docs/fleet.md",
+        "docs/first-day.md",
         "docs/hypervisor.md",
     ] {
         let path = root().join(page);
