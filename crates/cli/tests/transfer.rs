@@ -63,6 +63,8 @@ fn a_service_is_moved_and_goes_on_where_it_stood() {
     for n in 1..=GUESTS {
         assert_eq!(old.poll(guest(n), "2020-07-01").status, 200);
     }
+    let desk = old.cli_json(&["token", "create", "desk", "--role", "viewer", "--on", "/"]);
+    let desk = desk["secret"].as_str().unwrap().to_owned();
     // Announced, over two scopes, and approved by one of them.
     let reboot = ["event", "schedule", "--cause", "host-reboot", "web-0", "web-1", "db", "--in", "1h"];
     let reboot = old.cli_json(&reboot)["id"].as_str().unwrap().to_owned();
@@ -119,6 +121,15 @@ fn a_service_is_moved_and_goes_on_where_it_stood() {
     for field in ["id", "revision", "addresses", "host", "update_domain"] {
         assert_eq!(new.cli_json(&["vm", "show", "web-1"])[field], shown[field], "{field}");
     }
+    // A token goes on working, and may no more than before.
+    let asked_by_desk = |words: &[&str]| {
+        let mut command = Command::new(binary());
+        command.args(words).env("NOTBEFORE_DATA", new.data()).env("NOTBEFORE_TOKEN", &desk);
+        command.output().unwrap()
+    };
+    assert!(asked_by_desk(&["vm", "show", "web-1"]).status.success());
+    let refused = String::from_utf8(asked_by_desk(&["export"]).stderr).unwrap();
+    assert!(refused.contains("needs the role operator everywhere"), "{refused}");
     // The same wish under the same key, on the other side of the move, is the same operation.
     let again = new.operator_request("POST", "/v1/events", key, body);
     assert_eq!((again.status, &again.json()["id"]), (asked.status, &asked.json()["id"]));
