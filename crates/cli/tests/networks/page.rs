@@ -22,7 +22,11 @@ fn the_configuration_of_the_page_has_no_mistakes() {
     let text = PAGE.split_once("```toml\n").unwrap().1.split_once("```").unwrap().0;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("notbefore.toml");
-    std::fs::write(&file, text).unwrap();
+    // The page's secret is on the reader's machine; checking the settings wants to read one.
+    let secret = dir.path().join("proxy.secret");
+    std::fs::write(&secret, "a secret that is long enough\n").unwrap();
+    assert!(text.contains("/etc/notbefore/proxy.secret"), "{text}");
+    std::fs::write(&file, text.replace("/etc/notbefore/proxy.secret", secret.to_str().unwrap())).unwrap();
     let mut serve = Command::new(binary());
     let checked = serve.args(["serve", "--check-config", "--config"]).arg(&file).output().unwrap();
     assert!(checked.status.success(), "{}", complaint(&checked));
