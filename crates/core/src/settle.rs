@@ -1,6 +1,6 @@
 //! What happens by itself. Settling ends what has run its time or whose commands are done, calls off what has
-//! lost all its VMs, starts what is due and free to start, and sets due commands going, again and again until nothing more is, so that the value that
-//! leaves [`Scope::apply`] never holds anything overdue.
+//! lost all its VMs, starts what is due and free to start, and sets due commands going, again and again until
+//! nothing more is, so that the value that leaves [`Scope::apply`] never holds anything overdue.
 //!
 //! **The gate.** What is planned (maintenance, hardware expected to fail) does not start while a platform
 //! event of *another* update domain of its scope is Started: an availability set never loses two update

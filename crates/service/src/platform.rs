@@ -57,8 +57,8 @@ impl ScheduledEvents {
     }
 }
 
-/// The VM that a caller is by where it calls from. Without a fleet, whoever calls from this machine is the VM that stands in for
-/// one: from loopback, or from the very address that was called.
+/// The VM that a caller is by where it calls from. Without a fleet, whoever calls from this machine is the VM
+/// that stands in for one: from loopback, or from the very address that was called.
 fn identify(view: &View, caller: &Caller) -> Option<VmId> {
     match &*caller.listener {
         ListenerIdentity::Network(network) => {
