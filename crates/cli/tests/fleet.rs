@@ -14,7 +14,7 @@ use support::Service;
 
 /// How many VMs, unless the environment says otherwise.
 fn vms(usually: usize) -> usize {
-    std::env::var("NOTBEFORE_TEST_VMS").map_or(usually, |text| text.parse().unwrap())
+    std::env::var("FLEET_TEST_VMS").map_or(usually, |text| text.parse().unwrap())
 }
 
 /// A fleet file of scopes with so many VMs each. The first VM is one that can call from here.
