@@ -1,0 +1,153 @@
+//! `./dev bench`: what the service costs, side by side with nginx where that makes sense, in one run.
+//!
+//! Everything is real: the release binary, nginx, wrk, sockets of loopback, files on the disk. The server has one
+//! core and the load another. What belongs together is measured by turns within one run, so that a ratio means
+//! something also on a machine that others use; absolute numbers are the machine's. docs/benchmarks.md says how to
+//! read them.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `scenario` | what is measured, one a file |
+//! | `service`, `nginx`, `wrk` | the programs |
+//! | `load` | a load generator of our own |
+//! | `process`, `usage` | cores, ends, CPU time, memory |
+//! | `stats`, `report`, `machine` | numbers and how they are shown |
+
+#![allow(dead_code, reason = "further scenarios are about to use it")]
+
+mod clock;
+mod http;
+mod load;
+mod machine;
+mod nginx;
+mod process;
+mod random;
+mod report;
+mod scenario;
+mod service;
+mod stats;
+mod usage;
+mod wrk;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+use crate::load::command::LoadArgs;
+use crate::machine::Machine;
+use crate::process::Cores;
+use crate::report::Report;
+use crate::scenario::{ALL, Bench, Scenario};
+use crate::service::Binary;
+
+/// Measures the service: all scenarios, or those named
+#[derive(Parser, Debug)]
+#[command(name = "./dev bench", args_conflicts_with_subcommands = true, after_help = scenarios())]
+struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Which to run; all unless said
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+    /// Fewer rounds and smaller crowds: minutes instead of a quarter of an hour
+    #[arg(long)]
+    quick: bool,
+    /// Where the numbers go as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The service's binary
+    #[arg(long, value_name = "FILE", hide = true)]
+    binary: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// The load generator by itself
+    Load(LoadArgs),
+}
+
+fn scenarios() -> String {
+    let lines: Vec<String> =
+        ALL.iter().map(|scenario| format!("  {:<14} {}", scenario.name, scenario.about)).collect();
+    format!("Scenarios:\n{}", lines.join("\n"))
+}
+
+fn main() -> ExitCode {
+    match work(Args::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Does what was asked; false if a number is not what it has to be.
+fn work(args: Args) -> anyhow::Result<bool> {
+    if let Some(Command::Load(load)) = &args.command {
+        load::command::run(load)?;
+        return Ok(true);
+    }
+    let chosen = choose(&args.scenarios)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let cores = Cores::choose()?;
+    usage::raise_open_files()?;
+    cores.stay_on_load()?;
+    // Beside the build, since what is measured writes to a disk, and a directory for temporary files may be none.
+    let target = root.join("target/bench");
+    std::fs::create_dir_all(&target)?;
+    let place = tempfile::Builder::new().prefix("run-").tempdir_in(&target)?;
+    let path = args.binary.unwrap_or_else(|| root.join("target/release/notbefore"));
+    let mut bench = Bench {
+        binary: Binary {
+            path: path.canonicalize().with_context(|| format!("{}", path.display()))?,
+            core: cores.server,
+        },
+        cores,
+        quick: args.quick,
+        report: Report {
+            machine: Machine::look(&root, cores)?,
+            quick: args.quick,
+            measures: Vec::new(),
+            tables: Vec::new(),
+            notes: Vec::new(),
+            failures: Vec::new(),
+        },
+        scenario: "",
+        place: place.path().to_owned(),
+    };
+    for scenario in chosen {
+        bench.scenario = scenario.name;
+        bench.say(scenario.about);
+        let begun = clock::now();
+        if let Err(error) = (scenario.run)(&mut bench) {
+            bench.report.failures.push(format!("{}: {error:#}", scenario.name));
+            bench.say(&format!("{error:#}"));
+        }
+        println!(
+            "\n== {}: {:.0} s\n{}",
+            scenario.name,
+            begun.elapsed().as_secs_f64(),
+            bench.report.of_scenario(scenario.name)
+        );
+    }
+    println!("{}", bench.report.summary());
+    let json = args.json.unwrap_or_else(|| target.join("results.json"));
+    std::fs::write(&json, serde_json::to_string_pretty(&bench.report)? + "\n")?;
+    println!("written to {}", json.display());
+    Ok(bench.report.reached())
+}
+
+fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {
+    if names.is_empty() {
+        return Ok(ALL.iter().collect());
+    }
+    let find = |name: &String| ALL.iter().find(|scenario| scenario.name == name);
+    names
+        .iter()
+        .map(|name| find(name).with_context(|| format!("there is no scenario {name}\n{}", scenarios())))
+        .collect()
+}

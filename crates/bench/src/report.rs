@@ -1,0 +1,231 @@
+//! What was measured, as a person reads it and as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+use crate::stats::Estimate;
+
+/// What a number should be.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Goal {
+    /// What has to hold.
+    pub reach: f64,
+    /// What is hoped for.
+    pub aim: f64,
+    /// Which side of them is good.
+    pub better: Better,
+}
+
+/// Which side of a goal is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// At most.
+    Lower,
+    /// At least.
+    Higher,
+}
+
+impl Goal {
+    /// A number that should be at most so much.
+    pub fn at_most(reach: f64, aim: f64) -> Option<Self> {
+        Some(Self { reach, aim, better: Better::Lower })
+    }
+
+    /// A number that should be at least so much.
+    pub fn at_least(reach: f64, aim: f64) -> Option<Self> {
+        Some(Self { reach, aim, better: Better::Higher })
+    }
+
+    fn holds(self, bound: f64, value: f64) -> bool {
+        match self.better {
+            Better::Lower => value <= bound,
+            Better::Higher => value >= bound,
+        }
+    }
+}
+
+/// One number.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measure {
+    /// The scenario that measured it.
+    pub scenario: &'static str,
+    /// What it is.
+    pub what: String,
+    /// Its unit; empty for a ratio.
+    pub unit: &'static str,
+    /// The number.
+    #[serde(flatten)]
+    pub value: Estimate,
+    /// How many rounds it comes from.
+    pub rounds: usize,
+    /// What it should be, if anybody has said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Goal>,
+}
+
+impl Measure {
+    /// Whether what has to hold does.
+    pub fn reached(&self) -> bool {
+        self.goal.is_none_or(|goal| goal.holds(goal.reach, self.value.median))
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.goal {
+            None => "",
+            Some(goal) if goal.holds(goal.aim, self.value.median) => "aim",
+            Some(goal) if goal.holds(goal.reach, self.value.median) => "reach",
+            Some(_) => "MISSED",
+        }
+    }
+}
+
+/// A table of a scenario that measures how something grows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// The scenario.
+    pub scenario: &'static str,
+    /// What it shows.
+    pub title: String,
+    /// The first line.
+    pub columns: Vec<String>,
+    /// The others.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Everything that one run has measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Where it ran.
+    pub machine: Machine,
+    /// Whether it was the short way.
+    pub quick: bool,
+    /// The numbers.
+    pub measures: Vec<Measure>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// Remarks that belong to the numbers.
+    pub notes: Vec<String>,
+    /// Scenarios that could not be measured, and why.
+    pub failures: Vec<String>,
+}
+
+impl Report {
+    /// Whether all that has to hold does.
+    pub fn reached(&self) -> bool {
+        self.failures.is_empty() && self.measures.iter().all(Measure::reached)
+    }
+
+    /// What a scenario has measured, for people.
+    pub fn of_scenario(&self, scenario: &str) -> String {
+        let mut text =
+            measures(&self.measures.iter().filter(|it| it.scenario == scenario).collect::<Vec<_>>());
+        for table in self.tables.iter().filter(|table| table.scenario == scenario) {
+            let _ = write!(text, "\n{}\n{}", table.title, markdown(&table.columns, &table.rows));
+        }
+        text
+    }
+
+    /// All numbers, for people.
+    pub fn summary(&self) -> String {
+        let mut text = format!("{}\n\n", self.machine);
+        text.push_str(&measures(&self.measures.iter().collect::<Vec<_>>()));
+        for note in self.notes.iter().chain(&self.failures) {
+            let _ = writeln!(text, "{note}");
+        }
+        text
+    }
+}
+
+fn measures(measures: &[&Measure]) -> String {
+    if measures.is_empty() {
+        return String::new();
+    }
+    let columns = ["what", "median", "90 % interval", "reach", "aim", "holds"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = measures
+        .iter()
+        .map(|measure| {
+            let value = measure.value;
+            let interval = match measure.rounds {
+                1 => String::new(),
+                _ => format!("{}–{}", digits(value.low), digits(value.high)),
+            };
+            let bound = |bound: fn(Goal) -> f64| {
+                let sign = |goal: Goal| if goal.better == Better::Lower { "≤" } else { "≥" };
+                measure.goal.map_or(String::new(), |goal| format!("{} {}", sign(goal), digits(bound(goal))))
+            };
+            let median = format!("{} {}", digits(value.median), measure.unit).trim_end().to_owned();
+            let (reach, aim) = (bound(|goal| goal.reach), bound(|goal| goal.aim));
+            vec![measure.what.clone(), median, interval, reach, aim, measure.verdict().to_owned()]
+        })
+        .collect();
+    markdown(&columns, &rows)
+}
+
+/// A number with as many digits as it deserves.
+pub fn digits(number: f64) -> String {
+    match number.abs() {
+        size if size >= 100.0 => format!("{number:.0}"),
+        size if size >= 10.0 => format!("{number:.1}"),
+        _ if number == 0.0 => "0".to_owned(),
+        _ => format!("{number:.2}"),
+    }
+}
+
+/// A table that reads well in a terminal and in a page.
+fn markdown(columns: &[String], rows: &[Vec<String>]) -> String {
+    let wide = |at: usize| {
+        let cells = rows.iter().map(|row| &row[at]).chain([&columns[at]]);
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(wide).collect();
+    let mut text = String::new();
+    let mut line = |cells: &[String]| {
+        for (cell, width) in cells.iter().zip(&widths) {
+            let _ = write!(text, "| {cell}{} ", " ".repeat(width - cell.chars().count()));
+        }
+        text.push_str("|\n");
+    };
+    line(columns);
+    line(&widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>());
+    for row in rows {
+        line(row);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measure(value: f64, goal: Option<Goal>) -> Measure {
+        let value = Estimate { median: value, low: value, high: value };
+        Measure { scenario: "poll", what: "x".to_owned(), unit: "", value, rounds: 1, goal }
+    }
+
+    #[test]
+    fn a_goal_holds_on_its_side() {
+        for (value, goal, verdict, reached) in [
+            (0.8, Goal::at_most(1.0, 0.85), "aim", true),
+            (0.9, Goal::at_most(1.0, 0.85), "reach", true),
+            (1.1, Goal::at_most(1.0, 0.85), "MISSED", false),
+            (5.5, Goal::at_least(2.0, 5.0), "aim", true),
+            (1.9, Goal::at_least(2.0, 5.0), "MISSED", false),
+            (9.0, None, "", true),
+        ] {
+            let measure = measure(value, goal);
+            assert_eq!((measure.verdict(), measure.reached()), (verdict, reached), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_straight() {
+        let rows = [vec!["µs".to_owned(), "1".to_owned()]];
+        assert_eq!(
+            markdown(&["unit".to_owned(), "n".to_owned()], &rows),
+            "| unit | n |\n| ---- | - |\n| µs   | 1 |\n"
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! The scenarios, one a file. Each measures one thing and leaves its numbers in the report.
+
+mod side_by_side;
+
+use std::path::{Path, PathBuf};
+
+use crate::process::Cores;
+use crate::report::{Goal, Measure, Report, Table};
+use crate::service::Binary;
+use crate::stats::Estimate;
+
+/// Something that can be measured.
+pub struct Scenario {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    /// Measures it.
+    pub run: fn(&mut Bench) -> anyhow::Result<()>,
+}
+
+/// All of them, in the order in which they run.
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "poll",
+        about: "CPU of a keep-alive poll, side by side with nginx",
+        run: side_by_side::poll,
+    },
+    Scenario {
+        name: "connection",
+        about: "CPU of a poll with a connection of its own, side by side with nginx",
+        run: side_by_side::connection,
+    },
+    Scenario {
+        name: "not-modified",
+        about: "CPU of a poll answered 304, side by side with nginx",
+        run: side_by_side::not_modified,
+    },
+    Scenario {
+        name: "approval",
+        about: "CPU of an approval sent again, side by side with nginx",
+        run: side_by_side::approval,
+    },
+];
+
+/// What scenarios work with.
+pub struct Bench {
+    /// The service's binary.
+    pub binary: Binary,
+    /// Which core serves and which makes the load.
+    pub cores: Cores,
+    /// Whether it is to be short.
+    pub quick: bool,
+    /// What has been measured.
+    pub report: Report,
+    /// The scenario that runs.
+    pub scenario: &'static str,
+    /// Where it may write; gone when the benchmark ends.
+    pub place: PathBuf,
+}
+
+impl Bench {
+    /// How many rounds make a number.
+    pub fn rounds(&self) -> usize {
+        if self.quick { 3 } else { 10 }
+    }
+
+    /// A new directory.
+    pub fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let path = self.place.join(name);
+        if path.exists() {
+            std::fs::remove_dir_all(&path)?;
+        }
+        std::fs::create_dir_all(&path)?;
+        Ok(path)
+    }
+
+    /// Where everything is.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Says how far it is.
+    pub fn say(&self, what: &str) {
+        eprintln!("{}: {what}", self.scenario);
+    }
+
+    /// Keeps a number that comes from several rounds.
+    pub fn measured(&mut self, what: &str, unit: &'static str, rounds: &[f64], goal: Option<Goal>) {
+        self.report.measures.push(Measure {
+            scenario: self.scenario,
+            what: what.to_owned(),
+            unit,
+            value: Estimate::of(rounds),
+            rounds: rounds.len(),
+            goal,
+        });
+    }
+
+    /// Keeps a table.
+    pub fn table(&mut self, title: &str, columns: &[&str], rows: Vec<Vec<String>>) {
+        let columns = columns.iter().map(|&column| column.to_owned()).collect();
+        self.report.tables.push(Table { scenario: self.scenario, title: title.to_owned(), columns, rows });
+    }
+
+    /// Keeps a remark; the same one only once.
+    pub fn note(&mut self, note: &str) {
+        if !self.report.notes.iter().any(|known| known == note) {
+            self.report.notes.push(note.to_owned());
+        }
+    }
+}

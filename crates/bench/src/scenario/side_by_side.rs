@@ -1,0 +1,132 @@
+//! The price of one request, ours over nginx's: both on the same core by turns, wrk on the other.
+//!
+//! CPU time is what is compared, not requests a second: it is what a node has to give, and wrk may be what holds
+//! the other up. Each round's two runs are neighbours in time, so a machine that is slower for a while slows both.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::Bench;
+use crate::nginx::Nginx;
+use crate::report::{Goal, digits};
+use crate::service::{POLL, Rate, Service, command_line};
+use crate::usage;
+use crate::wrk::{self, Asking};
+
+/// A VM that calls from where wrk does. The reboot is years off, so that nothing happens while it is measured.
+const FLEET: &str = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n      \
+                     - { name: web-0, addresses: [127.0.0.1] }\n      - { name: web-1, addresses: [127.1.0.1] }\n";
+
+/// A service with one event, and nginx serving the same document.
+struct Pair {
+    service: Service,
+    nginx: Nginx,
+    event: String,
+    etag: String,
+}
+
+impl Pair {
+    fn start(bench: &Bench) -> anyhow::Result<Self> {
+        let place = bench.directory("side-by-side")?;
+        let data = place.join("data");
+        // Nothing carries events out, so that one that is approved stays as it is.
+        let service = Service::start(&bench.binary, &data, Rate::NeverMet, &["--driver", "manual"])?;
+        let fleet = place.join("fleet.yaml");
+        std::fs::write(&fleet, FLEET)?;
+        let fleet = fleet.to_str().context("a path that is no text")?;
+        command_line(&bench.binary, &data, &["fleet", "apply", fleet])?;
+        let reboot = json!({ "type": "Reboot", "vms": ["web-0"], "not_before": "2099-01-01T00:00:00Z" });
+        service.operate("POST", "/v1/events", &reboot)?;
+        let answer = service.poll(Ipv4Addr::LOCALHOST)?;
+        let event = answer.json()?["Events"][0]["EventId"].as_str().context("no event")?.to_owned();
+        let etag = answer.etag.context("a document without an ETag")?;
+        let nginx = Nginx::start(bench.cores.server, &place, &answer.body, &etag)?;
+        Ok(Self { service, nginx, event, etag })
+    }
+}
+
+/// Keep-alive polls.
+pub fn poll(bench: &mut Bench) -> anyhow::Result<()> {
+    let pair = Pair::start(bench)?;
+    let goal = Goal::at_most(1.0, 0.85);
+    compare(bench, &pair, pair.nginx.poll, "a keep-alive poll", &Asking::default(), goal)
+}
+
+/// A connection for each poll.
+pub fn connection(bench: &mut Bench) -> anyhow::Result<()> {
+    let pair = Pair::start(bench)?;
+    let asking = Asking { headers: vec!["Connection: close".to_owned()], script: None };
+    compare(
+        bench,
+        &pair,
+        pair.nginx.poll,
+        "a poll with its own connection",
+        &asking,
+        Goal::at_most(1.15, 1.0),
+    )
+}
+
+/// Polls for a document that has not changed.
+pub fn not_modified(bench: &mut Bench) -> anyhow::Result<()> {
+    let pair = Pair::start(bench)?;
+    let asking = Asking { headers: vec![format!("If-None-Match: {}", pair.etag)], script: None };
+    compare(bench, &pair, pair.nginx.not_modified, "a poll answered 304", &asking, None)
+}
+
+/// Approvals of an event that is approved already, as clients send them again and again.
+pub fn approval(bench: &mut Bench) -> anyhow::Result<()> {
+    let pair = Pair::start(bench)?;
+    let body = json!({ "StartRequests": [{ "EventId": pair.event }] }).to_string();
+    let first = pair.service.guest(Ipv4Addr::LOCALHOST)?.ask("POST", POLL, &body)?;
+    anyhow::ensure!(first.status == 200, "an approval was answered {}: {}", first.status, first.body);
+    let script = bench.place().join("approval.lua");
+    std::fs::write(&script, format!("wrk.method = \"POST\"\nwrk.body = '{body}'\n"))?;
+    let asking = Asking { headers: Vec::new(), script: Some(script) };
+    compare(bench, &pair, pair.nginx.approval, "an approval sent again", &asking, None)
+}
+
+fn compare(
+    bench: &mut Bench,
+    pair: &Pair,
+    nginx: SocketAddr,
+    what: &str,
+    asking: &Asking,
+    goal: Option<Goal>,
+) -> anyhow::Result<()> {
+    let span = Duration::from_secs(if bench.quick { 1 } else { 2 });
+    let ours = |span| price(pair.service.pid(), pair.service.guest, asking, span);
+    let theirs = |span| price(pair.nginx.pid(), nginx, asking, span);
+    // Caches, connection tables and the allocator are warm before anything counts.
+    ours(Duration::from_secs(1))?;
+    theirs(Duration::from_secs(1))?;
+    let mut prices = (Vec::new(), Vec::new());
+    for round in 1..=bench.rounds() {
+        let (theirs, ours) = (theirs(span)?, ours(span)?);
+        bench.say(&format!(
+            "round {round} of {}: nginx {} µs, notbefore {} µs, ratio {}",
+            bench.rounds(),
+            digits(theirs),
+            digits(ours),
+            digits(ours / theirs)
+        ));
+        prices.0.push(ours);
+        prices.1.push(theirs);
+    }
+    let ratios: Vec<f64> = prices.0.iter().zip(&prices.1).map(|(ours, theirs)| ours / theirs).collect();
+    bench.measured(&format!("CPU of {what}"), "µs", &prices.0, None);
+    bench.measured(&format!("CPU of {what}, nginx"), "µs", &prices.1, None);
+    bench.measured(&format!("CPU of {what} ÷ nginx's"), "", &ratios, goal);
+    bench.note("Rates are limited to what nobody meets where wrk calls from one address; the check is made all the same.");
+    Ok(())
+}
+
+/// What one answer costs the server, in microseconds of CPU time.
+fn price(pid: u32, to: SocketAddr, asking: &Asking, span: Duration) -> anyhow::Result<f64> {
+    let before = usage::cpu(pid)?;
+    let answers = wrk::run(to, asking, span)?;
+    let used = usage::cpu(pid)? - before;
+    Ok(used.as_secs_f64() * 1e6 / answers as f64)
+}

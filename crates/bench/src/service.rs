@@ -1,0 +1,140 @@
+//! The service under test: the release binary, on free ports of loopback, with a data directory of its own.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::http::{Client, Kept};
+use crate::process::{End, Owned, output, pinned, tail};
+
+/// The target of a poll at the newest version.
+pub const POLL: &str = "/metadata/scheduledevents?api-version=2020-07-01";
+
+/// A limit so high that nobody meets it. The check is made all the same, and its cost is measured.
+const RATE_NEVER_MET: &str = "4000000000";
+
+/// The binary, and the core it runs on.
+#[derive(Clone, Debug)]
+pub struct Binary {
+    /// The release binary.
+    pub path: PathBuf,
+    /// The server's core.
+    pub core: usize,
+}
+
+/// How many requests a VM may make a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// As many as it likes; it is still counted.
+    NeverMet,
+    /// What the service allows unless told otherwise.
+    Usual,
+}
+
+/// A running service.
+pub struct Service {
+    process: Owned,
+    /// Where guests call.
+    pub guest: SocketAddr,
+    /// Where operators call.
+    pub operator: SocketAddr,
+    token: String,
+}
+
+impl Service {
+    /// Starts it over a data directory and waits until it takes calls.
+    pub fn start(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
+        let log = data.with_extension("log");
+        let mut command = pinned(binary.core, End::Kill, &binary.path);
+        command.arg("serve").arg("--data").arg(data);
+        command.args(["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);
+        if rate == Rate::NeverMet {
+            command.args(["--rate-limit", RATE_NEVER_MET]);
+        }
+        command.args(flags);
+        command.env("NOTBEFORE_LOG", "warn").stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let mut process = Owned::spawn(&mut command, End::Kill)?;
+        let printed = process.child().stdout.take().context("the service's output")?;
+        let mut lines = BufReader::new(printed).lines();
+        let (mut guest, mut operator) = (None, None);
+        while operator.is_none() {
+            let line =
+                lines.next().with_context(|| format!("the service did not start:\n{}", tail(&log)))??;
+            let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next());
+            let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
+            match line.trim_start().split(' ').next() {
+                Some("guests") => guest = guest.or(address),
+                Some("operators") => operator = address,
+                Some(_) | None => {}
+            }
+        }
+        // What it prints later must not fill the pipe and stop it.
+        std::thread::spawn(move || for _ in lines.by_ref() {});
+        let token = std::fs::read_to_string(data.join("operator.token")).context("reading the token")?;
+        Ok(Self {
+            process,
+            guest: guest.context("a service without a guest door")?,
+            operator: operator.context("a service without an operator door")?,
+            token: token.trim().to_owned(),
+        })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.process.end();
+    }
+
+    /// What every request of an operator carries.
+    pub fn authorization(&self) -> String {
+        format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.token)
+    }
+
+    /// A connection of an operator.
+    pub fn operator(&self) -> anyhow::Result<Client> {
+        Client::connect(Ipv4Addr::LOCALHOST, self.operator, self.authorization())
+    }
+
+    /// A connection of the guest that has this address.
+    pub fn guest(&self, source: Ipv4Addr) -> anyhow::Result<Client> {
+        Client::guest(source, self.guest)
+    }
+
+    /// One call of an operator, which must succeed.
+    pub fn operate(&self, method: &str, target: &str, body: &Value) -> anyhow::Result<Value> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = self.operator()?.ask(method, target, &body)?;
+        answer.json().with_context(|| format!("{method} {target}"))
+    }
+
+    /// One poll from an address, which must be answered 200.
+    pub fn poll(&self, source: Ipv4Addr) -> anyhow::Result<Kept> {
+        let answer = self.guest(source)?.ask("GET", POLL, "")?;
+        anyhow::ensure!(answer.status == 200, "a poll was answered {}: {}", answer.status, answer.body);
+        Ok(answer)
+    }
+
+    /// Waits until it says that it can write.
+    pub fn wait_until_ready(&self) -> anyhow::Result<()> {
+        let mut client = self.operator()?;
+        while client.ask("GET", "/readyz", "")?.status != 200 {
+            crate::clock::pause(std::time::Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the command line.
+pub fn command_line(binary: &Binary, data: &Path, words: &[&str]) -> anyhow::Result<String> {
+    let mut command = Command::new(&binary.path);
+    output(command.args(words).env("NOTBEFORE_DATA", data))
+}
