@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 use uuid::Uuid;
 
 macro_rules! guid {
@@ -52,10 +53,11 @@ impl EventId {
 pub const NAME_CHARS_MAX: usize = 80;
 
 /// The name of a subscription, group, scope, VM or network: letters, digits, `-`, `_` and `.`, at most
-/// [`NAME_CHARS_MAX`]. It keeps the case it was given and is compared without regard to it.
+/// [`NAME_CHARS_MAX`]. It keeps the case it was given and is compared without regard to it. A short one needs no memory
+/// beside its own: a large fleet has a million of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Name(Arc<str>);
+pub struct Name(SmolStr);
 
 /// Why a text is no [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,7 +123,7 @@ impl TryFrom<String> for Name {
 
 impl From<Name> for String {
     fn from(name: Name) -> Self {
-        name.0.as_ref().to_owned()
+        name.0.as_str().to_owned()
     }
 }
 

@@ -156,7 +156,7 @@ impl<'a> Draft<'a> {
     }
 
     fn forget_vm(&mut self, vm: notbefore_core::VmId) {
-        for address in self.state.vm(vm).iter().flat_map(|held| &held.value.addresses) {
+        for address in self.state.vm(vm).iter().flat_map(|known| &known.addresses) {
             self.accompanying.0.insert(records::claim(address), None);
         }
         self.accompanying.0.insert(records::vm(vm), None);
@@ -165,11 +165,11 @@ impl<'a> Draft<'a> {
     /// Takes a VM's record and the difference in its addresses.
     pub fn vm(&mut self, vm: &Vm) -> Result<(), Refusal> {
         let before = self.state.vm(vm.id);
-        if before.is_some_and(|before| *before.value == *vm) {
+        if self.state.is_known(vm) {
             return Ok(());
         }
         self.vms_changed = true;
-        self.expect.insert(records::vm(vm.id), before.map(|held| held.revision));
+        self.expect.insert(records::vm(vm.id), before.as_ref().map(|known| known.revision));
         let bytes = records::encode(vm);
         if bytes.len() > VM_BYTES_MAX {
             return Err(Refusal::VmTooLarge { vm: vm.id, bytes: bytes.len(), limit: VM_BYTES_MAX });
@@ -179,15 +179,15 @@ impl<'a> Draft<'a> {
         for address in &vm.addresses {
             let key = records::claim(address);
             match self.state.claim(address) {
-                Some(held) if *held.value == vm.id => {}
-                Some(held) => return Err(address_taken(self.state, address, *held.value)),
+                Some(owner) if owner == vm.id => {}
+                Some(owner) => return Err(address_taken(self.state, address, owner)),
                 None => {
                     self.expect.insert(key.clone(), None);
                     self.writes.0.insert(key, Some(records::encode(&vm.id)));
                 }
             }
         }
-        for address in before.iter().flat_map(|held| &held.value.addresses) {
+        for address in before.iter().flat_map(|known| &known.addresses) {
             if !vm.addresses.contains(address) {
                 self.writes.0.insert(records::claim(address), None);
             }
@@ -342,9 +342,8 @@ pub(crate) fn fits(operation: &Operation) -> Result<(), Refusal> {
 
 /// The refusal for an address that another VM has, by the path that people know the VM by.
 pub(crate) fn address_taken(state: &State, address: &Address, owner: notbefore_core::VmId) -> Refusal {
-    let scope = state.vm(owner).and_then(|vm| state.scope(&vm.value.scope));
-    let known_as = scope.and_then(|scope| {
-        let member = scope.value.member(owner)?;
+    let known_as = state.scope_of(owner).and_then(|(_, scope, position)| {
+        let member = scope.value.members.get(position?)?;
         Some(format!("{}/{}", scope.value.path, member.name))
     });
     Refusal::AddressTaken {

@@ -202,7 +202,7 @@ impl Planner<'_> {
                 return Err(Refusal::TooManyAddresses { name: spec.name.clone(), limit: ADDRESSES_MAX });
             }
             for address in &spec.addresses {
-                let owner = self.state.claim(address).map(|held| *held.value);
+                let owner = self.state.claim(address);
                 let elsewhere = owner.filter(|owner| {
                     let here = self.state.scope(id).and_then(|held| held.value.member(*owner).cloned());
                     here.is_none_or(|member| member.name != spec.name)

@@ -50,4 +50,5 @@ pub use request::{
     Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, TokenCommand,
     VmSpec, Whom,
 };
-pub use state::{Held, Published, State};
+pub use state::inventory::{Inventory, ScopeSlot};
+pub use state::{Held, Publication, Published, State};

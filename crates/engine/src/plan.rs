@@ -168,11 +168,9 @@ impl<'a> Planner<'a> {
 
     /// The scope a VM is in.
     pub fn home(&self, vm: VmId) -> Result<(ScopeId, &'a Held<Scope>), Refusal> {
-        let scope = self.state.vm(vm).map(|held| held.value.scope.clone());
-        let held = scope.as_ref().and_then(|scope| self.state.scope(scope));
-        match (scope, held) {
-            (Some(scope), Some(held)) if held.value.member(vm).is_some() => Ok((scope, held)),
-            _ => Err(Refusal::UnknownVm(vm)),
+        match self.state.scope_of(vm) {
+            Some((scope, held, Some(_))) => Ok((scope.clone(), held)),
+            Some((_, _, None)) | None => Err(Refusal::UnknownVm(vm)),
         }
     }
 

@@ -1,5 +1,10 @@
 //! The committed records that the engine works with, in memory. Nothing gets in here but what the store has
 //! made durable, so whatever is published from it is at most what is committed.
+//!
+//! VMs and their addresses are in the [`inventory`], which readers share.
+
+pub mod inventory;
+pub mod table;
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -10,6 +15,7 @@ use jiff::Timestamp;
 use notbefore_core::{EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId};
 use notbefore_store::{Key, Revision};
 
+use self::inventory::{Inventory, ScopeSlot};
 use crate::records::{self, Address, DecodeError, LastAt, Vm, prefix};
 
 /// A record and the revision that wrote it.
@@ -30,13 +36,22 @@ impl<T> Clone for Held<T> {
 /// An address as maps use it: network folded, and the address.
 pub type CallerKey = (String, IpAddr);
 
-/// A change for those who read without asking the engine: the guests' snapshot and the operators' lists.
+/// What those see who read without asking the engine: the guests' snapshot and the operators' lists.
+#[derive(Clone, Debug, Default)]
+pub struct Publication {
+    /// What has changed, in order.
+    pub changes: Vec<Published>,
+    /// All VMs and addresses, as they are after that.
+    pub inventory: Inventory,
+}
+
+/// A change.
 #[derive(Clone, Debug)]
 pub enum Published {
-    /// A scope is so now, or gone.
-    Scope(ScopeId, Option<Held<Scope>>),
-    /// A VM is so now, or gone.
-    Vm(VmId, Option<Held<Vm>>),
+    /// A scope is so now, or gone; VMs name it by its number.
+    Scope(ScopeId, ScopeSlot, Option<Held<Scope>>),
+    /// A VM's record was written, or is gone. What it says is in the inventory.
+    Vm(VmId, Option<Revision>),
     /// An address is this VM's now, or nobody's.
     Claim(CallerKey, Option<VmId>),
     /// An operation is so now, or closed.
@@ -48,8 +63,8 @@ pub enum Published {
 impl Published {
     fn is_gone(&self) -> bool {
         match self {
-            Self::Scope(_, held) => held.is_none(),
-            Self::Vm(_, held) => held.is_none(),
+            Self::Scope(_, _, held) => held.is_none(),
+            Self::Vm(_, revision) => revision.is_none(),
             Self::Claim(_, vm) => vm.is_none(),
             Self::Operation(_, held) => held.is_none(),
             Self::Token(_, held) => held.is_none(),
@@ -57,12 +72,36 @@ impl Published {
     }
 }
 
+/// A VM, as it is known here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownVm<'a> {
+    /// When its record was written.
+    pub revision: Revision,
+    /// Its scope.
+    pub scope: &'a ScopeId,
+    /// Where it calls from.
+    pub addresses: Vec<Address>,
+}
+
+/// A scope that is there, or that VMs' records name.
+#[derive(Debug)]
+struct Place {
+    slot: ScopeSlot,
+    /// How many VMs' records name it.
+    vms: u32,
+    held: Option<Held<Scope>>,
+}
+
 /// All records that decisions are made from.
 #[derive(Debug, Default)]
 pub struct State {
-    scopes: HashMap<ScopeId, Held<Scope>>,
-    vms: HashMap<VmId, Held<Vm>>,
-    claims: HashMap<CallerKey, Held<VmId>>,
+    scopes: HashMap<ScopeId, Place>,
+    /// The scopes by their numbers; a number that is free is used again.
+    slots: Vec<Option<ScopeId>>,
+    free: Vec<ScopeSlot>,
+    /// How many scopes there are.
+    scopes_held: usize,
+    inventory: Inventory,
     operations: HashMap<OperationId, Held<Operation>>,
     /// By their folded names.
     tokens: HashMap<String, Held<Token>>,
@@ -80,27 +119,48 @@ pub struct State {
 impl State {
     /// A scope.
     pub fn scope(&self, id: &ScopeId) -> Option<&Held<Scope>> {
-        self.scopes.get(id)
+        self.scopes.get(id)?.held.as_ref()
     }
 
     /// The scope that a key is of.
     pub(crate) fn scope_of_key(&self, key: &str) -> Option<&Held<Scope>> {
-        self.scopes.get(&scope_id(key, key.strip_prefix(prefix::SCOPE)?).ok()?)
+        self.scope(&scope_id(key, key.strip_prefix(prefix::SCOPE)?).ok()?)
     }
 
     /// All scopes.
     pub fn scopes(&self) -> impl Iterator<Item = (&ScopeId, &Held<Scope>)> {
-        self.scopes.iter()
+        self.scopes.iter().filter_map(|(id, place)| Some((id, place.held.as_ref()?)))
     }
 
     /// A VM.
-    pub fn vm(&self, id: VmId) -> Option<&Held<Vm>> {
-        self.vms.get(&id)
+    pub fn vm(&self, id: VmId) -> Option<KnownVm<'_>> {
+        let row = self.inventory.vm(id)?;
+        let addresses = self.inventory.addresses(row);
+        Some(KnownVm { revision: row.revision, scope: self.in_slot(row.scope)?, addresses })
+    }
+
+    /// The scope of a VM, and where the VM stands among its members, if it does.
+    pub fn scope_of(&self, vm: VmId) -> Option<(&ScopeId, &Held<Scope>, Option<usize>)> {
+        let row = self.inventory.vm(vm)?;
+        let id = self.in_slot(row.scope)?;
+        let held = self.scope(id)?;
+        Some((id, held, row.position(&held.value.members)))
+    }
+
+    /// Whether a VM's record says just this.
+    pub fn is_known(&self, vm: &Vm) -> bool {
+        let row = self.inventory.vm(vm.id);
+        row.is_some_and(|row| self.in_slot(row.scope).is_some_and(|scope| self.inventory.is(row, scope, vm)))
     }
 
     /// Who has an address.
-    pub fn claim(&self, address: &Address) -> Option<&Held<VmId>> {
-        self.claims.get(&caller_key(address))
+    pub fn claim(&self, address: &Address) -> Option<VmId> {
+        self.inventory.caller(&address.network.folded(), address.ip)
+    }
+
+    /// VMs and addresses, as readers may share them.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
     }
 
     /// An operation that is not closed.
@@ -131,7 +191,7 @@ impl State {
     /// The scopes that have a VM on a host, in order.
     pub fn scopes_on(&self, host: &str) -> impl Iterator<Item = (&ScopeId, &Held<Scope>)> {
         let scopes = self.hosts.get(host).into_iter().flatten();
-        scopes.filter_map(|id| self.scopes.get_key_value(id))
+        scopes.filter_map(|id| Some((id, self.scope(id)?)))
     }
 
     /// When a guest of the scope is stored to have last asked.
@@ -151,13 +211,14 @@ impl State {
 
     /// Whether there is any VM.
     pub fn is_empty(&self) -> bool {
-        self.scopes.is_empty()
+        self.scopes_held == 0
     }
 
     /// The scope that stands in for a fleet, if it is there.
     pub fn first_run(&self) -> Option<&Held<Scope>> {
         // With a first-run scope there is no other, so there is nothing to search.
-        self.scopes.values().next().filter(|held| held.value.first_run)
+        let only = (self.scopes_held == 1).then(|| self.scopes().next()).flatten();
+        only.map(|(_, held)| held).filter(|held| held.value.first_run)
     }
 
     /// Takes over one record as the store has it, unless what is held is as new. Records of other kinds are
@@ -193,11 +254,12 @@ impl State {
     pub fn revision_of(&self, key: &str) -> Option<Revision> {
         let id = |rest| uuid::Uuid::parse_str(rest).ok();
         if let Some(rest) = key.strip_prefix(prefix::SCOPE) {
-            self.scopes.get(&scope_id(key, rest).ok()?).map(|held| held.revision)
+            self.scope(&scope_id(key, rest).ok()?).map(|held| held.revision)
         } else if let Some(rest) = key.strip_prefix(prefix::VM) {
-            self.vms.get(&VmId(id(rest)?)).map(|held| held.revision)
+            self.inventory.vm(VmId(id(rest)?)).map(|row| row.revision)
         } else if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
-            self.claims.get(&parse_caller(key, rest).ok()?).map(|held| held.revision)
+            let (network, ip) = parse_caller(key, rest).ok()?;
+            self.inventory.claim(&network, ip).map(|(_, revision)| revision)
         } else if let Some(rest) = key.strip_prefix(prefix::OPERATION) {
             self.operations.get(&OperationId(id(rest)?)).map(|held| held.revision)
         } else if let Some(name) = key.strip_prefix(prefix::TOKEN) {
@@ -218,18 +280,23 @@ impl State {
         }
         if let Some(id) = key.strip_prefix(prefix::VM) {
             let id = VmId(parse_id(key, id)?);
-            let held = decode(key, revision, value)?;
-            if !put(&mut self.vms, id, revision, held.clone()) {
+            if self.inventory.vm(id).is_some_and(|known| known.revision >= revision) {
                 return Ok(None);
             }
-            return Ok(Some(Published::Vm(id, held)));
+            let vm = value.map(|value| records::decode::<Vm>(key, value)).transpose()?;
+            self.install_vm(id, vm.as_ref(), revision);
+            return Ok(Some(Published::Vm(id, vm.map(|_| revision))));
         }
         if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
             let caller = parse_caller(key, rest)?;
-            let held = decode::<VmId>(key, revision, value)?;
-            let vm = held.as_ref().map(|held| *held.value);
-            if !put(&mut self.claims, caller.clone(), revision, held) {
+            let (network, ip) = (&caller.0, caller.1);
+            if self.inventory.claim(network, ip).is_some_and(|(_, known)| known >= revision) {
                 return Ok(None);
+            }
+            let vm = value.map(|value| records::decode::<VmId>(key, value)).transpose()?;
+            match vm {
+                Some(vm) => self.inventory.put_claim(network, ip, vm, revision),
+                None => self.inventory.remove_claim(network, ip),
             }
             return Ok(Some(Published::Claim(caller, vm)));
         }
@@ -272,11 +339,21 @@ impl State {
         value: Option<&Bytes>,
     ) -> Result<Option<Published>, DecodeError> {
         let id = scope_id(key, id)?;
-        let held = decode::<Scope>(key, revision, value)?;
-        let before = self.scopes.get(&id).map(|held| Arc::clone(&held.value));
-        if !put(&mut self.scopes, id.clone(), revision, held.clone()) {
+        let before = self.scope(&id).cloned();
+        if before.as_ref().is_some_and(|known| known.revision >= revision) {
             return Ok(None);
         }
+        let mut held = decode::<Scope>(key, revision, value)?;
+        if let Some(scope) = held.as_mut().and_then(|held| Arc::get_mut(&mut held.value)) {
+            // It will stay for long; what the parser set aside for more is given back.
+            scope.members.shrink_to_fit();
+        }
+        let slot = self.slot(&id);
+        if let Some(place) = self.scopes.get_mut(&id) {
+            place.held = held.clone();
+        }
+        self.scopes_held = self.scopes_held + usize::from(held.is_some()) - usize::from(before.is_some());
+        let before = before.map(|held| held.value);
         for event in before.iter().flat_map(|scope| scope.event_ids()) {
             self.homes.remove(&event);
         }
@@ -284,13 +361,74 @@ impl State {
             self.homes.insert(event, id.clone());
         }
         self.place(&id, before.as_deref(), held.as_ref().map(|held| &*held.value));
-        Ok(Some(Published::Scope(id, held)))
+        self.give_back(&id);
+        Ok(Some(Published::Scope(id, slot, held)))
     }
 
-    /// Keeps the index of hosts in step with a scope.
+    fn install_vm(&mut self, id: VmId, vm: Option<&Vm>, revision: Revision) {
+        let before = self.inventory.vm(id).and_then(|row| self.in_slot(row.scope)).cloned();
+        match vm {
+            Some(vm) => {
+                let slot = self.slot(&vm.scope);
+                let position = self
+                    .scope(&vm.scope)
+                    .and_then(|held| held.value.members.iter().position(|member| member.vm == vm.id));
+                self.inventory.put_vm(vm, revision, slot, position);
+                if let Some(place) = self.scopes.get_mut(&vm.scope) {
+                    place.vms += 1;
+                }
+            }
+            None => self.inventory.remove_vm(id),
+        }
+        if let Some(scope) = before {
+            if let Some(place) = self.scopes.get_mut(&scope) {
+                place.vms = place.vms.saturating_sub(1);
+            }
+            self.give_back(&scope);
+        }
+    }
+
+    /// The number of a scope, a new one if it has none.
+    fn slot(&mut self, id: &ScopeId) -> ScopeSlot {
+        if let Some(place) = self.scopes.get(id) {
+            return place.slot;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            // Memory ends long before the numbers do.
+            ScopeSlot(u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX))
+        });
+        if let Some(place) = self.slots.get_mut(slot.0 as usize) {
+            *place = Some(id.clone());
+        }
+        self.scopes.insert(id.clone(), Place { slot, vms: 0, held: None });
+        slot
+    }
+
+    fn in_slot(&self, slot: ScopeSlot) -> Option<&ScopeId> {
+        self.slots.get(slot.0 as usize)?.as_ref()
+    }
+
+    /// Gives a scope's number back if neither the scope nor a VM of it is there.
+    fn give_back(&mut self, id: &ScopeId) {
+        if let Some(slot) =
+            self.scopes.get(id).filter(|one| one.held.is_none() && one.vms == 0).map(|one| one.slot)
+        {
+            self.scopes.remove(id);
+            self.free.push(slot);
+            if let Some(place) = self.slots.get_mut(slot.0 as usize) {
+                *place = None;
+            }
+        }
+    }
+
+    /// Keeps the index of hosts, and where VMs stand, in step with a scope.
     fn place(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
         if before.map(|scope| &scope.members) == after.map(|scope| &scope.members) {
             return;
+        }
+        for (position, member) in after.iter().flat_map(|scope| scope.members.iter().enumerate()) {
+            self.inventory.stands(member.vm, position);
         }
         let (before, after) = (hosts(before), hosts(after));
         for gone in before.difference(&after) {
@@ -307,15 +445,17 @@ impl State {
     }
 
     /// Everything there is, for those who start with nothing.
-    pub fn everything(&self) -> Vec<Published> {
-        let scopes = self.scopes.iter().map(|(id, held)| Published::Scope(id.clone(), Some(held.clone())));
-        let vms = self.vms.iter().map(|(id, held)| Published::Vm(*id, Some(held.clone())));
-        let claims = self.claims.iter().map(|(key, held)| Published::Claim(key.clone(), Some(*held.value)));
+    pub fn everything(&self) -> Publication {
+        let scopes = self.scopes.iter().filter_map(|(id, place)| {
+            let held = place.held.clone()?;
+            Some(Published::Scope(id.clone(), place.slot, Some(held)))
+        });
         let operations =
             self.operations.iter().map(|(id, held)| Published::Operation(*id, Some(held.clone())));
         let tokens =
             self.tokens.values().map(|held| Published::Token(held.value.name.clone(), Some(held.clone())));
-        scopes.chain(vms).chain(claims).chain(operations).chain(tokens).collect()
+        let changes = scopes.chain(operations).chain(tokens).collect();
+        Publication { changes, inventory: self.inventory.clone() }
     }
 }
 

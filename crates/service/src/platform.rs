@@ -16,7 +16,7 @@ use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
 use crate::names;
 use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
-use crate::view::{ScopeView, View, Views};
+use crate::view::{Guest, ScopeView, View, Views};
 
 /// The platform, as guests meet it.
 pub struct ScheduledEvents {
@@ -30,8 +30,15 @@ pub struct ScheduledEvents {
 pub struct FoundGuest {
     vm: VmId,
     scope: Arc<ScopeView>,
-    hearing: Arc<Hearing>,
+    /// Where it stands among the scope's members.
+    position: usize,
     by_proxy: bool,
+}
+
+impl FoundGuest {
+    fn hearing(&self) -> Option<&Hearing> {
+        self.scope.hearing(self.position)
+    }
 }
 
 impl GuestHandle for FoundGuest {
@@ -83,27 +90,30 @@ impl Platform for ScheduledEvents {
             true => VmId(self.proxies.vm(caller, claim)?),
             false => identify(&view, caller)?,
         };
-        let Some((scope, hearing)) = view.guest(vm) else {
+        let Some(Guest { scope, position }) = view.guest(vm) else {
             if caller.is_proxy {
                 // The proxy's list is older than the fleet, most likely; its guest sees a bare 403.
                 self.proxies.note(caller, &format!("its X-Instance-ID {vm} is that of no VM"));
             }
             return None;
         };
-        let (scope, hearing) = (Arc::clone(scope), Arc::clone(hearing));
-        Some(FoundGuest { vm, scope, hearing, by_proxy: caller.is_proxy })
+        Some(FoundGuest { vm, scope: Arc::clone(scope), position, by_proxy: caller.is_proxy })
     }
 
     fn document(&self, guest: &FoundGuest, version: EventsVersion, now: Timestamp) -> Rendered {
-        guest.hearing.note_poll(now, version);
-        if guest.scope.activity.is_news(now.as_second()) {
+        if let Some(hearing) = guest.hearing() {
+            hearing.note_poll(now, version);
+        }
+        if guest.scope.ears.is_news(now.as_second()) {
             self.engine.heard(guest.scope.scope.id(), now);
         }
         Rendered { incarnation: guest.scope.scope.incarnation, body: guest.scope.document(version) }
     }
 
     fn delivered(&self, guest: &FoundGuest, version: EventsVersion, at: Timestamp) {
-        self.delivery.note(guest.vm, &guest.hearing, &guest.scope, version, at);
+        if let Some(hearing) = guest.hearing() {
+            self.delivery.note(guest.vm, hearing, &guest.scope, version, at);
+        }
     }
 
     fn instance(&self, guest: &FoundGuest) -> Arc<Instance> {
@@ -118,10 +128,12 @@ impl Platform for ScheduledEvents {
         now: Timestamp,
     ) -> Result<(), ApproveError> {
         let scope = guest.scope.scope.id();
-        if guest.scope.activity.is_news(now.as_second()) {
+        if guest.scope.ears.is_news(now.as_second()) {
             self.engine.heard(scope.clone(), now);
         }
-        let Some(member) = guest.scope.member(guest.vm) else { return Err(ApproveError::UnknownEvent) };
+        let Some(member) = guest.scope.scope.members.get(guest.position) else {
+            return Err(ApproveError::UnknownEvent);
+        };
         let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
         let events = events.into_iter().map(EventId).collect();
         let command = Command::Approve { scope, events };
@@ -139,8 +151,7 @@ impl Platform for ScheduledEvents {
 
 /// What a VM reads about itself: what the inventory knows, over what was written down for it.
 fn instance(view: &View, scope: &ScopeView, vm: VmId) -> Instance {
-    let record = view.vm(vm);
-    let stored = record.map(|held| held.value.instance.clone()).unwrap_or_default();
+    let stored = view.instance(vm).map(|stored| (**stored).clone()).unwrap_or_default();
     let mut instance: Instance = serde_json::from_value(stored).unwrap_or_default();
     let Some(member) = scope.member(vm) else { return instance };
     let path = &scope.scope.path;
@@ -172,8 +183,7 @@ fn instance(view: &View, scope: &ScopeView, vm: VmId) -> Instance {
         fill(&mut instance.eviction_policy, "Deallocate");
     }
     if instance.interfaces.is_empty() {
-        let own = record.iter().flat_map(|held| &held.value.addresses).map(|address| address.ip);
-        instance.interfaces = own.map(interface).collect();
+        instance.interfaces = view.addresses(vm).into_iter().map(|address| interface(address.ip)).collect();
     }
     instance
 }

@@ -293,7 +293,7 @@ impl Runtime {
                         let _ = signals.send(Signal::Committed(id, outcome));
                     });
                 }
-                Effect::Publish(changes) => self.views.publish(changes, self.clock.now()),
+                Effect::Publish(publication) => self.views.publish(publication, self.clock.now()),
                 Effect::Run(run) => {
                     let signals = self.signals.clone();
                     let report = Report::new(run.id, move |report| {

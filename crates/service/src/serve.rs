@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use notbefore_core::{Actor, Name, ScopePath, VmId};
 use notbefore_engine::records::{self, LOADED};
-use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Request, VmSpec};
-use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
+use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Request, State, VmSpec};
+use notbefore_store::{Key, ReadError, Revision, Store};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -257,32 +257,35 @@ async fn start_engine(
     clock: &Arc<dyn Clock>,
     driver: Arc<dyn Driver>,
 ) -> Result<EngineHandle, ServeError> {
-    let (records, revision) = load(&**store).await?;
+    let (state, revision) = load(&**store).await?;
     let node = Uuid::new_v4().simple().to_string();
     let settings = EngineSettings { domain: config.domain.clone(), node: node[..8].to_owned() };
-    let (engine, effects) = Engine::new(settings, records, revision, clock.now())?;
+    let (engine, effects) = Engine::over(settings, state, revision, clock.now());
     let (store, views, clock) = (Arc::clone(store), Arc::clone(views), Arc::clone(clock));
     Ok(runtime::start(engine, effects, store, revision, views, clock, driver))
 }
 
-async fn load(store: &dyn Store) -> Result<(Vec<(Key, Versioned)>, Revision), ReadError> {
+/// The records as the store has them, taken in page by page: a large fleet's are never in memory all at once.
+async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     let snapshot = store.snapshot().await?;
-    let mut records = Vec::new();
+    let mut state = State::default();
     for prefix in LOADED {
         let mut after: Option<Key> = None;
         loop {
             let page = snapshot.scan(prefix, after.as_deref(), LOAD_PAGE).await?;
+            for (key, record) in &page.records {
+                state.install(key, record.revision, Some(&record.value))?;
+            }
             after = page.records.last().map(|(key, _)| key.clone());
-            records.extend(page.records);
             if !page.more {
                 break;
             }
         }
     }
     if let Some(alive) = snapshot.get(records::ALIVE).await? {
-        records.push((records::ALIVE.into(), alive));
+        state.install(records::ALIVE, alive.revision, Some(&alive.value))?;
     }
-    Ok((records, snapshot.revision()))
+    Ok((state, snapshot.revision()))
 }
 
 /// Makes the VMs that have a listener of their own, and, where there is no VM at all, the one that stands in

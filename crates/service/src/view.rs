@@ -4,33 +4,32 @@
 //! is the same) and puts it in its place; readers take whichever is there and hold no lock. So a poll costs
 //! the same whatever else goes on, and two questions asked of one view never contradict each other.
 
+mod scope;
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use imbl::{HashMap, OrdMap, OrdSet};
+use imbl::{HashMap, OrdMap, OrdSet, Vector};
 use jiff::Timestamp;
 use notbefore_core::{
-    CommandState, Event, EventId, EventType, Member, Operation, OperationId, Phase, Prefix, Scope, ScopeId,
-    ScopeKind, Source, VmId,
+    CommandState, Event, EventId, Member, Operation, OperationId, Prefix, Scope, ScopeId, VmId,
 };
-use notbefore_engine::{Held, Published, Vm};
-use notbefore_wire::guest::document::{self, Document, RenderStyle};
-use notbefore_wire::guest::version::EventsVersion;
+use notbefore_engine::state::table::{Row, Table};
+use notbefore_engine::{Address, Held, Inventory, Publication, Published, ScopeSlot};
 use notbefore_wire::operator::delivery::Listening;
 
+use self::scope::Manner;
+pub use self::scope::{Ears, ScopeView, shown_type};
 use crate::delivery::Hearing;
+use crate::hosts::{Hosts, Places};
 use crate::tokens::TokenTable;
 
-use crate::hosts::{Hosts, Places};
-
-/// How many api-versions there are to render for.
-const VERSIONS: usize = EventsVersion::ALL.len();
-
 /// The newest view, and the one way to replace it.
+#[derive(Default)]
 pub struct Views {
     newest: ArcSwap<View>,
     rfc1123_everywhere: bool,
@@ -39,18 +38,21 @@ pub struct Views {
 /// All that is published, at one moment.
 #[derive(Clone, Default)]
 pub struct View {
-    networks: HashMap<String, HashMap<IpAddr, VmId>>,
-    vms: HashMap<VmId, VmView>,
-    scopes: OrdMap<ScopeId, Arc<ScopeView>>,
+    /// VMs and their addresses: the very tables that the engine works with.
+    inventory: Inventory,
+    /// The scopes' numbers, in the order of their ids, and the scopes by their numbers: a poll finds its scope by
+    /// the number, and a scope that changes moves nothing but its own place.
+    ids: OrdMap<ScopeId, ScopeSlot>,
+    scopes: Vector<Option<Arc<ScopeView>>>,
     operations: OrdMap<OperationId, Held<Operation>>,
     /// The scopes that have live events, so that listing events does not visit all the others.
     busy: OrdSet<ScopeId>,
     /// Where an event lives, or has ended lately.
-    events: HashMap<EventId, ScopeId>,
+    events: HashMap<EventId, ScopeSlot>,
     /// Which VMs are on which host.
     hosts: Hosts,
-    /// VMs by their folded name.
-    names: HashMap<String, OrdSet<VmId>>,
+    /// Scopes by the names of their VMs.
+    names: Table<NameRow>,
     first_run: Option<VmId>,
     /// When the first records were published: when this process began to hear.
     since: Option<Timestamp>,
@@ -60,62 +62,37 @@ pub struct View {
     tokens: TokenTable,
 }
 
-/// A VM's record, and what outlives its changes.
-#[derive(Clone)]
-struct VmView {
-    record: Held<Vm>,
-    hearing: Arc<Hearing>,
-}
+/// A scope that has a VM of a name: a hash of the name, folded, and the scope. Names are looked up far less often
+/// than there are VMs, so whether it is the name is seen from the scope.
+#[derive(Clone, Copy)]
+struct NameRow(u32, ScopeSlot);
 
-/// A scope with its documents.
-pub struct ScopeView {
-    /// The scope.
-    pub scope: Arc<Scope>,
-    /// When it was written.
-    pub revision: u64,
-    /// What outlives a change of the scope.
-    pub activity: Arc<Activity>,
-    /// A number that only this document has, of all that this process has published: incarnations of two scopes
-    /// may be the same.
-    pub edition: u64,
-    /// When each live event was first published.
-    published: std::collections::HashMap<EventId, Timestamp>,
-    style: RenderStyle,
-    documents: [OnceLock<Bytes>; VERSIONS],
-}
+impl Row for NameRow {
+    type Key = (u32, ScopeSlot);
+    type Group = u32;
 
-/// When a scope's guests were last heard of.
-#[derive(Default)]
-pub struct Activity {
-    noted_at_s: AtomicI64,
-}
+    fn key(&self) -> Self::Key {
+        (self.0, self.1)
+    }
 
-impl Activity {
-    /// Whether this poll is worth telling the engine: it is told once a minute at most.
-    pub fn is_news(&self, now_s: i64) -> bool {
-        const NEWS_EVERY_S: i64 = 60;
-        let noted = self.noted_at_s.load(Relaxed);
-        let old = noted == 0 || now_s - noted >= NEWS_EVERY_S || now_s < noted;
-        old && self.noted_at_s.compare_exchange(noted, now_s, Relaxed, Relaxed).is_ok()
+    fn group(key: &Self::Key) -> u32 {
+        key.0
     }
 }
 
-impl ScopeView {
-    /// The document's bytes at a version; rendered by the first who asks after a change.
-    pub fn document(&self, version: EventsVersion) -> Bytes {
-        self.documents[version.index()]
-            .get_or_init(|| document(&self.scope).render(version, &self.style))
-            .clone()
-    }
+/// A VM that polls: its scope, and where it stands there.
+#[derive(Clone, Copy)]
+pub struct Guest<'a> {
+    /// Its scope.
+    pub scope: &'a Arc<ScopeView>,
+    /// Where it stands among the scope's members.
+    pub position: usize,
+}
 
-    /// When a live event was first published. Of one that is older than this process, it is when it was announced.
-    pub fn published_at(&self, event: EventId) -> Option<Timestamp> {
-        self.published.get(&event).copied()
-    }
-
-    /// A member by its id.
-    pub fn member(&self, vm: VmId) -> Option<&Member> {
-        self.scope.member(vm)
+impl<'a> Guest<'a> {
+    /// What is known of it as a listener.
+    pub fn hearing(&self) -> Option<&'a Hearing> {
+        self.scope.hearing(self.position)
     }
 }
 
@@ -137,11 +114,12 @@ impl Views {
 
     /// Takes changes over. There is one caller, the engine's runtime, so nothing is lost between reading
     /// the last view and placing the next.
-    pub fn publish(&self, changes: Vec<Published>, now: Timestamp) {
+    pub fn publish(&self, publication: Publication, now: Timestamp) {
         let mut view = View::clone(&self.newest.load());
         let is_first = view.since.is_none();
         view.since.get_or_insert(now);
-        for change in changes {
+        view.inventory = publication.inventory;
+        for change in publication.changes {
             view.apply(change, self.rfc1123_everywhere, now, is_first);
         }
         self.newest.store(Arc::new(view));
@@ -151,7 +129,7 @@ impl Views {
 impl View {
     /// The VM that calls from an address of a network.
     pub fn caller(&self, network: &str, address: IpAddr) -> Option<VmId> {
-        self.networks.get(network)?.get(&address).copied()
+        self.inventory.caller(network, address)
     }
 
     /// The VM that stands in for a fleet.
@@ -159,33 +137,39 @@ impl View {
         self.first_run
     }
 
-    /// A VM.
-    pub fn vm(&self, vm: VmId) -> Option<&Held<Vm>> {
-        self.vms.get(&vm).map(|found| &found.record)
+    /// Where a VM calls from.
+    pub fn addresses(&self, vm: VmId) -> Vec<Address> {
+        self.inventory.vm(vm).map(|row| self.inventory.addresses(row)).unwrap_or_default()
     }
 
-    /// All that a poll of a VM needs, found at once: its scope, if the VM is one of its members, and its hearing.
-    pub fn guest(&self, vm: VmId) -> Option<(&Arc<ScopeView>, &Arc<Hearing>)> {
-        let found = self.vms.get(&vm)?;
-        let scope = self.scopes.get(&found.record.value.scope).filter(|scope| scope.member(vm).is_some())?;
-        Some((scope, &found.hearing))
+    /// What was written down for a VM to be told about itself.
+    pub fn instance(&self, vm: VmId) -> Option<&Arc<serde_json::Value>> {
+        self.inventory.instance(self.inventory.vm(vm)?)
+    }
+
+    /// All that a poll of a VM needs, found at once: its scope, if the VM is one of its members, and its place.
+    pub fn guest(&self, vm: VmId) -> Option<Guest<'_>> {
+        let row = self.inventory.vm(vm)?;
+        let scope = self.in_slot(row.scope)?;
+        let position = row.position(&scope.scope.members)?;
+        Some(Guest { scope, position })
     }
 
     /// What is known of a VM as a listener.
     pub fn hearing(&self, vm: VmId) -> Option<&Hearing> {
-        self.vms.get(&vm).map(|found| &*found.hearing)
+        self.guest(vm).and_then(|guest| guest.hearing())
     }
 
     /// Whether a VM listens; one that is not there does not.
     pub fn listening(&self, vm: VmId, now: Timestamp) -> Listening {
-        self.hearing(vm).map_or(Listening::No, |hearing| hearing.listening(now))
+        self.hearing(vm).map_or(Listening::No, |hearing| hearing.listening(now, self.since))
     }
 
     /// How many VMs there are of each answer to whether they listen, in the order of [`Listening::ALL`].
     pub fn listening_counts(&self, now: Timestamp) -> [(Listening, usize); 3] {
         let mut counts = Listening::ALL.map(|listening| (listening, 0));
-        for found in self.vms.values() {
-            let answer = found.hearing.listening(now);
+        for hearing in self.scopes.iter().flatten().flat_map(|scope| scope.hearings()) {
+            let answer = hearing.listening(now, self.since);
             if let Some((_, count)) = counts.iter_mut().find(|(listening, _)| *listening == answer) {
                 *count += 1;
             }
@@ -195,12 +179,16 @@ impl View {
 
     /// A VM's scope, if the VM is one of its members.
     pub fn scope_of(&self, vm: VmId) -> Option<&Arc<ScopeView>> {
-        self.guest(vm).map(|(scope, _)| scope)
+        self.guest(vm).map(|guest| guest.scope)
     }
 
     /// A scope.
     pub fn scope(&self, id: &ScopeId) -> Option<&Arc<ScopeView>> {
-        self.scopes.get(id)
+        self.in_slot(*self.ids.get(id)?)
+    }
+
+    fn in_slot(&self, slot: ScopeSlot) -> Option<&Arc<ScopeView>> {
+        self.scopes.get(slot.0 as usize)?.as_ref()
     }
 
     /// Scopes below a path in order, from a place in it on.
@@ -210,14 +198,15 @@ impl View {
         from: Bound<&str>,
     ) -> impl Iterator<Item = (&ScopeId, &Arc<ScopeView>)> {
         let from = later(path.start(), from);
-        self.scopes.range::<_, str>((from, Bound::Unbounded)).take_while(|(id, _)| path.covers(id))
+        let below = self.ids.range::<_, str>((from, Bound::Unbounded)).take_while(|(id, _)| path.covers(id));
+        below.filter_map(|(id, slot)| Some((id, self.in_slot(*slot)?)))
     }
 
     /// Scopes with live events below a path, in order, from a place in it on.
     pub fn busy_below(&self, path: &Prefix, from: Bound<&str>) -> impl Iterator<Item = &Arc<ScopeView>> {
         let from = later(path.start(), from);
         let busy = self.busy.range::<_, str>((from, Bound::Unbounded)).take_while(|id| path.covers(id));
-        busy.filter_map(|id| self.scopes.get(id))
+        busy.filter_map(|id| self.scope(id))
     }
 
     /// Who may use the operator API.
@@ -229,12 +218,12 @@ impl View {
     pub fn busy_from<'a>(&'a self, from: Option<&ScopeId>) -> impl Iterator<Item = &'a Arc<ScopeView>> {
         let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));
         let busy = self.busy.range((from, Bound::Unbounded));
-        busy.filter_map(|id| self.scopes.get(id))
+        busy.filter_map(|id| self.scope(id))
     }
 
     /// The scope an event lives in, or has ended in lately.
     pub fn scope_of_event(&self, event: EventId) -> Option<&Arc<ScopeView>> {
-        self.scopes.get(self.events.get(&event)?)
+        self.in_slot(*self.events.get(&event)?)
     }
 
     /// Every event that lives or has ended lately.
@@ -268,7 +257,10 @@ impl View {
 
     /// VMs of this name, in whichever scope.
     pub fn named(&self, folded: &str) -> impl Iterator<Item = VmId> {
-        self.names.get(folded).into_iter().flatten().copied()
+        let hash = hash(folded);
+        let rows = self.names.range(&hash, (hash, ScopeSlot(0))..(hash, ScopeSlot(u32::MAX)));
+        let members = rows.iter().filter_map(|row| self.in_slot(row.1)).flat_map(|view| &view.scope.members);
+        members.filter(move |one| one.name.as_str().eq_ignore_ascii_case(folded)).map(|one| one.vm)
     }
 
     /// Which VMs are on which host.
@@ -284,7 +276,7 @@ impl View {
     ) -> impl Iterator<Item = (&'a Arc<ScopeView>, Vec<&'a Member>)> {
         let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));
         places.range((from, Bound::Unbounded)).filter_map(|(id, positions)| {
-            let scope = self.scopes.get(id)?;
+            let scope = self.scope(id)?;
             Some((scope, positions.iter().filter_map(|at| scope.scope.members.get(*at)).collect()))
         })
     }
@@ -292,8 +284,8 @@ impl View {
     /// How many scopes, VMs, scopes with live events and open operations there are.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts {
-            scopes: self.scopes.len(),
-            vms: self.vms.len(),
+            scopes: self.ids.len(),
+            vms: self.inventory.vms(),
             operations: self.operations.len(),
             ..Counts::default()
         };
@@ -317,25 +309,12 @@ impl View {
     /// Takes one change over; `is_first` says that it is part of what the process began with.
     fn apply(&mut self, change: Published, rfc1123_everywhere: bool, now: Timestamp, is_first: bool) {
         match change {
-            Published::Scope(id, held) => self.apply_scope(id, held, rfc1123_everywhere, now),
-            Published::Vm(id, Some(record)) => {
-                let hearing = match self.vms.get(&id) {
-                    Some(known) => Arc::clone(&known.hearing),
-                    None => Arc::new(if is_first { Hearing::of_known(now) } else { Hearing::of_new() }),
-                };
-                self.vms.insert(id, VmView { record, hearing });
+            Published::Scope(id, slot, held) => {
+                let manner = Manner { now, is_first, rfc1123_everywhere, edition: self.editions + 1 };
+                self.apply_scope(id, slot, held, manner);
             }
-            Published::Vm(id, None) => {
-                self.vms.remove(&id);
-            }
-            Published::Claim((network, address), Some(vm)) => {
-                self.networks.entry(network).or_default().insert(address, vm);
-            }
-            Published::Claim((network, address), None) => {
-                if let Some(addresses) = self.networks.get_mut(&network) {
-                    addresses.remove(&address);
-                }
-            }
+            // They are in the inventory.
+            Published::Vm(..) | Published::Claim(..) => {}
             Published::Operation(id, Some(held)) => {
                 self.operations.insert(id, held);
             }
@@ -346,70 +325,77 @@ impl View {
         }
     }
 
-    fn apply_scope(
-        &mut self,
-        id: ScopeId,
-        held: Option<Held<Scope>>,
-        rfc1123_everywhere: bool,
-        now: Timestamp,
-    ) {
-        let before = self.scopes.remove(&id);
+    fn apply_scope(&mut self, id: ScopeId, slot: ScopeSlot, held: Option<Held<Scope>>, manner: Manner) {
+        let before = self.in_slot(slot).cloned();
+        let after = held.as_ref().map(|held| &*held.value);
         for event in before.iter().flat_map(|view| view.scope.event_ids()) {
             self.events.remove(&event);
         }
-        let after = held.as_ref().map(|held| &held.value);
-        for (old, member) in
-            before.iter().flat_map(|view| view.scope.members.iter().map(move |one| (view, one)))
-        {
-            if after.and_then(|after| after.member(member.vm)).is_some() {
-                continue;
-            }
-            if old.scope.first_run {
-                self.first_run = None;
-            }
-            if let Some(named) = self.names.get_mut(&member.name.folded()) {
-                named.remove(&member.vm);
-                if named.is_empty() {
-                    self.names.remove(&member.name.folded());
-                }
-            }
+        for event in after.iter().flat_map(|scope| scope.event_ids()) {
+            self.events.insert(event, slot);
         }
-        self.hosts.change(&id, before.as_ref().map(|view| &*view.scope), after.map(|scope| &**scope));
+        self.rename(slot, before.as_ref().map(|view| &*view.scope), after);
+        self.hosts.change(&id, before.as_ref().map(|view| &*view.scope), after);
+        if before.as_ref().is_some_and(|view| view.scope.first_run) {
+            self.first_run = None;
+        }
+        if let Some(scope) = after.filter(|scope| scope.first_run) {
+            self.first_run = scope.members.first().map(|member| member.vm);
+        }
+        match after.is_some_and(|scope| !scope.events.is_empty()) {
+            true => self.busy.insert(id.clone()),
+            false => self.busy.remove(&id),
+        };
         let Some(Held { revision, value: scope }) = held else {
-            self.busy.remove(&id);
+            self.ids.remove(&id);
+            self.put_in_slot(slot, None);
             return;
         };
-        for member in &scope.members {
-            if before.as_ref().is_none_or(|view| view.scope.member(member.vm).is_none()) {
-                self.names.entry(member.name.folded()).or_default().insert(member.vm);
-            }
-            if scope.first_run {
-                self.first_run = Some(member.vm);
-            }
+        let view = ScopeView::new(scope, revision.0, before.as_deref(), manner);
+        self.editions = self.editions.max(view.edition);
+        self.put_in_slot(slot, Some(Arc::new(view)));
+        if before.is_none() {
+            self.ids.insert(id, slot);
         }
-        for event in scope.event_ids() {
-            self.events.insert(event, id.clone());
-        }
-        match scope.events.is_empty() {
-            true => self.busy.remove(&id),
-            false => self.busy.insert(id.clone()),
-        };
-        let style =
-            RenderStyle { underscore_names: scope.kind != ScopeKind::CloudService, rfc1123_everywhere };
-        let published = scope.events.iter().map(|event| {
-            let known = before.as_ref().map(|view| view.published_at(event.id).unwrap_or(now));
-            let announced = || event.announced_at().unwrap_or(now);
-            (event.id, known.unwrap_or_else(announced))
-        });
-        let published = published.collect();
-        let same = before.as_ref().filter(|view| view.scope.incarnation == scope.incarnation);
-        let edition = same.map_or(self.editions + 1, |view| view.edition);
-        self.editions = self.editions.max(edition);
-        let activity = before.map(|view| Arc::clone(&view.activity)).unwrap_or_default();
-        let documents = Default::default();
-        let view = ScopeView { scope, revision: revision.0, activity, edition, published, style, documents };
-        self.scopes.insert(id, Arc::new(view));
     }
+
+    fn put_in_slot(&mut self, slot: ScopeSlot, view: Option<Arc<ScopeView>>) {
+        let slot = slot.0 as usize;
+        while self.scopes.len() <= slot {
+            self.scopes.push_back(None);
+        }
+        self.scopes.set(slot, view);
+    }
+
+    /// Keeps the index of names in step with a scope.
+    fn rename(&mut self, slot: ScopeSlot, before: Option<&Scope>, after: Option<&Scope>) {
+        let names = |scope: Option<&Scope>| -> BTreeSet<u32> {
+            let members = scope.into_iter().flat_map(|scope| &scope.members);
+            members.map(|member| hash(&member.name.folded())).collect()
+        };
+        let ids = |scope: Option<&Scope>| {
+            scope.map(|scope| scope.members.iter().map(|member| member.vm).collect::<Vec<_>>())
+        };
+        // A VM keeps its name.
+        if ids(before) == ids(after) {
+            return;
+        }
+        let (before, after) = (names(before), names(after));
+        for gone in before.difference(&after) {
+            self.names.remove(&(*gone, slot));
+        }
+        for come in after.difference(&before) {
+            self.names.insert(NameRow(*come, slot));
+        }
+    }
+}
+
+/// A hash of a folded name.
+fn hash(folded: &str) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    folded.hash(&mut hasher);
+    // Half of it does: what is found by it is looked at.
+    hasher.finish() as u32
 }
 
 /// The later of where a path begins and where a list is to go on.
@@ -441,100 +427,91 @@ pub struct Counts {
     pub commands_failed: usize,
 }
 
-/// A scope in the words of the wire.
-fn document(scope: &Scope) -> Document {
-    Document { incarnation: scope.incarnation, events: scope.events.iter().map(event).collect() }
-}
-
-/// An event's type in the words of the wire: whether a version shows the event is asked of it.
-pub fn shown_type(event: &Event) -> document::EventType {
-    match event.cause.event_type() {
-        EventType::Freeze => document::EventType::Freeze,
-        EventType::Reboot => document::EventType::Reboot,
-        EventType::Redeploy => document::EventType::Redeploy,
-        EventType::Preempt => document::EventType::Preempt,
-        EventType::Terminate => document::EventType::Terminate,
-    }
-}
-
-fn event(event: &Event) -> document::Event {
-    document::Event {
-        id: event.id.0,
-        status: match event.phase {
-            Phase::Scheduled { not_before, .. } => document::Status::Scheduled { not_before },
-            Phase::Started { .. } => document::Status::Started,
-        },
-        event_type: shown_type(event),
-        resources: event.resources.iter().map(|resource| resource.name.as_str().to_owned()).collect(),
-        description: event.description.clone(),
-        source: match event.cause.source() {
-            Source::Platform => document::Source::Platform,
-            Source::User => document::Source::User,
-        },
-        duration_in_seconds: event.duration_s,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use notbefore_core::Cause;
+    use notbefore_wire::guest::version::EventsVersion;
 
     use super::*;
-    use crate::delivery::samples::{at, event, publish, scope, vm};
+    use crate::delivery::samples::{Stage, at, event, scope, vm};
 
     #[test]
-    fn what_a_vm_has_heard_outlives_changes_and_moves_and_ends_with_the_vm() {
+    fn what_a_vm_has_heard_outlives_changes_of_its_scope_and_ends_with_the_vm() {
         let (old, new) = (vm(1), vm(2));
-        let views = Views::new(false);
-        publish(&views, &scope("a", &[old]), at(0));
-        publish(&views, &scope("a", &[old, new]), at(1));
-        let listening = |vm, now| views.newest().listening(vm, now);
-        assert_eq!(listening(old, at(2)), Listening::Unknown, "it was there at the start");
-        assert_eq!(listening(new, at(2)), Listening::No, "it came later");
+        let mut stage = Stage::default();
+        stage.publish(&scope("a", &[old]), at(0));
+        stage.publish(&scope("a", &[new, old]), at(1));
+        let listening = |stage: &Stage, vm, now| stage.views.newest().listening(vm, now);
+        assert_eq!(listening(&stage, old, at(2)), Listening::Unknown, "it was there at the start");
+        assert_eq!(listening(&stage, new, at(2)), Listening::No, "it came later");
 
-        views.newest().guest(old).unwrap().1.note_poll(at(3), EventsVersion::NEWEST);
-        publish(&views, &scope("a", &[new]), at(4));
-        publish(&views, &scope("b", &[old]), at(4));
-        assert_eq!(views.newest().guest(old).unwrap().0.scope.path.name.as_str(), "b");
-        assert_eq!(listening(old, at(5)), Listening::Yes, "it has moved, and is still the same VM");
+        stage.views.newest().hearing(old).unwrap().note_poll(at(3), EventsVersion::NEWEST);
+        stage.publish(&scope("a", &[old]), at(4));
         assert_eq!(
-            views.newest().listening_counts(at(5)),
+            listening(&stage, old, at(5)),
+            Listening::Yes,
+            "it stands elsewhere, and is still the same VM"
+        );
+        stage.publish(&scope("a", &[old, new]), at(4));
+        assert_eq!(
+            stage.views.newest().listening_counts(at(5)),
             [(Listening::Yes, 1), (Listening::No, 1), (Listening::Unknown, 0)]
         );
 
-        views.publish(vec![Published::Vm(old, None)], at(6));
-        assert_eq!(listening(old, at(6)), Listening::No);
-        assert!(views.newest().hearing(old).is_none());
+        stage.publish(&scope("a", &[new]), at(6));
+        assert_eq!(listening(&stage, old, at(6)), Listening::No);
+        assert!(stage.views.newest().hearing(old).is_none());
     }
 
     #[test]
     fn an_edition_is_one_document_of_one_scope() {
-        let views = Views::new(false);
-        let edition = |vm| views.newest().guest(vm).unwrap().0.edition;
+        let mut stage = Stage::default();
+        let edition = |stage: &Stage, vm| stage.views.newest().guest(vm).unwrap().scope.edition;
         let (mut a, b) = (scope("a", &[vm(1)]), scope("b", &[vm(2)]));
-        publish(&views, &a, at(0));
-        publish(&views, &b, at(0));
-        assert_ne!(edition(vm(1)), edition(vm(2)), "although both are incarnation 1");
-        let first = edition(vm(1));
-        publish(&views, &a, at(1));
-        assert_eq!(edition(vm(1)), first, "the scope has changed, its document has not");
+        stage.publish(&a, at(0));
+        stage.publish(&b, at(0));
+        assert_ne!(edition(&stage, vm(1)), edition(&stage, vm(2)), "although both are incarnation 1");
+        let first = edition(&stage, vm(1));
+        stage.publish(&a, at(1));
+        assert_eq!(edition(&stage, vm(1)), first, "the scope has changed, its document has not");
         a.incarnation = 2;
-        publish(&views, &a, at(2));
-        assert!(edition(vm(1)) > first.max(edition(vm(2))));
+        stage.publish(&a, at(2));
+        assert!(edition(&stage, vm(1)) > first.max(edition(&stage, vm(2))));
     }
 
     #[test]
     fn an_event_is_published_once_and_one_from_before_the_start_when_it_was_announced() {
-        let views = Views::new(false);
+        let mut stage = Stage::default();
         let mut scope = scope("a", &[vm(1)]);
         let [old, new] = [7, 8].map(|id| event(id, Cause::HostReboot, &[vm(1)], at(-50), at(900)));
         scope.events.push(old.clone());
-        publish(&views, &scope, at(0));
+        stage.publish(&scope, at(0));
         scope.events.push(new.clone());
-        publish(&views, &scope, at(5));
-        publish(&views, &scope, at(9));
-        let view = views.newest();
+        stage.publish(&scope, at(5));
+        stage.publish(&scope, at(9));
+        let view = stage.views.newest();
         let published = |event: &Event| view.scope_of_event(event.id).unwrap().published_at(event.id);
         assert_eq!((published(&old), published(&new)), (Some(at(-50)), Some(at(5))));
+    }
+
+    #[test]
+    fn vms_are_found_by_name_in_every_scope_that_has_one() {
+        let mut stage = Stage::default();
+        stage.publish(&scope("a", &[vm(1), vm(2)]), at(0));
+        stage.publish(&scope("b", &[vm(3)]), at(0));
+        let before = stage.views.newest();
+        let mut same = scope("b", &[vm(3), vm(4)]);
+        same.members[1].name = "VM-2".parse().unwrap();
+        stage.publish(&same, at(1));
+        let named = |view: &View, name: &str| {
+            let mut found: Vec<_> = view.named(name).collect();
+            found.sort();
+            found
+        };
+        assert_eq!(named(&before, "vm-2"), [vm(2)], "a view stays as it is");
+        assert_eq!(named(&stage.views.newest(), "vm-2"), [vm(2), vm(4)]);
+        stage.publish(&scope("a", &[vm(1)]), at(2));
+        assert_eq!(named(&stage.views.newest(), "vm-2"), [vm(4)]);
+        assert_eq!(named(&stage.views.newest(), "vm-9"), []);
     }
 }

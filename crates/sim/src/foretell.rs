@@ -459,7 +459,7 @@ fn changed_addresses<'a>(
         let same = |known: &notbefore_engine::Vm| {
             known.scope == *id && known.addresses == spec.addresses && known.instance == spec.instance
         };
-        if !reads.vm(vm).is_some_and(same) {
+        if !reads.vm(vm).as_ref().is_some_and(same) {
             writes.addresses.insert(vm, spec.addresses.clone());
         }
     }

@@ -152,7 +152,7 @@ impl World {
             return differs("scopes");
         }
         for (id, vm) in &self.view.vms {
-            same &= Reads::vm(state, *id) == Some(vm);
+            same &= Reads::vm(state, *id).as_ref() == Some(vm);
             let claimed = |address: &Address| Reads::claim(state, address) == Some(*id);
             same &= vm.addresses.iter().all(claimed);
         }

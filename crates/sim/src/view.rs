@@ -18,7 +18,7 @@ pub trait Reads {
     /// The scopes there are.
     fn scope_ids(&self) -> Vec<ScopeId>;
     /// A VM.
-    fn vm(&self, id: VmId) -> Option<&Vm>;
+    fn vm(&self, id: VmId) -> Option<Vm>;
     /// Who has an address.
     fn claim(&self, address: &Address) -> Option<VmId>;
     /// An operation that is not closed.
@@ -46,12 +46,15 @@ impl Reads for State {
         ids
     }
 
-    fn vm(&self, id: VmId) -> Option<&Vm> {
-        State::vm(self, id).map(|held| &*held.value)
+    fn vm(&self, id: VmId) -> Option<Vm> {
+        let known = State::vm(self, id)?;
+        // No VM of a history has instance metadata.
+        let instance = serde_json::Value::Null;
+        Some(Vm { id, scope: known.scope.clone(), addresses: known.addresses, instance })
     }
 
     fn claim(&self, address: &Address) -> Option<VmId> {
-        State::claim(self, address).map(|held| *held.value)
+        State::claim(self, address)
     }
 
     fn operation(&self, id: OperationId) -> Option<&Operation> {
@@ -83,8 +86,8 @@ impl Reads for View {
         self.scopes.keys().cloned().collect()
     }
 
-    fn vm(&self, id: VmId) -> Option<&Vm> {
-        self.vms.get(&id).map(|vm| &**vm)
+    fn vm(&self, id: VmId) -> Option<Vm> {
+        self.vms.get(&id).map(|vm| Vm::clone(vm))
     }
 
     fn claim(&self, address: &Address) -> Option<VmId> {

@@ -309,7 +309,7 @@ impl World {
                     self.flights.push(Flight { id, txn, at: at.clone(), asked, planned, outcome: None });
                 }
                 Effect::Publish(published) => {
-                    for one in &published {
+                    for one in &published.changes {
                         invariants::published_is_committed(one, &self.store, &mut self.ledger)?;
                     }
                 }

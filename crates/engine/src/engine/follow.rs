@@ -12,7 +12,7 @@ use notbefore_store::{Batch, Revision, Txn};
 
 use super::{Effect, Engine};
 use crate::records::DecodeError;
-use crate::state::{Held, Published};
+use crate::state::{Held, Publication, Published};
 
 impl Engine {
     pub(super) fn take_over_own(
@@ -78,14 +78,17 @@ impl Engine {
         }
         let mut drives = Vec::new();
         for change in &published {
-            if let Published::Scope(scope, held) = change {
+            if let Published::Scope(scope, _, held) = change {
                 let due = held.as_ref().and_then(|held| held.value.next_due());
                 self.set_deadline(scope, due);
                 drives.extend(self.drive(scope, held.as_ref().map(|held| &*held.value)));
                 self.keep_driving(scope, now);
             }
         }
-        effects.push(Effect::Publish(published));
+        effects.push(Effect::Publish(Publication {
+            changes: published,
+            inventory: self.state.inventory().clone(),
+        }));
         effects.extend(drives);
     }
 }
@@ -102,7 +105,7 @@ fn note_foreign(
     // and commits that touch it keep conflicting, which is said to whoever asks.
     let Ok(Some(change)) = change else { return };
     match &change {
-        Published::Scope(_, held) => {
+        Published::Scope(_, _, held) => {
             let after = held.as_ref().map(|held| &*held.value);
             stirred.extend(before.iter().flat_map(|before| crate::draft::stirred(&before.value, after)));
         }

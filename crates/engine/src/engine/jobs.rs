@@ -148,9 +148,9 @@ impl Engine {
             | Command::Complete { event, .. } => self.state.home(*event)?.clone(),
             Command::PutScope(put) => put.path.id(),
             Command::AddVm { path, .. } => path.id(),
-            Command::RemoveVm(vm) | Command::StartVm(vm) => self.state.vm(*vm)?.value.scope.clone(),
+            Command::RemoveVm(vm) | Command::StartVm(vm) => self.state.vm(*vm)?.scope.clone(),
             Command::Schedule(new) | Command::Preview(new) => match &new.whom {
-                Whom::Vms(vms) => self.state.vm(*vms.first()?)?.value.scope.clone(),
+                Whom::Vms(vms) => self.state.vm(*vms.first()?)?.scope.clone(),
                 Whom::Host(_) => return None,
             },
             Command::CancelOperation(_) | Command::MakeFirstRun { .. } | Command::Token(_) => return None,

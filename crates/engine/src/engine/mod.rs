@@ -16,13 +16,15 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
-use notbefore_core::{Actor, Command as ScopeCommand, EventId, OperationId, ScopeId, Settings, Target, VmId};
+use notbefore_core::{
+    Actor, Command as ScopeCommand, EventId, OperationId, Scope, ScopeId, Settings, Target, VmId,
+};
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use crate::operations::Tried;
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, Idempotency, Request};
-use crate::state::{Published, State};
+use crate::state::{Held, Publication, State};
 use commands::Commanded;
 
 pub use commands::{CommandId, DriverReport, DriverRun};
@@ -73,7 +75,7 @@ pub enum Effect {
     /// Commit this, and come back with the outcome.
     Commit(CommitId, Txn),
     /// Let readers see these changes.
-    Publish(Vec<Published>),
+    Publish(Publication),
     /// Run a command of the exec driver, and come back with how it ended. That it runs is durable by now; the
     /// same one is never asked for twice.
     Run(Box<DriverRun>),
@@ -176,6 +178,17 @@ impl Engine {
         for (key, record) in records {
             state.install(&key, record.revision, Some(&record.value))?;
         }
+        Ok(Self::over(settings, state, revision, now))
+    }
+
+    /// The same, over a state that has taken in all records already: whoever has a million of them need not hold
+    /// them all at once.
+    pub fn over(
+        settings: EngineSettings,
+        state: State,
+        revision: Revision,
+        now: Timestamp,
+    ) -> (Self, Vec<Effect>) {
         let mut engine = Self {
             settings,
             state,
@@ -203,10 +216,10 @@ impl Engine {
             let at = at.checked_add(down.unwrap_or_default()).unwrap_or(at);
             engine.heard.insert(scope.clone(), at);
         }
-        let dues: Vec<_> =
-            engine.state.scopes().map(|(id, held)| (id.clone(), held.value.next_due())).collect();
+        let due = |(id, held): (&ScopeId, &Held<Scope>)| Some((id.clone(), held.value.next_due()?));
+        let dues: Vec<_> = engine.state.scopes().filter_map(due).collect();
         for (scope, due) in dues {
-            engine.set_deadline(&scope, due);
+            engine.set_deadline(&scope, Some(due));
         }
         let mut effects = vec![Effect::Publish(engine.state.everything())];
         let mut unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
@@ -216,7 +229,7 @@ impl Engine {
             engine.reconcile(operation, now, &mut effects);
         }
         engine.take_over_commands(now, &mut effects);
-        Ok((engine, effects))
+        (engine, effects)
     }
 
     /// The records as they are.

@@ -26,9 +26,11 @@ pub struct Hearing {
     /// The document it was last sent: its edition over the set of versions it was sent at. A VM may have two
     /// clients that ask at different versions; with a set, each is news once. 0 while there was none.
     sent: AtomicU64,
-    /// Until when silence says nothing, because this process has not been there to hear.
-    deaf_until: Option<Timestamp>,
 }
+
+/// In the place of the last poll: there was none, and there is a VM from before this process, which may have polled
+/// then. No poll looks like it.
+const BEFORE_US: u64 = 1;
 
 /// A VM's last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +44,20 @@ pub struct Poll {
 impl Hearing {
     /// Of a VM that is new: had it polled, we would know.
     pub fn of_new() -> Self {
-        Self { polled: AtomicU64::new(0), sent: AtomicU64::new(0), deaf_until: None }
+        Self { polled: AtomicU64::new(0), sent: AtomicU64::new(0) }
     }
 
-    /// Of a VM that was there before this process, which started at `start`.
-    pub fn of_known(start: Timestamp) -> Self {
-        let deaf_until = start.checked_add(LISTENING_FOR).unwrap_or(Timestamp::MAX);
-        Self { deaf_until: Some(deaf_until), ..Self::of_new() }
+    /// Of a VM that was there before this process.
+    pub fn of_known() -> Self {
+        Self { polled: AtomicU64::new(BEFORE_US), ..Self::of_new() }
+    }
+
+    /// The same, in another place. What is noted in the first at this very moment is noted again at the next poll.
+    pub fn copy(&self) -> Self {
+        Self {
+            polled: AtomicU64::new(self.polled.load(Relaxed)),
+            sent: AtomicU64::new(self.sent.load(Relaxed)),
+        }
     }
 
     /// The VM polls.
@@ -82,12 +91,14 @@ impl Hearing {
     }
 
     /// Whether the VM listens at `now`. A poll that lies ahead was noted under a clock that was set back since:
-    /// a little ahead is lately, far ahead is nothing to go by.
-    pub fn listening(&self, now: Timestamp) -> Listening {
+    /// a little ahead is lately, far ahead is nothing to go by. The silence of a VM from before this process says
+    /// nothing for a while: only `since` has there been anybody to hear it.
+    pub fn listening(&self, now: Timestamp, since: Option<Timestamp>) -> Listening {
         let lately = |poll: Poll| now.duration_since(poll.at).abs() < LISTENING_FOR;
+        let deaf = || since.is_some_and(|since| now.duration_since(since) < LISTENING_FOR);
         if self.last_poll().is_some_and(lately) {
             Listening::Yes
-        } else if self.deaf_until.is_some_and(|until| now < until) {
+        } else if self.polled.load(Relaxed) == BEFORE_US && deaf() {
             Listening::Unknown
         } else {
             Listening::No
@@ -106,24 +117,24 @@ mod tests {
     #[test]
     fn a_poll_counts_for_five_minutes() {
         let hearing = Hearing::of_new();
-        assert_eq!((hearing.last_poll(), hearing.listening(at(0))), (None, Listening::No));
+        assert_eq!((hearing.last_poll(), hearing.listening(at(0), Some(at(0)))), (None, Listening::No));
         for version in EventsVersion::ALL {
             hearing.note_poll(at(0), version);
             assert_eq!(hearing.last_poll(), Some(Poll { at: at(0), version }));
         }
-        assert_eq!(hearing.listening(at(0)), Listening::Yes);
-        assert_eq!(hearing.listening(at(299)), Listening::Yes);
-        assert_eq!(hearing.listening(at(300)), Listening::No);
+        assert_eq!(hearing.listening(at(0), Some(at(0))), Listening::Yes);
+        assert_eq!(hearing.listening(at(299), Some(at(0))), Listening::Yes);
+        assert_eq!(hearing.listening(at(300), Some(at(0))), Listening::No);
     }
 
     #[test]
     fn after_a_start_silence_says_nothing_for_five_minutes() {
-        let hearing = Hearing::of_known(at(0));
-        assert_eq!(hearing.listening(at(299)), Listening::Unknown);
-        assert_eq!(hearing.listening(at(300)), Listening::No);
+        let hearing = Hearing::of_known();
+        assert_eq!(hearing.listening(at(299), Some(at(0))), Listening::Unknown);
+        assert_eq!(hearing.listening(at(300), Some(at(0))), Listening::No);
         hearing.note_poll(at(10), EventsVersion::NEWEST);
-        assert_eq!(hearing.listening(at(11)), Listening::Yes);
-        assert_eq!(hearing.listening(at(310)), Listening::No, "it was heard, and then no more");
+        assert_eq!(hearing.listening(at(11), Some(at(0))), Listening::Yes);
+        assert_eq!(hearing.listening(at(310), Some(at(0))), Listening::No, "it was heard, and then no more");
     }
 
     #[test]
@@ -143,8 +154,8 @@ mod tests {
     fn a_clock_that_was_wrong_keeps_nobody_listening() {
         let hearing = Hearing::of_new();
         hearing.note_poll(at(200), EventsVersion::NEWEST);
-        assert_eq!(hearing.listening(at(0)), Listening::Yes, "set back a little");
-        assert_eq!(hearing.listening(at(-100)), Listening::No, "it was a year ahead, say");
+        assert_eq!(hearing.listening(at(0), Some(at(0))), Listening::Yes, "set back a little");
+        assert_eq!(hearing.listening(at(-100), Some(at(0))), Listening::No, "it was a year ahead, say");
         hearing.note_poll("1960-01-01T00:00:00Z".parse().unwrap(), EventsVersion::NEWEST);
         assert_eq!(hearing.last_poll(), None, "no such time in the slot, and no panic");
     }

@@ -258,30 +258,29 @@ impl Ledger {
 mod tests {
     use notbefore_core::{Cause, Scope};
 
-    use super::super::samples::{approve, at, event, publish, scope, vm};
+    use super::super::samples::{Stage, approve, at, event, scope, vm};
     use super::*;
-    use crate::view::Views;
 
     const NEW: EventsVersion = EventsVersion::NEWEST;
 
-    fn views(scope: &Scope) -> Views {
-        let views = Views::new(false);
+    fn stage(scope: &Scope) -> Stage {
+        let mut stage = Stage::default();
         let empty = Scope { events: Vec::new(), incarnation: 1, ..scope.clone() };
-        publish(&views, &empty, at(-1_000));
-        publish(&views, scope, at(0));
-        views
+        stage.publish(&empty, at(-1_000));
+        stage.publish(scope, at(0));
+        stage
     }
 
     /// A VM reads its scope's document.
     fn read(
         ledger: &mut Ledger,
-        views: &Views,
+        stage: &Stage,
         reader: u128,
         version: EventsVersion,
         seconds: i64,
     ) -> Vec<f64> {
-        let view = views.newest();
-        let scope = view.guest(vm(reader)).unwrap().0.clone();
+        let view = stage.views.newest();
+        let scope = view.guest(vm(reader)).unwrap().scope.clone();
         ledger.take(&Note { vm: vm(reader), scope, version, at: at(seconds) }, &view, at(seconds))
     }
 
@@ -300,24 +299,24 @@ mod tests {
     #[test]
     fn each_vm_that_an_event_happens_to_reads_it_for_itself() {
         let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (views, mut ledger) = (views(&scope), Ledger::default());
+        let (stage, mut ledger) = (stage(&scope), Ledger::default());
         let unread = |ledger: &Ledger| {
-            let view = views.newest();
+            let view = stage.views.newest();
             let found = view.scope_of_event(event.id).unwrap();
             ledger.unread(found, &event).iter().map(|one| one.vm).collect::<Vec<_>>()
         };
         assert_eq!(unread(&ledger), [vm(1), vm(2)]);
-        assert_eq!(read(&mut ledger, &views, 2, NEW, 3), [3.0], "three seconds after it was published");
-        assert_eq!(read(&mut ledger, &views, 3, NEW, 4), Vec::<f64>::new(), "it does not happen to this one");
+        assert_eq!(read(&mut ledger, &stage, 2, NEW, 3), [3.0], "three seconds after it was published");
+        assert_eq!(read(&mut ledger, &stage, 3, NEW, 4), Vec::<f64>::new(), "it does not happen to this one");
         assert_eq!(who(&ledger, &event), [(vm(2), at(3), "2020-07-01")]);
-        assert_eq!((unread(&ledger), ledger.events_unread(&views.newest())), (vec![vm(1)], 1));
+        assert_eq!((unread(&ledger), ledger.events_unread(&stage.views.newest())), (vec![vm(1)], 1));
         assert_eq!(
-            read(&mut ledger, &views, 2, EventsVersion::V2019_08_01, 9),
+            read(&mut ledger, &stage, 2, EventsVersion::V2019_08_01, 9),
             Vec::<f64>::new(),
             "it has read it before"
         );
-        assert_eq!(read(&mut ledger, &views, 1, NEW, 9), [9.0]);
-        assert_eq!((unread(&ledger), ledger.events_unread(&views.newest())), (vec![], 0));
+        assert_eq!(read(&mut ledger, &stage, 1, NEW, 9), [9.0]);
+        assert_eq!((unread(&ledger), ledger.events_unread(&stage.views.newest())), (vec![], 0));
     }
 
     #[test]
@@ -328,10 +327,10 @@ mod tests {
             (Cause::Deletion, EventsVersion::V2019_01_01),
         ] {
             let (scope, event) = one_event(cause, &[vm(1)]);
-            let views = views(&scope);
+            let stage = stage(&scope);
             for version in EventsVersion::ALL {
                 let mut ledger = Ledger::default();
-                read(&mut ledger, &views, 1, version, 1);
+                read(&mut ledger, &stage, 1, version, 1);
                 assert_eq!(!who(&ledger, &event).is_empty(), version >= first, "{cause} at {version}");
             }
         }
@@ -340,7 +339,7 @@ mod tests {
     #[test]
     fn the_earliest_read_counts_whoever_noted_it() {
         let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (views, mut ledger) = (views(&scope), Ledger::default());
+        let (stage, mut ledger) = (stage(&scope), Ledger::default());
         let stored = |vm, seconds| Seen {
             scope: scope.id(),
             reads: vec![SeenRead { vm, at: at(seconds), version: "2019-01-01".into() }],
@@ -349,13 +348,13 @@ mod tests {
         ledger.load(event.id, &stored(vm(1), 10));
         ledger.load(event.id, &stored(vm(1), 30));
         assert_eq!(
-            read(&mut ledger, &views, 1, NEW, 40),
+            read(&mut ledger, &stage, 1, NEW, 40),
             Vec::<f64>::new(),
             "after a restart it is noted again"
         );
         assert_eq!(who(&ledger, &event), [(vm(1), at(10), "2019-01-01")]);
         assert_eq!(ledger.unwritten(9), [], "and there is nothing new to write");
-        assert_eq!(read(&mut ledger, &views, 2, NEW, 40), [40.0]);
+        assert_eq!(read(&mut ledger, &stage, 2, NEW, 40), [40.0]);
         let drafts = ledger.unwritten(9);
         let written: Vec<VmId> = drafts[0].record.reads.iter().map(|read| read.vm).collect();
         assert_eq!(written, [vm(2)], "what others have written is theirs");
@@ -369,10 +368,10 @@ mod tests {
     #[test]
     fn what_changes_while_it_is_written_is_written_again() {
         let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (views, mut ledger) = (views(&scope), Ledger::default());
-        read(&mut ledger, &views, 1, NEW, 1);
+        let (stage, mut ledger) = (stage(&scope), Ledger::default());
+        read(&mut ledger, &stage, 1, NEW, 1);
         let first = ledger.unwritten(9);
-        read(&mut ledger, &views, 2, NEW, 2);
+        read(&mut ledger, &stage, 2, NEW, 2);
         ledger.written(event.id, first[0].changes);
         let second = ledger.unwritten(9);
         assert_eq!(second[0].record.reads.len(), 2);
@@ -384,44 +383,44 @@ mod tests {
     fn an_unread_event_is_warned_of_once_for_each_vm() {
         let (mut scope, _) = one_event(Cause::HostReboot, &[vm(1), vm(2), vm(3)]);
         scope.members[2].state = MemberState::Deallocated;
-        let (views, mut ledger) = (views(&scope), Ledger::default());
-        let mut review = |views: &Views, seconds| ledger.review(&views.newest(), at(seconds));
-        assert_eq!(review(&views, 449), (vec![], Some(at(450))));
-        let (warnings, next) = review(&views, 450);
+        let (mut stage, mut ledger) = (stage(&scope), Ledger::default());
+        let mut review = |stage: &Stage, seconds| ledger.review(&stage.views.newest(), at(seconds));
+        assert_eq!(review(&stage, 449), (vec![], Some(at(450))));
+        let (warnings, next) = review(&stage, 450);
         assert_eq!((warnings.len(), next), (1, None));
         assert_eq!(
             (&*warnings[0].vms, warnings[0].not_before),
             (&["vm-1".into(), "vm-2".into()][..], at(900))
         );
-        assert_eq!(review(&views, 451), (vec![], None), "said once is enough");
+        assert_eq!(review(&stage, 451), (vec![], None), "said once is enough");
 
         scope.members[2].state = MemberState::Running;
-        publish(&views, &scope, at(460));
-        assert_eq!(review(&views, 460).0[0].vms, ["vm-3"], "it runs again, and has not read it");
+        stage.publish(&scope, at(460));
+        assert_eq!(review(&stage, 460).0[0].vms, ["vm-3"], "it runs again, and has not read it");
     }
 
     #[test]
     fn what_was_read_or_approved_is_not_warned_of() {
         let (mut scope, _) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (views, mut ledger) = (views(&scope), Ledger::default());
-        read(&mut ledger, &views, 1, NEW, 1);
-        assert_eq!(ledger.review(&views.newest(), at(500)).0[0].vms, ["vm-2"]);
+        let (mut stage, mut ledger) = (stage(&scope), Ledger::default());
+        read(&mut ledger, &stage, 1, NEW, 1);
+        assert_eq!(ledger.review(&stage.views.newest(), at(500)).0[0].vms, ["vm-2"]);
         let mut ledger = Ledger::default();
         approve(&mut scope.events[0], at(400));
-        publish(&views, &scope, at(400));
-        assert_eq!(ledger.review(&views.newest(), at(500)), (vec![], None));
+        stage.publish(&scope, at(400));
+        assert_eq!(ledger.review(&stage.views.newest(), at(500)), (vec![], None));
     }
 
     #[test]
     fn an_ended_event_stays_until_it_is_written_and_is_then_final() {
         let (mut scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (views, mut ledger) = (views(&scope), Ledger::default());
-        let served = views.newest().guest(vm(2)).unwrap().0.clone();
-        read(&mut ledger, &views, 1, NEW, 1);
+        let (mut stage, mut ledger) = (stage(&scope), Ledger::default());
+        let served = stage.views.newest().guest(vm(2)).unwrap().scope.clone();
+        read(&mut ledger, &stage, 1, NEW, 1);
         scope.events.clear();
         scope.incarnation = 3;
-        publish(&views, &scope, at(10));
-        ledger.follow(&views.newest(), at(10));
+        stage.publish(&scope, at(10));
+        ledger.follow(&stage.views.newest(), at(10));
         ledger.retire(at(100));
         let drafts = ledger.unwritten(9);
         assert_eq!(drafts.len(), 1, "the disk did not take it yet");
@@ -432,9 +431,9 @@ mod tests {
         assert_eq!(ledger.events.len(), 0);
         // One that was under way for too long, and one of an event that was over before its first note came.
         let late = Note { vm: vm(2), scope: served, version: NEW, at: at(5) };
-        ledger.take(&late, &views.newest(), at(80));
+        ledger.take(&late, &stage.views.newest(), at(80));
         assert_eq!(ledger.unwritten(9), [], "it would take the place of the other reads");
-        ledger.take(&late, &views.newest(), at(6));
+        ledger.take(&late, &stage.views.newest(), at(6));
         assert_eq!(ledger.unwritten(9).len(), 1);
     }
 

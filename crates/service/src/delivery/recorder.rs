@@ -313,7 +313,7 @@ mod tests {
     use notbefore_wire::guest::version::EventsVersion;
 
     use super::super::Hearing;
-    use super::super::samples::{at, event, publish, scope, vm};
+    use super::super::samples::{Stage, at, event, scope, vm};
     use super::*;
 
     fn draft(id: u128, readers: u128) -> Draft {
@@ -374,8 +374,9 @@ mod tests {
         let mut scope = scope("web", &[vm(1)]);
         let reboot = event(7, Cause::HostReboot, &[vm(1)], at(0), at(900));
         scope.events.push(reboot.clone());
-        let views = Arc::new(Views::new(false));
-        publish(&views, &scope, at(0));
+        let mut stage = Stage::default();
+        stage.publish(&scope, at(0));
+        let views = Arc::clone(&stage.views);
         let moody = Arc::new(Moody { store: MemoryStore::new(), refuses: AtomicBool::new(true) });
         let store: Arc<dyn Store> = moody.clone();
         let (delivery, mut notes) = Delivery::new(Ledger::default());
@@ -391,7 +392,7 @@ mod tests {
         };
 
         let (view, hearing) = (views.newest(), Hearing::of_new());
-        let shown = view.guest(vm(1)).unwrap().0;
+        let shown = view.guest(vm(1)).unwrap().scope;
         delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(3));
         delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(4));
         assert_eq!(notes.len(), 1, "the second poll is no news");
@@ -418,10 +419,10 @@ mod tests {
     fn a_poll_without_room_for_its_note_is_noted_at_the_next() {
         let mut scope = scope("web", &[vm(1), vm(2)]);
         scope.events.push(event(7, Cause::HostReboot, &[vm(1)], at(0), at(900)));
-        let views = Views::new(false);
-        publish(&views, &scope, at(0));
-        let view = views.newest();
-        let shown = view.guest(vm(1)).unwrap().0;
+        let mut stage = Stage::default();
+        stage.publish(&scope, at(0));
+        let view = stage.views.newest();
+        let shown = view.guest(vm(1)).unwrap().scope;
         let (delivery, mut notes) = Delivery::new(Ledger::default());
         for _ in 0..super::super::NOTES_MAX {
             delivery.note(vm(1), &Hearing::of_new(), shown, EventsVersion::NEWEST, at(1));

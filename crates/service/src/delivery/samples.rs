@@ -7,7 +7,7 @@ use notbefore_core::{
     Actor, Approval, Cause, DriverKind, Event, EventFact, EventId, Member, MemberState, OperationId, Origin,
     Phase, Policy, Recorded, Release, Resource, Scope, ScopeKind, VmId,
 };
-use notbefore_engine::{Held, Published, Vm};
+use notbefore_engine::{Publication, State, Vm, records};
 use notbefore_store::Revision;
 use uuid::Uuid;
 
@@ -67,18 +67,32 @@ pub fn approve(event: &mut Event, now: Timestamp) {
     }
 }
 
-pub fn held<T>(revision: u64, value: T) -> Held<T> {
-    Held { revision: Revision(revision), value: Arc::new(value) }
+/// Views, and a state to publish from.
+#[derive(Default)]
+pub struct Stage {
+    pub views: Arc<Views>,
+    state: State,
+    revision: u64,
 }
 
-/// Publishes a scope and its VMs; its revision is its incarnation.
-pub fn publish(views: &Views, scope: &Scope, now: Timestamp) {
-    let revision = scope.incarnation;
-    let vm = |member: &Member| {
-        let vm = Vm { id: member.vm, scope: scope.id(), addresses: Vec::new(), instance: Default::default() };
-        Published::Vm(member.vm, Some(held(revision, vm)))
-    };
-    let mut changes: Vec<_> = scope.members.iter().map(vm).collect();
-    changes.push(Published::Scope(scope.id(), Some(held(revision, scope.clone()))));
-    views.publish(changes, now);
+impl Stage {
+    /// Publishes a scope and its VMs, and lets go of those that are no longer there.
+    pub fn publish(&mut self, scope: &Scope, now: Timestamp) {
+        self.revision += 1;
+        let before = self.state.scope(&scope.id()).map(|held| Arc::clone(&held.value));
+        let gone = before.iter().flat_map(|before| &before.members);
+        let gone = gone.filter(|one| scope.member(one.vm).is_none()).map(|one| (records::vm(one.vm), None));
+        let come = scope.members.iter().map(|member| {
+            let (scope, addresses) = (scope.id(), Vec::new());
+            let vm = Vm { id: member.vm, scope, addresses, instance: Default::default() };
+            (records::vm(member.vm), Some(records::encode(&vm)))
+        });
+        let scope = (records::scope(&scope.id()), Some(records::encode(scope)));
+        let writes: Vec<_> = gone.chain(come).chain([scope]).collect();
+        let installed = writes.into_iter().filter_map(|(key, value)| {
+            self.state.install(&key, Revision(self.revision), value.as_ref()).unwrap()
+        });
+        let changes = installed.collect();
+        self.views.publish(Publication { changes, inventory: self.state.inventory().clone() }, now);
+    }
 }

@@ -289,19 +289,16 @@ fn in_event(sight: &Sight, event: EventId, name: &str) -> Result<VmId, Problem> 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
 
     use notbefore_core::{
         DriverKind, Member, MemberState, Origin, Phase, Policy, Release, Resource, Scope, ScopeKind,
     };
-    use notbefore_engine::{Held, Published};
-    use notbefore_store::Revision;
 
     use super::*;
-    use crate::view::Views;
+    use crate::delivery::samples::Stage;
 
     const SCOPES: u64 = 100;
-    const EVENTS: u64 = 1_000;
+    const EVENTS: u64 = 200;
 
     fn event(scope: u64, n: u64, vm: &Member) -> Event {
         let id = u128::from(scope * EVENTS + n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
@@ -344,19 +341,14 @@ mod tests {
         scope
     }
 
-    fn publish(views: &Views, scope: Scope, revision: u64) {
-        let held = Held { revision: Revision(revision), value: Arc::new(scope) };
-        views.publish(vec![Published::Scope(held.value.id(), Some(held))], Timestamp::UNIX_EPOCH);
-    }
-
     #[test]
-    fn a_hundred_thousand_live_events_are_paged_through_while_others_come_and_go() {
-        let views = Views::new(false);
-        (0..SCOPES).for_each(|number| publish(&views, scope(number), 1));
+    fn twenty_thousand_live_events_are_paged_through_while_others_come_and_go() {
+        let mut stage = Stage::default();
+        (0..SCOPES).for_each(|number| stage.publish(&scope(number), Timestamp::UNIX_EPOCH));
         let (mut seen, mut cursor, mut turn) = (Vec::new(), None, 0);
         loop {
-            let query = ListQuery { limit: Some(997), cursor: cursor.take(), ..ListQuery::default() };
-            let page = page(&Part::everything(views.newest()), query, |_, _| Vec::new()).unwrap();
+            let query = ListQuery { limit: Some(197), cursor: cursor.take(), ..ListQuery::default() };
+            let page = page(&Part::everything(stage.views.newest()), query, |_, _| Vec::new()).unwrap();
             seen.extend(page.items.iter().map(|event| event.id));
             match page.next {
                 Some(next) => cursor = Some(next),
@@ -368,7 +360,7 @@ mod tests {
             let vm = changed.members[0].clone();
             changed.events = changed.events.into_iter().skip(1).step_by(2).collect();
             changed.events.extend((0..10).map(|n| event(number + SCOPES, n, &vm)));
-            publish(&views, changed, 2);
+            stage.publish(&changed, Timestamp::UNIX_EPOCH);
             turn += 1;
         }
         let unique: BTreeSet<Uuid> = seen.iter().copied().collect();

@@ -50,7 +50,7 @@ pub fn address(address: &Address) -> String {
 /// A VM.
 pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wire::Vm> {
     let member = scope.member(id)?;
-    let addresses = view.vm(id).map(|held| held.value.addresses.iter().map(address).collect());
+    let addresses = view.addresses(id).iter().map(address).collect();
     let last_poll = view.hearing(id).and_then(Hearing::last_poll);
     Some(wire::Vm {
         id: id.0,
@@ -64,7 +64,7 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
         zone: member.zone.clone(),
         host: member.host.clone(),
         spot: member.spot,
-        addresses: addresses.unwrap_or_default(),
+        addresses,
         events: scope.scope.events.iter().filter(|event| event.touches(id)).map(|event| event.id.0).collect(),
         listening: view.listening(id, now),
         last_poll_at: last_poll.map(|poll| poll.at),

@@ -188,13 +188,16 @@ pub fn addresses_are_unambiguous(view: &View) -> Check {
 pub fn published_is_committed(published: &Published, store: &SimStore, ledger: &mut Ledger) -> Check {
     const WORDS: &str = "published is committed, and never goes back";
     let (key, revision, value) = match published {
-        Published::Scope(id, held) => {
+        Published::Scope(id, _, held) => {
             let value = held.as_ref().map(|held| records::encode(&*held.value));
             (records::scope(id), held.as_ref().map(|held| held.revision), value)
         }
-        Published::Vm(id, held) => {
-            let value = held.as_ref().map(|held| records::encode(&*held.value));
-            (records::vm(*id), held.as_ref().map(|held| held.revision), value)
+        Published::Vm(id, revision) => {
+            // What the record says is in the inventory, and compared with all the others at the end.
+            let key = records::vm(*id);
+            let written = store.versions(&key).iter().find(|version| Some(version.revision) == *revision);
+            let value = written.and_then(|version| version.value.clone());
+            (key, *revision, value)
         }
         Published::Claim((network, ip), vm) => {
             (Key::from(format!("claim/{network}/{ip}")), None, vm.as_ref().map(records::encode))

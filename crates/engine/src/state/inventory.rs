@@ -1,0 +1,325 @@
+//! Which VMs there are, where they call from and which scope each belongs to: the part of the state that grows with
+//! the fleet, in as few bytes as will do, and in a form that is copied for nothing.
+//!
+//! The engine changes it, and publishes a copy with every change; polls look up their caller in that very copy. So
+//! there is one of it in memory, however many read it.
+//!
+//! A VM usually has one IPv4 address and nothing to say about itself; then its row is all there is. What else it may
+//! have lies beside the rows.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use notbefore_core::{Name, ScopeId, VmId};
+use notbefore_store::Revision;
+
+use super::table::{Row, Table};
+use crate::records::{Address, Vm};
+
+/// A scope's number, for as long as the scope or a VM of it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScopeSlot(pub u32);
+
+/// A network's number, from 1 on. Networks are few, and are kept for as long as the process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct NetworkSlot(NonZeroU32);
+
+/// A VM.
+#[derive(Clone, Copy, Debug)]
+pub struct VmRow {
+    /// Its id.
+    pub id: VmId,
+    /// When its record was written.
+    pub revision: Revision,
+    /// The scope it belongs to.
+    pub scope: ScopeSlot,
+    /// Where it probably stands among the scope's members.
+    position: u16,
+    /// Whether there is more beside the row: then its addresses are there, too.
+    has_further: bool,
+    /// Its one address.
+    network: Option<NetworkSlot>,
+    ip: Ipv4Addr,
+}
+
+/// What most VMs have not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Further {
+    addresses: Box<[Address]>,
+    instance: Option<Arc<serde_json::Value>>,
+}
+
+/// An address and whose it is.
+#[derive(Clone, Copy, Debug)]
+struct ClaimRow<A> {
+    network: NetworkSlot,
+    ip: A,
+    vm: VmId,
+    revision: Revision,
+}
+
+impl Row for VmRow {
+    type Key = VmId;
+    type Group = VmId;
+
+    fn key(&self) -> VmId {
+        self.id
+    }
+
+    fn group(key: &VmId) -> VmId {
+        *key
+    }
+}
+
+impl<A: Copy + Ord + Hash> Row for ClaimRow<A> {
+    type Key = (A, NetworkSlot);
+    type Group = (A, NetworkSlot);
+
+    fn key(&self) -> Self::Key {
+        (self.ip, self.network)
+    }
+
+    fn group(key: &Self::Key) -> Self::Group {
+        *key
+    }
+}
+
+/// Networks by their numbers. The same network may have several, one for each way in which it is written; claims
+/// go by the folded one.
+#[derive(Clone, Debug, Default)]
+struct Networks {
+    names: Vec<Name>,
+    slots: HashMap<String, NetworkSlot>,
+}
+
+impl Networks {
+    fn name(&self, slot: NetworkSlot) -> Option<&Name> {
+        self.names.get(slot.0.get() as usize - 1)
+    }
+}
+
+/// The inventory.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    vms: Table<VmRow>,
+    v4: Table<ClaimRow<[u8; 4]>>,
+    v6: Table<ClaimRow<[u8; 16]>>,
+    networks: Arc<Networks>,
+    further: imbl::HashMap<VmId, Arc<Further>>,
+}
+
+impl VmRow {
+    /// Where the VM stands among its scope's members, if it is one of them.
+    pub fn position(&self, members: &[notbefore_core::Member]) -> Option<usize> {
+        let probably = usize::from(self.position);
+        match members.get(probably).is_some_and(|member| member.vm == self.id) {
+            true => Some(probably),
+            false => members.iter().position(|member| member.vm == self.id),
+        }
+    }
+}
+
+impl Inventory {
+    /// A VM.
+    pub fn vm(&self, id: VmId) -> Option<&VmRow> {
+        self.vms.get(&id)
+    }
+
+    /// How many VMs there are.
+    pub fn vms(&self) -> usize {
+        self.vms.len()
+    }
+
+    /// Where a VM calls from.
+    pub fn addresses(&self, row: &VmRow) -> Vec<Address> {
+        match self.further.get(&row.id).filter(|_| row.has_further) {
+            Some(further) => further.addresses.to_vec(),
+            None => {
+                let name = row.network.and_then(|network| self.networks.name(network));
+                let address = name.map(|name| Address { network: name.clone(), ip: row.ip.into() });
+                address.into_iter().collect()
+            }
+        }
+    }
+
+    /// What a VM is told about itself, if something was written down for it.
+    pub fn instance(&self, row: &VmRow) -> Option<&Arc<serde_json::Value>> {
+        self.further.get(&row.id).filter(|_| row.has_further)?.instance.as_ref()
+    }
+
+    /// The VM that calls from an address of a network, whose name must be folded.
+    pub fn caller(&self, network: &str, ip: IpAddr) -> Option<VmId> {
+        self.claim(network, ip).map(|(vm, _)| vm)
+    }
+
+    /// Whether a VM is held just as this record says.
+    pub(super) fn is(&self, row: &VmRow, scope: &ScopeId, vm: &Vm) -> bool {
+        *scope == vm.scope
+            && self.instance(row).map_or(&serde_json::Value::Null, |instance| instance) == &vm.instance
+            && self.addresses(row) == vm.addresses
+    }
+
+    pub(super) fn claim(&self, network: &str, ip: IpAddr) -> Option<(VmId, Revision)> {
+        let network = *self.networks.slots.get(network)?;
+        match ip {
+            IpAddr::V4(ip) => self.v4.get(&(ip.octets(), network)).map(|row| (row.vm, row.revision)),
+            IpAddr::V6(ip) => self.v6.get(&(ip.octets(), network)).map(|row| (row.vm, row.revision)),
+        }
+    }
+
+    pub(super) fn put_claim(&mut self, network: &str, ip: IpAddr, vm: VmId, revision: Revision) {
+        let Ok(name) = network.parse::<Name>() else { return };
+        let network = self.network(&name);
+        match ip {
+            IpAddr::V4(ip) => self.v4.insert(ClaimRow { network, ip: ip.octets(), vm, revision }),
+            IpAddr::V6(ip) => self.v6.insert(ClaimRow { network, ip: ip.octets(), vm, revision }),
+        }
+    }
+
+    pub(super) fn remove_claim(&mut self, network: &str, ip: IpAddr) {
+        let Some(network) = self.networks.slots.get(network).copied() else { return };
+        match ip {
+            IpAddr::V4(ip) => self.v4.remove(&(ip.octets(), network)),
+            IpAddr::V6(ip) => self.v6.remove(&(ip.octets(), network)),
+        }
+    }
+
+    pub(super) fn put_vm(&mut self, vm: &Vm, revision: Revision, scope: ScopeSlot, position: Option<usize>) {
+        let instance = (!vm.instance.is_null()).then(|| Arc::new(vm.instance.clone()));
+        let mut row = VmRow {
+            id: vm.id,
+            revision,
+            scope,
+            position: position.and_then(|at| u16::try_from(at).ok()).unwrap_or(u16::MAX),
+            has_further: false,
+            network: None,
+            ip: Ipv4Addr::UNSPECIFIED,
+        };
+        match (vm.addresses.as_slice(), instance) {
+            ([], None) => {}
+            ([Address { network, ip: IpAddr::V4(ip) }], None) => {
+                (row.network, row.ip) = (Some(self.network(network)), *ip);
+            }
+            (addresses, instance) => {
+                row.has_further = true;
+                self.further.insert(vm.id, Arc::new(Further { addresses: addresses.into(), instance }));
+            }
+        }
+        if !row.has_further && !self.further.is_empty() {
+            self.further.remove(&vm.id);
+        }
+        self.vms.insert(row);
+    }
+
+    pub(super) fn remove_vm(&mut self, id: VmId) {
+        self.vms.remove(&id);
+        self.further.remove(&id);
+    }
+
+    /// A VM stands there among its scope's members.
+    pub(super) fn stands(&mut self, vm: VmId, position: usize) {
+        if let Ok(position) = u16::try_from(position)
+            && self.vms.get(&vm).is_some_and(|row| row.position != position)
+        {
+            self.vms.update(&vm, |row| row.position = position);
+        }
+    }
+
+    fn network(&mut self, name: &Name) -> NetworkSlot {
+        if let Some(slot) = self.networks.slots.get(name.as_str()) {
+            return *slot;
+        }
+        let networks = Arc::make_mut(&mut self.networks);
+        networks.names.push(name.clone());
+        // A network is named by somebody with an address in it; memory ends long before their number does.
+        let count = u32::try_from(networks.names.len()).ok().and_then(NonZeroU32::new);
+        let slot = NetworkSlot(count.unwrap_or(NonZeroU32::MAX));
+        networks.slots.insert(name.as_str().to_owned(), slot);
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn vm(n: u128, addresses: &[&str], instance: serde_json::Value) -> Vm {
+        let address = |text: &&str| {
+            let (network, ip) = text.split_once('/').unwrap();
+            Address { network: network.parse().unwrap(), ip: ip.parse().unwrap() }
+        };
+        let scope = "web".parse::<notbefore_core::ScopePath>().unwrap().id();
+        Vm {
+            id: VmId(Uuid::from_u128(n)),
+            scope,
+            addresses: addresses.iter().map(address).collect(),
+            instance,
+        }
+    }
+
+    #[test]
+    fn rows_are_as_small_as_they_are_meant_to_be() {
+        assert_eq!(size_of::<VmRow>(), 40);
+        assert_eq!(size_of::<ClaimRow<[u8; 4]>>(), 32);
+    }
+
+    #[test]
+    fn a_vm_comes_back_as_its_record_said() {
+        let null = serde_json::Value::Null;
+        let mut inventory = Inventory::default();
+        for (n, vm) in [
+            vm(1, &[], null.clone()),
+            vm(2, &["Blue/10.0.0.1"], null.clone()),
+            vm(3, &["blue/10.0.0.2", "blue/fd00::2"], null.clone()),
+            vm(4, &["green/fd00::3"], null.clone()),
+            vm(5, &["green/10.0.0.1"], json!({"tags": {"a": "b"}})),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            inventory.put_vm(&vm, Revision(7), ScopeSlot(0), Some(n));
+            let row = *inventory.vm(vm.id).unwrap();
+            assert_eq!(inventory.addresses(&row), vm.addresses);
+            assert!(inventory.is(&row, &vm.scope, &vm));
+            let other = Vm { instance: json!({"tags": {"a": "c"}}), ..vm.clone() };
+            assert!(!inventory.is(&row, &vm.scope, &other), "its metadata differs");
+            let moved =
+                Vm { addresses: super::tests::vm(9, &["red/10.9.9.9"], null.clone()).addresses, ..vm };
+            assert!(!inventory.is(&row, &moved.scope, &moved), "its addresses differ");
+        }
+        let plain = vm(5, &["green/10.0.0.1"], null);
+        inventory.put_vm(&plain, Revision(8), ScopeSlot(0), None);
+        let row = *inventory.vm(plain.id).unwrap();
+        assert!(inventory.is(&row, &plain.scope, &plain), "what it had beside its row is gone");
+        assert_eq!(inventory.further.len(), 2);
+    }
+
+    #[test]
+    fn a_caller_is_found_by_network_and_address() {
+        let mut inventory = Inventory::default();
+        let [a, b, c] = [1, 2, 3].map(|n| VmId(Uuid::from_u128(n)));
+        let (v4, v6) = ("10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap());
+        inventory.put_claim("blue", v4, a, Revision(1));
+        inventory.put_claim("green", v4, b, Revision(1));
+        inventory.put_claim("blue", v6, c, Revision(1));
+        let before = inventory.clone();
+        inventory.remove_claim("blue", v4);
+        inventory.remove_claim("blue", v6);
+        for (network, ip, was, is) in [
+            ("blue", v4, Some(a), None),
+            ("green", v4, Some(b), Some(b)),
+            ("blue", v6, Some(c), None),
+            ("green", v6, None, None),
+            ("red", v4, None, None),
+        ] {
+            assert_eq!(before.caller(network, ip), was, "{network} {ip}");
+            assert_eq!(inventory.caller(network, ip), is, "{network} {ip}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A table that is copied for nothing and holds nothing but its rows.
+//!
+//! The inventory has a row for every VM and every address, a million of each in a large fleet, and two readers:
+//! the engine, which changes it, and everybody who polls, who must never wait for that and must never see it half
+//! changed. So a [`Table`] is copied by copying one pointer, and a change copies only what it touches: a *shard*
+//! of some sixty rows out of a million, and the two arrays of pointers above it. Where nobody else holds the table
+//! nothing is copied but the shard that grows.
+//!
+//! ```text
+//! root: 128 branches of 128 shards; a row's hash says in which shard it is; a shard is sorted by key
+//! ```
+//!
+//! A hash map of the usual kind keeps a third of its room empty and doubles when it is full; the persistent maps of
+//! libraries pay for their nodes. Here a row costs its own bytes and a few per cent. Finding one is a hash and a
+//! binary search in some two kilobytes, whatever the size of the fleet.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Branches of the root, and shards of a branch.
+const WIDTH: usize = 128;
+
+/// A row: a key, and whatever belongs to it.
+pub trait Row: Clone {
+    /// What rows are told apart by.
+    type Key: Ord;
+    /// The part of the key that says in which shard a row is: rows of the same group are neighbours.
+    type Group: Hash;
+
+    /// The row's key.
+    fn key(&self) -> Self::Key;
+    /// The group of a key.
+    fn group(key: &Self::Key) -> Self::Group;
+}
+
+type Shard<R> = Arc<[R]>;
+type Branch<R> = Arc<[Shard<R>; WIDTH]>;
+
+/// Rows by their keys.
+pub struct Table<R: Row> {
+    root: Arc<[Branch<R>; WIDTH]>,
+    hasher: RandomState,
+    len: usize,
+}
+
+impl<R: Row> Clone for Table<R> {
+    fn clone(&self) -> Self {
+        Self { root: Arc::clone(&self.root), hasher: self.hasher.clone(), len: self.len }
+    }
+}
+
+impl<R: Row> fmt::Debug for Table<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table of {} rows", self.len)
+    }
+}
+
+impl<R: Row> Default for Table<R> {
+    fn default() -> Self {
+        // All of an empty table is one empty shard, many times.
+        let shard: Shard<R> = Arc::from([]);
+        let branch: Branch<R> = Arc::new(std::array::from_fn(|_| Arc::clone(&shard)));
+        let root = Arc::new(std::array::from_fn(|_| Arc::clone(&branch)));
+        Self { root, hasher: RandomState::new(), len: 0 }
+    }
+}
+
+impl<R: Row> Table<R> {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The row of a key.
+    pub fn get(&self, key: &R::Key) -> Option<&R> {
+        let shard = self.shard(&R::group(key));
+        shard.binary_search_by(|row| row.key().cmp(key)).ok().map(|at| &shard[at])
+    }
+
+    /// The rows of a group from one key to another, in order.
+    pub fn range(&self, group: &R::Group, keys: Range<R::Key>) -> &[R] {
+        let shard = self.shard(group);
+        let begin = shard.partition_point(|row| row.key() < keys.start);
+        let end = shard.partition_point(|row| row.key() < keys.end);
+        &shard[begin..end.max(begin)]
+    }
+
+    /// Puts a row in the place of the one with its key, or beside the others.
+    pub fn insert(&mut self, row: R) {
+        let key = row.key();
+        let shard = self.shard_mut(&R::group(&key));
+        match shard.binary_search_by(|other| other.key().cmp(&key)) {
+            Ok(at) => Arc::make_mut(shard)[at] = row,
+            Err(at) => {
+                let (before, after) = shard.split_at(at);
+                let before = before.iter().cloned();
+                *shard = before.chain(std::iter::once(row)).chain(after.iter().cloned()).collect();
+                self.len += 1;
+            }
+        }
+    }
+
+    /// Changes a row that is there; its key must stay as it is.
+    pub fn update(&mut self, key: &R::Key, change: impl FnOnce(&mut R)) {
+        let group = R::group(key);
+        if let Ok(at) = self.shard(&group).binary_search_by(|row| row.key().cmp(key)) {
+            change(&mut Arc::make_mut(self.shard_mut(&group))[at]);
+        }
+    }
+
+    /// Takes a row out.
+    pub fn remove(&mut self, key: &R::Key) {
+        let group = R::group(key);
+        if let Ok(at) = self.shard(&group).binary_search_by(|row| row.key().cmp(key)) {
+            let shard = self.shard_mut(&group);
+            *shard = shard[..at].iter().chain(&shard[at + 1..]).cloned().collect();
+            self.len -= 1;
+        }
+    }
+
+    /// All rows, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &R> {
+        self.root.iter().flat_map(|branch| branch.iter()).flat_map(|shard| shard.iter())
+    }
+
+    fn shard(&self, group: &R::Group) -> &[R] {
+        let (branch, shard) = self.place(group);
+        &self.root[branch][shard]
+    }
+
+    fn shard_mut(&mut self, group: &R::Group) -> &mut Shard<R> {
+        let (branch, shard) = self.place(group);
+        &mut Arc::make_mut(&mut Arc::make_mut(&mut self.root)[branch])[shard]
+    }
+
+    fn place(&self, group: &R::Group) -> (usize, usize) {
+        // The low bits are as good as any; two times seven of them fit into every usize.
+        let hash = self.hasher.hash_one(group) as usize;
+        (hash % WIDTH, hash / WIDTH % WIDTH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A number, and in the same group as nine others.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct Numbered(u32, u8);
+
+    impl Row for Numbered {
+        type Key = u32;
+        type Group = u32;
+
+        fn key(&self) -> u32 {
+            self.0
+        }
+
+        fn group(key: &u32) -> u32 {
+            key / 10
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u32, u8),
+        Update(u32, u8),
+        Remove(u32),
+        /// Keep a copy, which must stay as it is.
+        Keep,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let key = 0..60u32;
+        prop_oneof![
+            4 => (key.clone(), any::<u8>()).prop_map(|(key, value)| Step::Insert(key, value)),
+            1 => (key.clone(), any::<u8>()).prop_map(|(key, value)| Step::Update(key, value)),
+            2 => key.prop_map(Step::Remove),
+            1 => Just(Step::Keep),
+        ]
+    }
+
+    fn check(table: &Table<Numbered>, model: &BTreeMap<u32, u8>) {
+        assert_eq!(table.len(), model.len());
+        assert_eq!(table.is_empty(), model.is_empty());
+        let mut rows: Vec<_> = table.iter().map(|row| (row.0, row.1)).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, model.iter().map(|(key, value)| (*key, *value)).collect::<Vec<_>>());
+        for key in 0..60 {
+            assert_eq!(table.get(&key).map(|row| row.1), model.get(&key).copied());
+        }
+        for group in 0..6 {
+            let rows: Vec<_> =
+                table.range(&group, group * 10 + 2..group * 10 + 9).iter().map(|row| row.0).collect();
+            let expected: Vec<_> = model.range(group * 10 + 2..group * 10 + 9).map(|(key, _)| *key).collect();
+            assert_eq!(rows, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_is_a_map_and_its_copies_stay_as_they_were(steps in proptest::collection::vec(step(), 0..200)) {
+            let mut table = Table::default();
+            let mut model = BTreeMap::new();
+            let mut kept = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Insert(key, value) => {
+                        table.insert(Numbered(key, value));
+                        model.insert(key, value);
+                    }
+                    Step::Update(key, value) => {
+                        table.update(&key, |row| row.1 = value);
+                        model.entry(key).and_modify(|known| *known = value);
+                    }
+                    Step::Remove(key) => {
+                        table.remove(&key);
+                        model.remove(&key);
+                    }
+                    Step::Keep => kept.push((table.clone(), model.clone())),
+                }
+            }
+            check(&table, &model);
+            for (table, model) in &kept {
+                check(table, model);
+            }
+        }
+    }
+}
