@@ -9,13 +9,16 @@
 //! |---|---|
 //! | `scenario` | what is measured, one a file |
 //! | `service`, `nginx`, `wrk` | the programs |
-//! | `load` | a load generator of our own |
-//! | `process`, `usage` | cores, ends, CPU time, memory |
+//! | `load`, `schedules` | a load generator of our own; events announced in great number |
+//! | `fleet` | fleets of any size, as exports |
+//! | `process`, `usage`, `disk` | cores, ends, CPU time, memory, syncs |
 //! | `stats`, `report`, `machine` | numbers and how they are shown |
 
 #![allow(dead_code, reason = "further scenarios are about to use it")]
 
 mod clock;
+mod disk;
+mod fleet;
 mod http;
 mod load;
 mod machine;
@@ -24,6 +27,7 @@ mod process;
 mod random;
 mod report;
 mod scenario;
+mod schedules;
 mod service;
 mod stats;
 mod usage;
@@ -145,9 +149,9 @@ fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {
     if names.is_empty() {
         return Ok(ALL.iter().collect());
     }
-    let find = |name: &String| ALL.iter().find(|scenario| scenario.name == name);
-    names
-        .iter()
-        .map(|name| find(name).with_context(|| format!("there is no scenario {name}\n{}", scenarios())))
-        .collect()
+    for name in names {
+        let known = ALL.iter().any(|scenario| scenario.name == name);
+        anyhow::ensure!(known, "there is no scenario {name}\n{}", scenarios());
+    }
+    Ok(ALL.iter().filter(|scenario| names.iter().any(|name| name == scenario.name)).collect())
 }

@@ -10,8 +10,8 @@ use crate::stats::Estimate;
 /// What a number should be.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Goal {
-    /// What has to hold.
-    pub reach: f64,
+    /// What has to hold, if anything has to.
+    pub reach: Option<f64>,
     /// What is hoped for.
     pub aim: f64,
     /// Which side of them is good.
@@ -31,12 +31,17 @@ pub enum Better {
 impl Goal {
     /// A number that should be at most so much.
     pub fn at_most(reach: f64, aim: f64) -> Option<Self> {
-        Some(Self { reach, aim, better: Better::Lower })
+        Some(Self { reach: Some(reach), aim, better: Better::Lower })
+    }
+
+    /// A number that is hoped to be at most so much, and may be more.
+    pub fn hoped_at_most(aim: f64) -> Option<Self> {
+        Some(Self { reach: None, aim, better: Better::Lower })
     }
 
     /// A number that should be at least so much.
     pub fn at_least(reach: f64, aim: f64) -> Option<Self> {
-        Some(Self { reach, aim, better: Better::Higher })
+        Some(Self { reach: Some(reach), aim, better: Better::Higher })
     }
 
     fn holds(self, bound: f64, value: f64) -> bool {
@@ -69,15 +74,17 @@ pub struct Measure {
 impl Measure {
     /// Whether what has to hold does.
     pub fn reached(&self) -> bool {
-        self.goal.is_none_or(|goal| goal.holds(goal.reach, self.value.median))
+        let Some(Goal { reach: Some(reach), .. }) = self.goal else { return true };
+        self.goal.is_none_or(|goal| goal.holds(reach, self.value.median))
     }
 
     fn verdict(&self) -> &'static str {
         match self.goal {
             None => "",
             Some(goal) if goal.holds(goal.aim, self.value.median) => "aim",
-            Some(goal) if goal.holds(goal.reach, self.value.median) => "reach",
-            Some(_) => "MISSED",
+            Some(_) if !self.reached() => "MISSED",
+            Some(goal) if goal.reach.is_some() => "reach",
+            Some(_) => "no",
         }
     }
 }
@@ -152,12 +159,13 @@ fn measures(measures: &[&Measure]) -> String {
                 1 => String::new(),
                 _ => format!("{}–{}", digits(value.low), digits(value.high)),
             };
-            let bound = |bound: fn(Goal) -> f64| {
+            let bound = |bound: fn(Goal) -> Option<f64>| {
                 let sign = |goal: Goal| if goal.better == Better::Lower { "≤" } else { "≥" };
-                measure.goal.map_or(String::new(), |goal| format!("{} {}", sign(goal), digits(bound(goal))))
+                let goal = measure.goal.and_then(|goal| Some((goal, bound(goal)?)));
+                goal.map_or(String::new(), |(goal, bound)| format!("{} {}", sign(goal), digits(bound)))
             };
             let median = format!("{} {}", digits(value.median), measure.unit).trim_end().to_owned();
-            let (reach, aim) = (bound(|goal| goal.reach), bound(|goal| goal.aim));
+            let (reach, aim) = (bound(|goal| goal.reach), bound(|goal| Some(goal.aim)));
             vec![measure.what.clone(), median, interval, reach, aim, measure.verdict().to_owned()]
         })
         .collect();
@@ -213,6 +221,8 @@ mod tests {
             (1.1, Goal::at_most(1.0, 0.85), "MISSED", false),
             (5.5, Goal::at_least(2.0, 5.0), "aim", true),
             (1.9, Goal::at_least(2.0, 5.0), "MISSED", false),
+            (499.0, Goal::hoped_at_most(500.0), "aim", true),
+            (501.0, Goal::hoped_at_most(500.0), "no", true),
             (9.0, None, "", true),
         ] {
             let measure = measure(value, goal);

@@ -1,5 +1,8 @@
 //! The scenarios, one a file. Each measures one thing and leaves its numbers in the report.
 
+mod idle;
+mod million;
+mod schedule;
 mod side_by_side;
 
 use std::path::{Path, PathBuf};
@@ -40,6 +43,23 @@ pub const ALL: &[Scenario] = &[
         name: "approval",
         about: "CPU of an approval sent again, side by side with nginx",
         run: side_by_side::approval,
+    },
+    Scenario { name: "idle", about: "memory of a guest that is connected and silent", run: idle::run },
+    Scenario { name: "memory", about: "memory of a VM in a fleet of a million", run: million::memory },
+    Scenario {
+        name: "restart",
+        about: "ready again after kill -9 with a million VMs",
+        run: million::restart,
+    },
+    Scenario {
+        name: "scale",
+        about: "CPU of a poll in a fleet of a million over that in a small one",
+        run: million::scale,
+    },
+    Scenario {
+        name: "schedule",
+        about: "durable changes a second over what the disk does by itself",
+        run: schedule::run,
     },
 ];
 

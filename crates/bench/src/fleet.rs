@@ -1,0 +1,223 @@
+//! Large fleets, made in seconds: an export as the service writes it, with the records of VMs that never were, which
+//! `notbefore import` then turns into a data directory.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use notbefore_core::{Member, MemberState, Name, Origin, Policy, Scope, ScopeId, ScopeKind, ScopePath, VmId};
+use notbefore_engine::records::{self, Address, Vm};
+use notbefore_service::transfer::lines::LineWriter;
+use notbefore_store::{Key, Revision, Versioned};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::load::guests;
+use crate::process::output;
+use crate::random::Random;
+use crate::service::Binary;
+
+/// How much is written at a time.
+const PIECE: usize = 1024 * 1024;
+
+/// A fleet: scopes of equal size. Some VMs have addresses of loopback, so that they can call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// How many scopes.
+    pub scopes: usize,
+    /// How many VMs in each.
+    pub per_scope: usize,
+    /// Who can call.
+    pub callers: Callers,
+}
+
+/// Which VMs can call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callers {
+    /// All of them, in order.
+    All,
+    /// The first VM of each scope, of every so many scopes.
+    FirstOfEvery(usize),
+}
+
+impl Fleet {
+    /// How many VMs there are.
+    pub fn vms(&self) -> usize {
+        self.scopes * self.per_scope
+    }
+
+    /// The scope of the n-th caller, by number.
+    pub fn scope_of_caller(&self, n: usize) -> usize {
+        match self.callers {
+            Callers::All => n / self.per_scope,
+            Callers::FirstOfEvery(every) => n * every,
+        }
+    }
+
+    /// The id of the first VM of a scope.
+    pub fn first_vm(&self, scope: usize) -> Uuid {
+        vm_id(scope * self.per_scope)
+    }
+
+    /// Makes a data directory of it.
+    pub fn import(&self, binary: &Binary, data: &Path) -> anyhow::Result<()> {
+        let file = data.with_extension("jsonl");
+        self.write(&file).context("writing a fleet")?;
+        let mut command = Command::new(&binary.path);
+        output(command.arg("import").arg(&file).arg("--data").arg(data))?;
+        std::fs::remove_file(&file)?;
+        Ok(())
+    }
+
+    /// Writes it as an export. Records come in the order of their keys.
+    fn write(&self, file: &PathBuf) -> anyhow::Result<()> {
+        let mut out = BufWriter::new(File::create(file)?);
+        let mut lines = LineWriter::new(Revision(1), jiff::Timestamp::UNIX_EPOCH, false);
+        let vms = 0..self.vms();
+        sorted(
+            &mut lines,
+            &mut out,
+            vms.clone(),
+            |vm| records::claim(&self.address(vm)),
+            |vm| VmId(vm_id(vm)),
+        )?;
+        sorted(
+            &mut lines,
+            &mut out,
+            0..self.scopes,
+            |n| records::scope(&self.scope_id(n)),
+            |n| self.scope(n),
+        )?;
+        sorted(&mut lines, &mut out, vms, |vm| records::vm(VmId(vm_id(vm))), |vm| self.vm(vm))?;
+        lines.finish();
+        out.write_all(&lines.take())?;
+        out.flush()?;
+        Ok(())
+    }
+
+    fn address(&self, vm: usize) -> Address {
+        let (scope, member) = (vm / self.per_scope, vm % self.per_scope);
+        let ip = match self.callers {
+            Callers::All => guests::address(vm),
+            Callers::FirstOfEvery(every) if member == 0 && scope.is_multiple_of(every) => {
+                guests::address(scope / every)
+            }
+            Callers::FirstOfEvery(_) => Ipv4Addr::from_bits(0x0A00_0000 + vm as u32),
+        };
+        Address { network: name("default"), ip: IpAddr::V4(ip) }
+    }
+
+    fn path(&self, scope: usize) -> ScopePath {
+        ScopePath {
+            subscription: name("default"),
+            group: name(&format!("group-{}", scope % 100)),
+            name: name(&format!("set-{scope}")),
+        }
+    }
+
+    fn scope_id(&self, scope: usize) -> ScopeId {
+        self.path(scope).id()
+    }
+
+    fn scope(&self, scope: usize) -> Scope {
+        let member = |member: usize| Member {
+            vm: VmId(vm_id(scope * self.per_scope + member)),
+            // Fifteen characters, as in a cloud that has many.
+            name: name(&format!("web-{scope:06}-{member:04}")),
+            update_domain: member as u32 % 5,
+            fault_domain: 0,
+            zone: None,
+            host: None,
+            spot: false,
+            state: MemberState::Running,
+            origin: Origin::Fleet,
+        };
+        Scope {
+            path: self.path(scope),
+            kind: if self.per_scope == 1 { ScopeKind::Standalone } else { ScopeKind::AvailabilitySet },
+            policy: Policy::default(),
+            incarnation: 1,
+            members: (0..self.per_scope).map(member).collect(),
+            events: Vec::new(),
+            ended: Vec::new(),
+            first_run: false,
+            origin: Origin::Fleet,
+        }
+    }
+
+    fn vm(&self, vm: usize) -> Vm {
+        Vm {
+            id: VmId(vm_id(vm)),
+            scope: self.scope_id(vm / self.per_scope),
+            addresses: vec![self.address(vm)],
+            instance: serde_json::Value::Null,
+        }
+    }
+}
+
+/// The id of the n-th VM: random to look at, and the same every time.
+fn vm_id(n: usize) -> Uuid {
+    let mut random = Random::new(n as u64 + 1);
+    uuid::Builder::from_random_bytes(
+        (u128::from(random.next()) << 64 | u128::from(random.next())).to_be_bytes(),
+    )
+    .into_uuid()
+}
+
+fn name(text: &str) -> Name {
+    #[allow(clippy::unwrap_used, reason = "all names of this file are letters, digits and hyphens")]
+    text.parse().unwrap()
+}
+
+/// Writes the records of one kind in the order of their keys.
+fn sorted<T: Serialize>(
+    lines: &mut LineWriter,
+    out: &mut impl Write,
+    numbers: std::ops::Range<usize>,
+    key: impl Fn(usize) -> Key,
+    record: impl Fn(usize) -> T,
+) -> anyhow::Result<()> {
+    let mut keys: Vec<(Key, usize)> = numbers.map(|n| (key(n), n)).collect();
+    keys.sort();
+    for (key, n) in keys {
+        lines.record(&key, &Versioned { revision: Revision(1), value: records::encode(&record(n)) })?;
+        if lines.waiting() > PIECE {
+            out.write_all(&lines.take())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_finds_nothing_wrong_with_it() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("fleet.jsonl");
+        for fleet in [
+            Fleet { scopes: 30, per_scope: 10, callers: Callers::FirstOfEvery(3) },
+            Fleet { scopes: 300, per_scope: 1, callers: Callers::All },
+        ] {
+            fleet.write(&file).unwrap();
+            let lines = std::io::BufReader::new(File::open(&file).unwrap());
+            let imported = notbefore_service::transfer::import::check(lines, |_| ()).unwrap();
+            assert_eq!((imported.counts.scopes, imported.counts.vms), (fleet.scopes as u64, 300));
+        }
+    }
+
+    #[test]
+    fn callers_have_the_addresses_that_guests_call_from() {
+        let fleet = Fleet { scopes: 30, per_scope: 10, callers: Callers::FirstOfEvery(3) };
+        for caller in 0..10 {
+            let scope = fleet.scope_of_caller(caller);
+            assert_eq!(fleet.vm(scope * 10).addresses[0].ip, guests::address(caller));
+            assert_eq!(fleet.vm(scope * 10).id.0, fleet.first_vm(scope));
+        }
+        assert_eq!(fleet.scope(7).members[0].name.as_str().len(), 15);
+    }
+}

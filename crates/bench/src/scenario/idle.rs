@@ -1,0 +1,117 @@
+//! The memory of a guest that is connected and silent, as every guest is nearly all the time.
+//!
+//! Each guest first reads its instance metadata and approves an event, since a connection should not keep what
+//! those took. The slope over thousands of connections leaves out what the service needs anyway. Kernel memory
+//! is not in it; it is the same for every server.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Bench;
+use crate::clock;
+use crate::fleet::{Callers, Fleet};
+use crate::http;
+use crate::load::generator::Generator;
+use crate::load::{Arrivals, Outcome, Traffic, Use};
+use crate::nginx::Nginx;
+use crate::random::Random;
+use crate::report::{Goal, digits};
+use crate::schedules::{Announcement, announce};
+use crate::service::{POLL, Rate, Service};
+use crate::usage;
+
+/// How many guests are connected when memory is looked at.
+const POINTS: [usize; 4] = [1_000, 5_000, 10_000, 15_000];
+
+/// How many VMs a scope has.
+const PER_SCOPE: usize = 100;
+
+/// One request from each guest that is new.
+struct Once<'a> {
+    next: usize,
+    request: &'a dyn Fn(usize) -> String,
+}
+
+impl Traffic for Once<'_> {
+    fn pick(&mut self, _random: &mut Random, connections: usize) -> Option<usize> {
+        let at = self.next;
+        self.next += 1;
+        (at < connections).then_some(at)
+    }
+
+    fn request(&mut self, connection: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice((self.request)(connection).as_bytes());
+    }
+}
+
+/// Measures it.
+pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    let place = bench.directory("idle")?;
+    let data = place.join("data");
+    let vms = POINTS[POINTS.len() - 1];
+    let fleet = Fleet { scopes: vms / PER_SCOPE, per_scope: PER_SCOPE, callers: Callers::All };
+    fleet.import(&bench.binary, &data)?;
+    // Nothing carries events out, so that approved ones stay.
+    let service = Service::start(&bench.binary, &data, Rate::Usual, &["--driver", "manual"])?;
+    let announcements: Vec<Announcement> = (0..fleet.scopes)
+        .map(|scope| Announcement {
+            vm: fleet.first_vm(scope),
+            address: crate::load::guests::address(scope * PER_SCOPE),
+            not_before: super::schedule::years_from_now(),
+        })
+        .collect();
+    announce(&service, &announcements, None)?;
+    let mut events = Vec::new();
+    for announcement in &announcements {
+        let document = service.poll(announcement.address)?.json()?;
+        events.push(document["Events"][0]["EventId"].clone());
+    }
+    let metadata = "Metadata: true\r\n";
+    let instance = |_: usize| http::request("GET", "/metadata/instance?api-version=2021-02-01", metadata, "");
+    let approval = |guest: usize| {
+        let body = json!({ "StartRequests": [{ "EventId": events[guest / PER_SCOPE] }] });
+        http::request("POST", POLL, metadata, &body.to_string())
+    };
+    let ours = slope(bench, "notbefore", service.pid(), service.guest, &[&instance, &approval])?;
+    drop(service);
+
+    let nginx = Nginx::start(bench.cores.server, &place, "{}", "1")?;
+    let poll = |_: usize| http::request("GET", POLL, metadata, "");
+    let theirs = slope(bench, "nginx", nginx.pid(), nginx.poll, &[&poll])?;
+    bench.measured("memory of an idle guest", "B", &[ours], Goal::at_most(2048.0, 1024.0));
+    bench.measured("memory of an idle guest, nginx", "B", &[theirs], None);
+    bench.note("idle: nginx's guests polled once; what it sets aside for connections beforehand is not in its slope.");
+    Ok(())
+}
+
+/// Bytes a guest, from the slope of memory over guests that have asked all of this and are silent.
+fn slope(
+    bench: &mut Bench,
+    name: &str,
+    pid: u32,
+    to: std::net::SocketAddr,
+    asking: &[&dyn Fn(usize) -> String],
+) -> anyhow::Result<f64> {
+    let mut generator = Generator::new(to, 0, 0, Use::KeepAlive)?;
+    let (mut points, mut rows) = (Vec::new(), Vec::new());
+    for guests in POINTS {
+        let known = generator.len();
+        generator.add(known, guests - known)?;
+        for request in asking {
+            let mut once = Once { next: known, request };
+            let arrivals = Arrivals::Closed { in_flight: 32 };
+            let outcome: Outcome = generator.run(arrivals, Duration::from_secs(60), &mut once)?;
+            outcome.only(200)?;
+            anyhow::ensure!(outcome.answers() == (guests - known) as u64, "not every guest was answered");
+        }
+        // Nothing tells when the last buffers have been given back.
+        clock::pause(Duration::from_millis(500));
+        let memory = usage::memory(pid)?;
+        bench.say(&format!("{name}: {guests} guests, {} MiB", digits(memory as f64 / 1048576.0)));
+        points.push((guests as f64, memory as f64));
+        rows.push(vec![guests.to_string(), digits(memory as f64 / 1048576.0)]);
+    }
+    bench.table(&format!("Idle guests of {name}"), &["connections", "PSS, MiB"], rows);
+    Ok(crate::stats::slope(&points))
+}

@@ -1,0 +1,163 @@
+//! A million VMs in 100,000 scopes: what they take in memory and on disk, how soon the service is ready after a
+//! crash, and whether a poll costs more than in a small fleet.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Bench;
+use super::schedule::years_from_now;
+use crate::clock;
+use crate::fleet::{Callers, Fleet};
+use crate::http;
+use crate::load::generator::Generator;
+use crate::load::{Arrivals, Same, Use, guests};
+use crate::report::{Goal, digits};
+use crate::schedules::{Announcement, announce};
+use crate::service::{POLL, Rate, Service};
+use crate::usage;
+
+/// How many VMs can call, each in a scope of its own.
+const CALLERS: usize = 10_000;
+
+/// The large fleet; a tenth of it where it is to be short.
+pub fn fleet(bench: &Bench) -> Fleet {
+    let scopes = if bench.quick { 10_000 } else { 100_000 };
+    Fleet { scopes, per_scope: 10, callers: Callers::FirstOfEvery(scopes / CALLERS) }
+}
+
+/// The large fleet's data directory, made by the first scenario that wants it.
+pub fn data(bench: &Bench) -> anyhow::Result<PathBuf> {
+    let data = bench.place().join("million");
+    if !data.exists() {
+        let (fleet, begun) = (fleet(bench), clock::now());
+        fleet.import(&bench.binary, &data)?;
+        bench.say(&format!("imported {} VMs in {:.0} s", fleet.vms(), begun.elapsed().as_secs_f64()));
+    }
+    Ok(data)
+}
+
+/// Bytes a VM, in memory and on disk.
+pub fn memory(bench: &mut Bench) -> anyhow::Result<()> {
+    let empty = bench.directory("empty")?;
+    let nothing = Service::start(&bench.binary, &empty.join("data"), Rate::Usual, &[])?;
+    let base = settled(&nothing)?;
+    drop(nothing);
+    let data = data(bench)?;
+    let service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+    let full = settled(&service)?;
+    let vms = fleet(bench).vms();
+    let mib = |bytes: u64| digits(bytes as f64 / 1048576.0);
+    bench.say(&format!("{} MiB with {vms} VMs, {} MiB with none", mib(full), mib(base)));
+    let each = full.saturating_sub(base) as f64 / vms as f64;
+    bench.measured(&format!("memory of a VM at {vms}"), "B", &[each], Goal::at_most(400.0, 200.0));
+    Ok(())
+}
+
+/// Memory once it no longer shrinks: what loading took is given back by and by.
+fn settled(service: &Service) -> anyhow::Result<u64> {
+    service.wait_until_ready()?;
+    let mut last = u64::MAX;
+    for _ in 0..20 {
+        clock::pause(Duration::from_millis(500));
+        let memory = usage::memory(service.pid())?;
+        if memory >= last {
+            break;
+        }
+        last = memory;
+    }
+    Ok(last)
+}
+
+/// From `kill -9` to ready again.
+pub fn restart(bench: &mut Bench) -> anyhow::Result<()> {
+    let data = data(bench)?;
+    let fleet = fleet(bench);
+    let mut times = Vec::new();
+    let mut service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+    for round in 0..bench.rounds().min(5) {
+        // It dies in the middle of work, not at rest.
+        let announcements: Vec<Announcement> = (0..100)
+            .map(|n| Announcement {
+                vm: fleet.first_vm(round * 100 + n),
+                address: guests::address(0),
+                not_before: years_from_now(),
+            })
+            .collect();
+        announce(&service, &announcements, None)?;
+        service.kill();
+        let begun = clock::now();
+        service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+        service.wait_until_ready()?;
+        times.push(begun.elapsed().as_secs_f64());
+        bench.say(&format!("ready after {} s", digits(begun.elapsed().as_secs_f64())));
+    }
+    let vms = fleet.vms();
+    let what = format!("ready after kill -9 with {vms} VMs");
+    bench.measured(&what, "s", &times, Goal::at_most(8.0, 3.0));
+    let file = std::fs::metadata(data.join("store.redb"))?.len() as f64 / vms as f64;
+    bench.measured("file for each VM", "B", &[file], Goal::hoped_at_most(500.0));
+    Ok(())
+}
+
+/// CPU of a poll in the large fleet over that in a fleet of the callers alone.
+pub fn scale(bench: &mut Bench) -> anyhow::Result<()> {
+    let large = fleet(bench);
+    let small = Fleet { scopes: CALLERS, per_scope: 1, callers: Callers::All };
+    let small_data = bench.directory("small")?.join("data");
+    small.import(&bench.binary, &small_data)?;
+    let services = [
+        (large, Service::start(&bench.binary, &data(bench)?, Rate::Usual, &[])?),
+        (small, Service::start(&bench.binary, &small_data, Rate::Usual, &[])?),
+    ];
+    for (fleet, service) in &services {
+        let mut announcements = Vec::new();
+        for caller in 0..CALLERS {
+            // Those that an earlier scenario has announced are there.
+            let address = guests::address(caller);
+            let document = service.poll(address)?.json()?;
+            if document["Events"].as_array().is_some_and(Vec::is_empty) {
+                let vm = fleet.first_vm(fleet.scope_of_caller(caller));
+                announcements.push(Announcement { vm, address, not_before: years_from_now() });
+            }
+        }
+        announce(service, &announcements, None)?;
+        price(service)?;
+    }
+    let (mut prices, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
+    for round in 1..=bench.rounds() {
+        let (small, large) = (price(&services[1].1)?, price(&services[0].1)?);
+        bench.say(&format!(
+            "round {round} of {}: {CALLERS} VMs {} µs, {} VMs {} µs, ratio {}",
+            bench.rounds(),
+            digits(small),
+            services[0].0.vms(),
+            digits(large),
+            digits(large / small)
+        ));
+        prices[0].push(large);
+        prices[1].push(small);
+        ratios.push(large / small);
+    }
+    let vms = services[0].0.vms();
+    bench.measured(&format!("CPU of a poll, random callers, {vms} VMs"), "µs", &prices[0], None);
+    bench.measured(&format!("CPU of a poll, random callers, {CALLERS} VMs"), "µs", &prices[1], None);
+    bench.measured(
+        &format!("CPU of a poll, {vms} VMs ÷ {CALLERS} VMs"),
+        "",
+        &ratios,
+        Goal::at_most(1.10, 1.05),
+    );
+    Ok(())
+}
+
+/// What one poll costs the service, in microseconds of CPU time, from callers drawn at random.
+fn price(service: &Service) -> anyhow::Result<f64> {
+    let request = http::request("GET", POLL, "Metadata: true\r\n", "").into_bytes();
+    let mut generator = Generator::new(service.guest, 0, CALLERS, Use::KeepAlive)?;
+    let before = usage::cpu(service.pid())?;
+    let arrivals = Arrivals::Closed { in_flight: 64 };
+    let outcome = generator.run(arrivals, Duration::from_millis(1_500), &mut Same(request))?;
+    let used = usage::cpu(service.pid())? - before;
+    outcome.only(200)?;
+    Ok(used.as_secs_f64() * 1e6 / outcome.answers() as f64)
+}

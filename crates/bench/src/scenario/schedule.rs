@@ -1,0 +1,69 @@
+//! Durable changes a second, over what the disk does by itself: how well concurrent requests share a sync.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Bench;
+use crate::disk;
+use crate::fleet::{Callers, Fleet};
+use crate::load::guests;
+use crate::report::{Goal, digits};
+use crate::schedules::{Announcement, announce};
+use crate::service::{Rate, Service};
+
+/// How many events a round announces, each in a scope of its own.
+const PER_ROUND: usize = 4_000;
+
+/// After how many acknowledgements a poll looks whether the event is there.
+const LOOK_EVERY: usize = 40;
+
+/// Measures it.
+pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    let place = bench.directory("schedule")?;
+    let data = place.join("data");
+    let fleet = Fleet { scopes: PER_ROUND * (bench.rounds() + 1), per_scope: 1, callers: Callers::All };
+    fleet.import(&bench.binary, &data)?;
+    let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
+    let announcement = |n: usize| Announcement {
+        vm: fleet.first_vm(n),
+        address: guests::address(n),
+        not_before: years_from_now(),
+    };
+    let all: Vec<Announcement> = (0..fleet.scopes).map(announcement).collect();
+    let mut parts = all.chunks(PER_ROUND);
+    if let Some(first) = parts.next() {
+        announce(&service, first, None)?;
+    }
+    let (mut rates, mut syncs, mut ratios, mut looked) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for (round, part) in parts.enumerate() {
+        let before = disk::syncs_a_second(&place, Duration::from_millis(500))?;
+        let (outcome, found) = announce(&service, part, Some(LOOK_EVERY))?;
+        let after = disk::syncs_a_second(&place, Duration::from_millis(500))?;
+        let (rate, sync) = (outcome.answers() as f64 / outcome.seconds, f64::midpoint(before, after));
+        bench.say(&format!(
+            "round {} of {}: {} events/s, {} syncs/s, ratio {}",
+            round + 1,
+            bench.rounds(),
+            digits(rate),
+            digits(sync),
+            digits(rate / sync)
+        ));
+        looked += found;
+        rates.push(rate);
+        syncs.push(sync);
+        ratios.push(rate / sync);
+    }
+    bench.measured("durable schedules, 64 in flight", "/s", &rates, None);
+    bench.measured("bare fdatasync after 4 KiB", "/s", &syncs, None);
+    bench.measured("durable schedules ÷ bare fdatasync", "", &ratios, Goal::at_least(2.0, 5.0));
+    bench.note(&format!(
+        "schedule: {looked} polls right after an acknowledgement, on another connection, all found the event."
+    ));
+    Ok(())
+}
+
+/// So far off that nothing starts while it is measured.
+pub fn years_from_now() -> Timestamp {
+    Timestamp::constant(4_070_908_800, 0)
+}

@@ -1,0 +1,110 @@
+//! Events announced in great number through the operator door, 64 requests in flight.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::http::{self, Answer};
+use crate::load::generator::Generator;
+use crate::load::{Arrivals, Outcome, Traffic, Use};
+use crate::random::Random;
+use crate::service::Service;
+
+/// How many requests are in flight.
+pub const IN_FLIGHT: usize = 64;
+
+/// How long all of them may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// An event that is to be announced.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement {
+    /// The VM that is to reboot.
+    pub vm: Uuid,
+    /// Where it calls from.
+    pub address: Ipv4Addr,
+    /// Not before when.
+    pub not_before: Timestamp,
+}
+
+/// Announcements on their way.
+struct Schedules<'a> {
+    service: &'a Service,
+    headers: String,
+    announcements: &'a [Announcement],
+    next: usize,
+    /// What each connection has asked for last.
+    asked: Vec<usize>,
+    /// Whether every so many acknowledgements a poll looks for the event.
+    look_every: Option<usize>,
+    acknowledged: usize,
+    looked: usize,
+}
+
+impl Traffic for Schedules<'_> {
+    fn pick(&mut self, random: &mut Random, connections: usize) -> Option<usize> {
+        (self.next < self.announcements.len()).then(|| random.below(connections))
+    }
+
+    fn request(&mut self, connection: usize, out: &mut Vec<u8>) {
+        let announcement = &self.announcements[self.next];
+        self.asked[connection] = self.next;
+        self.next += 1;
+        let body =
+            json!({ "type": "Reboot", "vms": [announcement.vm], "not_before": announcement.not_before });
+        out.extend_from_slice(
+            http::request("POST", "/v1/events", &self.headers, &body.to_string()).as_bytes(),
+        );
+    }
+
+    fn answered(&mut self, connection: usize, answer: &Answer<'_>, _at: Instant) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            answer.status < 300,
+            "an event was refused: {}",
+            String::from_utf8_lossy(answer.body)
+        );
+        self.acknowledged += 1;
+        if self.look_every.is_some_and(|every| self.acknowledged.is_multiple_of(every)) {
+            let announcement = &self.announcements[self.asked[connection]];
+            let document = self.service.poll(announcement.address)?.json()?;
+            let events = document["Events"].as_array().context("a document without events")?;
+            anyhow::ensure!(
+                !events.is_empty(),
+                "acknowledged, and not seen by a poll right after: {document}"
+            );
+            self.looked += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Announces all of them, and gives what came of it and how many polls looked and found.
+pub fn announce(
+    service: &Service,
+    announcements: &[Announcement],
+    look_every: Option<usize>,
+) -> anyhow::Result<(Outcome, usize)> {
+    let mut generator = Generator::new(service.operator, 0, IN_FLIGHT, Use::KeepAlive)?;
+    let mut schedules = Schedules {
+        service,
+        headers: service.authorization(),
+        announcements,
+        next: 0,
+        asked: vec![0; IN_FLIGHT],
+        look_every,
+        acknowledged: 0,
+        looked: 0,
+    };
+    let outcome = generator.run(Arrivals::Closed { in_flight: IN_FLIGHT }, PATIENCE, &mut schedules)?;
+    anyhow::ensure!(
+        outcome.answers() == announcements.len() as u64 && outcome.unanswered == 0,
+        "of {} events {} were acknowledged",
+        announcements.len(),
+        outcome.answers()
+    );
+    Ok((outcome, schedules.looked))
+}
