@@ -59,7 +59,12 @@ impl Fleet {
 
     /// The id of the first VM of a scope.
     pub fn first_vm(&self, scope: usize) -> Uuid {
-        vm_id(scope * self.per_scope)
+        self.vm_of(scope, 0)
+    }
+
+    /// The id of a VM of a scope.
+    pub fn vm_of(&self, scope: usize, member: usize) -> Uuid {
+        vm_id(scope * self.per_scope + member)
     }
 
     /// Makes a data directory of it.

@@ -10,19 +10,19 @@
 //! | `scenario` | what is measured, one a file |
 //! | `service`, `nginx`, `wrk` | the programs |
 //! | `load`, `schedules` | a load generator of our own; events announced in great number |
-//! | `fleet` | fleets of any size, as exports |
-//! | `process`, `usage`, `disk` | cores, ends, CPU time, memory, syncs |
+//! | `fleet`, `flood` | fleets of any size, as exports; a guest that misbehaves |
+//! | `process`, `usage`, `price`, `disk` | cores, ends, CPU time, memory, syncs |
 //! | `stats`, `report`, `machine` | numbers and how they are shown |
-
-#![allow(dead_code, reason = "further scenarios are about to use it")]
 
 mod clock;
 mod disk;
 mod fleet;
+mod flood;
 mod http;
 mod load;
 mod machine;
 mod nginx;
+mod price;
 mod process;
 mod random;
 mod report;

@@ -88,7 +88,8 @@ pub fn announce(
     announcements: &[Announcement],
     look_every: Option<usize>,
 ) -> anyhow::Result<(Outcome, usize)> {
-    let mut generator = Generator::new(service.operator, 0, IN_FLIGHT, Use::KeepAlive)?;
+    let mut generator = Generator::new(service.operator, Use::KeepAlive)?;
+    generator.add(0..IN_FLIGHT)?;
     let mut schedules = Schedules {
         service,
         headers: service.authorization(),

@@ -70,7 +70,8 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
         Some(in_flight) => Arrivals::Closed { in_flight: in_flight.clamp(1, args.guests) },
         None => Arrivals::Open { rate: args.rate },
     };
-    let mut generator = Generator::new(args.to, args.first, args.guests, use_)?;
+    let mut generator = Generator::new(args.to, use_)?;
+    generator.add(args.first..args.first + args.guests)?;
     let before = args.pid.map(usage::cpu).transpose()?;
     let span = Duration::from_secs_f64(args.seconds);
     let outcome = generator.run(arrivals, span, &mut Same(request.into_bytes()))?;

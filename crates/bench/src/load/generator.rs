@@ -42,24 +42,21 @@ struct Run {
 }
 
 impl Generator {
-    /// Guests from `first` on. Those that keep their connections make them now.
-    pub fn new(to: SocketAddr, first: usize, count: usize, use_: Use) -> anyhow::Result<Self> {
-        let mut generator = Self {
+    /// No guests yet.
+    pub fn new(to: SocketAddr, use_: Use) -> anyhow::Result<Self> {
+        Ok(Self {
             to,
             use_,
             poll: Poll::new().context("epoll")?,
             connections: Vec::new(),
             shared: vec![0; 256 * 1024],
             random: Random::new(7),
-        };
-        generator.add(first, count)?;
-        Ok(generator)
+        })
     }
 
-    /// Adds further guests.
-    pub fn add(&mut self, first: usize, count: usize) -> anyhow::Result<()> {
-        let addresses = (first..first + count).map(guests::address);
-        self.connections.extend(addresses.map(Connection::new));
+    /// Adds the guests of these numbers. If they keep their connections, they make them now.
+    pub fn add(&mut self, numbers: impl IntoIterator<Item = usize>) -> anyhow::Result<()> {
+        self.connections.extend(numbers.into_iter().map(|n| Connection::new(guests::address(n))));
         if self.use_ == Use::KeepAlive { self.connect() } else { Ok(()) }
     }
 
@@ -152,6 +149,7 @@ impl Generator {
             for event in &events {
                 self.progress(event.token().0, event.is_writable(), traffic, &mut run)?;
             }
+            traffic.meanwhile();
         }
     }
 

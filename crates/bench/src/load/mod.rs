@@ -63,6 +63,9 @@ pub trait Traffic {
     fn answered(&mut self, _connection: usize, _answer: &Answer<'_>, _at: Instant) -> anyhow::Result<()> {
         Ok(())
     }
+
+    /// Does something else between requests; it must be short.
+    fn meanwhile(&mut self) {}
 }
 
 /// The same request from everybody.

@@ -93,11 +93,11 @@ fn slope(
     to: std::net::SocketAddr,
     asking: &[&dyn Fn(usize) -> String],
 ) -> anyhow::Result<f64> {
-    let mut generator = Generator::new(to, 0, 0, Use::KeepAlive)?;
+    let mut generator = Generator::new(to, Use::KeepAlive)?;
     let (mut points, mut rows) = (Vec::new(), Vec::new());
     for guests in POINTS {
         let known = generator.len();
-        generator.add(known, guests - known)?;
+        generator.add(known..guests)?;
         for request in asking {
             let mut once = Once { next: known, request };
             let arrivals = Arrivals::Closed { in_flight: 32 };

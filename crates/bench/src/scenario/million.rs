@@ -8,16 +8,15 @@ use super::Bench;
 use super::schedule::years_from_now;
 use crate::clock;
 use crate::fleet::{Callers, Fleet};
-use crate::http;
-use crate::load::generator::Generator;
-use crate::load::{Arrivals, Same, Use, guests};
+use crate::load::guests;
+use crate::price;
 use crate::report::{Goal, digits};
 use crate::schedules::{Announcement, announce};
-use crate::service::{POLL, Rate, Service};
+use crate::service::{Rate, Service};
 use crate::usage;
 
 /// How many VMs can call, each in a scope of its own.
-const CALLERS: usize = 10_000;
+pub const CALLERS: usize = 10_000;
 
 /// The large fleet; a tenth of it where it is to be short.
 pub fn fleet(bench: &Bench) -> Fleet {
@@ -150,14 +149,6 @@ pub fn scale(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What one poll costs the service, in microseconds of CPU time, from callers drawn at random.
 fn price(service: &Service) -> anyhow::Result<f64> {
-    let request = http::request("GET", POLL, "Metadata: true\r\n", "").into_bytes();
-    let mut generator = Generator::new(service.guest, 0, CALLERS, Use::KeepAlive)?;
-    let before = usage::cpu(service.pid())?;
-    let arrivals = Arrivals::Closed { in_flight: 64 };
-    let outcome = generator.run(arrivals, Duration::from_millis(1_500), &mut Same(request))?;
-    let used = usage::cpu(service.pid())? - before;
-    outcome.only(200)?;
-    Ok(used.as_secs_f64() * 1e6 / outcome.answers() as f64)
+    price::of_a_poll(service, 0..CALLERS, Duration::from_millis(1_500))
 }

@@ -1,9 +1,13 @@
 //! The scenarios, one a file. Each measures one thing and leaves its numbers in the report.
 
+mod fairness;
+mod growth;
 mod idle;
+mod long_poll;
 mod million;
 mod schedule;
 mod side_by_side;
+mod starts;
 
 use std::path::{Path, PathBuf};
 
@@ -60,6 +64,18 @@ pub const ALL: &[Scenario] = &[
         name: "schedule",
         about: "durable changes a second over what the disk does by itself",
         run: schedule::run,
+    },
+    Scenario { name: "starts", about: "100,000 events that fall due within a minute", run: starts::run },
+    Scenario { name: "long-poll", about: "10,000 waiting guests told of one operation", run: long_poll::run },
+    Scenario {
+        name: "fairness",
+        about: "what quiet guests notice of one that floods the service",
+        run: fairness::run,
+    },
+    Scenario {
+        name: "growth",
+        about: "how the cost of a poll grows with VMs, events, connections",
+        run: growth::run,
     },
 ];
 

@@ -1,0 +1,106 @@
+//! A guest that misbehaves, for measuring what the others notice of it.
+//!
+//! It works a little between the quiet guests' requests, on the same thread: two threads on one core would make
+//! the quiet ones wait for each other, and that is not the server's doing.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::http;
+use crate::load::guests;
+use crate::service::POLL;
+
+/// As many connections as the service gives to one source.
+const CONNECTIONS: usize = 64;
+
+/// How many connections have a turn at a time.
+const TURNS: usize = 4;
+
+/// How it misbehaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// It does not.
+    None,
+    /// Sixteen polls in a row on every connection, again and again.
+    Pipelining,
+    /// Bytes that are no HTTP.
+    Garbage,
+    /// A request that never ends, a byte at a time.
+    SlowSender,
+    /// A new connection for every poll, as fast as it goes.
+    Reconnecting,
+}
+
+/// The guest.
+pub struct Flood {
+    manner: Manner,
+    to: SocketAddr,
+    guest: usize,
+    sockets: Vec<Option<TcpStream>>,
+    turn: usize,
+    requests: Vec<u8>,
+    input: Vec<u8>,
+}
+
+impl Flood {
+    /// The guest of this number, ready to begin.
+    pub fn new(manner: Manner, to: SocketAddr, guest: usize) -> Self {
+        let poll = http::request("GET", POLL, "Metadata: true\r\n", "");
+        let requests = match manner {
+            Manner::None => String::new(),
+            Manner::Pipelining => poll.repeat(16),
+            Manner::Garbage => "\u{1}\u{2}garbage that is no request at all\r\n\r\n".repeat(16),
+            Manner::SlowSender => "X".to_owned(),
+            Manner::Reconnecting => poll,
+        };
+        Self {
+            manner,
+            to,
+            guest,
+            sockets: (0..CONNECTIONS).map(|_| None).collect(),
+            turn: 0,
+            requests: requests.into_bytes(),
+            input: vec![0; 64 * 1024],
+        }
+    }
+
+    /// Does a little of it. Whatever goes wrong is what the server may well do to such a guest.
+    pub fn work(&mut self) {
+        if self.manner == Manner::None {
+            return;
+        }
+        for _ in 0..TURNS {
+            self.turn = (self.turn + 1) % self.sockets.len();
+            if self.sockets[self.turn].is_none() {
+                self.sockets[self.turn] = self.connect().ok();
+            }
+            let Some(socket) = &mut self.sockets[self.turn] else { continue };
+            let ended = |result: std::io::Result<usize>| match result {
+                Ok(0) => true,
+                Ok(_) => false,
+                Err(error) => {
+                    !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::NotConnected)
+                }
+            };
+            let answered = socket.read(&mut self.input);
+            let done = self.manner == Manner::Reconnecting && matches!(answered, Ok(1..));
+            if done || ended(answered) || ended(socket.write(&self.requests)) {
+                self.sockets[self.turn] = None;
+            }
+        }
+    }
+
+    fn connect(&self) -> std::io::Result<TcpStream> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        socket.bind(&SocketAddr::from((guests::address(self.guest), 0)).into())?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&self.to.into()) {
+            Err(error) if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {
+                Err(error)
+            }
+            Err(_) | Ok(()) => Ok(socket.into()),
+        }
+    }
+}

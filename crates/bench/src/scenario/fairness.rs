@@ -1,0 +1,74 @@
+//! What quiet guests notice of one that floods the service: the p99 of their polls, with it and without.
+//!
+//! The service's limits are the usual ones here. Both are measured by turns, since p99 is at the mercy of the machine.
+
+use std::time::Duration;
+
+use super::Bench;
+use crate::fleet::{Callers, Fleet};
+use crate::flood::{Flood, Manner};
+use crate::http;
+use crate::load::generator::Generator;
+use crate::load::{Arrivals, Traffic, Use};
+use crate::report::{Goal, digits};
+use crate::service::{POLL, Rate, Service};
+
+/// How many guests are quiet: each polls about once a second.
+const QUIET: usize = 2_000;
+
+/// Quiet guests, and what another does meanwhile.
+struct Neighbours {
+    request: Vec<u8>,
+    flood: Flood,
+}
+
+impl Traffic for Neighbours {
+    fn request(&mut self, _connection: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.request);
+    }
+
+    fn meanwhile(&mut self) {
+        self.flood.work();
+    }
+}
+
+/// Measures it.
+pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    let data = bench.directory("fairness")?.join("data");
+    let fleet = Fleet { scopes: QUIET / 10 + 1, per_scope: 10, callers: Callers::All };
+    fleet.import(&bench.binary, &data)?;
+    let service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+    let span = Duration::from_secs(if bench.quick { 1 } else { 2 });
+    let rounds = if bench.quick { 2 } else { 5 };
+    let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
+    generator.add(0..QUIET)?;
+    let mut p99 = |manner: Manner| -> anyhow::Result<f64> {
+        let request = http::request("GET", POLL, "Metadata: true\r\n", "").into_bytes();
+        let flood = Flood::new(manner, service.guest, QUIET);
+        let mut neighbours = Neighbours { request, flood };
+        let outcome = generator.run(Arrivals::Open { rate: QUIET as f64 }, span, &mut neighbours)?;
+        outcome.only(200)?;
+        Ok(outcome.milliseconds(99.0))
+    };
+    p99(Manner::None)?;
+    let mut quiet = Vec::new();
+    for (manner, what) in [
+        (Manner::Pipelining, "pipelines on 64 connections"),
+        (Manner::Garbage, "sends garbage"),
+        (Manner::SlowSender, "sends slowly on 64 connections"),
+        (Manner::Reconnecting, "connects again and again"),
+    ] {
+        let (mut flooded, mut ratios) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let (without, with) = (p99(Manner::None)?, p99(manner)?);
+            bench.say(&format!("one {what}: p99 {} ms, without {} ms", digits(with), digits(without)));
+            quiet.push(without);
+            flooded.push(with);
+            ratios.push(with / without);
+        }
+        bench.measured(&format!("p99 of a quiet guest's poll while another {what}"), "ms", &flooded, None);
+        bench.measured(&format!("p99 while another {what} ÷ without"), "", &ratios, Goal::at_most(2.0, 2.0));
+    }
+    bench.measured("p99 of a quiet guest's poll while nobody floods", "ms", &quiet, None);
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Guests that wait for a change: 100 scopes of 100 guests hold a poll each, and one operation tells all of them.
+//!
+//! Time counts from the acknowledgement of the operation, which the operator gets when it is on disk, and again from
+//! the moment at which the operator asked, which bounds whatever one may mean by the commit.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::Bench;
+use super::schedule::years_from_now;
+use crate::clock;
+use crate::fleet::{Callers, Fleet};
+use crate::http::{self, Answer, Client};
+use crate::load::generator::Generator;
+use crate::load::{Arrivals, Traffic, Use};
+use crate::random::Random;
+use crate::report::{Goal, digits};
+use crate::service::{POLL, Rate, Service};
+
+/// How many scopes, and how many guests in each.
+const SCOPES: usize = 100;
+
+/// How long guests are held before the operation, so that all of them wait when it comes.
+const HELD: Duration = Duration::from_millis(1_500);
+
+/// Everybody waits for a change of what they have.
+struct Waiting {
+    etags: Vec<String>,
+    next: usize,
+    answered: Vec<Instant>,
+}
+
+impl Traffic for Waiting {
+    fn pick(&mut self, _random: &mut Random, connections: usize) -> Option<usize> {
+        let at = self.next;
+        self.next += 1;
+        (at < connections).then_some(at)
+    }
+
+    fn request(&mut self, connection: usize, out: &mut Vec<u8>) {
+        let headers =
+            format!("Metadata: true\r\nPrefer: wait=60\r\nIf-None-Match: {}\r\n", self.etags[connection]);
+        out.extend_from_slice(http::request("GET", POLL, &headers, "").as_bytes());
+    }
+
+    fn answered(&mut self, connection: usize, answer: &Answer<'_>, at: Instant) -> anyhow::Result<()> {
+        if let Some(etag) = answer.header("etag") {
+            etag.clone_into(&mut self.etags[connection]);
+        }
+        self.answered.push(at);
+        Ok(())
+    }
+}
+
+/// Measures it.
+pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    let data = bench.directory("long-poll")?.join("data");
+    let fleet = Fleet { scopes: SCOPES, per_scope: 100, callers: Callers::All };
+    fleet.import(&bench.binary, &data)?;
+    let service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+    let vms: Vec<uuid::Uuid> = (0..SCOPES).map(|scope| fleet.first_vm(scope)).collect();
+    let body = json!({ "type": "Freeze", "vms": vms, "not_before": years_from_now() }).to_string();
+    let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
+    generator.add(0..fleet.vms())?;
+    let mut waiting = Waiting { etags: vec!["1".to_owned(); fleet.vms()], next: 0, answered: Vec::new() };
+    let (mut from_acknowledged, mut from_asked) = (Vec::new(), Vec::new());
+    for round in 1..=bench.rounds().min(5) {
+        waiting.next = 0;
+        waiting.answered.clear();
+        let operation = operation(service.operator, service.authorization(), body.clone());
+        let arrivals = Arrivals::Closed { in_flight: fleet.vms() };
+        let outcome = generator.run(arrivals, Duration::from_secs(20), &mut waiting)?;
+        let (asked, acknowledged) =
+            operation.join().map_err(|_| anyhow::anyhow!("the operator's thread died"))??;
+        outcome.only(200)?;
+        let early = waiting.answered.iter().filter(|at| **at < asked).count();
+        anyhow::ensure!(early == 0, "{early} guests were answered before anything had changed: nobody waits");
+        let p99 = |since: Instant| {
+            // An answer that overtakes the acknowledgement took no time at all.
+            let mut spans: Vec<f64> = waiting
+                .answered
+                .iter()
+                .map(|at| at.saturating_duration_since(since).as_secs_f64() * 1e3)
+                .collect();
+            spans.sort_by(f64::total_cmp);
+            spans[spans.len() * 99 / 100]
+        };
+        from_acknowledged.push(p99(acknowledged));
+        from_asked.push(p99(asked));
+        bench.say(&format!(
+            "round {round}: p99 {} ms from the acknowledgement, {} ms from the request",
+            digits(p99(acknowledged)),
+            digits(p99(asked))
+        ));
+    }
+    let who = format!("{SCOPES} scopes of 100 waiting guests told, p99");
+    let goal = Goal::at_most(500.0, 150.0);
+    bench.measured(&format!("{who} from the acknowledgement"), "ms", &from_acknowledged, goal);
+    bench.measured(&format!("{who} from the request"), "ms", &from_asked, None);
+    Ok(())
+}
+
+/// Asks for an operation over all scopes when everybody waits; gives when it was asked for and acknowledged.
+fn operation(
+    to: SocketAddr,
+    headers: String,
+    body: String,
+) -> std::thread::JoinHandle<anyhow::Result<(Instant, Instant)>> {
+    std::thread::spawn(move || {
+        let mut operator = Client::connect(std::net::Ipv4Addr::LOCALHOST, to, headers)?;
+        clock::pause(HELD);
+        let asked = clock::now();
+        operator.ask("POST", "/v1/events", &body)?.json()?;
+        Ok((asked, clock::now()))
+    })
+}
