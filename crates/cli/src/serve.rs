@@ -1,6 +1,7 @@
 //! `notbefore serve`
 
 use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
 
 use anyhow::{Context, Result, bail};
 use jiff::{SignedDuration, Timestamp};
@@ -110,9 +111,10 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
         guest_settings: GuestSettings {
             mode: guest.mode,
             rate_limit: guest.rate_limit,
+            threads: guest.threads.and_then(|threads| NonZeroUsize::new(threads.0)),
             limits: Limits {
                 connections_max: guest_limits.connections_max.0,
-                connections_per_source_max: guest_limits.connections_per_source_max.0,
+                connections_per_source_max: guest_limits.connections_per_source_max.map(|most| most.0),
                 head_timeout: guest_limits.head_timeout.0,
                 body_timeout: guest_limits.body_timeout.0,
                 idle_timeout: guest_limits.idle_timeout.0,

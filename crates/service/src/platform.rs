@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::delivery::{Delivery, Hearing};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
+use crate::guest::rate::Pace;
 use crate::names;
 use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
@@ -42,8 +43,8 @@ impl FoundGuest {
 }
 
 impl GuestHandle for FoundGuest {
-    fn vm(&self) -> Uuid {
-        self.vm.0
+    fn pace(&self) -> Option<&Pace> {
+        self.hearing().map(Hearing::pace)
     }
 
     fn by_proxy(&self) -> bool {

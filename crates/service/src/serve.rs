@@ -12,7 +12,6 @@ use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Re
 use notbefore_store::{Key, ReadError, Revision, Store};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock};
@@ -67,6 +66,9 @@ pub enum ServeError {
         /// What the system said.
         error: BindError,
     },
+    /// The guest door's threads cannot be started.
+    #[error("cannot start the threads that answer guests")]
+    GuestDoor(#[source] io::Error),
     /// The operator door would be open to the network.
     #[error(
         "the operator door at {0} would be open to the network without encryption; give it a certificate with --operator-cert and --operator-key, use a loopback address, or say --operator-without-tls if that is meant"
@@ -177,15 +179,15 @@ pub async fn serve(
         token: dir.token_path(),
         first_run: first_run_name(&views),
     };
-    let mut doors = JoinSet::new();
     let mut bound = Vec::new();
-    for (listener, identity) in guest_listeners {
-        if let ListenerIdentity::Bound { vm } = &identity {
-            addresses.guest_vms.push((vm.clone(), local(&listener, config.operator)));
+    for (listener, identity) in &guest_listeners {
+        if let ListenerIdentity::Bound { vm } = identity {
+            addresses.guest_vms.push((vm.clone(), local(listener, config.operator)));
             bound.push(vm.clone());
         }
-        doors.spawn(Arc::clone(&door).serve(listener, identity, shutdown.clone()));
     }
+    let guests = door.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestDoor)?;
+    let guests = tokio::spawn(guests);
     write_url(&dir, operator_address, certificate.as_deref())?;
     // At once, while requests finish: what a command does from now on would have to be done again.
     let commands = exec.map(|exec| {
@@ -214,7 +216,7 @@ pub async fn serve(
     ready(&Running { addresses, engine: engine.clone(), reloads });
 
     operator::door::serve(operator_listener, operator::router(operator), certificate, shutdown).await;
-    while doors.join_next().await.is_some() {}
+    let _ = guests.await;
     // Before the engine closes: what has ended by itself is still recorded.
     if let Some(commands) = commands {
         let _ = commands.await;

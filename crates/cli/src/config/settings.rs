@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use notbefore_core::{DriverKind, ExecSettings};
 use notbefore_service::exec::ExecConfig;
-use notbefore_service::guest::settings::{Limits, Mode};
+use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::{GuestListener, GuestVm, ProxyAddress};
 
 use super::Merged;
@@ -60,16 +60,20 @@ settings! {
         ]);
         /// Write NotBefore as RFC 1123 at 2017-03-01 too
         rfc1123_everywhere: bool = false, Flag::Switch("rfc1123-everywhere");
-        /// Requests a second that a VM may make; 429 beyond (Azure: 5)
-        rate_limit: Option<NonZeroU32> = None, Flag::Value("rate-limit", "N");
+        /// Requests a second that a VM may make, a second's worth at once; 429 beyond (Azure: 5)
+        rate_limit: Option<NonZeroU32> = Some(GuestSettings::RATE_LIMIT), Flag::Value("rate-limit", "N");
+        /// Threads that answer polls; one for each processor the service may use, four at most, if not set
+        threads: Option<Count<1, 1_024>> = None, Flag::None;
     }
 
     /// Limits of the guest door
     "guest.limits" guest_limits: GuestLimits {
-        /// Open connections of all listeners together; fewer where the limit of open files is lower
+        /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more, the
+        /// one that has been idle longest goes
         connections_max: Connections = Count(Limits::default().connections_max), Flag::None;
         /// Open connections of one source address; loopback and trusted proxies are exempt
-        connections_per_source_max: Connections = Count(Limits::default().connections_per_source_max), Flag::None;
+        connections_per_source_max: Option<Connections> =
+            Limits::default().connections_per_source_max.map(Count), Flag::None;
         /// How long a request's head may take from its first byte to its last
         head_timeout: Timeout = Span(Limits::default().head_timeout), Flag::None;
         /// How long a request's body may take

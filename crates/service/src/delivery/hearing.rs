@@ -7,6 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_wire::guest::version::EventsVersion;
 use notbefore_wire::operator::delivery::Listening;
 
+use crate::guest::rate::Pace;
+
 /// For how long after a poll a VM counts as listening. The slowest published client polls once a minute; five
 /// leave it room to be restarted.
 pub const LISTENING_FOR: SignedDuration = SignedDuration::from_mins(5);
@@ -26,6 +28,8 @@ pub struct Hearing {
     /// The document it was last sent: its edition over the set of versions it was sent at. A VM may have two
     /// clients that ask at different versions; with a set, each is news once. 0 while there was none.
     sent: AtomicU64,
+    /// How fast it has asked lately.
+    pace: Pace,
 }
 
 /// In the place of the last poll: there was none, and there is a VM from before this process, which may have polled
@@ -44,7 +48,7 @@ pub struct Poll {
 impl Hearing {
     /// Of a VM that is new: had it polled, we would know.
     pub fn of_new() -> Self {
-        Self { polled: AtomicU64::new(0), sent: AtomicU64::new(0) }
+        Self { polled: AtomicU64::new(0), sent: AtomicU64::new(0), pace: Pace::default() }
     }
 
     /// Of a VM that was there before this process.
@@ -57,7 +61,13 @@ impl Hearing {
         Self {
             polled: AtomicU64::new(self.polled.load(Relaxed)),
             sent: AtomicU64::new(self.sent.load(Relaxed)),
+            pace: self.pace.copy(),
         }
+    }
+
+    /// How fast the VM has asked lately; limits are kept by it.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
     }
 
     /// The VM polls.

@@ -1,42 +1,48 @@
 //! Which connections are let in.
 //!
 //! There is one count for the whole door and one per source: an address at a listener's network, since two
-//! tenants may have the same. A connection beyond either is closed at once, the newcomer rather than an older
-//! one: to the guests already served nothing changes, and the newcomer learns it without waiting. The count per
-//! source is what keeps one VM from using up the other; it does not hold for those who call for many.
+//! tenants may have the same. The count per source is what keeps one VM from using up the door: a connection
+//! beyond it is closed at once, the newcomer rather than an older one. It does not hold for those who call for
+//! many. Beyond the count of the whole door it is for the caller of [`Admission::admit`] to make room.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::caller::{Caller, ListenerIdentity};
+use super::caller::Caller;
 use super::settings::Limits;
 use super::stats::GuestStats;
 
-/// Whose connections are counted together.
-type Source = (Arc<ListenerIdentity>, IpAddr);
-
-#[derive(Debug, Default)]
-struct Open {
-    total: usize,
-    by_source: HashMap<Source, usize>,
-}
+/// Whose connections are counted together: the number of a listener's identity, and an address.
+type Source = (usize, IpAddr);
 
 /// Counts the open connections of a door.
 #[derive(Debug)]
 pub(super) struct Admission {
     connections_max: usize,
-    per_source_max: usize,
-    open: Mutex<Open>,
+    per_source_max: Option<usize>,
+    total: AtomicUsize,
+    by_source: Mutex<HashMap<Source, usize>>,
     stats: Arc<GuestStats>,
+}
+
+/// Why a connection is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// The door is full.
+    Door,
+    /// The source has its share.
+    Source,
 }
 
 /// A connection's place; given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Permit {
     admission: Arc<Admission>,
-    source: Source,
+    /// Where the source is counted.
+    source: Option<Source>,
 }
 
 impl Admission {
@@ -44,102 +50,117 @@ impl Admission {
         Arc::new(Admission {
             connections_max: limits.connections_max,
             per_source_max: limits.connections_per_source_max,
-            open: Mutex::default(),
+            total: AtomicUsize::new(0),
+            by_source: Mutex::default(),
             stats,
         })
     }
 
-    /// A place for a connection of this caller, or none.
-    pub(super) fn admit(self: &Arc<Self>, caller: &Caller) -> Option<Permit> {
-        self.stats.accepted();
-        let source = (Arc::clone(&caller.listener), caller.source.ip());
-        let calls_for_many = caller.is_proxy || caller.source.ip().is_loopback();
-        let mut open = self.lock();
-        let from_source = open.by_source.get(&source).copied().unwrap_or(0);
-        let source_is_full = from_source >= self.per_source_max && !calls_for_many;
-        if open.total >= self.connections_max || source_is_full {
-            self.stats.turned_away();
-            return None;
+    /// A place for a connection of this caller, at a listener of this identity, or why there is none.
+    pub(super) fn admit(self: &Arc<Self>, identity: usize, caller: &Caller) -> Result<Permit, Excess> {
+        if self.total.fetch_add(1, Relaxed) >= self.connections_max {
+            self.total.fetch_sub(1, Relaxed);
+            return Err(Excess::Door);
         }
-        open.total += 1;
-        open.by_source.insert(source.clone(), from_source + 1);
+        let calls_for_many = caller.is_proxy || caller.source.ip().is_loopback();
+        let source = match self.per_source_max {
+            Some(most) if !calls_for_many => {
+                let source = (identity, caller.source.ip());
+                let mut by_source = self.lock();
+                let count = by_source.entry(source).or_insert(0);
+                if *count >= most {
+                    self.total.fetch_sub(1, Relaxed);
+                    return Err(Excess::Source);
+                }
+                *count += 1;
+                Some(source)
+            }
+            Some(_) | None => None,
+        };
         self.stats.opened();
-        Some(Permit { admission: Arc::clone(self), source })
+        Ok(Permit { admission: Arc::clone(self), source })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
         // Counts are whole after every step, so one that somebody panicked over is as good as any.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut open = self.admission.lock();
-        open.total = open.total.saturating_sub(1);
-        if let Entry::Occupied(mut count) = open.by_source.entry(self.source.clone()) {
+        if let Some(source) = self.source
+            && let Entry::Occupied(mut count) = self.admission.lock().entry(source)
+        {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
             }
         }
+        self.admission.total.fetch_sub(1, Relaxed);
         self.admission.stats.closed();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::caller::ListenerIdentity;
     use super::*;
 
-    fn at(network: &str, address: &str) -> Caller {
-        let listener = Arc::new(ListenerIdentity::Network(network.to_owned()));
+    fn from(address: &str) -> Caller {
+        let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
         Caller::new(listener, (address.parse::<IpAddr>().unwrap(), 5).into(), ([10, 0, 0, 254], 80).into())
+    }
+
+    fn admission(connections_max: usize, per_source_max: usize) -> Arc<Admission> {
+        let limits =
+            Limits { connections_max, connections_per_source_max: Some(per_source_max), ..Limits::default() };
+        Admission::new(&limits, Arc::default())
     }
 
     #[test]
     fn one_source_cannot_take_the_places_of_the_others() {
-        let limits = Limits { connections_max: 4, connections_per_source_max: 2, ..Limits::default() };
-        let stats = Arc::new(GuestStats::default());
-        let admission = Admission::new(&limits, Arc::clone(&stats));
-        let [greedy, modest, third] =
-            ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|address| at("default", address));
+        let admission = admission(4, 2);
+        let [greedy, modest, third] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(from);
 
-        let first = admission.admit(&greedy).unwrap();
-        let _second = admission.admit(&greedy).unwrap();
-        assert!(admission.admit(&greedy).is_none());
-        let _other = admission.admit(&modest).unwrap();
-        let _last = admission.admit(&third).unwrap();
-        assert!(admission.admit(&modest).is_none(), "the door is full");
+        let first = admission.admit(0, &greedy).unwrap();
+        let _second = admission.admit(0, &greedy).unwrap();
+        assert_eq!(admission.admit(0, &greedy).unwrap_err(), Excess::Source);
+        let _other = admission.admit(0, &modest).unwrap();
+        let _last = admission.admit(0, &third).unwrap();
+        assert_eq!(admission.admit(0, &modest).unwrap_err(), Excess::Door);
         drop(first);
-        let again = admission.admit(&greedy).unwrap();
-        assert_eq!((stats.connections_open(), stats.connections_turned_away()), (4, 2));
+        let again = admission.admit(0, &greedy).unwrap();
+        assert_eq!(admission.stats.connections_open(), 4);
         drop(again);
-        assert_eq!(admission.lock().by_source.len(), 3);
+        assert_eq!((admission.lock().len(), admission.stats.connections_open()), (3, 3));
     }
 
     #[test]
-    fn loopback_counts_only_towards_the_whole() {
-        let limits = Limits { connections_max: 3, connections_per_source_max: 1, ..Limits::default() };
-        let admission = Admission::new(&limits, Arc::default());
-        let local = at("default", "127.0.0.1");
-        let held: Vec<_> = (0..5).map(|_| admission.admit(&local)).collect();
-        assert_eq!(held.iter().flatten().count(), 3);
+    fn loopback_and_trusted_proxies_count_only_towards_the_whole() {
+        let proxy = Caller { is_proxy: true, ..from("10.9.0.2") };
+        for caller in [from("127.0.0.1"), proxy] {
+            let admission = admission(3, 1);
+            let held: Vec<_> = (0..5).map(|_| admission.admit(0, &caller)).collect();
+            assert_eq!(held.iter().flatten().count(), 3);
+        }
     }
+
     #[test]
     fn the_same_address_in_another_network_is_another_source() {
-        let limits = Limits { connections_per_source_max: 1, ..Limits::default() };
-        let admission = Admission::new(&limits, Arc::default());
-        let _blue = admission.admit(&at("blue", "10.0.0.4")).unwrap();
-        assert!(admission.admit(&at("blue", "10.0.0.4")).is_none());
-        assert!(admission.admit(&at("green", "10.0.0.4")).is_some());
+        let admission = admission(9, 1);
+        let _blue = admission.admit(0, &from("10.0.0.4")).unwrap();
+        assert!(admission.admit(0, &from("10.0.0.4")).is_err());
+        assert!(admission.admit(1, &from("10.0.0.4")).is_ok());
     }
 
     #[test]
-    fn a_trusted_proxy_counts_only_towards_the_whole() {
-        let limits = Limits { connections_max: 3, connections_per_source_max: 1, ..Limits::default() };
+    fn without_a_limit_nobody_is_counted() {
+        let limits = Limits { connections_per_source_max: None, ..Limits::default() };
         let admission = Admission::new(&limits, Arc::default());
-        let proxy = Caller { is_proxy: true, ..at("default", "10.9.0.2") };
-        let held: Vec<_> = (0..5).map(|_| admission.admit(&proxy)).collect();
-        assert_eq!(held.iter().flatten().count(), 3);
+        let held: Vec<_> = (0..1_000).map(|_| admission.admit(0, &from("10.0.0.4")).unwrap()).collect();
+        assert!(admission.lock().is_empty());
+        drop(held);
+        assert_eq!(admission.total.load(Relaxed), 0);
     }
 }

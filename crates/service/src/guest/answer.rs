@@ -2,9 +2,10 @@
 //!
 //! The head is written in the order and the spelling seen on Azure's wire: Content-Type, Server,
 //! x-ms-request-id, ETag, Date, Content-Length; what we add (`Allow`, `Connection`) comes after. A 304 has
-//! ETag and Date only. Head and body leave in one write; the body is shared, not copied.
+//! ETag and Date only. Head and body leave in one write; a large body is shared, not copied. What is the same in
+//! every answer of a kind is one constant, and nothing here asks the system for anything.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 
 use bytes::Bytes;
@@ -13,16 +14,35 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 use notbefore_wire::guest::error::GuestError;
 use uuid::Uuid;
 
-/// What the `Server` header says: the first word is what clients look for.
-const SERVER: &str = concat!("IMDS/", env!("CARGO_PKG_VERSION"), " (notbefore)");
-const JSON: &str = "application/json; charset=utf-8";
-const TEXT: &str = "text/plain; charset=utf-8";
+/// The `Server` header, whose first word is what clients look for, and the name of the one after it.
+macro_rules! named {
+    () => {
+        concat!("Server: IMDS/", env!("CARGO_PKG_VERSION"), " (notbefore)\r\nx-ms-request-id: ")
+    };
+}
+
+/// The headers up to the request id of an answer that has a body.
+macro_rules! described {
+    (JSON) => {
+        concat!("Content-Type: application/json; charset=utf-8\r\n", named!())
+    };
+    (TEXT) => {
+        concat!("Content-Type: text/plain; charset=utf-8\r\n", named!())
+    };
+}
+
+/// How the answers begin that are sent often.
+const DOCUMENT: &str = concat!("HTTP/1.1 200 OK\r\n", described!(JSON));
+const TEXT: &str = concat!("HTTP/1.1 200 OK\r\n", described!(TEXT));
+const APPROVED: &str = concat!("HTTP/1.1 200 OK\r\n", named!());
+const NOT_MODIFIED: &str = "HTTP/1.1 304 Not Modified\r\nETag: ";
 
 /// Leave to send a body that was held back.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Room for a head with every header.
-const HEAD_BYTES: usize = 384;
+/// Bodies up to this size are copied behind their head, so that both leave in one piece: copying some KiB is
+/// cheaper than telling the kernel of two places.
+pub(super) const COPIED_MAX: usize = 16 * 1024;
 
 /// What a request is answered with.
 #[derive(Clone, Debug)]
@@ -50,13 +70,6 @@ pub(super) enum Persistence {
     Closing,
 }
 
-/// An answer in bytes.
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    pub head: Vec<u8>,
-    pub body: Bytes,
-}
-
 /// What an answer's bytes depend on beside the answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
@@ -67,27 +80,29 @@ pub(super) struct Manner {
 }
 
 impl Answer {
-    /// The answer's bytes.
-    pub(super) fn write(self, manner: Manner) -> Outgoing {
-        let status = self.status();
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        put(&mut head, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
+    /// Appends the answer's bytes to `out`. A body that is too large to be copied comes back instead.
+    pub(super) fn write(self, manner: Manner, out: &mut Vec<u8>) -> Bytes {
         let body = match self {
             Answer::NotModified { incarnation } => {
-                put(&mut head, format_args!("ETag: {incarnation}\r\n"));
-                put_date(&mut head, manner.now);
+                out.extend_from_slice(NOT_MODIFIED.as_bytes());
+                put_number(out, incarnation);
+                out.extend_from_slice(b"\r\n");
+                put_date(out, manner.now);
                 Bytes::new()
             }
             Answer::Document { incarnation, body } => {
-                put_ordered(&mut head, Some(JSON), Some(incarnation), body.len(), manner.now);
+                out.extend_from_slice(DOCUMENT.as_bytes());
+                put_ordered(out, Some(incarnation), body.len(), manner.now);
                 body
             }
             Answer::Approved => {
-                put_ordered(&mut head, None, None, 0, manner.now);
+                out.extend_from_slice(APPROVED.as_bytes());
+                put_ordered(out, None, 0, manner.now);
                 Bytes::new()
             }
             Answer::Metadata { is_text, body } => {
-                put_ordered(&mut head, Some(if is_text { TEXT } else { JSON }), None, body.len(), manner.now);
+                out.extend_from_slice(if is_text { TEXT } else { DOCUMENT }.as_bytes());
+                put_ordered(out, None, body.len(), manner.now);
                 body
             }
             Answer::Refused(error) => {
@@ -95,52 +110,89 @@ impl Answer {
                     std::borrow::Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
                     std::borrow::Cow::Owned(text) => Bytes::from(text),
                 };
-                put_ordered(&mut head, Some(JSON), None, body.len(), manner.now);
+                let status = error.status();
+                put(out, format_args!("HTTP/1.1 {status} {}\r\n{}", reason(status), described!(JSON)));
+                put_ordered(out, None, body.len(), manner.now);
                 if let GuestError::MethodNotAllowed(methods) = error {
-                    put(&mut head, format_args!("Allow: {}\r\n", methods.allow()));
+                    put(out, format_args!("Allow: {}\r\n", methods.allow()));
                 }
                 body
             }
         };
         match manner.persistence {
             Persistence::Open => {}
-            Persistence::KeptAlive => head.extend_from_slice(b"Connection: keep-alive\r\n"),
-            Persistence::Closing => head.extend_from_slice(b"Connection: close\r\n"),
+            Persistence::KeptAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+            Persistence::Closing => out.extend_from_slice(b"Connection: close\r\n"),
         }
-        head.extend_from_slice(b"\r\n");
-        Outgoing { head, body: if manner.head_only { Bytes::new() } else { body } }
-    }
-
-    fn status(&self) -> u16 {
-        match self {
-            Answer::Document { .. } | Answer::Approved | Answer::Metadata { .. } => 200,
-            Answer::NotModified { .. } => 304,
-            Answer::Refused(error) => error.status(),
+        out.extend_from_slice(b"\r\n");
+        if manner.head_only {
+            return Bytes::new();
         }
+        if body.len() > COPIED_MAX {
+            return body;
+        }
+        out.extend_from_slice(&body);
+        Bytes::new()
     }
 }
 
-fn put_ordered(
-    head: &mut Vec<u8>,
-    content_type: Option<&str>,
-    etag: Option<u64>,
-    length: usize,
-    now: Timestamp,
-) {
-    if let Some(content_type) = content_type {
-        put(head, format_args!("Content-Type: {content_type}\r\n"));
-    }
-    put(head, format_args!("Server: {SERVER}\r\nx-ms-request-id: {}\r\n", Uuid::new_v4()));
+/// The headers after the request id's name.
+fn put_ordered(out: &mut Vec<u8>, etag: Option<u64>, length: usize, now: Timestamp) {
+    let mut id = Uuid::encode_buffer();
+    out.extend_from_slice(request_id().hyphenated().encode_lower(&mut id).as_bytes());
+    out.extend_from_slice(b"\r\n");
     if let Some(etag) = etag {
-        put(head, format_args!("ETag: {etag}\r\n"));
+        out.extend_from_slice(b"ETag: ");
+        put_number(out, etag);
+        out.extend_from_slice(b"\r\n");
     }
-    put_date(head, now);
-    put(head, format_args!("Content-Length: {length}\r\n"));
+    put_date(out, now);
+    out.extend_from_slice(b"Content-Length: ");
+    put_number(out, length as u64);
+    out.extend_from_slice(b"\r\n");
 }
 
-fn put(head: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     // Writing to a vector cannot fail.
-    let _ = head.write_fmt(text);
+    let _ = out.write_fmt(text);
+}
+
+/// A number in digits: what `write!` does, without its detours.
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+thread_local! {
+    /// What the next request id is made of; begun with the system's own randomness.
+    static REQUEST_IDS: Cell<[u64; 2]> = {
+        let (first, second) = Uuid::new_v4().as_u64_pair();
+        Cell::new([first, second])
+    };
+}
+
+/// An id that no other request has. It has to be unique, not secret, so the system is asked for randomness
+/// once a thread; this is the generator known as splitmix64, twice.
+fn request_id() -> Uuid {
+    REQUEST_IDS.with(|state| {
+        let next = state.get().map(|state| state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        state.set(next);
+        let [high, low] = next.map(|state| {
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            u128::from(mixed ^ (mixed >> 31))
+        });
+        uuid::Builder::from_random_bytes((high << 64 | low).to_be_bytes()).into_uuid()
+    })
 }
 
 thread_local! {
@@ -164,8 +216,6 @@ fn put_date(head: &mut Vec<u8>, now: Timestamp) {
 
 fn reason(status: u16) -> &'static str {
     match status {
-        200 => "OK",
-        304 => "Not Modified",
         400 => "Bad Request",
         403 => "Forbidden",
         404 => "Not Found",
@@ -189,6 +239,24 @@ mod tests {
         for status in GuestError::STATUSES {
             assert_ne!(reason(status), "Unknown", "{status}");
         }
+    }
+
+    #[test]
+    fn numbers_are_written_in_digits() {
+        for number in [0, 7, 10, 99, 358, 1_000_000, u64::MAX] {
+            let mut out = Vec::new();
+            put_number(&mut out, number);
+            assert_eq!(out, number.to_string().into_bytes());
+        }
+    }
+
+    #[test]
+    fn request_ids_differ_and_are_random_guids() {
+        let ids: std::collections::HashSet<Uuid> = (0..1_000).map(|_| request_id()).collect();
+        assert_eq!(ids.len(), 1_000);
+        assert!(ids.iter().all(|id| id.get_version() == Some(uuid::Version::Random)));
+        let elsewhere = std::thread::spawn(request_id).join().unwrap();
+        assert!(!ids.contains(&elsewhere));
     }
 
     #[test]

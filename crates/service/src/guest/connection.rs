@@ -1,39 +1,43 @@
-//! One connection, from its first byte to its last.
+//! A connection while there is more to it than plain polls, as a task of the runtime.
 //!
-//! Between requests a connection waits for its socket to become readable and holds no buffer: most
-//! connections of a large fleet are idle at any moment. When bytes arrive they are read, judged
-//! ([`super::exchange`]) and answered, one request at a time and in order; a client that sends ahead waits,
-//! since nothing is read beyond one head or body until the request before it is answered.
+//! A worker answers plain polls in place ([`super::lean`]) and hands over the rest with the bytes that it has read:
+//! a head that is not there yet, a body, an approval, instance metadata, an answer that the socket does not take, an
+//! end that has to be waited for. The task goes on from there ([`Start`]), one request at a time and in order; a
+//! client that sends ahead waits, since nothing is read beyond one head or body until the request before it is
+//! answered. As soon as nothing is left of what was read, the connection goes back to its worker, which is where
+//! connections are idle.
 //!
 //! A body that a refused request came with is read and dropped, so that the connection stays in step; where
 //! that cannot be done (it is too large, was held back, or its end cannot be found) the answer says
 //! `Connection: close`, and the connection lingers briefly, so that the answer is not lost to a reset.
 
-use std::future::poll_fn;
+use std::future::Future;
 use std::io::{self, IoSlice};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use bytes::BufMut;
+use bytes::{BufMut, Bytes};
 use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::start_requests;
+use notbefore_wire::guest::version::EventsVersion;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
-use tokio::task::coop::consume_budget;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
+use super::GuestDoor;
 use super::admission::Permit;
 use super::answer::{Answer, CONTINUE, Manner, Persistence};
 use super::body::{self, Chunked};
 use super::caller::Caller;
 use super::exchange::{Exchange, Verdict};
 use super::head::Framing;
+use super::mailbox::Mailbox;
 use super::platform::{ApproveError, Platform, Rendered};
-use super::settings::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
-use super::{GuestDoor, told_to_close};
+use super::settings::{BODY_BYTES_MAX, HEAD_BYTES_MAX, REQUESTS_PER_TURN};
+use super::worker::Parked;
 
 /// What a buffer begins with: more than any published client's whole request.
 const BUFFER_BYTES: usize = 2 * 1024;
@@ -67,71 +71,169 @@ fn timed_out(_: tokio::time::error::Elapsed) -> BodyFailure {
     BodyFailure::Refused(GuestError::Timeout)
 }
 
+/// What connections need of those who close the door.
+#[derive(Clone)]
+pub(super) struct Tasks {
+    /// Turns true when the door closes: requests that have begun finish.
+    pub shutdown: watch::Receiver<bool>,
+    /// Turns true, or loses its sender, when the time for that is over.
+    pub cut: watch::Receiver<bool>,
+    /// Held by all that is not finished.
+    pub unfinished: mpsc::Sender<()>,
+}
+
+impl Tasks {
+    /// Runs a connection to its end, or until the door waits no longer.
+    pub(super) fn spawn(&self, runtime: &Handle, connection: impl Future<Output = ()> + Send + 'static) {
+        let (mut cut, unfinished) = (self.cut.clone(), self.unfinished.clone());
+        runtime.spawn(async move {
+            tokio::select! {
+                () = connection => {}
+                _ = cut.wait_for(|cut| *cut) => {}
+            }
+            drop(unfinished);
+        });
+    }
+}
+
+/// Where a connection stands when it is handed over. Bytes are those that were read and not used.
+pub(super) enum Start<G> {
+    /// These are the beginning of a request, or several.
+    Head(Vec<u8>),
+    /// A request is judged; these come after its head.
+    Exchange(Box<Exchange<G>>, Vec<u8>),
+    /// What was read is no request, and gets this answer.
+    Refusal(GuestError),
+    /// An answer is not out yet.
+    Unsent(Box<Unsent<G>>, Vec<u8>),
+    /// The last answer is out, and there are bytes that nobody will read.
+    Linger,
+}
+
+/// What the socket has not taken of an answer.
+pub(super) struct Unsent<G> {
+    pub head: Vec<u8>,
+    pub body: Bytes,
+    pub manner: Manner,
+    /// Whom the document reaches with it, and at which version.
+    pub delivers: Option<(G, EventsVersion)>,
+}
+
 /// A connection and what it has read and not yet answered.
 pub(super) struct Connection<P: Platform> {
-    pub door: Arc<GuestDoor<P>>,
-    pub stream: TcpStream,
-    pub caller: Caller,
-    pub shutdown: watch::Receiver<bool>,
-    pub buffer: Vec<u8>,
-    /// Its place among the open connections.
-    pub _permit: Permit,
+    door: Arc<GuestDoor<P>>,
+    parked: Parked,
+    home: Arc<Mailbox>,
+    shutdown: watch::Receiver<bool>,
+}
+
+/// A connection that the runtime waits for.
+struct Task<P: Platform> {
+    door: Arc<GuestDoor<P>>,
+    stream: TcpStream,
+    caller: Caller,
+    permit: Permit,
+    home: Arc<Mailbox>,
+    shutdown: watch::Receiver<bool>,
+    buffer: Vec<u8>,
 }
 
 impl<P: Platform> Connection<P> {
-    /// Serves the connection until either side closes it.
-    pub(super) async fn run(mut self) {
-        loop {
-            if self.buffer.is_empty() && self.idle().await.is_err() {
-                return;
-            }
-            match self.serve_one().await {
-                Ok(Persistence::Open | Persistence::KeptAlive) => {}
-                Ok(Persistence::Closing) => return self.linger().await,
-                Err(Gone) => return,
+    /// A connection that goes back there when it is idle.
+    pub(super) fn new(door: Arc<GuestDoor<P>>, parked: Parked, home: Arc<Mailbox>, tasks: &Tasks) -> Self {
+        Connection { door, parked, home, shutdown: tasks.shutdown.clone() }
+    }
+
+    /// Goes on until the connection is idle or over.
+    pub(super) async fn run(self, start: Start<P::Guest>) {
+        let Connection { door, parked: Parked { socket, caller, permit }, home, shutdown } = self;
+        // It fails where the system has no room to wait for it; there is nobody to tell.
+        let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
+        let task = Task { door, stream, caller, permit, home, shutdown, buffer: Vec::new() };
+        task.run(start).await;
+    }
+}
+
+impl<P: Platform> Task<P> {
+    async fn run(mut self, start: Start<P::Guest>) {
+        let Ok(mut persistence) = self.begin(start).await else { return };
+        for served in 1_usize.. {
+            match persistence {
+                Persistence::Closing => return self.linger().await,
+                Persistence::Open | Persistence::KeptAlive if self.buffer.is_empty() => {
+                    return self.go_home();
+                }
+                Persistence::Open | Persistence::KeptAlive => {}
             }
             // A client that always has the next request ready must not keep others from their turn.
-            consume_budget().await;
+            if served % REQUESTS_PER_TURN == 0 {
+                yield_now().await;
+            }
+            match self.serve_one().await {
+                Ok(next) => persistence = next,
+                Err(Gone) => return,
+            }
         }
     }
 
-    /// Waits for the next request and reads the beginning of it. Until there is something to read the
-    /// buffer is given back, also where the socket only seemed to be ready.
-    async fn idle(&mut self) -> Result<(), Gone> {
-        let limit = self.door.settings.limits.idle_timeout;
-        let wait = async {
-            loop {
-                self.buffer = Vec::new();
-                tokio::select! {
-                    biased;
-                    ready = self.stream.readable() => ready?,
-                    () = told_to_close(&mut self.shutdown) => return Err(Gone),
-                }
-                if self.read_at_once(HEAD_BYTES_MAX).await? {
-                    return Ok(());
-                }
+    /// Goes on from where the connection stood, to the end of a request.
+    async fn begin(&mut self, start: Start<P::Guest>) -> Result<Persistence, Gone> {
+        match start {
+            Start::Head(bytes) => {
+                self.buffer = bytes;
+                self.serve_one().await
             }
-        };
-        timeout(limit, wait).await.unwrap_or(Err(Gone))
+            Start::Exchange(exchange, bytes) => {
+                self.buffer = bytes;
+                self.finish(*exchange).await
+            }
+            Start::Refusal(error) => self.refuse(error).await,
+            Start::Unsent(unsent, bytes) => {
+                self.buffer = bytes;
+                let Unsent { head, body, manner, delivers } = *unsent;
+                self.write(&head, &body).await?;
+                if let Some((guest, version)) = delivers {
+                    self.door.platform.delivered(&guest, version, manner.now);
+                }
+                Ok(manner.persistence)
+            }
+            Start::Linger => Ok(Persistence::Closing),
+        }
+    }
+
+    /// Gives the connection back, unless the door closes: then it ends here.
+    fn go_home(self) {
+        let Task { stream, caller, permit, home, shutdown, .. } = self;
+        if *shutdown.borrow() {
+            return;
+        }
+        if let Ok(stream) = stream.into_std() {
+            home.give_back(Parked { socket: stream.into(), caller, permit });
+        }
     }
 
     /// Reads, judges and answers one request, and says whether another may follow.
     async fn serve_one(&mut self) -> Result<Persistence, Gone> {
-        let exchange = match self.read_head().await? {
-            Ok(exchange) => exchange,
-            Err(error) => {
-                let manner = Manner {
-                    now: self.door.clock.now(),
-                    persistence: Persistence::Closing,
-                    head_only: false,
-                };
-                self.send(Answer::Refused(error), manner).await?;
-                return Ok(Persistence::Closing);
+        match self.read_head().await? {
+            Ok(exchange) => {
+                self.buffer.drain(..exchange.head_length);
+                self.finish(exchange).await
             }
-        };
-        self.buffer.drain(..exchange.head_length);
-        let mut manner =
-            Manner { now: exchange.now, persistence: exchange.persistence, head_only: exchange.head_only };
+            Err(error) => self.refuse(error).await,
+        }
+    }
+
+    /// Answers what is no request.
+    async fn refuse(&mut self, error: GuestError) -> Result<Persistence, Gone> {
+        let manner =
+            Manner { now: self.door.clock.now(), persistence: Persistence::Closing, head_only: false };
+        self.send(Answer::Refused(error), manner).await?;
+        Ok(Persistence::Closing)
+    }
+
+    /// Reads a request's body and answers it.
+    async fn finish(&mut self, exchange: Exchange<P::Guest>) -> Result<Persistence, Gone> {
+        let mut manner = exchange.manner;
         let mut delivers = None;
         let answer = match (self.read_body(&exchange).await, exchange.verdict) {
             (Err(BodyFailure::Gone), _) => return Err(Gone),
@@ -147,6 +249,7 @@ impl<P: Platform> Connection<P> {
                         | Answer::Metadata { .. },
                     )
                     | Verdict::Document { .. }
+                    | Verdict::Instance { .. }
                     | Verdict::Approve(_) => Answer::Refused(error),
                 }
             }
@@ -154,6 +257,9 @@ impl<P: Platform> Connection<P> {
             (Ok(_), Verdict::Document { guest, version, rendered: Rendered { incarnation, body } }) => {
                 delivers = Some((guest, version));
                 Answer::Document { incarnation, body }
+            }
+            (Ok(_), Verdict::Instance { guest, version, path, format }) => {
+                self.door.instance(&guest, version, &path, format)
             }
             (Ok(body), Verdict::Approve(guest)) => self.approve(&guest, &body, manner).await,
         };
@@ -169,7 +275,7 @@ impl<P: Platform> Connection<P> {
 
     async fn read_head(&mut self) -> Result<Result<Exchange<P::Guest>, GuestError>, Gone> {
         // A head almost always arrives whole: then no timer is set.
-        match self.door.examine(&self.buffer, &self.caller) {
+        match self.door.examine(&self.buffer, &self.caller, self.door.clock.now()) {
             Ok(Some(exchange)) => return Ok(Ok(exchange)),
             Ok(None) => {}
             Err(error) => return Ok(Err(error)),
@@ -184,7 +290,7 @@ impl<P: Platform> Connection<P> {
     async fn read_rest_of_head(&mut self) -> Result<Result<Exchange<P::Guest>, GuestError>, Gone> {
         loop {
             self.read(HEAD_BYTES_MAX).await?;
-            match self.door.examine(&self.buffer, &self.caller) {
+            match self.door.examine(&self.buffer, &self.caller, self.door.clock.now()) {
                 Ok(Some(exchange)) => return Ok(Ok(exchange)),
                 Ok(None) => {}
                 Err(error) => return Ok(Err(error)),
@@ -211,6 +317,7 @@ impl<P: Platform> Connection<P> {
                     | Answer::Metadata { .. },
                 )
                 | Verdict::Document { .. }
+                | Verdict::Instance { .. }
                 | Verdict::Approve(_) => self.write(CONTINUE, &[]).await.map_err(Gone::from)?,
             }
         }
@@ -272,22 +379,11 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    /// Appends what is there, if anything is. This goes through the same call as a read that waits, since
-    /// that one notices when it has emptied the socket: the next wait is then for new bytes, and costs no
-    /// read that finds nothing.
-    async fn read_at_once(&mut self, limit: usize) -> Result<bool, Gone> {
-        let mut read = pin!(self.read(limit));
-        poll_fn(|context| match read.as_mut().poll(context) {
-            Poll::Ready(read) => Poll::Ready(read.map(|()| true)),
-            Poll::Pending => Poll::Ready(Ok(false)),
-        })
-        .await
-    }
-
     async fn send(&self, answer: Answer, manner: Manner) -> Result<(), Gone> {
         self.door.stats.answered(&answer);
-        let outgoing = answer.write(manner);
-        Ok(self.write(&outgoing.head, &outgoing.body).await?)
+        let mut head = Vec::with_capacity(BUFFER_BYTES);
+        let body = answer.write(manner, &mut head);
+        Ok(self.write(&head, &body).await?)
     }
 
     /// Writes both parts, in one call where the socket takes them.

@@ -1,22 +1,24 @@
 //! One request's head, judged: who asks, whether it may, and what it gets.
 //!
 //! This is everything about a request that needs neither the socket nor waiting. A read is answered here,
-//! with the head still borrowed from the connection's buffer; an approval has to wait for its body and for
-//! the platform, so it leaves with the resolved guest. `now` is taken once, here.
+//! with the head still borrowed from the buffer it came in; what has to wait for a body, for the platform or for a
+//! change leaves with the resolved guest. Both ways that serve connections ([`super::lean`] and
+//! [`super::connection`]) come through here, so there is one set of rules.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::instance::path::{self, Format};
-use notbefore_wire::guest::instance::versions_body;
+use notbefore_wire::guest::instance::{InstanceVersion, versions_body};
 use notbefore_wire::guest::version::EventsVersion;
 
-use super::answer::{Answer, Persistence};
+use super::answer::{Answer, Manner, Persistence};
 use super::caller::{Caller, ProxyClaim};
-use super::head::{self, Framing, Head};
+use super::head::{self, Framing, Head, Name};
 use super::platform::{GuestHandle, Platform, Rendered};
 use super::rules::{self, Asked};
-use super::settings::HEADERS_MAX;
 use super::{GuestDoor, conditional};
 
 /// A request whose head is there and judged.
@@ -25,9 +27,7 @@ pub(super) struct Exchange<G> {
     pub head_length: usize,
     pub framing: Framing,
     pub expects_continue: bool,
-    pub persistence: Persistence,
-    pub head_only: bool,
-    pub now: Timestamp,
+    pub manner: Manner,
     pub verdict: Verdict<G>,
 }
 
@@ -37,6 +37,8 @@ pub(super) enum Verdict<G> {
     Answer(Answer),
     /// Send the guest its document, and tell the platform once it is out.
     Document { guest: G, version: EventsVersion, rendered: Rendered },
+    /// Look up what the guest may read about itself, and answer with the part that was asked for.
+    Instance { guest: G, version: InstanceVersion, path: Vec<String>, format: Format },
     /// Read the events from its body and approve them for this guest.
     Approve(G),
 }
@@ -47,18 +49,18 @@ impl<P: Platform> GuestDoor<P> {
         &self,
         bytes: &[u8],
         caller: &Caller,
+        now: Timestamp,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut headers = head::room();
         let (head, head_length) = match head::parse(bytes, &mut headers) {
             Ok(Some(parsed)) => parsed,
             Ok(None) => return Ok(None),
             Err(error) => return Err(self.if_known(caller, error)),
         };
-        let now = self.clock.now();
         let claim = match caller.is_proxy {
             true => ProxyClaim {
-                instance_id: head.one("X-Instance-ID"),
-                signature: head.one("X-Instance-ID-Signature"),
+                instance_id: head.one(Name::XInstanceId),
+                signature: head.one(Name::XInstanceIdSignature),
             },
             false => ProxyClaim::default(),
         };
@@ -73,9 +75,7 @@ impl<P: Platform> GuestDoor<P> {
             head_length,
             framing,
             expects_continue: head.expects_continue(),
-            persistence,
-            head_only: head.method == "HEAD",
-            now,
+            manner: Manner { now, persistence, head_only: head.method == "HEAD" },
             verdict: self
                 .judge(&head, guest, now)
                 .unwrap_or_else(|error| Verdict::Answer(Answer::Refused(error))),
@@ -96,27 +96,44 @@ impl<P: Platform> GuestDoor<P> {
         guest: P::Guest,
         now: Timestamp,
     ) -> Result<Verdict<P::Guest>, GuestError> {
-        if self.rate_limit.as_ref().is_some_and(|limit| !limit.take(guest.vm(), now)) {
+        if let Some((limit, pace)) = self.rate_limit.zip(guest.pace())
+            && !limit.take(pace, now)
+        {
             return Err(GuestError::TooManyRequests);
         }
-        let answer = match rules::decide(head, self.settings.mode, guest.by_proxy())? {
-            Asked::Approve => return Ok(Verdict::Approve(guest)),
+        match rules::decide(head, self.settings.mode, guest.by_proxy())? {
+            Asked::Approve => Ok(Verdict::Approve(guest)),
             Asked::Document(version) => {
                 let rendered = self.platform.document(&guest, version, now);
                 let incarnation = rendered.incarnation;
-                if conditional::client_has(head.all("If-None-Match"), incarnation) {
-                    Answer::NotModified { incarnation }
+                if conditional::client_has(head.all(Name::IfNoneMatch), incarnation) {
+                    Ok(Verdict::Answer(Answer::NotModified { incarnation }))
                 } else {
-                    return Ok(Verdict::Document { guest, version, rendered });
+                    Ok(Verdict::Document { guest, version, rendered })
                 }
             }
             Asked::Instance { version, path, format } => {
-                let instance = self.platform.instance(&guest);
-                let body = path::answer(&instance, version, path.iter().map(|element| &**element), format)?;
-                Answer::Metadata { is_text: format == Format::Text, body: Bytes::from(body) }
+                let path = path.into_iter().map(Cow::into_owned).collect();
+                Ok(Verdict::Instance { guest, version, path, format })
             }
-            Asked::Versions => Answer::Metadata { is_text: false, body: Bytes::from(versions_body()) },
-        };
-        Ok(Verdict::Answer(answer))
+            Asked::Versions => {
+                Ok(Verdict::Answer(Answer::Metadata { is_text: false, body: Bytes::from(versions_body()) }))
+            }
+        }
+    }
+
+    /// What a guest may read about itself, or the part of it that the path leads to.
+    pub(super) fn instance(
+        &self,
+        guest: &P::Guest,
+        version: InstanceVersion,
+        path: &[String],
+        format: Format,
+    ) -> Answer {
+        let instance = self.platform.instance(guest);
+        match path::answer(&instance, version, path.iter().map(String::as_str), format) {
+            Ok(body) => Answer::Metadata { is_text: format == Format::Text, body: Bytes::from(body) },
+            Err(error) => Answer::Refused(error),
+        }
     }
 }

@@ -5,6 +5,8 @@
 //! read in two ways (two lengths, a length and chunks, a folded header) is refused and the connection
 //! closed, since nobody can tell where the next request begins.
 
+use std::mem::MaybeUninit;
+
 use httparse::{Header, Status};
 use notbefore_wire::guest::error::GuestError;
 
@@ -18,6 +20,69 @@ pub(super) struct Head<'h, 'b> {
     /// HTTP/1.0, where connections close unless both sides say otherwise.
     pub is_http10: bool,
     headers: &'h [Header<'b>],
+    /// Which of the headers that mean something here it has.
+    seen: u16,
+}
+
+/// The headers that mean something here. Which of them a head has is found out in one pass over it; most have
+/// two or three, and are then not searched for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Host,
+    Metadata,
+    Connection,
+    IfNoneMatch,
+    ContentLength,
+    TransferEncoding,
+    Expect,
+    XForwardedFor,
+    XInstanceId,
+    XInstanceIdSignature,
+}
+
+impl Name {
+    const ALL: [Name; 10] = [
+        Name::Host,
+        Name::Metadata,
+        Name::Connection,
+        Name::IfNoneMatch,
+        Name::ContentLength,
+        Name::TransferEncoding,
+        Name::Expect,
+        Name::XForwardedFor,
+        Name::XInstanceId,
+        Name::XInstanceIdSignature,
+    ];
+
+    const fn spelling(self) -> &'static str {
+        match self {
+            Name::Host => "Host",
+            Name::Metadata => "Metadata",
+            Name::Connection => "Connection",
+            Name::IfNoneMatch => "If-None-Match",
+            Name::ContentLength => "Content-Length",
+            Name::TransferEncoding => "Transfer-Encoding",
+            Name::Expect => "Expect",
+            Name::XForwardedFor => "X-Forwarded-For",
+            Name::XInstanceId => "X-Instance-ID",
+            Name::XInstanceIdSignature => "X-Instance-ID-Signature",
+        }
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+
+    fn is(self, header: &Header<'_>) -> bool {
+        header.name.eq_ignore_ascii_case(self.spelling())
+    }
+}
+
+/// Room for the headers of a head.
+pub(super) type Room<'b> = [MaybeUninit<Header<'b>>; HEADERS_MAX];
+
+pub(super) const fn room<'b>() -> Room<'b> {
+    [const { MaybeUninit::uninit() }; HEADERS_MAX]
 }
 
 /// How a request's body is delimited.
@@ -35,9 +100,9 @@ const HEAD_TOO_LARGE: GuestError = GuestError::HeadTooLarge { bytes: HEAD_BYTES_
 const TARGET_TOO_LONG: GuestError = GuestError::TargetTooLong { limit: TARGET_BYTES_MAX };
 
 /// Reads a head from the beginning of `bytes`.
-pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut [Header<'b>; HEADERS_MAX]) -> Parsed<'h, 'b> {
-    let mut request = httparse::Request::new(headers);
-    match request.parse(bytes) {
+pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut Room<'b>) -> Parsed<'h, 'b> {
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(bytes, headers) {
         Ok(Status::Complete(length)) => {
             let (Some(method), Some(target), Some(version)) = (request.method, request.path, request.version)
             else {
@@ -46,7 +111,10 @@ pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut [Header<'b>; HEADE
             if target.len() > TARGET_BYTES_MAX {
                 return Err(TARGET_TOO_LONG);
             }
-            Ok(Some((Head { method, target, is_http10: version == 0, headers: request.headers }, length)))
+            let headers: &[Header<'b>] = request.headers;
+            let known = |header| Name::ALL.into_iter().find(|name| name.is(header));
+            let seen = headers.iter().filter_map(known).fold(0, |seen, name| seen | name.bit());
+            Ok(Some((Head { method, target, is_http10: version == 0, headers, seen }, length)))
         }
         Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => Ok(None),
         Ok(Status::Partial) if bytes.contains(&b'\n') => Err(HEAD_TOO_LARGE),
@@ -67,19 +135,17 @@ pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut [Header<'b>; HEADE
 
 impl<'b> Head<'_, 'b> {
     /// The values of a header, in order.
-    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
-        self.headers
-            .iter()
-            .filter(move |header| header.name.eq_ignore_ascii_case(name))
-            .map(|header| header.value.trim_ascii())
+    pub(super) fn all(&self, name: Name) -> impl Iterator<Item = &'b [u8]> {
+        let headers = if self.has(name) { self.headers } else { &[] };
+        headers.iter().filter(move |header| name.is(header)).map(|header| header.value.trim_ascii())
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.all(name).next().is_some()
+    pub(super) fn has(&self, name: Name) -> bool {
+        self.seen & name.bit() != 0
     }
 
     /// The value of a header that is there once and is text.
-    pub(super) fn one(&self, name: &str) -> Option<&'b str> {
+    pub(super) fn one(&self, name: Name) -> Option<&'b str> {
         let mut values = self.all(name);
         let value = values.next()?;
         if values.next().is_some() {
@@ -89,7 +155,7 @@ impl<'b> Head<'_, 'b> {
     }
 
     /// Whether one of a header's comma-separated words is this one.
-    fn has_word(&self, name: &str, word: &str) -> bool {
+    fn has_word(&self, name: Name, word: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(|byte| *byte == b','))
             .any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
@@ -97,29 +163,29 @@ impl<'b> Head<'_, 'b> {
 
     pub(super) fn keeps_alive(&self) -> bool {
         if self.is_http10 {
-            self.has_word("Connection", "keep-alive") && !self.has_word("Connection", "close")
+            self.has_word(Name::Connection, "keep-alive") && !self.has_word(Name::Connection, "close")
         } else {
-            !self.has_word("Connection", "close")
+            !self.has_word(Name::Connection, "close")
         }
     }
 
     /// Whether the client holds its body back until it is told to go on.
     pub(super) fn expects_continue(&self) -> bool {
-        !self.is_http10 && self.has_word("Expect", "100-continue")
+        !self.is_http10 && self.has_word(Name::Expect, "100-continue")
     }
 
     /// How the body is delimited, if that and the rest of the head can be read in one way only.
     pub(super) fn framing(&self) -> Result<Framing, GuestError> {
-        if !self.is_http10 && self.all("Host").count() != 1 {
+        if !self.is_http10 && self.all(Name::Host).count() != 1 {
             return Err(GuestError::Malformed("there must be one Host header"));
         }
         let length = self.content_length()?;
-        if self.has("Transfer-Encoding") {
+        if self.has(Name::TransferEncoding) {
             if length.is_some() {
                 return Err(GuestError::Malformed("Content-Length and Transfer-Encoding exclude each other"));
             }
             let chunked =
-                self.one("Transfer-Encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
+                self.one(Name::TransferEncoding).is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
             if self.is_http10 || !chunked {
                 return Err(GuestError::Malformed("the one Transfer-Encoding is chunked"));
             }
@@ -134,7 +200,7 @@ impl<'b> Head<'_, 'b> {
     /// The length, where it is given once or several times alike.
     fn content_length(&self) -> Result<Option<u64>, GuestError> {
         let mut length = None;
-        for value in self.all("Content-Length").flat_map(|value| value.split(|byte| *byte == b',')) {
+        for value in self.all(Name::ContentLength).flat_map(|value| value.split(|byte| *byte == b',')) {
             let this =
                 number(value.trim_ascii()).ok_or(GuestError::Malformed("Content-Length is not a number"))?;
             if length.is_some_and(|other| other != this) {
@@ -160,7 +226,7 @@ mod tests {
 
     fn with<R>(rest: &str, look: impl FnOnce(&Head<'_, '_>) -> R) -> R {
         let text = format!("POST /x HTTP/1.1\r\n{rest}\r\n\r\n");
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut headers = room();
         let (head, length) = parse(text.as_bytes(), &mut headers).unwrap().unwrap();
         assert_eq!(length, text.len());
         look(&head)
@@ -212,7 +278,7 @@ mod tests {
             (format!("GET /{}", "x".repeat(HEAD_BYTES_MAX)), Err(TARGET_TOO_LONG)),
             (format!("GET / HTTP/1.1\r\nA: {}", "x".repeat(HEAD_BYTES_MAX)), Err(HEAD_TOO_LARGE)),
         ] {
-            let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+            let mut headers = room();
             let parsed = parse(bytes.as_bytes(), &mut headers).map(|parsed| assert!(parsed.is_none()));
             assert_eq!(parsed, expected, "{:.40}", bytes);
         }

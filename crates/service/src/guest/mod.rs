@@ -6,8 +6,10 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | this one | listens, admits, closes in good order |
-//! | `connection` | one connection: reads, answers, waits |
+//! | this one | starts the workers, closes in good order |
+//! | `worker` | a thread that waits for many connections; with `slots`, `mailbox`, `listener` |
+//! | `lean` | plain polls, answered in place by a worker |
+//! | `connection` | what is more than a plain poll, as a task |
 //! | `exchange` | one request: caller, rate, rules, answer |
 //! | `rules` | the order of checks |
 //! | `head`, `body`, `target`, `conditional` | the parts of a request |
@@ -17,7 +19,12 @@
 //! It is built on sockets and `httparse` rather than on hyper for two reasons. Clients see the answer's
 //! headers in the order and spelling of the service they were written for, and hyper sends names in lower
 //! case or in title case, never as `x-ms-request-id` beside `ETag`. And an idle connection here holds no
-//! buffer, where ten thousand VMs would otherwise hold one each for nothing.
+//! buffer and no task, where ten thousand VMs would otherwise hold one each for nothing.
+//!
+//! There are two ways through the door and one set of rules. Workers are threads of its own with an epoll
+//! loop each: a plain poll costs the system calls that it needs and little else. Whatever takes waiting is a task
+//! of the runtime, which is good at that. Both judge a request by `exchange`, and a connection goes back and forth
+//! between them.
 //!
 //! The bytes come from guests, who are not to be trusted: every size and wait has a limit
 //! ([`settings`]), what can be read in two ways is refused, and no input leads to a panic. When the door is
@@ -32,34 +39,38 @@ mod conditional;
 mod connection;
 mod exchange;
 mod head;
+mod lean;
+mod listener;
+mod mailbox;
 pub mod platform;
-mod rate;
+pub mod rate;
 mod rules;
 pub mod settings;
+mod slots;
 pub mod stats;
 mod target;
+mod worker;
 
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
 use self::admission::Admission;
-use self::caller::{Caller, ListenerIdentity};
-use self::connection::Connection;
+use self::caller::ListenerIdentity;
+use self::connection::Tasks;
+use self::listener::Listener;
+use self::mailbox::Mailbox;
 use self::platform::Platform;
 use self::rate::RateLimit;
 use self::settings::GuestSettings;
 use self::stats::GuestStats;
+use self::worker::Worker;
 use crate::clock::Clock;
-
-/// How long to wait after a failed accept. Out of files is the usual cause, and lasts until some are closed:
-/// trying again at once would only burn a processor.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The door that guests call at. One door may have several listeners; they share its limits and counters.
 pub struct GuestDoor<P: Platform> {
@@ -90,88 +101,52 @@ impl<P: Platform> GuestDoor<P> {
         Arc::clone(&self.stats)
     }
 
-    /// Serves everyone who connects to a listener, until `shutdown` turns true or its sender is gone. Returns
-    /// when the last connection has ended, or the grace period has.
-    pub async fn serve(
-        self: Arc<Self>,
-        listener: TcpListener,
-        identity: ListenerIdentity,
-        mut shutdown: watch::Receiver<bool>,
-    ) {
-        let identity = Arc::new(identity);
-        let for_connections = shutdown.clone();
-        let mut connections = JoinSet::new();
-        let mut is_failing = false;
-        loop {
-            tokio::select! {
-                biased;
-                () = told_to_close(&mut shutdown) => break,
-                Some(ended) = connections.join_next(), if !connections.is_empty() => note_end(ended),
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        is_failing = false;
-                        if let Some(connection) = self.connection(stream, &identity, &for_connections) {
-                            connections.spawn(connection.run());
-                        }
-                    }
-                    Err(error) if belongs_to_one_connection(&error) => {}
-                    Err(error) => {
-                        if !std::mem::replace(&mut is_failing, true) {
-                            tracing::warn!(%error, "cannot accept connections; will keep trying");
-                        }
-                        sleep(ACCEPT_PAUSE).await;
-                    }
-                },
-            }
-        }
-        drop(listener);
-        let drained = timeout(self.settings.limits.shutdown_grace, async {
-            while let Some(ended) = connections.join_next().await {
-                note_end(ended);
-            }
-        });
-        if drained.await.is_err() {
-            tracing::warn!(open = connections.len(), "closing connections that did not finish in time");
-            connections.shutdown().await;
-        }
-    }
-
-    /// A connection, if there is a place for it; otherwise the socket is closed here.
-    fn connection(
+    /// Starts to serve everyone who connects to one of these listeners. What it returns goes on until `shutdown`
+    /// turns true or its sender is gone, and resolves when the last connection has ended, or the grace period has.
+    /// Dropping it closes the door at once.
+    pub fn serve(
         self: &Arc<Self>,
-        stream: TcpStream,
-        identity: &Arc<ListenerIdentity>,
-        shutdown: &watch::Receiver<bool>,
-    ) -> Option<Connection<P>> {
-        // A client that is gone already has no address, and needs no answer.
-        let (source, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
-        let mut caller = Caller::new(Arc::clone(identity), source, local);
-        caller.is_proxy = self.platform.trusts(&caller);
-        let permit = self.admission.admit(&caller)?;
-        // Answers are written whole: waiting to fill a packet would only delay them. A socket that refuses
-        // the option is slower, not wrong.
-        let _ = stream.set_nodelay(true);
-        Some(Connection {
-            door: Arc::clone(self),
-            stream,
-            caller,
-            shutdown: shutdown.clone(),
-            buffer: Vec::new(),
-            _permit: permit,
+        listeners: Vec<(TcpListener, ListenerIdentity)>,
+        mut shutdown: watch::Receiver<bool>,
+    ) -> io::Result<impl Future<Output = ()> + Send + use<P>> {
+        let listeners = Listener::share(listeners)?;
+        let mailboxes = (0..self.settings.threads())
+            .map(|_| Mailbox::new().map(Arc::new))
+            .collect::<io::Result<Vec<_>>>()?;
+        let (cut, is_cut) = watch::channel(false);
+        let (unfinished, mut finished) = mpsc::channel(1);
+        let tasks = Tasks { shutdown: shutdown.clone(), cut: is_cut, unfinished };
+        let open = Open(mailboxes);
+        for number in 0..open.0.len() {
+            let worker = Worker::new(Arc::clone(self), listeners.clone(), &open.0, number, tasks.clone())?;
+            let unfinished = tasks.unfinished.clone();
+            thread::Builder::new().name(format!("guest-{number}")).spawn(move || {
+                worker.run();
+                drop(unfinished);
+            })?;
+        }
+        drop((listeners, tasks));
+        let grace = self.settings.limits.shutdown_grace;
+        Ok(async move {
+            // A sender that is gone says the same.
+            let _ = shutdown.wait_for(|closing| *closing).await;
+            drop(open);
+            // Nothing is ever sent: it ends when nobody is left who could.
+            if timeout(grace, finished.recv()).await.is_err() {
+                tracing::warn!("closing connections that did not finish in time");
+                cut.send_replace(true);
+                finished.recv().await;
+            }
         })
     }
 }
 
-/// Resolves when the door is to close: it was told so, or nobody is left who could tell it.
-async fn told_to_close(shutdown: &mut watch::Receiver<bool>) {
-    let _ = shutdown.wait_for(|closing| *closing).await;
-}
+/// The workers of an open door; dropped, they close.
+struct Open(Vec<Arc<Mailbox>>);
 
-fn note_end(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        tracing::error!(%error, "a connection ended in a panic; the others go on");
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|mailbox| mailbox.close());
     }
 }
 

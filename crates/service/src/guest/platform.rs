@@ -15,11 +15,12 @@ use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
 
 use super::caller::{Caller, ProxyClaim};
+use super::rate::Pace;
 
 /// The VM a request speaks for, as the platform resolved it.
 pub trait GuestHandle: Send + Sync + 'static {
-    /// The VM's identity; rate limits are kept by it.
-    fn vm(&self) -> Uuid;
+    /// How fast the VM has asked lately; one of which nothing is kept is not limited.
+    fn pace(&self) -> Option<&Pace>;
 
     /// Whether a trusted proxy spoke for it: then `X-Forwarded-For` is expected and passed over.
     fn by_proxy(&self) -> bool {

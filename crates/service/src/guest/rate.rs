@@ -1,71 +1,62 @@
-//! How often a VM may ask, where that is limited.
+//! How often a VM may ask.
 //!
-//! A bucket per VM holds a second's worth of requests and refills with time; a request takes one or is
-//! refused. `now` is the wall clock's: a clock that is stepped back refills nothing and blocks nobody, since
-//! the bucket simply goes on from the new time.
+//! A VM has a second's worth of requests and gets them back with time. All that is to be remembered of it is
+//! one moment, the one at which it has them all again ([`Pace`]): each request moves it on by its share of a
+//! second, and one that would move it further than a second ahead is refused. So the check is one atomic
+//! exchange, in memory that the poll touches anyway, and nothing is ever to be swept.
+//!
+//! `now` is the wall clock's: one that is stepped back refills nothing and blocks nobody, since the moment is
+//! never taken for more than a second ahead.
 
-use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
-/// Below this many buckets nothing is swept: they take some tens of KiB.
-const SWEEP_AT_LEAST: usize = 1024;
+const SECOND_NS: u64 = 1_000_000_000;
 
-const NANOSECONDS: i128 = 1_000_000_000;
-
-#[derive(Debug)]
-struct Bucket {
-    /// Requests left, in billionths of one, so that a nanosecond adds `per_second` of them.
-    left: i128,
-    filled_at: Timestamp,
+/// One VM's place in time, as far as its requests go. It belongs to the VM and goes with it.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// When it has its whole second's worth again, in nanoseconds since 1970.
+    full_at_ns: AtomicU64,
 }
 
-#[derive(Debug)]
-struct Buckets {
-    by_vm: HashMap<Uuid, Bucket>,
-    /// The number of buckets at which those of VMs that have gone quiet are dropped.
-    sweep_at: usize,
+impl Pace {
+    /// The same, in another place.
+    pub fn copy(&self) -> Pace {
+        Pace { full_at_ns: AtomicU64::new(self.full_at_ns.load(Relaxed)) }
+    }
 }
 
 /// The same limit for every VM.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RateLimit {
-    per_second: i128,
-    buckets: Mutex<Buckets>,
+    /// What one request takes of the second.
+    share_ns: u64,
 }
 
 impl RateLimit {
     pub(super) fn new(per_second: NonZeroU32) -> RateLimit {
-        RateLimit {
-            per_second: per_second.get().into(),
-            buckets: Mutex::new(Buckets { by_vm: HashMap::new(), sweep_at: SWEEP_AT_LEAST }),
-        }
+        RateLimit { share_ns: SECOND_NS / u64::from(per_second.get()) }
     }
 
     /// Whether the VM may make a request now; if so, it has.
-    pub(super) fn take(&self, vm: Uuid, now: Timestamp) -> bool {
-        let full = self.per_second * NANOSECONDS;
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.by_vm.len() >= buckets.sweep_at && !buckets.by_vm.contains_key(&vm) {
-            buckets.by_vm.retain(|_, bucket| self.refilled(bucket, now) < full);
-            buckets.sweep_at = (buckets.by_vm.len() * 2).max(SWEEP_AT_LEAST);
+    pub(super) fn take(self, pace: &Pace, now: Timestamp) -> bool {
+        // A clock before 1970, or centuries ahead, is wrong: it limits as one that stands still.
+        let now_ns = u64::try_from(now.as_nanosecond()).unwrap_or(0).min(u64::MAX / 2);
+        let most = now_ns + SECOND_NS;
+        let mut full_at = pace.full_at_ns.load(Relaxed);
+        loop {
+            let from = full_at.clamp(now_ns, most);
+            let moved = from + self.share_ns;
+            let may = moved <= most;
+            let next = if may { moved } else { from };
+            match pace.full_at_ns.compare_exchange_weak(full_at, next, Relaxed, Relaxed) {
+                Ok(_) => return may,
+                Err(other) => full_at = other,
+            }
         }
-        let bucket = buckets.by_vm.entry(vm).or_insert(Bucket { left: full, filled_at: now });
-        bucket.left = self.refilled(bucket, now);
-        bucket.filled_at = now;
-        let may = bucket.left >= NANOSECONDS;
-        if may {
-            bucket.left -= NANOSECONDS;
-        }
-        may
-    }
-
-    fn refilled(&self, bucket: &Bucket, now: Timestamp) -> i128 {
-        let elapsed = (now.as_nanosecond() - bucket.filled_at.as_nanosecond()).max(0);
-        (bucket.left + elapsed.saturating_mul(self.per_second)).min(self.per_second * NANOSECONDS)
     }
 }
 
@@ -85,31 +76,31 @@ mod tests {
     #[test]
     fn a_vm_has_a_seconds_worth_and_gets_it_back_with_time() {
         let limit = limit(5);
-        let [a, b] = [Uuid::from_u128(1), Uuid::from_u128(2)];
-        assert_eq!((0..7).filter(|_| limit.take(a, at(0))).count(), 5);
-        assert!(limit.take(b, at(0)), "each VM has its own");
-        assert!(!limit.take(a, at(199)));
-        assert!(limit.take(a, at(200)));
-        assert!(!limit.take(a, at(200)));
-        assert_eq!((0..9).filter(|_| limit.take(a, at(60_000))).count(), 5);
+        let [a, b] = [Pace::default(), Pace::default()];
+        assert_eq!((0..7).filter(|_| limit.take(&a, at(0))).count(), 5);
+        assert!(limit.take(&b, at(0)), "each VM has its own");
+        assert!(!limit.take(&a, at(199)));
+        assert!(limit.take(&a, at(200)));
+        assert!(!limit.take(&a, at(200)));
+        assert_eq!((0..9).filter(|_| limit.take(&a, at(60_000))).count(), 5);
     }
 
     #[test]
     fn a_clock_stepped_back_blocks_nobody() {
         let limit = limit(1);
-        let vm = Uuid::from_u128(1);
-        assert!(limit.take(vm, at(3_600_000)));
-        assert!(!limit.take(vm, at(0)));
-        assert!(limit.take(vm, at(1_000)));
+        let pace = Pace::default();
+        assert!(limit.take(&pace, at(3_600_000)));
+        assert!(!limit.take(&pace, at(0)), "what was used is used");
+        assert!(limit.take(&pace, at(1_000)));
     }
 
     #[test]
-    fn vms_that_have_gone_quiet_are_forgotten() {
-        let limit = limit(1);
-        for vm in 0..SWEEP_AT_LEAST as u128 {
-            assert!(limit.take(Uuid::from_u128(vm), at(0)));
+    fn no_clock_and_no_limit_is_too_odd() {
+        let pace = Pace::default();
+        for now in [Timestamp::MIN, Timestamp::MAX, at(0)] {
+            for per_second in [1, 200, u32::MAX] {
+                limit(per_second).take(&pace, now);
+            }
         }
-        assert!(limit.take(Uuid::from_u128(u128::MAX), at(1_000)));
-        assert_eq!(limit.buckets.lock().unwrap().by_vm.len(), 1);
     }
 }

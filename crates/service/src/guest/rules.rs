@@ -11,7 +11,7 @@ use notbefore_wire::guest::instance::InstanceVersion;
 use notbefore_wire::guest::instance::path::Format;
 use notbefore_wire::guest::version::EventsVersion;
 
-use super::head::Head;
+use super::head::{Head, Name};
 use super::settings::Mode;
 use super::target::Target;
 
@@ -52,7 +52,7 @@ const LATEST: EventsVersion = EventsVersion::V2017_03_01;
 
 /// What the request asks for. `by_proxy` says that a trusted proxy sent it.
 pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Result<Asked<'b>, GuestError> {
-    let mut target = Target::parse(head.target);
+    let target = Target::parse(head.target);
     let resource = find(&target, mode);
     not_forwarded(head, by_proxy)?;
     metadata(head, mode, may_lack_metadata(head, mode, resource, &target))?;
@@ -74,40 +74,41 @@ pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Res
             }
         }
         Resource::Instance => {
-            let version = target.parameter("api-version").and_then(InstanceVersion::parse);
+            let version = target.parameter("api-version").and_then(|text| InstanceVersion::parse(&text));
             let version = version.ok_or(GuestError::ApiVersion(Category::Instance))?;
-            let format = Format::parse(target.parameter("format"))?;
-            Ok(Asked::Instance { version, path: target.path.split_off(2), format })
+            let format = Format::parse(target.parameter("format").as_deref())?;
+            Ok(Asked::Instance { version, path: target.path().skip(2).collect(), format })
         }
         Resource::Versions => Ok(Asked::Versions),
     }
 }
 
 fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
-    let [root, name, rest @ ..] = target.path.as_slice() else { return None };
-    if !root.eq_ignore_ascii_case(ROOT) {
+    let mut path = target.path();
+    if !path.next()?.eq_ignore_ascii_case(ROOT) {
         return None;
     }
+    let (name, third, fourth) = (path.next()?, path.next(), path.next());
     let named = RESOURCES.into_iter().find(|(path, _)| name.eq_ignore_ascii_case(path));
-    match (named, rest) {
-        (Some((_, Resource::Instance)), _) => Some(Resource::Instance),
-        (Some((_, resource @ (Resource::Events { .. } | Resource::Versions))), []) => Some(resource),
-        (Some((_, Resource::Events { .. } | Resource::Versions)), [..]) => None,
-        (None, [last]) if mode == Mode::Lenient && last.eq_ignore_ascii_case(EVENTS) => {
+    match (named, third, fourth) {
+        (Some((_, Resource::Instance)), _, _) => Some(Resource::Instance),
+        (Some((_, resource @ (Resource::Events { .. } | Resource::Versions))), None, _) => Some(resource),
+        (Some((_, Resource::Events { .. } | Resource::Versions)), Some(_), _) => None,
+        (None, Some(last), None) if mode == Mode::Lenient && last.eq_ignore_ascii_case(EVENTS) => {
             let latest = name.eq_ignore_ascii_case("latest").then_some(LATEST);
-            let version = latest.or_else(|| EventsVersion::parse(name))?;
+            let version = latest.or_else(|| EventsVersion::parse(&name))?;
             Some(Resource::Events { in_path: Some(version) })
         }
-        (None, [..]) => None,
+        (None, _, _) => None,
     }
 }
 
 fn events_version(target: &Target<'_>) -> Option<EventsVersion> {
-    target.parameter("api-version").and_then(EventsVersion::parse)
+    target.parameter("api-version").and_then(|text| EventsVersion::parse(&text))
 }
 
 fn not_forwarded(head: &Head<'_, '_>, by_proxy: bool) -> Result<(), GuestError> {
-    if head.has("X-Forwarded-For") && !by_proxy { Err(GuestError::Forwarded) } else { Ok(()) }
+    if head.has(Name::XForwardedFor) && !by_proxy { Err(GuestError::Forwarded) } else { Ok(()) }
 }
 
 /// The header must be there and every time say true, unless this request may come without it.
@@ -116,10 +117,10 @@ fn metadata(head: &Head<'_, '_>, mode: Mode, may_lack: bool) -> Result<(), Guest
         Mode::Strict => value == b"true",
         Mode::Normal | Mode::Lenient => value.eq_ignore_ascii_case(b"true"),
     };
-    if !head.has("Metadata") {
+    if !head.has(Name::Metadata) {
         return if may_lack { Ok(()) } else { Err(GuestError::MetadataMissing) };
     }
-    if head.all("Metadata").all(says_true) { Ok(()) } else { Err(GuestError::MetadataNotTrue) }
+    if head.all(Name::Metadata).all(says_true) { Ok(()) } else { Err(GuestError::MetadataNotTrue) }
 }
 
 fn may_lack_metadata(
@@ -152,7 +153,7 @@ fn method(head: &Head<'_, '_>, resource: Resource) -> Result<(), GuestError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::HEADERS_MAX;
+    use super::super::head::{parse, room};
     use super::*;
 
     /// Each request fails at its check and at every later one: the first is what answers.
@@ -179,8 +180,8 @@ mod tests {
             ),
         ] {
             let bytes = format!("{request}\r\n");
-            let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-            let (head, _) = super::super::head::parse(bytes.as_bytes(), &mut headers).unwrap().unwrap();
+            let mut headers = room();
+            let (head, _) = parse(bytes.as_bytes(), &mut headers).unwrap().unwrap();
             for mode in [Mode::Normal, Mode::Strict, Mode::Lenient] {
                 assert_eq!(decide(&head, mode, false), Err(expected), "{request} {mode:?}");
             }
@@ -190,8 +191,8 @@ mod tests {
     #[test]
     fn a_trusted_proxy_may_forward() {
         let bytes = b"GET /metadata/versions HTTP/1.1\r\nX-Forwarded-For: a\r\nMetadata: true\r\n\r\n";
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let (head, _) = super::super::head::parse(bytes, &mut headers).unwrap().unwrap();
+        let mut headers = room();
+        let (head, _) = parse(bytes, &mut headers).unwrap().unwrap();
         assert_eq!(decide(&head, Mode::Normal, true), Ok(Asked::Versions));
         assert_eq!(decide(&head, Mode::Normal, false), Err(GuestError::Forwarded));
     }

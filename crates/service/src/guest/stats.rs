@@ -6,7 +6,7 @@ use notbefore_wire::guest::error::GuestError;
 
 use super::answer::Answer;
 
-/// Counters of a door since it was made, and one gauge.
+/// Counters of a door since it was made, and gauges.
 #[derive(Debug, Default)]
 pub struct GuestStats {
     documents: AtomicU64,
@@ -16,6 +16,8 @@ pub struct GuestStats {
     refused: [AtomicU64; GuestError::STATUSES.len()],
     connections_accepted: AtomicU64,
     connections_turned_away: AtomicU64,
+    connections_evicted: AtomicU64,
+    connections_handed_over: AtomicU64,
     connections_open: AtomicU64,
 }
 
@@ -55,6 +57,16 @@ impl GuestStats {
         self.connections_turned_away.load(Relaxed)
     }
 
+    /// Idle connections closed to make room for newer ones.
+    pub fn connections_evicted(&self) -> u64 {
+        self.connections_evicted.load(Relaxed)
+    }
+
+    /// How often a connection had more to it than a plain poll, and was handed over to a task.
+    pub fn connections_handed_over(&self) -> u64 {
+        self.connections_handed_over.load(Relaxed)
+    }
+
     /// Connections open now.
     pub fn connections_open(&self) -> u64 {
         self.connections_open.load(Relaxed)
@@ -82,6 +94,14 @@ impl GuestStats {
 
     pub(super) fn turned_away(&self) {
         self.connections_turned_away.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn evicted(&self) {
+        self.connections_evicted.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn handed_over(&self) {
+        self.connections_handed_over.fetch_add(1, Relaxed);
     }
 
     pub(super) fn opened(&self) {

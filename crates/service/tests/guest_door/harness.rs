@@ -13,6 +13,7 @@ use notbefore_service::clock::Clock;
 use notbefore_service::guest::GuestDoor;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
+use notbefore_service::guest::rate::Pace;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::guest::stats::GuestStats;
 use notbefore_service::proxy::{ProxyConfig, TrustedProxies};
@@ -42,6 +43,7 @@ pub struct World {
     /// Which VM a source address is.
     pub by_address: Mutex<HashMap<String, String>>,
     pub gate: Semaphore,
+    paces: Mutex<HashMap<String, Arc<Pace>>>,
     /// Spaces after VM b's document, to make it large.
     pub padding: usize,
     /// One proxy, at 127.0.0.9, with [`SECRET`].
@@ -70,11 +72,12 @@ pub fn signature(secret: &str, id: &str) -> String {
 pub struct TestGuest {
     name: String,
     by_proxy: bool,
+    pace: Arc<Pace>,
 }
 
 impl GuestHandle for TestGuest {
-    fn vm(&self) -> Uuid {
-        vm_id(&self.name)
+    fn pace(&self) -> Option<&Pace> {
+        Some(&self.pace)
     }
 
     fn by_proxy(&self) -> bool {
@@ -94,17 +97,21 @@ impl Platform for World {
     }
 
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<TestGuest> {
+        let found = |name: String, by_proxy| {
+            let pace = Arc::clone(self.paces.lock().unwrap().entry(name.clone()).or_default());
+            Some(TestGuest { name, by_proxy, pace })
+        };
         if caller.is_proxy {
             let vm = self.proxies.vm(caller, claim)?;
             let name = ["a", "b"].into_iter().find(|name| vm_id(name) == vm)?;
-            return Some(TestGuest { name: name.to_owned(), by_proxy: true });
+            return found(name.to_owned(), true);
         }
         let source = caller.source.ip().to_string();
         let name = match &*caller.listener {
             ListenerIdentity::Bound { vm } => vm.clone(),
             ListenerIdentity::Network(_) => self.by_address.lock().unwrap().get(&source)?.clone(),
         };
-        Some(TestGuest { name, by_proxy: false })
+        found(name, false)
     }
 
     fn document(&self, guest: &TestGuest, version: EventsVersion, _now: Timestamp) -> Rendered {
@@ -176,12 +183,17 @@ pub enum From {
     Address(&'static str),
 }
 
+/// Settings without a limit on requests: a test's clock stands still while it asks.
+pub fn unlimited() -> GuestSettings {
+    GuestSettings { rate_limit: None, ..GuestSettings::default() }
+}
+
 pub struct Door {
     pub world: Arc<World>,
     pub clock: Arc<TestClock>,
     pub stats: Arc<GuestStats>,
     pub shutdown: watch::Sender<bool>,
-    pub serving: Vec<JoinHandle<()>>,
+    pub serving: JoinHandle<()>,
     addresses: [SocketAddr; 3],
 }
 
@@ -191,11 +203,11 @@ impl Door {
     }
 
     pub async fn with_mode(mode: Mode) -> Door {
-        Door::open(GuestSettings { mode, ..GuestSettings::default() }).await
+        Door::open(GuestSettings { mode, ..unlimited() }).await
     }
 
     pub async fn with_limits(limits: Limits) -> Door {
-        Door::open(GuestSettings { limits, ..GuestSettings::default() }).await
+        Door::open(GuestSettings { limits, ..unlimited() }).await
     }
 
     pub async fn open_padded(settings: GuestSettings, padding: usize) -> Door {
@@ -205,6 +217,7 @@ impl Door {
             approved: Mutex::default(),
             by_address: Mutex::new(by_address.map(|(from, name)| (from.to_owned(), name.to_owned())).into()),
             gate: Semaphore::new(0),
+            paces: Mutex::default(),
             padding,
             proxies: proxies(),
         });
@@ -214,7 +227,7 @@ impl Door {
             Arc::new(GuestDoor::new(Arc::clone(&world), settings, Arc::clone(&clock) as Arc<dyn Clock>));
         let (shutdown, closing) = watch::channel(false);
         let mut addresses = Vec::new();
-        let mut serving = Vec::new();
+        let mut listeners = Vec::new();
         for identity in [
             ListenerIdentity::Bound { vm: "a".to_owned() },
             ListenerIdentity::Bound { vm: "b".to_owned() },
@@ -222,8 +235,9 @@ impl Door {
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             addresses.push(listener.local_addr().unwrap());
-            serving.push(tokio::spawn(Arc::clone(&door).serve(listener, identity, closing.clone())));
+            listeners.push((listener, identity));
         }
+        let serving = tokio::spawn(door.serve(listeners, closing).unwrap());
         let stats = door.stats();
         Door { world, clock, stats, shutdown, serving, addresses: addresses.try_into().unwrap() }
     }
@@ -250,18 +264,21 @@ impl Door {
         client.answer_to(method_is_head).await
     }
 
-    /// Closes the door and waits until every listener has returned.
-    pub async fn close(mut self) {
+    /// Closes the door and waits until it has.
+    pub async fn close(self) {
         self.shutdown.send_replace(true);
-        for serving in self.serving.drain(..) {
-            soon(serving).await.unwrap();
-        }
+        soon(self.serving).await.unwrap();
     }
 }
 
 /// The future's result; a test that waits longer than this has failed.
 pub async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(10), future).await.expect("this takes too long")
+}
+
+/// Waits until the door's stopwatch has moved on.
+pub async fn tick() {
+    tokio::time::sleep(Duration::from_millis(2)).await;
 }
 
 /// Waits until something is so.

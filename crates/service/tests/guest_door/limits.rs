@@ -1,5 +1,6 @@
 //! Clients that are slow, greedy or hostile, and a door that closes.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
@@ -69,19 +70,40 @@ async fn a_large_document_arrives_whole() {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_is_closed_at_once() {
-    let door = Door::with_limits(Limits { connections_max: 2, ..Limits::default() }).await;
+async fn for_a_connection_too_many_the_one_goes_that_has_been_idle_longest() {
+    let limits = Limits { connections_max: 2, ..Limits::default() };
+    let door =
+        Door::open(GuestSettings { limits, threads: NonZeroUsize::new(1), ..GuestSettings::default() }).await;
     let mut first = door.connect(From::A).await;
-    let second = door.connect(From::B).await;
-    until(|| door.stats.connections_open() == 2).await;
-    let mut third = door.connect(From::A).await;
-    assert!(third.is_closed().await);
-    first.send(get(EVENTS)).await;
-    assert_eq!(first.answer().await.status, 200, "those that are in stay in");
-    drop(second);
     until(|| door.stats.connections_open() == 1).await;
-    assert_eq!(door.ask(From::B, get(EVENTS)).await.status, 200);
-    assert_eq!((door.stats.connections_accepted(), door.stats.connections_turned_away()), (4, 1));
+    let mut second = door.connect(From::B).await;
+    until(|| door.stats.connections_open() == 2).await;
+    tick().await;
+    first.send(get(EVENTS)).await;
+    assert_eq!(first.answer().await.status, 200);
+    assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
+    assert!(second.is_closed().await, "it was idle longer than the first");
+    first.send(get(EVENTS)).await;
+    assert_eq!(first.answer().await.status, 200);
+    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (1, 0));
+    door.close().await;
+}
+
+#[tokio::test]
+async fn no_request_is_broken_off_for_a_connection_too_many() {
+    let door = Door::with_limits(Limits { connections_max: 2, ..Limits::default() }).await;
+    let mut approving = door.connect(From::A).await;
+    approving.send(post(EVENTS, &approval(EVENT_SLOW))).await;
+    let mut half = door.connect(From::A).await;
+    half.send(&get(EVENTS)[..20]).await;
+    until(|| door.stats.connections_handed_over() == 2).await;
+    let mut third = door.connect(From::A).await;
+    assert!(third.is_closed().await, "nobody is idle");
+    half.send(&get(EVENTS)[20..]).await;
+    assert_eq!(half.answer().await.status, 200);
+    door.world.gate.add_permits(1);
+    assert_eq!(approving.answer().await.status, 200);
+    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (0, 1));
     door.close().await;
 }
 
@@ -140,7 +162,7 @@ async fn a_door_that_closes_finishes_what_it_has_begun() {
 
     door.shutdown.send(true).unwrap();
     assert!(idle.is_closed().await);
-    assert!(door.serving.iter().any(|serving| !serving.is_finished()));
+    assert!(!door.serving.is_finished());
     door.world.gate.add_permits(1);
     let answer = approving.answer().await;
     assert_eq!((answer.status, answer.closes()), (200, true));

@@ -3,6 +3,7 @@
 use notbefore_service::guest::settings::Mode;
 
 use crate::harness::*;
+use crate::table::document;
 
 const CHUNKED: &str = "Metadata: true\r\nTransfer-Encoding: chunked\r\n";
 
@@ -31,6 +32,70 @@ async fn a_request_may_be_split_anywhere() {
             assert_eq!(client.answer().await.status, 200, "split at {at}");
         }
     }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_plain_poll_may_be_split_anywhere() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut other = door.connect(From::B).await;
+    let request = get(EVENTS);
+    let whole = door.ask(From::A, &request).await;
+    let mut client = door.connect(From::A).await;
+    for at in 1..request.len() {
+        let before = door.stats.connections_handed_over();
+        client.send(&request[..at]).await;
+        until(|| door.stats.connections_handed_over() == before + 1).await;
+        client.send(&request[at..]).await;
+        let answer = client.answer().await;
+        assert_eq!((&answer.head, &answer.body), (&whole.head, &whole.body), "split at {at}");
+        // In between, the connection is served in place again.
+        client.send(&request).await;
+        assert_eq!(client.answer().await.status, 200, "after a split at {at}");
+        other.send(get(EVENTS)).await;
+        assert_eq!(other.answer().await.status, 200);
+    }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn any_number_of_requests_in_one_write_is_answered_in_order() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let versions = ["2017-08-01", "2019-01-01", "2020-07-01"];
+    for count in 1..=40 {
+        let mut client = door.connect(From::A).await;
+        let asked: Vec<_> = (0..count).map(|at| versions[at % versions.len()]).collect();
+        let all: String = asked
+            .iter()
+            .map(|version| get(&format!("/metadata/scheduledevents?api-version={version}")))
+            .collect();
+        client.send(all).await;
+        for version in asked {
+            assert_eq!(client.answer().await.body, document("a", version), "{count} requests");
+        }
+    }
+    door.close().await;
+}
+
+/// What is no plain poll goes to a task, and the connection comes back from it.
+#[tokio::test]
+async fn a_connection_goes_back_and_forth_between_worker_and_task() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    let name = get("/metadata/instance/compute/name?api-version=2021-02-01&format=text");
+    for round in 0..3 {
+        for (request, tasks) in
+            [(get(EVENTS), 0), (post(EVENTS, &approval(EVENT_A)), 1), (name.clone(), 1), (get(EVENTS), 0)]
+        {
+            let before = door.stats.connections_handed_over();
+            client.send(&request).await;
+            assert_eq!(client.answer().await.status, 200, "round {round}");
+            assert_eq!(door.stats.connections_handed_over() - before, tasks, "{request}");
+            // The one task is that which closes the door.
+            until(|| tokio::runtime::Handle::current().metrics().num_alive_tasks() == 1).await;
+        }
+    }
+    assert_eq!(door.stats.connections_open(), 1);
     door.close().await;
 }
 

@@ -1,0 +1,169 @@
+//! Plain polls, answered in place.
+//!
+//! A poll is a head that arrives whole, asks for what is in memory, and has an answer that the socket takes at
+//! once. Such requests are read into the thread's one buffer, judged by the rules that hold for all
+//! ([`super::exchange`]), and answered from the thread's other buffer: three system calls with the one that waited,
+//! and no allocation. Whatever is not so is left to the caller as a [`Start`]: the bytes that were read and how far
+//! they got, for the task that goes on with them ([`super::connection`]).
+
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::GuestDoor;
+use super::answer::{Answer, Persistence};
+use super::caller::Caller;
+use super::connection::{Start, Unsent};
+use super::exchange::{Exchange, Verdict};
+use super::head::Framing;
+use super::platform::{Platform, Rendered};
+use super::settings::{HEAD_BYTES_MAX, REQUESTS_PER_TURN};
+
+/// What a thread reads into and writes from.
+pub(super) struct Buffers {
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Buffers {
+    pub(super) fn new() -> Buffers {
+        Buffers { input: vec![0; HEAD_BYTES_MAX], output: Vec::new() }
+    }
+}
+
+/// The circumstances of a look at a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub now: Timestamp,
+    /// The client has said that it will send no more; it may still read.
+    pub has_hung_up: bool,
+    /// The door closes: this is the last turn.
+    pub is_last: bool,
+}
+
+/// What becomes of a connection after its turn.
+pub(super) enum Step<G> {
+    /// It is idle.
+    Keep,
+    /// It may have more to read, after the others had their turn.
+    Again,
+    /// It is over.
+    Close,
+    /// There is more to it.
+    HandOver(Start<G>),
+}
+
+/// Answers what a connection has sent, as far as that can be done in place and in one turn.
+pub(super) fn serve<P: Platform>(
+    door: &GuestDoor<P>,
+    socket: BorrowedFd<'_>,
+    caller: &Caller,
+    buffers: &mut Buffers,
+    turn: Turn,
+) -> Step<P::Guest> {
+    let Buffers { input, output } = buffers;
+    let mut left = REQUESTS_PER_TURN;
+    loop {
+        let read = match rustix::net::recv(socket, input.as_mut_slice(), RecvFlags::empty()) {
+            Ok((0, _)) => return Step::Close,
+            Ok((read, _)) => read,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => return Step::Keep,
+            Err(_) => return Step::Close,
+        };
+        let mut at = 0;
+        while at < read {
+            let bytes = &input[at..read];
+            if left == 0 {
+                return Step::HandOver(Start::Head(bytes.to_vec()));
+            }
+            left -= 1;
+            let mut exchange = match door.examine(bytes, caller, turn.now) {
+                Ok(Some(exchange)) => exchange,
+                Ok(None) => return Step::HandOver(Start::Head(bytes.to_vec())),
+                Err(error) => return Step::HandOver(Start::Refusal(error)),
+            };
+            at += exchange.head_length;
+            if turn.is_last {
+                exchange.manner.persistence = Persistence::Closing;
+            }
+            let Exchange { manner, framing: Framing::Empty, verdict, .. } = exchange else {
+                return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
+            };
+            let (answer, delivers) = match verdict {
+                Verdict::Answer(answer) => (answer, None),
+                Verdict::Document { guest, version, rendered: Rendered { incarnation, body } } => {
+                    (Answer::Document { incarnation, body }, Some((guest, version)))
+                }
+                verdict @ (Verdict::Instance { .. } | Verdict::Approve(_)) => {
+                    let exchange = Exchange { manner, framing: Framing::Empty, verdict, ..exchange };
+                    return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
+                }
+            };
+            door.stats.answered(&answer);
+            output.clear();
+            let body = answer.write(manner, output);
+            match send(socket, output, body) {
+                Sent::Whole => {
+                    if let Some((guest, version)) = delivers {
+                        door.platform.delivered(&guest, version, turn.now);
+                    }
+                }
+                Sent::Partly { head, body } => {
+                    let unsent = Unsent { head, body, manner, delivers };
+                    return Step::HandOver(Start::Unsent(Box::new(unsent), input[at..read].to_vec()));
+                }
+                Sent::Gone => return Step::Close,
+            }
+            if manner.persistence == Persistence::Closing {
+                // With all that has come read, closing the socket resets nothing.
+                let all_read = at == read && read < input.len();
+                return if all_read { Step::Close } else { Step::HandOver(Start::Linger) };
+            }
+        }
+        // A read that did not fill the buffer has emptied the socket; only an end may still be behind it.
+        if read < input.len() && !turn.has_hung_up {
+            return Step::Keep;
+        }
+        if left == 0 {
+            return Step::Again;
+        }
+    }
+}
+
+/// What became of an answer.
+enum Sent {
+    Whole,
+    /// The socket did not take all of it; this is the rest.
+    Partly {
+        head: Vec<u8>,
+        body: Bytes,
+    },
+    Gone,
+}
+
+/// Sends both parts in one call.
+fn send(socket: BorrowedFd<'_>, head: &[u8], mut body: Bytes) -> Sent {
+    let sent = loop {
+        let sent = match body.is_empty() {
+            true => rustix::net::send(socket, head, SendFlags::NOSIGNAL),
+            false => rustix::io::writev(socket, &[IoSlice::new(head), IoSlice::new(&body)]),
+        };
+        match sent {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break 0,
+            Err(_) => return Sent::Gone,
+            Ok(sent) => break sent,
+        }
+    };
+    if sent == head.len() + body.len() {
+        return Sent::Whole;
+    }
+    let of_head = sent.min(head.len());
+    bytes::Buf::advance(&mut body, sent - of_head);
+    Sent::Partly { head: head[of_head..].to_vec(), body }
+}

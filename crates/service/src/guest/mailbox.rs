@@ -1,0 +1,100 @@
+//! How a worker is told something: a worker sleeps in the kernel, where only a file wakes it.
+//!
+//! Letters are collected under a lock that is held for a moment, and the file is written to only for the first
+//! of them, so that a thousand letters cost one waking.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::worker::Parked;
+
+/// What a worker is told, since it last looked.
+#[derive(Default)]
+pub(super) struct Letters {
+    /// Connections that are idle again.
+    pub returned: Vec<Parked>,
+    /// Another worker needs places or files: close the connections that have been idle longest.
+    pub make_room: bool,
+    /// The door closes.
+    pub close: bool,
+}
+
+#[derive(Default)]
+struct Inbox {
+    letters: Letters,
+    /// Nobody will look any more.
+    is_shut: bool,
+}
+
+/// One worker's letters.
+pub(super) struct Mailbox {
+    bell: OwnedFd,
+    inbox: Mutex<Inbox>,
+}
+
+impl Mailbox {
+    pub(super) fn new() -> io::Result<Mailbox> {
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Mailbox { bell, inbox: Mutex::default() })
+    }
+
+    /// A connection is idle again. It is closed where the worker has gone.
+    pub(super) fn give_back(&self, parked: Parked) {
+        self.post(|letters| letters.returned.push(parked));
+    }
+
+    pub(super) fn ask_for_room(&self) {
+        self.post(|letters| letters.make_room = true);
+    }
+
+    pub(super) fn close(&self) {
+        self.post(|letters| letters.close = true);
+    }
+
+    fn post(&self, write: impl FnOnce(&mut Letters)) {
+        let mut inbox = self.lock();
+        if inbox.is_shut {
+            return;
+        }
+        let was_empty = inbox.letters.is_empty();
+        write(&mut inbox.letters);
+        drop(inbox);
+        if was_empty {
+            // It can only fail where it has rung four billion times and nobody has looked.
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// What has come; the worker's.
+    pub(super) fn take(&self) -> Letters {
+        let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
+        std::mem::take(&mut self.lock().letters)
+    }
+
+    /// What has come, and nothing more will; the worker's last look.
+    pub(super) fn shut(&self) -> Letters {
+        let mut inbox = self.lock();
+        inbox.is_shut = true;
+        std::mem::take(&mut inbox.letters)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        // Letters are whole, whoever panicked while holding them.
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Letters {
+    fn is_empty(&self) -> bool {
+        self.returned.is_empty() && !self.make_room && !self.close
+    }
+}
+
+impl AsFd for Mailbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}

@@ -1,0 +1,405 @@
+//! A worker: a thread that waits for many connections at once.
+//!
+//! Nearly all connections are idle at any moment, so an idle one costs a place in a table ([`super::slots`]) and
+//! no more: no task, no timer, no buffer. The thread waits in epoll for any of them, lets [`super::lean`] answer,
+//! and gives what is no plain poll to a task of the runtime ([`super::connection`]). When the task has nothing left
+//! to do the connection comes back by mail ([`super::mailbox`]).
+//!
+//! Every worker watches every listener, one being woken for each connection; a connection stays with the worker
+//! that accepted it. A connection that has just been accepted is read from before it is watched: its request is
+//! mostly there, and a client that then closes is served in four calls.
+//!
+//! There are no timers. A connection has a time at which it ends if nothing happens; from time to time the
+//! table is looked through for those that are due. The same time says which connection has been idle longest
+//! where the door is full or the process is out of files: such connections are closed a few at a time, so that
+//! a flood of new ones does not look through the table for each. One that is amid a request is with its task
+//! and never among them. Where nothing is idle and there are no files, the worker leaves the listeners alone for a
+//! moment, since trying again at once would only burn a processor.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use tokio::runtime::Handle;
+
+use super::admission::{Excess, Permit};
+use super::caller::Caller;
+use super::connection::{Connection, Start, Tasks};
+use super::lean::{self, Buffers, Step, Turn};
+use super::listener::Listener;
+use super::mailbox::{Letters, Mailbox};
+use super::platform::Platform;
+use super::slots::{self, Slots, Token};
+use super::{GuestDoor, belongs_to_one_connection};
+use crate::clock::Stopwatch;
+
+/// How many connections are looked at before the mail is.
+const EVENTS_PER_WAIT: usize = 256;
+/// How many connections are accepted in a row before those that are open have their turn.
+const ACCEPTS_PER_TURN: usize = 64;
+/// How long listeners are left alone when the process is out of files and nothing is idle.
+const ACCEPT_PAUSE_MS: u64 = 100;
+/// How often the table is looked through at most; so much longer may a connection stay than it should.
+const SWEEP_PAUSE_MS: u64 = 20;
+/// Which part of its idle connections a worker closes at a time to make room, and the most of them.
+const EVICTED_PART: usize = 64;
+const EVICTED_MAX: usize = 64;
+
+const MAILBOX: Token = Token::MAX;
+/// A listener's token is this and its number.
+const LISTENERS: Token = slots::RESERVED;
+
+/// A connection between requests.
+pub(super) struct Parked {
+    pub socket: OwnedFd,
+    pub caller: Caller,
+    pub permit: Permit,
+}
+
+/// A connection in the table.
+struct Open {
+    parked: Parked,
+    /// When it ends if nothing happens, by the worker's stopwatch.
+    until_ms: u64,
+    /// Whether epoll knows it.
+    is_watched: bool,
+}
+
+/// A thread of the door.
+pub(super) struct Worker<P: Platform> {
+    door: Arc<GuestDoor<P>>,
+    listeners: Vec<Arc<Listener>>,
+    epoll: OwnedFd,
+    mailbox: Arc<Mailbox>,
+    /// The mailboxes of the other workers.
+    others: Vec<Arc<Mailbox>>,
+    runtime: Handle,
+    tasks: Tasks,
+    open: Slots<Open>,
+    buffers: Buffers,
+    /// Connections that had their turn and may have more to read.
+    again: Vec<Token>,
+    stopwatch: Stopwatch,
+    now_ms: u64,
+    now: Timestamp,
+    /// When the table is looked through next.
+    sweep_at_ms: u64,
+    /// Until when the listeners are left alone.
+    paused_until_ms: Option<u64>,
+    is_failing: bool,
+}
+
+impl<P: Platform> Worker<P> {
+    /// A worker for these listeners. `mailboxes` are all workers', and `number` says which is this one's.
+    pub(super) fn new(
+        door: Arc<GuestDoor<P>>,
+        listeners: Vec<Arc<Listener>>,
+        mailboxes: &[Arc<Mailbox>],
+        number: usize,
+        tasks: Tasks,
+    ) -> io::Result<Worker<P>> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            (mailboxes.iter().cloned().enumerate()).partition(|(at, _)| *at == number);
+        let mailbox = own.into_iter().next().map(|(_, mailbox)| mailbox).ok_or(io::ErrorKind::NotFound)?;
+        let stopwatch = Stopwatch::start();
+        let worker = Worker {
+            now: door.clock.now(),
+            door,
+            listeners,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            mailbox,
+            others: others.into_iter().map(|(_, mailbox)| mailbox).collect(),
+            runtime: Handle::current(),
+            tasks,
+            open: Slots::new(),
+            buffers: Buffers::new(),
+            again: Vec::new(),
+            now_ms: stopwatch.elapsed_ms(),
+            stopwatch,
+            sweep_at_ms: u64::MAX,
+            paused_until_ms: None,
+            is_failing: false,
+        };
+        let token = epoll::EventData::new_u64(MAILBOX);
+        epoll::add(&worker.epoll, &worker.mailbox, token, epoll::EventFlags::IN)?;
+        worker.watch_listeners()?;
+        Ok(worker)
+    }
+
+    /// Serves until the door closes.
+    pub(super) fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
+        loop {
+            let timeout = self.timeout();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => {
+                    tracing::error!(%error, "a thread of the guest door cannot wait, and ends");
+                    break;
+                }
+            }
+            self.now_ms = self.stopwatch.elapsed_ms();
+            self.now = self.door.clock.now();
+            let again = std::mem::take(&mut self.again);
+            let mut is_closing = false;
+            for event in events.drain(..) {
+                let (flags, data) = (event.flags, event.data);
+                match data.u64() {
+                    MAILBOX => is_closing |= self.read_mail(),
+                    token if token >= LISTENERS => self.accept(token - LISTENERS),
+                    token => {
+                        let ended =
+                            epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                        self.attend(token, flags.intersects(ended));
+                    }
+                }
+            }
+            for token in again {
+                self.attend(token, false);
+            }
+            if is_closing {
+                break;
+            }
+            if self.now_ms >= self.sweep_at_ms {
+                self.sweep();
+            }
+            if self.paused_until_ms.is_some_and(|until| self.now_ms >= until) {
+                self.paused_until_ms = None;
+                // What cannot be watched now is tried again after another pause.
+                if self.watch_listeners().is_err() {
+                    self.pause();
+                }
+            }
+        }
+        self.close();
+    }
+
+    /// How long there is nothing to do unless something happens.
+    fn timeout(&self) -> Option<Timespec> {
+        let wait_ms = match (self.again.is_empty(), self.paused_until_ms.unwrap_or(u64::MAX)) {
+            (false, _) => 0,
+            (true, until) if until.min(self.sweep_at_ms) == u64::MAX => return None,
+            (true, until) => until.min(self.sweep_at_ms).saturating_sub(self.now_ms),
+        };
+        // At least a millisecond where it is not due yet; and a day is as good as any longer time.
+        let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX).min(86_400_000);
+        Some(Timespec { tv_sec: wait_ms / 1_000, tv_nsec: wait_ms % 1_000 * 1_000_000 })
+    }
+
+    fn watch_listeners(&self) -> rustix::io::Result<()> {
+        for (number, listener) in self.listeners.iter().enumerate() {
+            let token = epoll::EventData::new_u64(LISTENERS + number as u64);
+            match epoll::add(
+                &self.epoll,
+                listener,
+                token,
+                epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE,
+            ) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the listeners alone for a moment.
+    fn pause(&mut self) {
+        for listener in &self.listeners {
+            // One that is not watched needs no leaving alone.
+            let _ = epoll::delete(&self.epoll, listener);
+        }
+        self.paused_until_ms = Some(self.now_ms + ACCEPT_PAUSE_MS);
+    }
+
+    /// Takes the mail, and says whether the door closes.
+    fn read_mail(&mut self) -> bool {
+        let Letters { returned, make_room, close } = self.mailbox.take();
+        for parked in returned {
+            if let Some(token) = self.park(parked) {
+                self.watch(token);
+            }
+        }
+        if make_room {
+            self.evict();
+        }
+        close
+    }
+
+    fn accept(&mut self, number: u64) {
+        let Some(listener) = usize::try_from(number).ok().and_then(|at| self.listeners.get(at)) else {
+            return;
+        };
+        let listener = Arc::clone(listener);
+        let mut made_room = false;
+        for _ in 0..ACCEPTS_PER_TURN {
+            if self.paused_until_ms.is_some() {
+                return;
+            }
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match rustix::net::acceptfrom_with(&*listener, flags) {
+                Ok((socket, source)) => {
+                    self.is_failing = false;
+                    self.door.stats.accepted();
+                    // A client that is gone already has no address, and needs no answer.
+                    let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
+                    let Some(mut caller) = listener.caller(source, &socket) else { continue };
+                    caller.is_proxy = self.door.platform.trusts(&caller);
+                    let Some(permit) = self.admit(&listener, &caller) else { continue };
+                    if let Some(token) = self.park(Parked { socket, caller, permit }) {
+                        self.attend(token, false);
+                    }
+                }
+                Err(Errno::AGAIN) => return,
+                Err(error) if belongs_to_one_connection(&error.into()) => {}
+                Err(Errno::MFILE | Errno::NFILE) if !made_room && self.evict() > 0 => made_room = true,
+                Err(error) => {
+                    if !std::mem::replace(&mut self.is_failing, true) {
+                        tracing::warn!(%error, "cannot accept connections; will keep trying");
+                    }
+                    self.others.iter().for_each(|other| other.ask_for_room());
+                    self.pause();
+                }
+            }
+        }
+    }
+
+    /// A place for a caller; where the door is full, that of the connection that has been idle longest.
+    fn admit(&mut self, listener: &Listener, caller: &Caller) -> Option<Permit> {
+        let admission = Arc::clone(&self.door.admission);
+        let mut admitted = admission.admit(listener.identity, caller);
+        if matches!(admitted, Err(Excess::Door)) {
+            if self.evict() > 0 {
+                admitted = admission.admit(listener.identity, caller);
+            } else {
+                self.others.iter().for_each(|other| other.ask_for_room());
+            }
+        }
+        if admitted.is_err() {
+            self.door.stats.turned_away();
+        }
+        admitted.ok()
+    }
+
+    /// Gives a connection that is new, or idle again, a place in the table.
+    fn park(&mut self, parked: Parked) -> Option<Token> {
+        let until_ms = self.idle_until();
+        self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
+        self.open.insert(Open { parked, until_ms, is_watched: false }).ok()
+    }
+
+    /// Has epoll tell of a connection's bytes from now on, those that are there already included.
+    fn watch(&mut self, token: Token) {
+        let Some(open) = self.open.get_mut(token).filter(|open| !open.is_watched) else { return };
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        open.is_watched =
+            epoll::add(&self.epoll, &open.parked.socket, epoll::EventData::new_u64(token), flags).is_ok();
+        if !open.is_watched {
+            self.open.remove(token);
+        }
+    }
+
+    fn idle_until(&self) -> u64 {
+        let idle = self.door.settings.limits.idle_timeout.as_millis();
+        self.now_ms.saturating_add(u64::try_from(idle).unwrap_or(u64::MAX))
+    }
+
+    /// Serves what a connection has sent.
+    fn attend(&mut self, token: Token, has_hung_up: bool) {
+        let until_ms = self.idle_until();
+        let Some(open) = self.open.get_mut(token) else { return };
+        let turn = Turn { now: self.now, has_hung_up, is_last: false };
+        let step = take_turn(&self.door, open, &mut self.buffers, turn);
+        match step {
+            Step::Keep | Step::Again => {
+                open.until_ms = until_ms;
+                if !open.is_watched {
+                    self.watch(token);
+                }
+                if matches!(step, Step::Again) {
+                    self.again.push(token);
+                }
+            }
+            Step::Close => drop(self.open.remove(token)),
+            Step::HandOver(start) => self.hand_over(token, start),
+        }
+    }
+
+    /// Gives a connection to a task of its own.
+    fn hand_over(&mut self, token: Token, start: Start<P::Guest>) {
+        let Some(Open { parked, is_watched, .. }) = self.open.remove(token) else { return };
+        if is_watched && epoll::delete(&self.epoll, &parked.socket).is_err() {
+            return;
+        }
+        self.door.stats.handed_over();
+        let connection =
+            Connection::new(Arc::clone(&self.door), parked, Arc::clone(&self.mailbox), &self.tasks);
+        self.tasks.spawn(&self.runtime, connection.run(start));
+    }
+
+    /// Closes the connections that have been idle longest, a part of them, and says how many.
+    fn evict(&mut self) -> usize {
+        let mut idle: Vec<_> = self.open.iter().map(|(token, open)| (open.until_ms, token)).collect();
+        let count = (idle.len() / EVICTED_PART).clamp(1, EVICTED_MAX).min(idle.len());
+        if count == 0 {
+            return 0;
+        }
+        idle.select_nth_unstable(count - 1);
+        for (_, token) in &idle[..count] {
+            self.open.remove(*token);
+            self.door.stats.evicted();
+        }
+        count
+    }
+
+    /// Closes the connections that are due.
+    fn sweep(&mut self) {
+        let due: Vec<_> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.until_ms <= self.now_ms)
+            .map(|(token, _)| token)
+            .collect();
+        for token in due {
+            self.open.remove(token);
+        }
+        let next = self.open.iter().map(|(_, open)| open.until_ms).min();
+        self.sweep_at_ms = next.map_or(u64::MAX, |next| next.max(self.now_ms + SWEEP_PAUSE_MS));
+    }
+
+    /// Stops listening, answers what has arrived, and lets go of the rest.
+    fn close(mut self) {
+        self.listeners.clear();
+        let tokens: Vec<_> = self.open.iter().map(|(token, _)| token).collect();
+        for token in tokens {
+            let Some(open) = self.open.get_mut(token) else { continue };
+            let turn = Turn { now: self.now, has_hung_up: false, is_last: true };
+            match take_turn(&self.door, open, &mut self.buffers, turn) {
+                Step::Keep | Step::Again | Step::Close => drop(self.open.remove(token)),
+                Step::HandOver(start) => self.hand_over(token, start),
+            }
+        }
+        drop(self.mailbox.shut());
+    }
+}
+
+/// A connection's turn. A panic in it ends this connection, not the thread that serves the others.
+fn take_turn<P: Platform>(
+    door: &GuestDoor<P>,
+    open: &Open,
+    buffers: &mut Buffers,
+    turn: Turn,
+) -> Step<P::Guest> {
+    let Parked { socket, caller, .. } = &open.parked;
+    // Buffers are emptied before each use, and nothing else is written to.
+    let served = AssertUnwindSafe(|| lean::serve(door, socket.as_fd(), caller, buffers, turn));
+    catch_unwind(served).unwrap_or_else(|_| {
+        tracing::error!("a connection ended in a panic; the others go on");
+        Step::Close
+    })
+}
