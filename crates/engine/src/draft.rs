@@ -112,6 +112,16 @@ impl<'a> Draft<'a> {
 
     /// Takes a scope's next value, its facts and its history, if it differs from what there is.
     pub fn scope(&mut self, before: Option<&Held<Scope>>, applied: Applied) -> Result<(), Refusal> {
+        self.scope_of_bytes(before, applied, None)
+    }
+
+    /// The same, where somebody has worked out the bytes of the next value: see [`sized`].
+    pub fn scope_of_bytes(
+        &mut self,
+        before: Option<&Held<Scope>>,
+        applied: Applied,
+        bytes: Option<Bytes>,
+    ) -> Result<(), Refusal> {
         let Applied { scope, facts, past, shows: _ } = applied;
         // A change of its VMs' records gives the scope a new revision though nothing of it changes: whoever
         // removes a VM compares the scope, and must know which addresses to give back.
@@ -125,7 +135,10 @@ impl<'a> Draft<'a> {
             // A standalone VM and its scope come and go together.
             self.forget_scope(&id, key);
         } else {
-            let bytes = sized(before.map(|held| &*held.value), &scope)?;
+            let bytes = match bytes {
+                Some(bytes) => bytes,
+                None => sized(before.map(|held| &*held.value), &scope)?,
+            };
             self.writes.0.insert(key, Some(bytes));
         }
         for past in past {
@@ -197,17 +210,21 @@ impl<'a> Draft<'a> {
 
     /// Takes the record of an operation that is made; one with too many parts does not fit.
     pub fn new_operation(&mut self, operation: &Operation) -> Result<(), Refusal> {
-        fits(operation)?;
-        self.operation(operation);
+        let bytes = fits(operation)?;
+        self.operation_of_bytes(operation.id, bytes);
         Ok(())
     }
 
     /// Takes an operation's record.
     pub fn operation(&mut self, operation: &Operation) {
-        let key = records::operation(operation.id);
-        let before = self.state.operation(operation.id);
+        self.operation_of_bytes(operation.id, records::encode(operation));
+    }
+
+    fn operation_of_bytes(&mut self, id: OperationId, bytes: Bytes) {
+        let key = records::operation(id);
+        let before = self.state.operation(id);
         self.expect.insert(key.clone(), before.map(|held| held.revision));
-        self.writes.0.insert(key, Some(records::encode(operation)));
+        self.writes.0.insert(key, Some(bytes));
     }
 
     /// Takes a record that must not be there yet.
@@ -330,13 +347,14 @@ fn needs_no_more(command: &CommandState, most: usize) -> usize {
     }
 }
 
-/// Refuses an operation with more parts than its record can hold, until the last of them has ended.
-pub(crate) fn fits(operation: &Operation) -> Result<(), Refusal> {
+/// An operation's bytes, unless it has more parts than its record can hold until the last of them has ended.
+pub(crate) fn fits(operation: &Operation) -> Result<Bytes, Refusal> {
     let parts = operation.targets.len();
-    let bytes = records::encode(operation).len() + parts * TARGET_GROWS_BY + OPERATION_GROWS_BY;
+    let record = records::encode(operation);
+    let bytes = record.len() + parts * TARGET_GROWS_BY + OPERATION_GROWS_BY;
     match bytes > VALUE_BYTES_MAX {
         true => Err(Refusal::OperationTooLarge { parts, bytes, limit: VALUE_BYTES_MAX }),
-        false => Ok(()),
+        false => Ok(record),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::apply::{NewEvent, not_before, notice};
 use notbefore_core::operation::{Reached, targets};
@@ -191,9 +192,9 @@ impl<'a> Planner<'a> {
         };
         let answer = Answer::Operation(operation.id);
         draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: requested }]);
-        if let Some((held, applied)) = alone {
+        if let Some(OneScope { held, opened }) = alone {
             // One scope: the operation and its events are one transaction.
-            draft.scope(Some(held), applied)?;
+            draft.scope_of_bytes(Some(held), opened.applied, Some(opened.bytes))?;
             operation.opened();
         }
         draft.new_operation(&operation)?;
@@ -305,9 +306,9 @@ impl<'a> Planner<'a> {
                 tried = self.open_all(operation, &parts, held);
                 refused.extend(unfit);
             }
-            let applied = tried?;
+            let opened = tried?;
             if here == operation.targets.len() {
-                alone = Some((held, applied));
+                alone = Some(OneScope { held, opened });
             }
             from += here;
         }
@@ -331,12 +332,12 @@ impl<'a> Planner<'a> {
         operation: &Operation,
         parts: &[&Target],
         held: &Held<Scope>,
-    ) -> Result<Applied, Refusal> {
+    ) -> Result<Opened, Refusal> {
         let events = parts.iter().map(|target| self.event(operation, target, &held.value)).collect();
         let circumstances = self.circumstances(&held.value.id(), self.by);
         let applied = held.value.apply(ScopeCommand::Open(events), circumstances)?;
-        sized(Some(&held.value), &applied.scope)?;
-        Ok(applied)
+        let bytes = sized(Some(&held.value), &applied.scope)?;
+        Ok(Opened { applied, bytes })
     }
 
     /// The parts for which a scope has no room, the last ones; what fits is found by halving, since a scope
@@ -372,8 +373,18 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// What a scope becomes when parts of an operation are opened in it.
+struct Opened {
+    applied: Applied,
+    /// The scope, as it will be stored.
+    bytes: Bytes,
+}
+
 /// The only scope that an operation reaches, and what that becomes.
-type OneScope<'a> = (&'a Held<Scope>, Applied);
+struct OneScope<'a> {
+    held: &'a Held<Scope>,
+    opened: Opened,
+}
 
 /// Parts of an operation that their scopes will not have, and why.
 type RefusedParts = Vec<(EventId, Refusal)>;

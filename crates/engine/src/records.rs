@@ -33,6 +33,8 @@ use crate::request::Answer;
 
 /// The level that this release writes.
 pub const FORMAT_LEVEL: u32 = 1;
+/// What its records begin with.
+const FORMAT_PREFIX: &str = "1 ";
 
 /// Where the records of each kind begin.
 pub mod prefix {
@@ -292,24 +294,23 @@ pub enum DecodeError {
 
 /// A record as bytes.
 pub fn encode<T: Serialize>(record: &T) -> Bytes {
-    let mut bytes = format!("{FORMAT_LEVEL} ").into_bytes();
+    // Most records fit: they are written in one place, and then take exactly the bytes that they have.
+    let mut bytes = Vec::with_capacity(1_000);
+    bytes.extend_from_slice(FORMAT_PREFIX.as_bytes());
     // Writing to memory cannot fail, and none of our records has a map with keys that are not text.
     if serde_json::to_writer(&mut bytes, record).is_err() {
         debug_assert!(false, "a record that cannot be written as JSON");
     }
-    bytes.into()
+    Bytes::copy_from_slice(&bytes)
 }
 
 /// A record from bytes.
 pub fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, DecodeError> {
-    let (level, json) = match value.iter().position(|byte| *byte == b' ') {
-        Some(space) => (&value[..space], &value[space + 1..]),
-        None => (value, &value[value.len()..]),
-    };
-    if level != FORMAT_LEVEL.to_string().as_bytes() {
+    let Some(json) = value.strip_prefix(FORMAT_PREFIX.as_bytes()) else {
+        let level = value.split(|byte| *byte == b' ').next().unwrap_or_default();
         let found = String::from_utf8_lossy(&level[..level.len().min(20)]).into_owned();
         return Err(DecodeError::Level { key: key.to_owned(), found });
-    }
+    };
     serde_json::from_slice(json)
         .map_err(|error| DecodeError::Content { key: key.to_owned(), why: error.to_string() })
 }
@@ -322,7 +323,7 @@ mod tests {
     fn a_record_comes_back_as_it_went() {
         let at = LastAt { at: "2016-09-19T18:29:47.5Z".parse().unwrap() };
         let bytes = encode(&at);
-        assert!(bytes.starts_with(b"1 {\"at\":"));
+        assert!(bytes.starts_with(format!("{FORMAT_LEVEL} {{\"at\":").as_bytes()));
         assert_eq!(decode::<LastAt>("alive", &bytes), Ok(at));
     }
 

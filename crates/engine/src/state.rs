@@ -45,6 +45,16 @@ pub struct Publication {
     pub inventory: Inventory,
 }
 
+impl Publication {
+    /// Several, one after the other, as one; none of none.
+    pub fn joined(publications: Vec<Self>) -> Option<Self> {
+        publications.into_iter().reduce(|mut before, next| {
+            before.changes.extend(next.changes);
+            Self { inventory: next.inventory, ..before }
+        })
+    }
+}
+
 /// A change.
 #[derive(Clone, Debug)]
 pub enum Published {

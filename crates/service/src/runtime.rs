@@ -3,6 +3,11 @@
 //! The engine decides, this task does. It owns the engine; everybody else holds an [`EngineHandle`] and
 //! waits for an answer. Commits run beside it and come back as inputs. Sleeping is cut into short pieces, so
 //! that a clock that is set forward is noticed within a second.
+//!
+//! The busier it is, the less each command costs. What has come in meanwhile is handled in one pass, and the
+//! effects of the pass are carried out together: its transactions go to the store as one, which makes them durable
+//! with one sync, and its changes are published as one view. The order that a caller relies on stays: durable,
+//! published, answered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,14 +17,22 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use notbefore_core::ScopeId;
-use notbefore_engine::{Answer, CommitId, DriverReport, Effect, Engine, Failure, Input, Request, RequestId};
-use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, WatchError};
+use notbefore_engine::{
+    Answer, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, Failure, Input, Publication,
+    Request, RequestId,
+};
+use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::driver::{Driver, Report};
 use crate::view::Views;
 
+/// How many inputs one pass takes; it bounds how long the first of them waits for the last.
+const PASS_INPUTS_MAX: usize = 512;
+/// How many transactions are handed to the store as one. They are answered together, so the first of them wait for
+/// the last.
+const COMMITS_TOGETHER_MAX: usize = 256;
 /// How many requests may wait to be taken up; beyond that, whoever asks waits to be heard.
 const REQUESTS_MAX: usize = 4_096;
 /// The longest sleep: how late a clock that was set forward is noticed.
@@ -31,7 +44,7 @@ type Reply = oneshot::Sender<Result<Answer, Failure>>;
 
 /// What reaches the engine from within.
 enum Signal {
-    Committed(CommitId, Outcome),
+    Committed(Vec<(CommitId, Outcome)>),
     Watched(Batch),
     Heard(ScopeId, Timestamp),
     Ran(DriverReport),
@@ -203,6 +216,51 @@ pub fn start(
     EngineHandle { requests, signals, stats }
 }
 
+/// What is handled in one go.
+#[derive(Default)]
+struct Pass {
+    /// What became of commits.
+    committed: Vec<(CommitId, Outcome)>,
+    /// What the store's watch has shown. It is taken up after `committed`: of what this process has committed
+    /// itself there is then nothing left to do.
+    watched: Vec<Batch>,
+    /// All the rest, in order.
+    others: Vec<Input>,
+    /// Whoever wants the engine closed.
+    close: Option<oneshot::Sender<()>>,
+}
+
+/// What the driver is told.
+enum Order {
+    Run(Box<DriverRun>),
+    Stop(CommandId),
+}
+
+impl Pass {
+    fn add(&mut self, signal: Signal) {
+        match signal {
+            Signal::Committed(outcomes) => self.committed.extend(outcomes),
+            Signal::Watched(batch) => self.watched.push(batch),
+            Signal::Heard(scope, at) => self.others.push(Input::Heard(scope, at)),
+            Signal::Ran(report) => self.others.push(Input::Ran(report)),
+            Signal::Ping(pong) => {
+                // Whoever asked may have gone.
+                let _ = pong.send(());
+            }
+            Signal::Close(done) => self.close = Some(done),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.committed.len() + self.watched.len() + self.others.len()
+    }
+
+    fn into_inputs(self) -> impl Iterator<Item = Input> {
+        let committed = self.committed.into_iter().map(|(id, outcome)| Input::Committed(id, outcome));
+        committed.chain(self.watched.into_iter().map(Input::Watched)).chain(self.others)
+    }
+}
+
 impl Runtime {
     async fn run(
         mut self,
@@ -211,28 +269,32 @@ impl Runtime {
     ) {
         loop {
             let nap = self.until_due();
-            let input = tokio::select! {
+            let mut pass = Pass::default();
+            tokio::select! {
                 biased;
                 signal = signals.recv() => match signal {
-                    Some(Signal::Committed(id, outcome)) => Input::Committed(id, outcome),
-                    Some(Signal::Watched(batch)) => Input::Watched(batch),
-                    Some(Signal::Heard(scope, at)) => Input::Heard(scope, at),
-                    Some(Signal::Ran(report)) => Input::Ran(report),
-                    Some(Signal::Ping(pong)) => {
-                        let _ = pong.send(());
-                        continue;
-                    }
-                    Some(Signal::Close(done)) => {
-                        self.close(requests, signals).await;
-                        let _ = done.send(());
-                        return;
-                    }
+                    Some(signal) => pass.add(signal),
                     None => return,
                 },
-                Some((request, reply)) = requests.recv() => self.take_up(request, reply),
-                () = tokio::time::sleep(nap) => Input::Tick,
-            };
-            self.handle(input);
+                Some((request, reply)) = requests.recv() => pass.others.push(self.take_up(request, reply)),
+                () = tokio::time::sleep(nap) => pass.others.push(Input::Tick),
+            }
+            while pass.len() < PASS_INPUTS_MAX && pass.close.is_none() {
+                if let Ok(signal) = signals.try_recv() {
+                    pass.add(signal);
+                } else if let Ok((request, reply)) = requests.try_recv() {
+                    pass.others.push(self.take_up(request, reply));
+                } else {
+                    break;
+                }
+            }
+            let close = pass.close.take();
+            self.handle(pass);
+            if let Some(done) = close {
+                self.close(requests, signals).await;
+                let _ = done.send(());
+                return;
+            }
         }
     }
 
@@ -243,22 +305,17 @@ impl Runtime {
         mut signals: mpsc::UnboundedReceiver<Signal>,
     ) {
         requests.close();
+        let mut pass = Pass::default();
         while let Some((request, reply)) = requests.recv().await {
-            let input = self.take_up(request, reply);
-            self.handle(input);
+            pass.others.push(self.take_up(request, reply));
         }
+        self.handle(pass);
         let finished = tokio::time::timeout(CLOSING_GRACE, async {
             while !self.engine.is_idle() {
-                match signals.recv().await {
-                    Some(Signal::Committed(id, outcome)) => self.handle(Input::Committed(id, outcome)),
-                    Some(Signal::Watched(batch)) => self.handle(Input::Watched(batch)),
-                    Some(Signal::Ran(report)) => self.handle(Input::Ran(report)),
-                    Some(Signal::Ping(pong)) => {
-                        let _ = pong.send(());
-                    }
-                    Some(Signal::Heard(..) | Signal::Close(_)) => {}
-                    None => return,
-                }
+                let Some(signal) = signals.recv().await else { return };
+                let mut pass = Pass::default();
+                pass.add(signal);
+                self.handle(pass);
             }
         });
         if finished.await.is_err() {
@@ -275,41 +332,69 @@ impl Runtime {
         Input::Request(id, request)
     }
 
-    fn handle(&mut self, input: Input) {
-        let effects = self.engine.handle(input, self.clock.now());
+    fn handle(&mut self, pass: Pass) {
+        let now = self.clock.now();
+        let effects = pass.into_inputs().flat_map(|input| self.engine.handle(input, now)).collect();
         self.carry_out(effects);
     }
 
+    /// Carries out the effects of one pass. The store is set going first; then all that is durable is published;
+    /// and what relies on that comes last: commands that run, and answers.
     fn carry_out(&mut self, effects: Vec<Effect>) {
+        let (mut commits, mut published) = (Vec::new(), Vec::new());
+        let (mut orders, mut answers) = (Vec::new(), Vec::new());
         for effect in effects {
             match effect {
-                Effect::Commit(id, txn) => {
-                    let (store, signals) = (Arc::clone(&self.store), self.signals.clone());
-                    let stats = Arc::clone(&self.stats);
-                    tokio::spawn(async move {
-                        let writes = !(txn.put.is_empty() && txn.delete.is_empty());
-                        let outcome = store.commit(txn).await;
-                        stats.note(&outcome, writes);
-                        let _ = signals.send(Signal::Committed(id, outcome));
-                    });
-                }
-                Effect::Publish(publication) => self.views.publish(publication, self.clock.now()),
-                Effect::Run(run) => {
-                    let signals = self.signals.clone();
-                    let report = Report::new(run.id, move |report| {
-                        // A closed engine has no use for it; the next one runs the command again.
-                        let _ = signals.send(Signal::Ran(report));
-                    });
-                    self.driver.run(*run, report);
-                }
-                Effect::Stop(command) => self.driver.stop(command),
-                Effect::Answer(id, answer) => {
-                    if let Some(reply) = self.replies.remove(&id) {
-                        // Whoever asked may have gone; what was done stays done.
-                        let _ = reply.send(answer);
-                    }
-                }
+                Effect::Commit(id, txn) => commits.push((id, txn)),
+                Effect::Publish(publication) => published.push(publication),
+                Effect::Run(run) => orders.push(Order::Run(run)),
+                Effect::Stop(command) => orders.push(Order::Stop(command)),
+                Effect::Answer(id, answer) => answers.push((id, answer)),
             }
+        }
+        self.commit(commits);
+        if let Some(publication) = Publication::joined(published) {
+            self.views.publish(publication, self.clock.now());
+        }
+        for order in orders {
+            self.drive(order);
+        }
+        for (id, answer) in answers {
+            if let Some(reply) = self.replies.remove(&id) {
+                // Whoever asked may have gone; what was done stays done.
+                let _ = reply.send(answer);
+            }
+        }
+    }
+
+    /// Hands transactions to the store, in order; they come back as signals.
+    fn commit(&self, commits: Vec<(CommitId, Txn)>) {
+        let mut commits = commits.into_iter().peekable();
+        while commits.peek().is_some() {
+            let (ids, txns): (Vec<_>, Vec<_>) = commits.by_ref().take(COMMITS_TOGETHER_MAX).unzip();
+            let (store, signals) = (Arc::clone(&self.store), self.signals.clone());
+            let stats = Arc::clone(&self.stats);
+            tokio::spawn(async move {
+                let writes: Vec<bool> =
+                    txns.iter().map(|txn| !(txn.put.is_empty() && txn.delete.is_empty())).collect();
+                let outcomes = store.commit_all(txns).await;
+                outcomes.iter().zip(writes).for_each(|(outcome, writes)| stats.note(outcome, writes));
+                let _ = signals.send(Signal::Committed(ids.into_iter().zip(outcomes).collect()));
+            });
+        }
+    }
+
+    fn drive(&self, order: Order) {
+        match order {
+            Order::Run(run) => {
+                let signals = self.signals.clone();
+                let report = Report::new(run.id, move |report| {
+                    // A closed engine has no use for it; the next one runs the command again.
+                    let _ = signals.send(Signal::Ran(report));
+                });
+                self.driver.run(*run, report);
+            }
+            Order::Stop(command) => self.driver.stop(command),
         }
     }
 
@@ -354,8 +439,71 @@ async fn follow(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::Unbou
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use futures_util::future::join_all;
+    use notbefore_core::{Actor, Settings, VmId};
+    use notbefore_engine::{Command, EngineSettings, VmSpec};
+    use notbefore_store::memory::MemoryStore;
+    use notbefore_store::{ReadError, Snapshot, Watch};
 
     use super::*;
+    use crate::clock::SystemClock;
+    use crate::driver::NoCommand;
+
+    /// A store that counts how often it is called.
+    struct Counted {
+        store: MemoryStore,
+        calls: AtomicU64,
+    }
+
+    #[async_trait::async_trait]
+    impl Store for Counted {
+        async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
+            self.store.snapshot().await
+        }
+
+        async fn commit(&self, txn: Txn) -> Outcome {
+            self.store.commit(txn).await
+        }
+
+        async fn commit_all(&self, txns: Vec<Txn>) -> Vec<Outcome> {
+            self.calls.fetch_add(1, Relaxed);
+            self.store.commit_all(txns).await
+        }
+
+        async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+            self.store.watch(after).await
+        }
+    }
+
+    #[tokio::test]
+    async fn many_at_once_share_commits_and_each_sees_its_effect_when_answered() {
+        const MANY: u128 = 200;
+        let store = Arc::new(Counted { store: MemoryStore::new(), calls: AtomicU64::new(0) });
+        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+        let clock = Arc::new(SystemClock);
+        let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
+        let views = Arc::new(Views::new(false));
+        let kept = Arc::clone(&store) as Arc<dyn Store>;
+        let driver = Arc::new(NoCommand);
+        let handle = start(engine, effects, kept, Revision(0), Arc::clone(&views), clock, driver);
+
+        let add = async |n: u128| {
+            let vm = VmSpec::bare(VmId(uuid::Uuid::from_u128(n)), format!("vm-{n}").parse().unwrap());
+            let path = format!("scope-{n}").parse().unwrap();
+            let command = Command::AddVm { path, kind: None, vm };
+            let (by, from) = (Actor::Service, None);
+            handle.ask(Request { by, from, idempotency: None, if_revision: None, command }).await.unwrap();
+            assert!(
+                views.newest().scope_of(VmId(uuid::Uuid::from_u128(n))).is_some(),
+                "vm-{n} was not to be seen"
+            );
+        };
+        join_all((1..=MANY).map(add)).await;
+        let calls = store.calls.load(Relaxed);
+        assert!(calls < 20, "{MANY} commands that came together took {calls} commits");
+        handle.close().await;
+        assert_eq!(handle.stats().commits(), store.snapshot().await.unwrap().revision().0);
+    }
 
     #[test]
     fn a_sign_of_life_comes_from_the_task_alone() {

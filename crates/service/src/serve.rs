@@ -157,7 +157,7 @@ pub async fn serve(
     let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
-    let operator = Operator {
+    let operator = Operator::new(operator::Parts {
         views: Arc::clone(&views),
         engine: engine.clone(),
         store: Arc::clone(&store),
@@ -169,7 +169,7 @@ pub async fn serve(
         guest_stats: door.stats(),
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         shutdown: shutdown.clone(),
-    };
+    });
 
     let mut addresses = Addresses {
         guest: guests_call_at,

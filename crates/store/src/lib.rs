@@ -251,6 +251,15 @@ pub trait Store: Send + Sync + 'static {
     /// Writes `txn` if its expectations hold. When it answers [`Outcome::Committed`] the writes are durable
     /// and every snapshot taken from then on shows them.
     async fn commit(&self, txn: Txn) -> Outcome;
+    /// Commits several transactions, in order, and answers what became of each. They are not one: each compares
+    /// with what those before it left and stands by itself. A store that can makes them durable together.
+    async fn commit_all(&self, txns: Vec<Txn>) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(txns.len());
+        for txn in txns {
+            outcomes.push(self.commit(txn).await);
+        }
+        outcomes
+    }
     /// All commits after `after`, in order.
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError>;
 }

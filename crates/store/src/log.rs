@@ -60,10 +60,13 @@ impl Log {
         Arc::new(Self { ring: Mutex::new(ring), tip: watch::Sender::new(Tip { newest, closed: false }) })
     }
 
-    /// Adds the next batch and wakes every watcher. Only the store's one writer calls this, in order.
-    pub fn append(&self, batch: Batch) {
-        let newest = batch.revision;
-        self.ring().push(batch);
+    /// Adds the next batches and wakes every watcher, once. Only the store's one writer calls this, in order.
+    pub fn append(&self, batches: impl IntoIterator<Item = Batch>) {
+        let newest = {
+            let mut ring = self.ring();
+            batches.into_iter().for_each(|batch| ring.push(batch));
+            ring.newest
+        };
         self.tip.send_modify(|tip| tip.newest = newest);
     }
 
@@ -168,7 +171,7 @@ mod tests {
         let log = Log::new(Revision(0), Limits { batches: 2, bytes: 1000 });
         let mut slow = log.watch(Revision(0)).unwrap();
         for revision in 1..=3 {
-            log.append(batch(revision, "v"));
+            log.append([batch(revision, "v")]);
         }
         let compacted = WatchError::Compacted { oldest: Revision(1) };
         assert_eq!(slow.next().await, Err(compacted.clone()));
@@ -179,12 +182,12 @@ mod tests {
     #[tokio::test]
     async fn bytes_are_limited_but_the_newest_batch_stays() {
         let log = Log::new(Revision(0), Limits { batches: 100, bytes: 8 });
-        log.append(batch(1, "four"));
-        log.append(batch(2, "1234567890"));
+        log.append([batch(1, "four")]);
+        log.append([batch(2, "1234567890")]);
         assert_eq!(log.watch(Revision(0)).err(), Some(WatchError::Compacted { oldest: Revision(1) }));
         assert_eq!(log.watch(Revision(1)).unwrap().next().await, Ok(batch(2, "1234567890")));
-        log.append(batch(3, "1"));
-        log.append(batch(4, "2"));
+        log.append([batch(3, "1")]);
+        log.append([batch(4, "2")]);
         assert_eq!(log.watch(Revision(2)).unwrap().next().await, Ok(batch(3, "1")));
     }
 
@@ -193,7 +196,7 @@ mod tests {
         let log = Log::new(Revision(7), Limits::default());
         assert_eq!(log.watch(Revision(6)).err(), Some(WatchError::Compacted { oldest: Revision(7) }));
         let mut watch = log.watch(Revision(7)).unwrap();
-        log.append(batch(8, "v"));
+        log.append([batch(8, "v")]);
         assert_eq!(watch.next().await, Ok(batch(8, "v")));
     }
 
@@ -201,7 +204,7 @@ mod tests {
     async fn a_closed_log_yields_what_it_holds_and_then_ends() {
         let log = Log::new(Revision(0), Limits::default());
         let mut watch = log.watch(Revision(0)).unwrap();
-        log.append(batch(1, "v"));
+        log.append([batch(1, "v")]);
         log.close();
         assert_eq!(watch.next().await, Ok(batch(1, "v")));
         assert_eq!(watch.next().await, Err(WatchError::Closed));

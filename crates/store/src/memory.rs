@@ -79,7 +79,7 @@ impl Store for MemoryStore {
         match applied {
             Applied::Wrote(batch) => {
                 *revision = batch.revision;
-                self.inner.log.append(batch);
+                self.inner.log.append([batch]);
                 Outcome::Committed(*revision)
             }
             Applied::Held(revision) => Outcome::Committed(revision),

@@ -13,7 +13,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Actor, Token};
-use notbefore_engine::records::{self, CommandRecord};
+use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
 use notbefore_engine::{Answer, Command, Failure, Idempotency};
 use notbefore_store::Revision;
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use super::Operator;
-use super::problem::Problem;
+use super::problem::{Problem, Refused};
 use crate::tokens::{KnownToken, hex};
 
 /// Where a connection comes from; the door leaves it with each request.
@@ -65,8 +65,28 @@ impl Principal {
     }
 }
 
-/// Lets only those through who hold a token.
+/// Lets only those through who hold a token, and notes whatever is refused here or further on.
 pub async fn require_token(State(operator): State<Operator>, mut request: Request, next: Next) -> Response {
+    let from = source(&request);
+    let asked = (request.method().clone(), super::uri(&request).clone());
+    let (principal, response) = match holder(&operator, &request) {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal.clone());
+            (Some(principal), next.run(request).await)
+        }
+        Err((principal, problem)) => (principal, problem.into_response()),
+    };
+    if let Some(Refused { code }) = response.extensions().get::<Refused>() {
+        let token = principal.map(|principal| principal.name().to_owned());
+        let asked = format!("{} {}", asked.0, asked.1.path());
+        let at = operator.clock.now();
+        operator.refusals.note(RefusedRequest { at, from, token, code: code.clone(), request: asked });
+    }
+    response
+}
+
+/// Whose token came with a request; or why it is none that counts, and whose it was, if that is known.
+fn holder(operator: &Operator, request: &Request) -> Result<Principal, (Option<Principal>, Problem)> {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = given.and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
@@ -75,28 +95,22 @@ pub async fn require_token(State(operator): State<Operator>, mut request: Reques
     let Some(secret) = secret else {
         let cure =
             "send 'Authorization: Bearer TOKEN'; the first token is in operator.token of the data directory";
-        return Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure).into_response();
+        return Err((None, Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure)));
     };
     let now = operator.clock.now();
-    let known = operator.views.newest().tokens().of_secret(secret).cloned();
-    let Some(known) = known else { return refused() };
-    let principal = Principal { known, from: source(&request) };
-    let mut response = match principal.token().is_expired(now) {
-        true => refused(),
-        false => {
-            principal.known.used(now);
-            request.extensions_mut().insert(principal.clone());
-            next.run(request).await
-        }
-    };
-    // For the audit trail, which sees the answer only.
-    response.extensions_mut().insert(principal);
-    response
+    let known = operator.views.glance().tokens().of_secret(secret).cloned();
+    let Some(known) = known else { return Err((None, refused())) };
+    let principal = Principal { known, from: source(request) };
+    if principal.token().is_expired(now) {
+        return Err((Some(principal), refused()));
+    }
+    principal.known.used(now);
+    Ok(principal)
 }
 
-fn refused() -> Response {
+fn refused() -> Problem {
     let detail = "this token is unknown, was revoked or has expired; ask an operator for another";
-    Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail).into_response()
+    Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail)
 }
 
 /// Lets only those through who may do everything. It stands before every route that does not filter by itself

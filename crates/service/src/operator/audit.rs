@@ -1,18 +1,17 @@
 //! The audit trail: every change and every refusal, with who asked and from where.
 //!
-//! Changes are facts, which the engine writes with what they tell of. Refusals never reach the engine; [`watch`]
-//! sees them as they leave the door and notes them with [`crate::refusals`]. `/v1/audit` shows both in the order
-//! of time. Each is also a line of the log, under `notbefore::audit`.
+//! Changes are facts, which the engine writes with what they tell of. Refusals never reach the engine;
+//! [`require_token`](super::access::require_token) sees them as they leave the door and notes them with
+//! [`crate::refusals`]. `/v1/audit` shows both in the order of time. Each is also a line of the log, under
+//! `notbefore::audit`.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use axum::Json;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::extract::State;
 use jiff::Timestamp;
-use notbefore_engine::records::{self, FactBatch, RefusalBatch, RefusedRequest, prefix};
+use notbefore_engine::records::{self, FactBatch, RefusalBatch, prefix};
 use notbefore_store::{Key, Snapshot};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::audit::{AuditEntry, CHANGED, REFUSED};
@@ -20,10 +19,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Operator;
-use super::access::{self, Principal};
 use super::pages::{self, PageQuery, Params};
 use super::present;
-use super::problem::{Problem, Refused};
+use super::problem::Problem;
 
 /// How many records are read at a time.
 const CHUNK: usize = 256;
@@ -34,19 +32,6 @@ const LOOKED_AT_MAX: usize = 20_000;
 pub fn log_change(token: &str, from: Option<IpAddr>, request: &str) {
     let from = from.map(tracing::field::display);
     tracing::info!(target: "notbefore::audit", token, from, request, "done");
-}
-
-/// Notes the requests that are refused.
-pub async fn watch(State(operator): State<Operator>, request: Request, next: Next) -> Response {
-    let from = access::source(&request);
-    let asked = format!("{} {}", request.method(), super::path(&request));
-    let response = next.run(request).await;
-    if let Some(Refused { code }) = response.extensions().get::<Refused>() {
-        let token = response.extensions().get::<Principal>().map(|principal| principal.name().to_owned());
-        let at = operator.clock.now();
-        operator.refusals.note(RefusedRequest { at, from, token, code: code.clone(), request: asked });
-    }
-    response
 }
 
 /// What the audit trail takes.

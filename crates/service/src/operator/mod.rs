@@ -38,15 +38,16 @@ pub mod tls;
 mod tokens;
 mod vms;
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use notbefore_engine::Failure;
 use notbefore_store::Store;
@@ -71,9 +72,27 @@ const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long a request may take, its body included; a stream's answer begins well within it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the door needs to answer.
+/// What the door needs to answer. It is one pointer: every request, and every layer on its way, has one.
 #[derive(Clone)]
-pub struct Operator {
+pub struct Operator(Arc<Parts>);
+
+impl Operator {
+    /// A door with these parts.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for Operator {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// The parts of the door.
+pub struct Parts {
     /// What is published.
     pub views: Arc<Views>,
     /// Where commands go.
@@ -109,8 +128,7 @@ pub fn router(operator: Operator) -> Router {
         .fallback(no_such_page)
         .method_not_allowed_fallback(wrong_method)
         // The layer covers the fallbacks too: without a token one does not even learn which pages there are.
-        .layer(middleware::from_fn_with_state(operator.clone(), access::require_token))
-        .layer(middleware::from_fn_with_state(operator.clone(), audit::watch));
+        .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
     Router::new()
         .nest("/v1", api)
         .route("/healthz", get(health::healthz))
@@ -120,7 +138,6 @@ pub fn router(operator: Operator) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(in_time))
-        .layer(middleware::from_fn(server_header))
         .with_state(operator)
 }
 
@@ -175,29 +192,32 @@ async fn wrong_method(request: Request) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 
-/// The path as the caller wrote it; nested routes see only the end of it.
+/// What was asked for, as the caller wrote it; nested routes see only the end of it.
+fn uri(request: &Request) -> &Uri {
+    request.extensions().get::<OriginalUri>().map_or(request.uri(), |original| &original.0)
+}
+
 fn path(request: &Request) -> &str {
-    request.extensions().get::<OriginalUri>().map_or(request.uri().path(), |uri| uri.path())
+    uri(request).path()
 }
 
-async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
+/// Lets no request take for ever, and says who has answered.
+async fn in_time(request: Request, next: Next) -> Response {
     let reads = request.method().is_safe();
-    let late = |_| {
-        let seconds = REQUEST_TIMEOUT.as_secs();
-        match reads {
-            true => {
-                let detail = format!("the request took longer than {seconds} s; repeat it");
-                Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
-            }
-            false => Failure::OutcomeUnknown(format!("it took longer than {seconds} s")).into(),
-        }
-    };
-    tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.map_err(late)
+    let in_time = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    let mut response = in_time.unwrap_or_else(|_| late(reads).into_response());
+    let value = HeaderValue::from_static(concat!("notbefore/", env!("CARGO_PKG_VERSION")));
+    response.headers_mut().insert(header::SERVER, value);
+    response
 }
 
-async fn server_header(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let value = axum::http::HeaderValue::from_static(concat!("notbefore/", env!("CARGO_PKG_VERSION")));
-    response.headers_mut().insert(axum::http::header::SERVER, value);
-    response
+fn late(reads: bool) -> Problem {
+    let seconds = REQUEST_TIMEOUT.as_secs();
+    match reads {
+        true => {
+            let detail = format!("the request took longer than {seconds} s; repeat it");
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+        }
+        false => Failure::OutcomeUnknown(format!("it took longer than {seconds} s")).into(),
+    }
 }

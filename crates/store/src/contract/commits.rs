@@ -124,6 +124,31 @@ pub(super) async fn limits_are_refused(store: impl Store) {
     assert_eq!(revision(&store).await, base, "what is refused writes nothing");
 }
 
+pub(super) async fn transactions_together_stand_each_by_itself(store: impl Store) {
+    let base = revision(&store).await;
+    let (first, second) = (next_after(base), next_after(next_after(base)));
+    let large = Bytes::from(vec![7; VALUE_BYTES_MAX + 1]);
+    let outcomes = store.commit_all(vec![
+        expecting("a", None, put("a", "1")),
+        expecting("a", None, put("a", "2")),
+        Txn { put: vec![("b".into(), large.clone())], ..Txn::default() },
+        expecting("a", Some(first), put("a", "3")),
+        Txn::default(),
+    ]);
+    let found = Found { key: "a".into(), current: Some(versioned(first, "1")) };
+    let refusal = Refusal::ValueTooLarge { key: "b".into(), bytes: large.len() };
+    let expected = [
+        Outcome::Committed(first),
+        Outcome::Conflict(vec![found]),
+        Outcome::Refused(refusal),
+        Outcome::Committed(second),
+        Outcome::Committed(second),
+    ];
+    assert_eq!(outcomes.await, expected, "each compares with what those before it left");
+    assert_eq!(read(&store, "a").await, Some(versioned(second, "3")));
+    assert_eq!(store.commit_all(Vec::new()).await, [], "of none there is nothing to tell");
+}
+
 pub(super) async fn values_come_back_as_they_were_put(store: impl Store) {
     let all: Vec<u8> = (0..=255).collect();
     let values = [Vec::new(), all, vec![7; VALUE_BYTES_MAX]];

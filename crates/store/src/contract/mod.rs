@@ -47,6 +47,7 @@ pub async fn run(subject: &impl Subject) {
     commits::puts_and_deletes_go_together(subject.make().await).await;
     commits::a_transaction_that_changes_nothing_takes_no_revision(subject.make().await).await;
     commits::limits_are_refused(subject.make().await).await;
+    commits::transactions_together_stand_each_by_itself(subject.make().await).await;
     commits::values_come_back_as_they_were_put(subject.make().await).await;
     commits::concurrent_increments_are_all_counted(subject.make().await).await;
     reads::a_scan_is_ordered_and_keeps_to_its_prefix(subject.make().await).await;

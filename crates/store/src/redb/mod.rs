@@ -172,20 +172,19 @@ impl Store for RedbStore {
     }
 
     async fn commit(&self, txn: Txn) -> Outcome {
-        if let Err(refusal) = txn.check() {
-            return Outcome::Refused(refusal);
-        }
-        let closed = || Outcome::Refused(Refusal::Unavailable(CLOSED.into()));
-        let Ok(room) = self.inner.room.clone().acquire_many_owned(weight_kib(&txn)).await else {
-            return closed();
+        self.commit_all(vec![txn]).await.pop().unwrap_or_else(unanswered)
+    }
+
+    async fn commit_all(&self, txns: Vec<Txn>) -> Vec<Outcome> {
+        let refusals: Vec<Option<Refusal>> = txns.iter().map(|txn| txn.check().err()).collect();
+        let is_fit = |index: usize| refusals.get(index).is_some_and(Option::is_none);
+        let fit = txns.into_iter().enumerate().filter(|(index, _)| is_fit(*index)).map(|(_, txn)| txn);
+        let mut outcomes = self.inner.queued(fit.collect()).await.into_iter();
+        let outcome = |refusal: Option<Refusal>| match refusal {
+            Some(refusal) => Outcome::Refused(refusal),
+            None => outcomes.next().unwrap_or_else(unanswered),
         };
-        let (answer, answered) = oneshot::channel();
-        if self.inner.queue.send(Message::Commit(Request { txn, answer, room })).is_err() {
-            return closed();
-        }
-        answered
-            .await
-            .unwrap_or_else(|_gone| Outcome::Unknown("the store's thread ended before it answered".into()))
+        refusals.into_iter().map(outcome).collect()
     }
 
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
@@ -193,9 +192,33 @@ impl Store for RedbStore {
     }
 }
 
-/// What a transaction takes of [`QUEUE_KIB_MAX`]; never more than all of it, or it would wait for ever.
-fn weight_kib(txn: &Txn) -> u32 {
-    let kib = 1 + bytes(txn) / 1024;
+impl Inner {
+    /// Puts transactions into the queue as one request, and waits for what becomes of each.
+    async fn queued(&self, txns: Vec<Txn>) -> Vec<Outcome> {
+        let count = txns.len();
+        let closed = || vec![Outcome::Refused(Refusal::Unavailable(CLOSED.into())); count];
+        if txns.is_empty() {
+            return Vec::new();
+        }
+        let Ok(room) = self.room.clone().acquire_many_owned(weight_kib(&txns)).await else {
+            return closed();
+        };
+        let (answer, answered) = oneshot::channel();
+        if self.queue.send(Message::Commit(Request { txns, answer, room })).is_err() {
+            return closed();
+        }
+        answered.await.unwrap_or_default()
+    }
+}
+
+/// What is told of a transaction that was taken up and never answered.
+fn unanswered() -> Outcome {
+    Outcome::Unknown("the store's thread ended before it answered".into())
+}
+
+/// What transactions take of [`QUEUE_KIB_MAX`]; never more than all of it, or they would wait for ever.
+fn weight_kib(txns: &[Txn]) -> u32 {
+    let kib: usize = txns.iter().map(|txn| 1 + bytes(txn) / 1024).sum();
     u32::try_from(kib).map_or(QUEUE_KIB_MAX, |kib| kib.min(QUEUE_KIB_MAX))
 }
 

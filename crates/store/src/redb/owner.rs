@@ -37,11 +37,11 @@ pub(super) enum Message {
     Stop,
 }
 
-/// A transaction and whoever waits for its outcome.
+/// Transactions and whoever waits for their outcomes.
 pub(super) struct Request {
-    pub txn: Txn,
-    pub answer: oneshot::Sender<Outcome>,
-    /// Its place in the queue, given back with the answer.
+    pub txns: Vec<Txn>,
+    pub answer: oneshot::Sender<Vec<Outcome>>,
+    /// Their place in the queue, given back with the answer.
     pub room: OwnedSemaphorePermit,
 }
 
@@ -109,7 +109,7 @@ impl Owner {
             Some(_) => self.messages.recv_timeout(REOPEN_EVERY),
         };
         let mut taken = Taken::default();
-        let mut bytes = 0;
+        let (mut txns, mut bytes) = (0, 0);
         let mut next = match first {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,
@@ -118,13 +118,14 @@ impl Owner {
         while let Some(message) = next {
             match message {
                 Message::Commit(request) => {
-                    bytes += super::bytes(&request.txn);
+                    txns += request.txns.len();
+                    bytes += request.txns.iter().map(super::bytes).sum::<usize>();
                     taken.requests.push(request);
                 }
                 Message::Suspect => taken.suspect = true,
                 Message::Stop => taken.stop = true,
             }
-            if taken.stop || taken.requests.len() >= BATCH_TXNS_MAX || bytes >= BATCH_BYTES_MAX {
+            if taken.stop || txns >= BATCH_TXNS_MAX || bytes >= BATCH_BYTES_MAX {
                 break;
             }
             next = self.messages.try_recv().ok();
@@ -134,8 +135,12 @@ impl Owner {
 
     /// Commits the requests as one and answers them.
     fn serve(&mut self, requests: Vec<Request>) {
-        let (txns, callers): (Vec<_>, Vec<_>) =
-            requests.into_iter().map(|Request { txn, answer, room }| (txn, (answer, room))).unzip();
+        let mut txns = Vec::new();
+        let mut callers = Vec::with_capacity(requests.len());
+        for Request { txns: theirs, answer, room } in requests {
+            callers.push((theirs.len(), answer, room));
+            txns.extend(theirs);
+        }
         let writes: Vec<bool> =
             txns.iter().map(|txn| !(txn.put.is_empty() && txn.delete.is_empty())).collect();
 
@@ -146,26 +151,34 @@ impl Owner {
                     let refused = Outcome::Refused(Refusal::Unavailable(reason));
                     writes.iter().map(|_| refused.clone()).collect()
                 }
-                Ok(Ok(applied)) => applied.into_iter().map(|applied| self.committed(applied)).collect(),
+                Ok(Ok(applied)) => self.committed(applied),
                 Ok(Err(failed)) => self.failed(failed, &writes),
             };
-        for ((answer, _room), outcome) in callers.into_iter().zip(outcomes) {
-            // A caller that has gone away is answered in vain; its transaction stands all the same.
-            let _ = answer.send(outcome);
+        let mut outcomes = outcomes.into_iter();
+        for (count, answer, _room) in callers {
+            // A caller that has gone away is answered in vain; its transactions stand all the same.
+            let _ = answer.send(outcomes.by_ref().take(count).collect());
         }
     }
 
-    fn committed(&mut self, applied: Applied) -> Outcome {
-        match applied {
+    fn committed(&mut self, applied: Vec<Applied>) -> Vec<Outcome> {
+        let mut batches = Vec::with_capacity(applied.len());
+        let outcome = |applied| match applied {
             Applied::Wrote(batch) => {
-                self.failed = None;
-                self.revision = batch.revision;
-                self.shared.log.append(batch);
-                Outcome::Committed(self.revision)
+                let revision = batch.revision;
+                batches.push(batch);
+                Outcome::Committed(revision)
             }
             Applied::Held(revision) => Outcome::Committed(revision),
             Applied::Conflict(found) => Outcome::Conflict(found),
+        };
+        let outcomes = applied.into_iter().map(outcome).collect();
+        if let Some(newest) = batches.last() {
+            self.failed = None;
+            self.revision = newest.revision;
+            self.shared.log.append(batches);
         }
+        outcomes
     }
 
     /// Opens the file anew before anybody is answered, so that a caller who then reads finds the truth if
@@ -251,7 +264,7 @@ impl Owner {
         let in_doubt = std::mem::take(&mut self.in_doubt);
         if found != self.revision {
             self.revision = found;
-            in_doubt.into_iter().for_each(|batch| self.shared.log.append(batch));
+            self.shared.log.append(in_doubt);
         }
         Ok(())
     }

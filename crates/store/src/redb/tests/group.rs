@@ -48,6 +48,26 @@ async fn commits_that_wait_share_a_sync() {
 }
 
 #[tokio::test]
+async fn commits_that_come_together_share_a_sync() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", {
+        let disk = disk.clone();
+        move || disk.open()
+    })
+    .unwrap();
+    let before = disk.syncs();
+    committed(&store, put("alone", "1")).await;
+    let one = disk.syncs() - before;
+
+    let before = disk.syncs();
+    let outcomes = store.commit_all((0..64).map(|n| put(&format!("k/{n}"), "v")).collect()).await;
+    let expected: Vec<Outcome> = (2..66).map(|n| Outcome::Committed(Revision(n))).collect();
+    assert_eq!(outcomes, expected);
+    let syncs = disk.syncs() - before;
+    assert_eq!(syncs, one, "64 commits took {syncs} syncs, one alone takes {one}");
+}
+
+#[tokio::test]
 async fn a_transaction_sees_those_before_it_in_its_batch() {
     let disk = Disk::new();
     let store = RedbStore::open_with("disk", {
