@@ -100,6 +100,11 @@ impl Client {
         Self::connect(source, to, "Metadata: true\r\n".to_owned())
     }
 
+    /// What is below.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
     /// Asks, and waits for the answer.
     pub fn ask(&mut self, method: &str, target: &str, body: &str) -> anyhow::Result<Kept> {
         let request = request(method, target, &self.headers, body);

@@ -12,9 +12,11 @@
 //! | `load`, `schedules` | a load generator of our own; events announced in great number |
 //! | `fleet`, `flood` | fleets of any size, as exports; a guest that misbehaves |
 //! | `process`, `usage`, `price`, `disk` | cores, ends, CPU time, memory, syncs |
+//! | `cost` | what a poll costs in things that can be counted, for the test command |
 //! | `stats`, `report`, `machine` | numbers and how they are shown |
 
 mod clock;
+mod cost;
 mod disk;
 mod fleet;
 mod flood;
@@ -70,6 +72,8 @@ struct Args {
 enum Command {
     /// The load generator by itself
     Load(LoadArgs),
+    /// System calls and instructions of one poll, held to what they are
+    Cost,
 }
 
 fn scenarios() -> String {
@@ -91,12 +95,13 @@ fn main() -> ExitCode {
 
 /// Does what was asked; false if a number is not what it has to be.
 fn work(args: Args) -> anyhow::Result<bool> {
-    if let Some(Command::Load(load)) = &args.command {
-        load::command::run(load)?;
-        return Ok(true);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    match &args.command {
+        Some(Command::Load(load)) => return load::command::run(load).map(|()| true),
+        Some(Command::Cost) => return cost::run(&root),
+        None => {}
     }
     let chosen = choose(&args.scenarios)?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let cores = Cores::choose()?;
     usage::raise_open_files()?;
     cores.stay_on_load()?;
@@ -109,6 +114,7 @@ fn work(args: Args) -> anyhow::Result<bool> {
         binary: Binary {
             path: path.canonicalize().with_context(|| format!("{}", path.display()))?,
             core: cores.server,
+            under: Vec::new(),
         },
         cores,
         quick: args.quick,

@@ -1,16 +1,18 @@
 //! The service under test: the release binary, on free ports of loopback, with a data directory of its own.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::http::{Client, Kept};
-use crate::process::{End, Owned, output, pinned, tail};
+use crate::process::{End, Owned, pinned, tail};
 
 /// The target of a poll at the newest version.
 pub const POLL: &str = "/metadata/scheduledevents?api-version=2020-07-01";
@@ -25,6 +27,8 @@ pub struct Binary {
     pub path: PathBuf,
     /// The server's core.
     pub core: usize,
+    /// A tool that it runs under, with its flags.
+    pub under: Vec<String>,
 }
 
 /// How many requests a VM may make a second.
@@ -50,8 +54,10 @@ impl Service {
     /// Starts it over a data directory and waits until it takes calls.
     pub fn start(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
         let log = data.with_extension("log");
-        let mut command = pinned(binary.core, End::Kill, &binary.path);
-        command.arg("serve").arg("--data").arg(data);
+        let program = binary.path.as_os_str();
+        let mut words = binary.under.iter().map(OsStr::new).chain([program]);
+        let mut command = pinned(binary.core, End::Kill, words.next().unwrap_or(program));
+        command.args(words).arg("serve").arg("--data").arg(data);
         command.args(["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);
         if rate == Rate::NeverMet {
             command.args(["--rate-limit", RATE_NEVER_MET]);
@@ -94,6 +100,15 @@ impl Service {
         self.process.end();
     }
 
+    /// Ends it in good order.
+    pub fn terminate(&mut self) -> anyhow::Result<()> {
+        let child = self.process.child();
+        rustix::process::kill_process(Pid::from_child(child), Signal::TERM)?;
+        let ended = child.wait()?;
+        anyhow::ensure!(ended.success(), "the service ended with {ended}");
+        Ok(())
+    }
+
     /// What every request of an operator carries.
     pub fn authorization(&self) -> String {
         format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.token)
@@ -131,10 +146,4 @@ impl Service {
         }
         Ok(())
     }
-}
-
-/// Runs the command line.
-pub fn command_line(binary: &Binary, data: &Path, words: &[&str]) -> anyhow::Result<String> {
-    let mut command = Command::new(&binary.path);
-    output(command.args(words).env("NOTBEFORE_DATA", data))
 }

@@ -11,6 +11,8 @@ mod starts;
 
 use std::path::{Path, PathBuf};
 
+pub use self::side_by_side::fleet_of_one;
+
 use crate::process::Cores;
 use crate::report::{Goal, Measure, Report, Table};
 use crate::service::Binary;

@@ -7,18 +7,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Bench;
 use crate::nginx::Nginx;
 use crate::report::{Goal, digits};
-use crate::service::{POLL, Rate, Service, command_line};
+use crate::service::{POLL, Rate, Service};
 use crate::usage;
 use crate::wrk::{self, Asking};
 
-/// A VM that calls from where wrk does. The reboot is years off, so that nothing happens while it is measured.
-const FLEET: &str = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n      \
-                     - { name: web-0, addresses: [127.0.0.1] }\n      - { name: web-1, addresses: [127.1.0.1] }\n";
+/// A scope with a VM that calls from 127.0.0.1, as wrk does.
+pub fn fleet_of_one() -> Value {
+    json!({ "kind": "availability-set", "vms": [{ "name": "web-0", "addresses": ["127.0.0.1"] }] })
+}
 
 /// A service with one event, and nginx serving the same document.
 struct Pair {
@@ -34,10 +35,8 @@ impl Pair {
         let data = place.join("data");
         // Nothing carries events out, so that one that is approved stays as it is.
         let service = Service::start(&bench.binary, &data, Rate::NeverMet, &["--driver", "manual"])?;
-        let fleet = place.join("fleet.yaml");
-        std::fs::write(&fleet, FLEET)?;
-        let fleet = fleet.to_str().context("a path that is no text")?;
-        command_line(&bench.binary, &data, &["fleet", "apply", fleet])?;
+        service.operate("PUT", "/v1/scopes/default/default/web", &fleet_of_one())?;
+        // Years off, so that nothing happens while it is measured.
         let reboot = json!({ "type": "Reboot", "vms": ["web-0"], "not_before": "2099-01-01T00:00:00Z" });
         service.operate("POST", "/v1/events", &reboot)?;
         let answer = service.poll(Ipv4Addr::LOCALHOST)?;
