@@ -127,7 +127,8 @@ impl Fleet {
         self.path(scope).id()
     }
 
-    fn scope(&self, scope: usize) -> Scope {
+    /// A scope by its number.
+    pub fn scope(&self, scope: usize) -> Scope {
         let member = |member: usize| Member {
             vm: VmId(vm_id(scope * self.per_scope + member)),
             // Fifteen characters, as in a cloud that has many.

@@ -4,6 +4,7 @@ mod fairness;
 mod growth;
 mod idle;
 mod long_poll;
+mod micro;
 mod million;
 mod schedule;
 mod side_by_side;
@@ -79,6 +80,7 @@ pub const ALL: &[Scenario] = &[
         about: "how the cost of a poll grows with VMs, events, connections",
         run: growth::run,
     },
+    Scenario { name: "micro", about: "apply and render by themselves", run: micro::run },
 ];
 
 /// What scenarios work with.
