@@ -1,5 +1,6 @@
-//! What a poll costs the service, in CPU time, from guests drawn at random.
+//! What a poll costs a server, in CPU time, from guests drawn at random.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -12,15 +13,30 @@ use crate::usage;
 /// How many polls are in flight.
 const IN_FLIGHT: usize = 64;
 
+/// A server: its process, and where guests call.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// The process, whose children count as well.
+    pub pid: u32,
+    /// Where guests call.
+    pub guest: SocketAddr,
+}
+
+impl From<&Service> for Server {
+    fn from(service: &Service) -> Self {
+        Self { pid: service.pid(), guest: service.guest }
+    }
+}
+
 /// Microseconds of CPU time for each poll; these guests are connected all the while.
-pub fn of_a_poll(service: &Service, guests: Range<usize>, span: Duration) -> anyhow::Result<f64> {
+pub fn of_a_poll(server: Server, guests: Range<usize>, span: Duration) -> anyhow::Result<f64> {
     let request = http::request("GET", POLL, "Metadata: true\r\n", "").into_bytes();
     let in_flight = IN_FLIGHT.min(guests.len());
-    let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
+    let mut generator = Generator::new(server.guest, Use::KeepAlive)?;
     generator.add(guests)?;
-    let before = usage::cpu(service.pid())?;
+    let before = usage::cpu(server.pid)?;
     let outcome = generator.run(Arrivals::Closed { in_flight }, span, &mut Same(request))?;
-    let used = usage::cpu(service.pid())? - before;
+    let used = usage::cpu(server.pid)? - before;
     outcome.only(200)?;
     Ok(used.as_secs_f64() * 1e6 / outcome.answers() as f64)
 }

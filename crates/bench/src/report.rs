@@ -135,10 +135,10 @@ impl Report {
         text
     }
 
-    /// All numbers, for people.
+    /// The numbers that should be something, for people.
     pub fn summary(&self) -> String {
         let mut text = format!("{}\n\n", self.machine);
-        text.push_str(&measures(&self.measures.iter().collect::<Vec<_>>()));
+        text.push_str(&measures(&self.measures.iter().filter(|it| it.goal.is_some()).collect::<Vec<_>>()));
         for note in self.notes.iter().chain(&self.failures) {
             let _ = writeln!(text, "{note}");
         }

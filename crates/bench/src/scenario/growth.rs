@@ -9,7 +9,8 @@ use super::schedule::years_from_now;
 use super::{Bench, million};
 use crate::fleet::{Callers, Fleet};
 use crate::load::guests;
-use crate::price;
+use crate::nginx::Nginx;
+use crate::price::{self, Server};
 use crate::report::digits;
 use crate::service::{Rate, Service};
 use crate::stats::Estimate;
@@ -29,14 +30,14 @@ fn by_vms(bench: &mut Bench) -> anyhow::Result<()> {
         let fleet = Fleet { scopes, per_scope: 10, callers: Callers::FirstOfEvery(scopes / 100) };
         fleet.import(&bench.binary, &data)?;
         let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
-        rows.push(row(bench, vms, &service, 0..100)?);
+        rows.push(row(bench, vms, Server::from(&service), 0..100)?);
     }
     let large = million::fleet(bench).vms();
     if large > 100_000 {
         let service = Service::start(&bench.binary, &million::data(bench)?, Rate::NeverMet, &[])?;
         // Some callers' scopes may have an event of an earlier scenario; the last ones' do not.
         let quiet = million::CALLERS - 100..million::CALLERS;
-        rows.push(row(bench, large, &service, quiet)?);
+        rows.push(row(bench, large, Server::from(&service), quiet)?);
     }
     let columns = ["VMs", "CPU of a poll, µs", "90 % interval"];
     bench.table("CPU of a poll by VMs in the fleet, 100 callers", &columns, rows);
@@ -60,7 +61,7 @@ fn by_events(bench: &mut Bench) -> anyhow::Result<()> {
         let document = service.poll(guests::address(callers.start))?;
         let shown = document.json()?["Events"].as_array().map_or(0, Vec::len);
         anyhow::ensure!(shown == events, "{shown} events instead of {events}");
-        let mut row = row(bench, events, &service, callers)?;
+        let mut row = row(bench, events, Server::from(&service), callers)?;
         row.insert(1, document.body.len().to_string());
         rows.push(row);
     }
@@ -74,11 +75,17 @@ fn by_connections(bench: &mut Bench) -> anyhow::Result<()> {
     let fleet = Fleet { scopes: 1_000, per_scope: 10, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
     let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
+    // What grows here is the kernel's part, as nginx shows, which looks nothing up.
+    let document = service.poll(guests::address(0))?;
+    let nginx = Nginx::start(bench.cores.server, &bench.directory("growth-nginx")?, &document.body, "1")?;
     let mut rows = Vec::new();
     for connections in [100, 1_000, 10_000] {
-        rows.push(row(bench, connections, &service, 0..connections)?);
+        let mut ours = row(bench, connections, Server::from(&service), 0..connections)?;
+        let theirs = Server { pid: nginx.pid(), guest: nginx.poll };
+        ours.extend(row(bench, connections, theirs, 0..connections)?.split_off(1));
+        rows.push(ours);
     }
-    let columns = ["connections", "CPU of a poll, µs", "90 % interval"];
+    let columns = ["connections", "CPU of a poll, µs", "90 % interval", "nginx, µs", "90 % interval"];
     bench.table("CPU of a poll by open connections, 64 polls in flight among them", &columns, rows);
     Ok(())
 }
@@ -87,13 +94,13 @@ fn by_connections(bench: &mut Bench) -> anyhow::Result<()> {
 fn row(
     bench: &Bench,
     varied: usize,
-    service: &Service,
+    server: Server,
     callers: std::ops::Range<usize>,
 ) -> anyhow::Result<Vec<String>> {
     let rounds = if bench.quick { 2 } else { 5 };
-    price::of_a_poll(service, callers.clone(), Duration::from_millis(300))?;
+    price::of_a_poll(server, callers.clone(), Duration::from_millis(300))?;
     let prices: Vec<f64> = (0..rounds)
-        .map(|_| price::of_a_poll(service, callers.clone(), Duration::from_millis(800)))
+        .map(|_| price::of_a_poll(server, callers.clone(), Duration::from_millis(800)))
         .collect::<anyhow::Result<_>>()?;
     let price = Estimate::of(&prices);
     bench.say(&format!("{varied}: {} µs", digits(price.median)));

@@ -150,5 +150,5 @@ pub fn scale(bench: &mut Bench) -> anyhow::Result<()> {
 }
 
 fn price(service: &Service) -> anyhow::Result<f64> {
-    price::of_a_poll(service, 0..CALLERS, Duration::from_millis(1_500))
+    price::of_a_poll(service.into(), 0..CALLERS, Duration::from_millis(1_500))
 }
