@@ -10,6 +10,7 @@
 //! engine through [`runtime::EngineHandle`], is committed, published to the view, and only then answered.
 //! [`serve`](serve()) puts the parts together, and takes them apart in good order when it is told to stop.
 
+pub mod bell;
 pub mod clock;
 pub mod config;
 pub mod data_dir;

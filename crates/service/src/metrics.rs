@@ -55,7 +55,15 @@ pub fn text(
     counter(&mut registry, "guest_connections", "Connections of guests, by what became of them", |family| {
         add(family, "state", "accepted", guests.connections_accepted());
         add(family, "state", "turned_away", guests.connections_turned_away());
+        add(family, "state", "evicted", guests.connections_evicted());
     });
+    let handed_over: Counter = Counter::default();
+    handed_over.inc_by(guests.connections_handed_over());
+    registry.register(
+        "guest_handovers",
+        "Times that a guest's connection had more to it than a plain poll and got a task of its own",
+        handed_over,
+    );
     counter(&mut registry, "commits", "Transactions, by their outcome", |family| {
         add(family, "outcome", "committed", engine.commits());
         add(family, "outcome", "conflict", engine.conflicts());
@@ -80,6 +88,12 @@ pub fn text(
         );
     }
     gauge(&mut registry, "guest_connections_open", "Open connections of guests", guests.connections_open());
+    gauge(
+        &mut registry,
+        "guest_polls_waiting",
+        "Polls of guests held back until there is news",
+        guests.waiting(),
+    );
     gauge(&mut registry, "store_revision", "The newest revision of the store", engine.revision());
     gauge(
         &mut registry,

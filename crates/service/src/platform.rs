@@ -4,12 +4,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use notbefore_core::{Actor, EventId, Name, Refusal, ScopeKind, VmId};
+use notbefore_core::{Actor, EventId, Name, Refusal, ScopeId, ScopeKind, VmId};
 use notbefore_engine::{Command, Failure, Request};
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
 
+use crate::bell::Bell;
 use crate::delivery::{Delivery, Hearing};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
@@ -80,6 +81,7 @@ fn identify(view: &View, caller: &Caller) -> Option<VmId> {
 
 impl Platform for ScheduledEvents {
     type Guest = FoundGuest;
+    type Scope = ScopeId;
 
     fn trusts(&self, caller: &Caller) -> bool {
         self.proxies.include(caller)
@@ -101,14 +103,27 @@ impl Platform for ScheduledEvents {
         Some(FoundGuest { vm, scope: Arc::clone(scope), position, by_proxy: caller.is_proxy })
     }
 
-    fn document(&self, guest: &FoundGuest, version: EventsVersion, now: Timestamp) -> Rendered {
+    fn polled(&self, guest: &FoundGuest, version: EventsVersion, now: Timestamp) {
         if let Some(hearing) = guest.hearing() {
             hearing.note_poll(now, version);
         }
         if guest.scope.ears.is_news(now.as_second()) {
             self.engine.heard(guest.scope.scope.id(), now);
         }
-        Rendered { incarnation: guest.scope.scope.incarnation, body: guest.scope.document(version) }
+    }
+
+    fn document(&self, guest: &FoundGuest, version: EventsVersion) -> Rendered {
+        let scope = &guest.scope;
+        let (edition, incarnation) = (scope.edition, scope.scope.incarnation);
+        Rendered { edition, incarnation, body: scope.document(version) }
+    }
+
+    fn scope(&self, guest: &FoundGuest) -> ScopeId {
+        guest.scope.scope.id()
+    }
+
+    fn bell(&self) -> &Bell<ScopeId> {
+        self.views.bell()
     }
 
     fn delivered(&self, guest: &FoundGuest, version: EventsVersion, at: Timestamp) {

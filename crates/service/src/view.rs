@@ -24,6 +24,7 @@ use notbefore_wire::operator::delivery::Listening;
 
 use self::scope::Manner;
 pub use self::scope::{Ears, ScopeView, shown_type};
+use crate::bell::Bell;
 use crate::delivery::Hearing;
 use crate::hosts::{Hosts, Places};
 use crate::tokens::TokenTable;
@@ -32,6 +33,8 @@ use crate::tokens::TokenTable;
 #[derive(Default)]
 pub struct Views {
     newest: ArcSwap<View>,
+    /// Who waits for the next one.
+    bell: Bell<ScopeId>,
     rfc1123_everywhere: bool,
 }
 
@@ -99,7 +102,7 @@ impl<'a> Guest<'a> {
 impl Views {
     /// Nothing yet.
     pub fn new(rfc1123_everywhere: bool) -> Self {
-        Self { newest: ArcSwap::default(), rfc1123_everywhere }
+        Self { newest: ArcSwap::default(), bell: Bell::default(), rfc1123_everywhere }
     }
 
     /// The newest view.
@@ -112,10 +115,16 @@ impl Views {
         self.newest.load()
     }
 
+    /// Where to wait for a change.
+    pub fn bell(&self) -> &Bell<ScopeId> {
+        &self.bell
+    }
+
     /// Takes changes over. There is one caller, the engine's runtime, so nothing is lost between reading
     /// the last view and placing the next.
     pub fn publish(&self, publication: Publication, now: Timestamp) {
         let mut view = View::clone(&self.newest.load());
+        let touched = self.bell.touched(&view, &publication.changes);
         let is_first = view.since.is_none();
         view.since.get_or_insert(now);
         view.inventory = publication.inventory;
@@ -123,6 +132,7 @@ impl Views {
             view.apply(change, self.rfc1123_everywhere, now, is_first);
         }
         self.newest.store(Arc::new(view));
+        self.bell.ring(touched);
     }
 }
 

@@ -77,7 +77,7 @@ impl Bench {
 
     fn document(&self) -> String {
         let guest = self.platform.guest(&self.caller, &ProxyClaim::default()).unwrap();
-        let rendered = self.platform.document(&guest, EventsVersion::NEWEST, SystemClock.now());
+        let rendered = self.platform.document(&guest, EventsVersion::NEWEST);
         String::from_utf8(rendered.body.to_vec()).unwrap()
     }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::{
     Actor, Approval, Cause, DriverKind, Event, EventFact, EventId, Member, MemberState, OperationId, Origin,
     Phase, Policy, Recorded, Release, Resource, Scope, ScopeKind, VmId,
 };
-use notbefore_engine::{Publication, State, Vm, records};
-use notbefore_store::Revision;
+use notbefore_engine::{Address, Publication, State, Vm, records};
+use notbefore_store::{Key, Revision};
 use uuid::Uuid;
 
 use crate::view::Views;
@@ -89,6 +90,17 @@ impl Stage {
         });
         let scope = (records::scope(&scope.id()), Some(records::encode(scope)));
         let writes: Vec<_> = gone.chain(come).chain([scope]).collect();
+        self.write(writes, now);
+    }
+
+    /// Publishes that an address is a VM's, or nobody's.
+    pub fn claim(&mut self, address: &Address, vm: Option<VmId>, now: Timestamp) {
+        self.revision += 1;
+        let value = vm.map(|vm| records::encode(&vm));
+        self.write(vec![(records::claim(address), value)], now);
+    }
+
+    fn write(&mut self, writes: Vec<(Key, Option<Bytes>)>, now: Timestamp) {
         let installed = writes.into_iter().filter_map(|(key, value)| {
             self.state.install(&key, Revision(self.revision), value.as_ref()).unwrap()
         });

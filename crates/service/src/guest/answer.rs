@@ -1,7 +1,8 @@
 //! Answers, as they go out.
 //!
 //! The head is written in the order and the spelling seen on Azure's wire: Content-Type, Server,
-//! x-ms-request-id, ETag, Date, Content-Length; what we add (`Allow`, `Connection`) comes after. A 304 has
+//! x-ms-request-id, ETag, Date, Content-Length; what we add (`Allow`, `Preference-Applied`,
+//! `Connection`) comes after. A 304 has
 //! ETag and Date only. Head and body leave in one write; a large body is shared, not copied. What is the same in
 //! every answer of a kind is one constant, and nothing here asks the system for anything.
 
@@ -13,6 +14,8 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use notbefore_wire::guest::error::GuestError;
 use uuid::Uuid;
+
+use super::prefer::Wait;
 
 /// The `Server` header, whose first word is what clients look for, and the name of the one after it.
 macro_rules! named {
@@ -77,6 +80,8 @@ pub(super) struct Manner {
     pub persistence: Persistence,
     /// The request was a HEAD: the answer has no body, whatever its head says.
     pub head_only: bool,
+    /// How long the answer might be held back, where the request asked for that.
+    pub wait: Option<Wait>,
 }
 
 impl Answer {
@@ -119,6 +124,9 @@ impl Answer {
                 body
             }
         };
+        if let Some(wait) = manner.wait {
+            put(out, format_args!("Preference-Applied: wait={wait}\r\n"));
+        }
         match manner.persistence {
             Persistence::Open => {}
             Persistence::KeptAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),

@@ -34,6 +34,7 @@ use super::body::{self, Chunked};
 use super::caller::Caller;
 use super::exchange::{Exchange, Verdict};
 use super::head::Framing;
+use super::hold::{News, Pending};
 use super::mailbox::Mailbox;
 use super::platform::{ApproveError, Platform, Rendered};
 use super::settings::{BODY_BYTES_MAX, HEAD_BYTES_MAX, REQUESTS_PER_TURN};
@@ -69,6 +70,14 @@ impl From<Gone> for BodyFailure {
 
 fn timed_out(_: tokio::time::error::Elapsed) -> BodyFailure {
     BodyFailure::Refused(GuestError::Timeout)
+}
+
+/// How a connection goes on after a request.
+enum Next {
+    /// It was answered, and the answer said this.
+    Answered(Persistence),
+    /// It is to be held, which is for the worker to do.
+    Hold(Box<Pending>),
 }
 
 /// What connections need of those who close the door.
@@ -156,28 +165,29 @@ impl<P: Platform> Connection<P> {
 
 impl<P: Platform> Task<P> {
     async fn run(mut self, start: Start<P::Guest>) {
-        let Ok(mut persistence) = self.begin(start).await else { return };
+        let Ok(mut next) = self.begin(start).await else { return };
         for served in 1_usize.. {
-            match persistence {
-                Persistence::Closing => return self.linger().await,
-                Persistence::Open | Persistence::KeptAlive if self.buffer.is_empty() => {
-                    return self.go_home();
+            match next {
+                Next::Answered(Persistence::Closing) => return self.linger().await,
+                Next::Answered(Persistence::Open | Persistence::KeptAlive) if self.buffer.is_empty() => {
+                    return self.go_home(None);
                 }
-                Persistence::Open | Persistence::KeptAlive => {}
+                Next::Answered(Persistence::Open | Persistence::KeptAlive) => {}
+                Next::Hold(pending) => return self.go_home(Some(pending)),
             }
             // A client that always has the next request ready must not keep others from their turn.
             if served % REQUESTS_PER_TURN == 0 {
                 yield_now().await;
             }
             match self.serve_one().await {
-                Ok(next) => persistence = next,
+                Ok(then) => next = then,
                 Err(Gone) => return,
             }
         }
     }
 
     /// Goes on from where the connection stood, to the end of a request.
-    async fn begin(&mut self, start: Start<P::Guest>) -> Result<Persistence, Gone> {
+    async fn begin(&mut self, start: Start<P::Guest>) -> Result<Next, Gone> {
         match start {
             Start::Head(bytes) => {
                 self.buffer = bytes;
@@ -195,25 +205,22 @@ impl<P: Platform> Task<P> {
                 if let Some((guest, version)) = delivers {
                     self.door.platform.delivered(&guest, version, manner.now);
                 }
-                Ok(manner.persistence)
+                Ok(Next::Answered(manner.persistence))
             }
-            Start::Linger => Ok(Persistence::Closing),
+            Start::Linger => Ok(Next::Answered(Persistence::Closing)),
         }
     }
 
-    /// Gives the connection back, unless the door closes: then it ends here.
-    fn go_home(self) {
-        let Task { stream, caller, permit, home, shutdown, .. } = self;
-        if *shutdown.borrow() {
-            return;
-        }
+    /// Gives the connection back. Where the worker has gone, because the door closes, it ends with that.
+    fn go_home(self, pending: Option<Box<Pending>>) {
+        let Task { stream, caller, permit, home, .. } = self;
         if let Ok(stream) = stream.into_std() {
-            home.give_back(Parked { socket: stream.into(), caller, permit });
+            home.give_back(Parked { socket: stream.into(), caller, permit }, pending);
         }
     }
 
     /// Reads, judges and answers one request, and says whether another may follow.
-    async fn serve_one(&mut self) -> Result<Persistence, Gone> {
+    async fn serve_one(&mut self) -> Result<Next, Gone> {
         match self.read_head().await? {
             Ok(exchange) => {
                 self.buffer.drain(..exchange.head_length);
@@ -224,15 +231,15 @@ impl<P: Platform> Task<P> {
     }
 
     /// Answers what is no request.
-    async fn refuse(&mut self, error: GuestError) -> Result<Persistence, Gone> {
-        let manner =
-            Manner { now: self.door.clock.now(), persistence: Persistence::Closing, head_only: false };
+    async fn refuse(&mut self, error: GuestError) -> Result<Next, Gone> {
+        let now = self.door.clock.now();
+        let manner = Manner { now, persistence: Persistence::Closing, head_only: false, wait: None };
         self.send(Answer::Refused(error), manner).await?;
-        Ok(Persistence::Closing)
+        Ok(Next::Answered(Persistence::Closing))
     }
 
     /// Reads a request's body and answers it.
-    async fn finish(&mut self, exchange: Exchange<P::Guest>) -> Result<Persistence, Gone> {
+    async fn finish(&mut self, exchange: Exchange<P::Guest>) -> Result<Next, Gone> {
         let mut manner = exchange.manner;
         let mut delivers = None;
         let answer = match (self.read_body(&exchange).await, exchange.verdict) {
@@ -250,11 +257,12 @@ impl<P: Platform> Task<P> {
                     )
                     | Verdict::Document { .. }
                     | Verdict::Instance { .. }
-                    | Verdict::Approve(_) => Answer::Refused(error),
+                    | Verdict::Approve(_)
+                    | Verdict::Hold(..) => Answer::Refused(error),
                 }
             }
             (Ok(_), Verdict::Answer(answer)) => answer,
-            (Ok(_), Verdict::Document { guest, version, rendered: Rendered { incarnation, body } }) => {
+            (Ok(_), Verdict::Document { guest, version, rendered: Rendered { incarnation, body, .. } }) => {
                 delivers = Some((guest, version));
                 Answer::Document { incarnation, body }
             }
@@ -262,6 +270,20 @@ impl<P: Platform> Task<P> {
                 self.door.instance(&guest, version, &path, format)
             }
             (Ok(body), Verdict::Approve(guest)) => self.approve(&guest, &body, manner).await,
+            (Ok(_), Verdict::Hold(hold, _)) if *self.shutdown.borrow() => {
+                match self.door.look_again(&hold, &self.caller) {
+                    News::None { incarnation, .. } => Answer::NotModified { incarnation },
+                    News::Answer(answer) => answer,
+                    News::Document { guest, rendered: Rendered { incarnation, body, .. } } => {
+                        delivers = Some((guest, hold.version));
+                        Answer::Document { incarnation, body }
+                    }
+                }
+            }
+            (Ok(_), Verdict::Hold(hold, wait)) => {
+                let rest = std::mem::take(&mut self.buffer);
+                return Ok(Next::Hold(Box::new(Pending { hold: *hold, wait, manner, rest })));
+            }
         };
         if *self.shutdown.borrow() {
             manner.persistence = Persistence::Closing;
@@ -270,7 +292,7 @@ impl<P: Platform> Task<P> {
         if let Some((guest, version)) = delivers {
             self.door.platform.delivered(&guest, version, manner.now);
         }
-        Ok(manner.persistence)
+        Ok(Next::Answered(manner.persistence))
     }
 
     async fn read_head(&mut self) -> Result<Result<Exchange<P::Guest>, GuestError>, Gone> {
@@ -318,7 +340,8 @@ impl<P: Platform> Task<P> {
                 )
                 | Verdict::Document { .. }
                 | Verdict::Instance { .. }
-                | Verdict::Approve(_) => self.write(CONTINUE, &[]).await.map_err(Gone::from)?,
+                | Verdict::Approve(_)
+                | Verdict::Hold(..) => self.write(CONTINUE, &[]).await.map_err(Gone::from)?,
             }
         }
         let limit = self.door.settings.limits.body_timeout;

@@ -17,7 +17,9 @@ use notbefore_wire::guest::version::EventsVersion;
 use super::answer::{Answer, Manner, Persistence};
 use super::caller::{Caller, ProxyClaim};
 use super::head::{self, Framing, Head, Name};
+use super::hold::{self, Hold};
 use super::platform::{GuestHandle, Platform, Rendered};
+use super::prefer::Wait;
 use super::rules::{self, Asked};
 use super::{GuestDoor, conditional};
 
@@ -41,6 +43,8 @@ pub(super) enum Verdict<G> {
     Instance { guest: G, version: InstanceVersion, path: Vec<String>, format: Format },
     /// Read the events from its body and approve them for this guest.
     Approve(G),
+    /// Answer when the document is another than the one that the client has, or the wait is over.
+    Hold(Box<Hold>, Wait),
 }
 
 impl<P: Platform> GuestDoor<P> {
@@ -66,6 +70,10 @@ impl<P: Platform> GuestDoor<P> {
         };
         let guest = self.platform.guest(caller, &claim).ok_or(GuestError::UnknownCaller)?;
         let framing = head.framing()?;
+        let (verdict, wait) = match self.judge(&head, &claim, guest, now) {
+            Ok(judged) => judged,
+            Err(error) => (Verdict::Answer(Answer::Refused(error)), None),
+        };
         let persistence = match (head.keeps_alive(), head.is_http10) {
             (true, false) => Persistence::Open,
             (true, true) => Persistence::KeptAlive,
@@ -75,10 +83,8 @@ impl<P: Platform> GuestDoor<P> {
             head_length,
             framing,
             expects_continue: head.expects_continue(),
-            manner: Manner { now, persistence, head_only: head.method == "HEAD" },
-            verdict: self
-                .judge(&head, guest, now)
-                .unwrap_or_else(|error| Verdict::Answer(Answer::Refused(error))),
+            manner: Manner { now, persistence, head_only: head.method == "HEAD", wait },
+            verdict,
         }))
     }
 
@@ -90,36 +96,44 @@ impl<P: Platform> GuestDoor<P> {
         }
     }
 
+    /// What is to be done about a request, and how long its answer may be held back.
     fn judge(
         &self,
         head: &Head<'_, '_>,
+        claim: &ProxyClaim<'_>,
         guest: P::Guest,
         now: Timestamp,
-    ) -> Result<Verdict<P::Guest>, GuestError> {
+    ) -> Result<(Verdict<P::Guest>, Option<Wait>), GuestError> {
         if let Some((limit, pace)) = self.rate_limit.zip(guest.pace())
             && !limit.take(pace, now)
         {
             return Err(GuestError::TooManyRequests);
         }
-        match rules::decide(head, self.settings.mode, guest.by_proxy())? {
-            Asked::Approve => Ok(Verdict::Approve(guest)),
+        let verdict = match rules::decide(head, self.settings.mode, guest.by_proxy())? {
+            Asked::Approve => Verdict::Approve(guest),
             Asked::Document(version) => {
-                let rendered = self.platform.document(&guest, version, now);
+                self.platform.polled(&guest, version, now);
+                let rendered = self.platform.document(&guest, version);
                 let incarnation = rendered.incarnation;
-                if conditional::client_has(head.all(Name::IfNoneMatch), incarnation) {
-                    Ok(Verdict::Answer(Answer::NotModified { incarnation }))
-                } else {
-                    Ok(Verdict::Document { guest, version, rendered })
-                }
+                let wait = hold::asked_for(head);
+                return Ok(match (conditional::client_has(head.all(Name::IfNoneMatch), incarnation), wait) {
+                    (false, wait) => (Verdict::Document { guest, version, rendered }, wait),
+                    (true, None) => (Verdict::Answer(Answer::NotModified { incarnation }), None),
+                    (true, Some(wait)) => {
+                        let hold = Hold::new(head, claim, version, rendered.edition);
+                        (Verdict::Hold(Box::new(hold), wait), Some(wait))
+                    }
+                });
             }
             Asked::Instance { version, path, format } => {
                 let path = path.into_iter().map(Cow::into_owned).collect();
-                Ok(Verdict::Instance { guest, version, path, format })
+                Verdict::Instance { guest, version, path, format }
             }
             Asked::Versions => {
-                Ok(Verdict::Answer(Answer::Metadata { is_text: false, body: Bytes::from(versions_body()) }))
+                Verdict::Answer(Answer::Metadata { is_text: false, body: Bytes::from(versions_body()) })
             }
-        }
+        };
+        Ok((verdict, None))
     }
 
     /// What a guest may read about itself, or the part of it that the path leads to.

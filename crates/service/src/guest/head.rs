@@ -38,10 +38,11 @@ pub(super) enum Name {
     XForwardedFor,
     XInstanceId,
     XInstanceIdSignature,
+    Prefer,
 }
 
 impl Name {
-    const ALL: [Name; 10] = [
+    const ALL: [Name; 11] = [
         Name::Host,
         Name::Metadata,
         Name::Connection,
@@ -52,6 +53,7 @@ impl Name {
         Name::XForwardedFor,
         Name::XInstanceId,
         Name::XInstanceIdSignature,
+        Name::Prefer,
     ];
 
     const fn spelling(self) -> &'static str {
@@ -66,6 +68,7 @@ impl Name {
             Name::XForwardedFor => "X-Forwarded-For",
             Name::XInstanceId => "X-Instance-ID",
             Name::XInstanceIdSignature => "X-Instance-ID-Signature",
+            Name::Prefer => "Prefer",
         }
     }
 

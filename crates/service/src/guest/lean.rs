@@ -9,17 +9,19 @@
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
-use bytes::Bytes;
+use bytes::Buf;
 use jiff::Timestamp;
+use notbefore_wire::guest::version::EventsVersion;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::GuestDoor;
-use super::answer::{Answer, Persistence};
+use super::answer::{Answer, Manner, Persistence};
 use super::caller::Caller;
 use super::connection::{Start, Unsent};
 use super::exchange::{Exchange, Verdict};
 use super::head::Framing;
+use super::hold::Pending;
 use super::platform::{Platform, Rendered};
 use super::settings::{HEAD_BYTES_MAX, REQUESTS_PER_TURN};
 
@@ -53,6 +55,8 @@ pub(super) enum Step<G> {
     Again,
     /// It is over.
     Close,
+    /// Its poll waits for news.
+    Hold(Box<Pending>),
     /// There is more to it.
     HandOver(Start<G>),
 }
@@ -96,26 +100,22 @@ pub(super) fn serve<P: Platform>(
             };
             let (answer, delivers) = match verdict {
                 Verdict::Answer(answer) => (answer, None),
-                Verdict::Document { guest, version, rendered: Rendered { incarnation, body } } => {
+                Verdict::Document { guest, version, rendered: Rendered { incarnation, body, .. } } => {
                     (Answer::Document { incarnation, body }, Some((guest, version)))
+                }
+                Verdict::Hold(hold, wait) => {
+                    let rest = input[at..read].to_vec();
+                    return Step::Hold(Box::new(Pending { hold: *hold, wait, manner, rest }));
                 }
                 verdict @ (Verdict::Instance { .. } | Verdict::Approve(_)) => {
                     let exchange = Exchange { manner, framing: Framing::Empty, verdict, ..exchange };
                     return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
                 }
             };
-            door.stats.answered(&answer);
-            output.clear();
-            let body = answer.write(manner, output);
-            match send(socket, output, body) {
-                Sent::Whole => {
-                    if let Some((guest, version)) = delivers {
-                        door.platform.delivered(&guest, version, turn.now);
-                    }
-                }
-                Sent::Partly { head, body } => {
-                    let unsent = Unsent { head, body, manner, delivers };
-                    return Step::HandOver(Start::Unsent(Box::new(unsent), input[at..read].to_vec()));
+            match reply(door, socket, output, Reply { answer, manner, delivers }) {
+                Sent::Whole => {}
+                Sent::Partly(unsent) => {
+                    return Step::HandOver(Start::Unsent(unsent, input[at..read].to_vec()));
                 }
                 Sent::Gone => return Step::Close,
             }
@@ -135,23 +135,47 @@ pub(super) fn serve<P: Platform>(
     }
 }
 
+/// An answer, how it is written, and whom the document reaches with it at which version.
+pub(super) struct Reply<G> {
+    pub answer: Answer,
+    pub manner: Manner,
+    pub delivers: Option<(G, EventsVersion)>,
+}
+
 /// What became of an answer.
-enum Sent {
+pub(super) enum Sent<G> {
     Whole,
     /// The socket did not take all of it; this is the rest.
-    Partly {
-        head: Vec<u8>,
-        body: Bytes,
-    },
+    Partly(Box<Unsent<G>>),
     Gone,
 }
 
-/// Sends both parts in one call.
-fn send(socket: BorrowedFd<'_>, head: &[u8], mut body: Bytes) -> Sent {
+impl Buffers {
+    /// Sends an answer.
+    pub(super) fn reply<P: Platform>(
+        &mut self,
+        door: &GuestDoor<P>,
+        socket: BorrowedFd<'_>,
+        answer: Reply<P::Guest>,
+    ) -> Sent<P::Guest> {
+        reply(door, socket, &mut self.output, answer)
+    }
+}
+
+/// Sends an answer, in one call, and tells the platform of a document that is out.
+fn reply<P: Platform>(
+    door: &GuestDoor<P>,
+    socket: BorrowedFd<'_>,
+    output: &mut Vec<u8>,
+    Reply { answer, manner, delivers }: Reply<P::Guest>,
+) -> Sent<P::Guest> {
+    door.stats.answered(&answer);
+    output.clear();
+    let mut body = answer.write(manner, output);
     let sent = loop {
         let sent = match body.is_empty() {
-            true => rustix::net::send(socket, head, SendFlags::NOSIGNAL),
-            false => rustix::io::writev(socket, &[IoSlice::new(head), IoSlice::new(&body)]),
+            true => rustix::net::send(socket, output, SendFlags::NOSIGNAL),
+            false => rustix::io::writev(socket, &[IoSlice::new(output), IoSlice::new(&body)]),
         };
         match sent {
             Err(Errno::INTR) => {}
@@ -160,10 +184,14 @@ fn send(socket: BorrowedFd<'_>, head: &[u8], mut body: Bytes) -> Sent {
             Ok(sent) => break sent,
         }
     };
-    if sent == head.len() + body.len() {
+    if sent == output.len() + body.len() {
+        if let Some((guest, version)) = delivers {
+            door.platform.delivered(&guest, version, manner.now);
+        }
         return Sent::Whole;
     }
-    let of_head = sent.min(head.len());
-    bytes::Buf::advance(&mut body, sent - of_head);
-    Sent::Partly { head: head[of_head..].to_vec(), body }
+    let of_head = sent.min(output.len());
+    body.advance(sent - of_head);
+    let head = output[of_head..].to_vec();
+    Sent::Partly(Box::new(Unsent { head, body, manner, delivers }))
 }

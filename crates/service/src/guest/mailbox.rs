@@ -9,13 +9,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::hold::Pending;
+use super::slots::Token;
 use super::worker::Parked;
+use crate::bell::Sleeper;
 
 /// What a worker is told, since it last looked.
 #[derive(Default)]
 pub(super) struct Letters {
-    /// Connections that are idle again.
-    pub returned: Vec<Parked>,
+    /// Connections that are idle again, or whose poll is to be held.
+    pub returned: Vec<(Parked, Option<Box<Pending>>)>,
+    /// There may be news for these held polls.
+    pub rung: Vec<Token>,
     /// Another worker needs places or files: close the connections that have been idle longest.
     pub make_room: bool,
     /// The door closes.
@@ -41,9 +46,9 @@ impl Mailbox {
         Ok(Mailbox { bell, inbox: Mutex::default() })
     }
 
-    /// A connection is idle again. It is closed where the worker has gone.
-    pub(super) fn give_back(&self, parked: Parked) {
-        self.post(|letters| letters.returned.push(parked));
+    /// A connection is idle again, or its poll is to be held. It is closed where the worker has gone.
+    pub(super) fn give_back(&self, parked: Parked, pending: Option<Box<Pending>>) {
+        self.post(|letters| letters.returned.push((parked, pending)));
     }
 
     pub(super) fn ask_for_room(&self) {
@@ -89,7 +94,13 @@ impl Mailbox {
 
 impl Letters {
     fn is_empty(&self) -> bool {
-        self.returned.is_empty() && !self.make_room && !self.close
+        self.returned.is_empty() && self.rung.is_empty() && !self.make_room && !self.close
+    }
+}
+
+impl Sleeper for Mailbox {
+    fn wake(&self, mut whom: Vec<Token>) {
+        self.post(|letters| letters.rung.append(&mut whom));
     }
 }
 

@@ -12,7 +12,8 @@
 //! | `connection` | what is more than a plain poll, as a task |
 //! | `exchange` | one request: caller, rate, rules, answer |
 //! | `rules` | the order of checks |
-//! | `head`, `body`, `target`, `conditional` | the parts of a request |
+//! | `head`, `body`, `target`, `conditional`, `prefer` | the parts of a request |
+//! | `hold` | polls that wait for news |
 //! | `answer` | the bytes of an answer |
 //! | `admission`, `rate` | how many connections, how many requests |
 //!
@@ -39,10 +40,12 @@ mod conditional;
 mod connection;
 mod exchange;
 mod head;
+mod hold;
 mod lean;
 mod listener;
 mod mailbox;
 pub mod platform;
+mod prefer;
 pub mod rate;
 mod rules;
 pub mod settings;

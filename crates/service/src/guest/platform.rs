@@ -3,9 +3,11 @@
 //! The door knows HTTP and the order of checks; which VM is calling, what its scope's document is and what
 //! an approval does are the platform's. A poll asks two questions, and both must be answered from memory,
 //! without waiting: [`Platform::guest`] and [`Platform::document`]. When its answer is out, the platform is told
-//! ([`Platform::delivered`]). Only an approval may take its time.
+//! ([`Platform::delivered`]). A poll that waits for a change does so at the platform's [`Bell`]. Only an approval may
+//! take its time.
 
 use std::future::Future;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,6 +18,7 @@ use uuid::Uuid;
 
 use super::caller::{Caller, ProxyClaim};
 use super::rate::Pace;
+use crate::bell::Bell;
 
 /// The VM a request speaks for, as the platform resolved it.
 pub trait GuestHandle: Send + Sync + 'static {
@@ -31,6 +34,8 @@ pub trait GuestHandle: Send + Sync + 'static {
 /// A document as it is sent.
 #[derive(Clone, Debug)]
 pub struct Rendered {
+    /// A number that only this document has: incarnations of two scopes may be the same.
+    pub edition: u64,
     /// The document's incarnation, which is its ETag.
     pub incarnation: u64,
     /// The document's bytes at the version asked for.
@@ -55,6 +60,8 @@ pub enum ApproveError {
 pub trait Platform: Send + Sync + 'static {
     /// A resolved VM: whatever the platform needs to answer for it without looking it up again.
     type Guest: GuestHandle;
+    /// What tells one scope from another.
+    type Scope: Clone + Eq + Hash + Send + 'static;
 
     /// Whether a caller is a proxy that may speak for others. Asked once a connection.
     fn trusts(&self, caller: &Caller) -> bool;
@@ -63,8 +70,17 @@ pub trait Platform: Send + Sync + 'static {
     /// caller is a trusted proxy.
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
 
-    /// Its scope's document at a version, rendered already. The platform may note the poll, at `now`.
-    fn document(&self, guest: &Self::Guest, version: EventsVersion, now: Timestamp) -> Rendered;
+    /// The guest asks for its scope's document at a version. The platform may note it.
+    fn polled(&self, guest: &Self::Guest, version: EventsVersion, now: Timestamp);
+
+    /// Its scope's document at a version, rendered already.
+    fn document(&self, guest: &Self::Guest, version: EventsVersion) -> Rendered;
+
+    /// Its scope, at which to wait for a change of the document.
+    fn scope(&self, guest: &Self::Guest) -> Self::Scope;
+
+    /// Rings when a scope's document may have changed, or who its guests are.
+    fn bell(&self) -> &Bell<Self::Scope>;
 
     /// The document was sent to the guest at a version, whole, to a request made at `at`.
     fn delivered(&self, guest: &Self::Guest, version: EventsVersion, at: Timestamp);

@@ -19,6 +19,7 @@ pub struct GuestStats {
     connections_evicted: AtomicU64,
     connections_handed_over: AtomicU64,
     connections_open: AtomicU64,
+    waiting: AtomicU64,
 }
 
 impl GuestStats {
@@ -72,6 +73,11 @@ impl GuestStats {
         self.connections_open.load(Relaxed)
     }
 
+    /// Polls that are held back now until there is news.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Relaxed)
+    }
+
     pub(super) fn answered(&self, answer: &Answer) {
         let counter = match answer {
             Answer::Document { .. } => Some(&self.documents),
@@ -102,6 +108,14 @@ impl GuestStats {
 
     pub(super) fn handed_over(&self) {
         self.connections_handed_over.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn begins_to_wait(&self) {
+        self.waiting.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn waits_no_more(&self) {
+        self.waiting.fetch_sub(1, Relaxed);
     }
 
     pub(super) fn opened(&self) {

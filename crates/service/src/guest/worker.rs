@@ -22,6 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use notbefore_wire::guest::version::EventsVersion;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -29,14 +30,17 @@ use rustix::net::SocketFlags;
 use tokio::runtime::Handle;
 
 use super::admission::{Excess, Permit};
+use super::answer::{Answer, Persistence};
 use super::caller::Caller;
 use super::connection::{Connection, Start, Tasks};
-use super::lean::{self, Buffers, Step, Turn};
+use super::hold::{News, Pending};
+use super::lean::{self, Buffers, Reply, Sent, Step, Turn};
 use super::listener::Listener;
 use super::mailbox::{Letters, Mailbox};
-use super::platform::Platform;
+use super::platform::{Platform, Rendered};
 use super::slots::{self, Slots, Token};
 use super::{GuestDoor, belongs_to_one_connection};
+use crate::bell::Seat;
 use crate::clock::Stopwatch;
 
 /// How many connections are looked at before the mail is.
@@ -51,6 +55,10 @@ const SWEEP_PAUSE_MS: u64 = 20;
 const EVICTED_PART: usize = 64;
 const EVICTED_MAX: usize = 64;
 
+/// What epoll says of a client that sends no more, or is gone.
+const ENDED: epoll::EventFlags =
+    epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
+
 const MAILBOX: Token = Token::MAX;
 /// A listener's token is this and its number.
 const LISTENERS: Token = slots::RESERVED;
@@ -63,12 +71,33 @@ pub(super) struct Parked {
 }
 
 /// A connection in the table.
-struct Open {
+struct Open<K> {
     parked: Parked,
-    /// When it ends if nothing happens, by the worker's stopwatch.
+    /// When it ends, or its poll is held no longer, if nothing happens; by the worker's stopwatch.
     until_ms: u64,
     /// Whether epoll knows it.
     is_watched: bool,
+    held: Option<Box<Held<K>>>,
+}
+
+/// A poll that waits for news.
+struct Held<K> {
+    pending: Box<Pending>,
+    /// Where it waits for the bell; it has none when it was rung for.
+    seat: Option<Seat<K>>,
+    /// Whether the client has sent more meanwhile. It stays unread until this is answered.
+    has_unread: bool,
+}
+
+/// Why a held poll is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// It has just come, or there may be news.
+    News,
+    /// Its time is over.
+    Due,
+    /// The door closes.
+    Closing,
 }
 
 /// A thread of the door.
@@ -81,10 +110,12 @@ pub(super) struct Worker<P: Platform> {
     others: Vec<Arc<Mailbox>>,
     runtime: Handle,
     tasks: Tasks,
-    open: Slots<Open>,
+    open: Slots<Open<P::Scope>>,
     buffers: Buffers,
     /// Connections that had their turn and may have more to read.
     again: Vec<Token>,
+    /// Held polls that there may be news for, the next one last.
+    rung: Vec<Token>,
     stopwatch: Stopwatch,
     now_ms: u64,
     now: Timestamp,
@@ -120,6 +151,7 @@ impl<P: Platform> Worker<P> {
             open: Slots::new(),
             buffers: Buffers::new(),
             again: Vec::new(),
+            rung: Vec::new(),
             now_ms: stopwatch.elapsed_ms(),
             stopwatch,
             sweep_at_ms: u64::MAX,
@@ -154,14 +186,16 @@ impl<P: Platform> Worker<P> {
                     MAILBOX => is_closing |= self.read_mail(),
                     token if token >= LISTENERS => self.accept(token - LISTENERS),
                     token => {
-                        let ended =
-                            epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-                        self.attend(token, flags.intersects(ended));
+                        let has_hung_up = flags.intersects(ENDED);
+                        self.guarded(token, |worker| worker.attend(token, has_hung_up));
                     }
                 }
             }
             for token in again {
-                self.attend(token, false);
+                self.guarded(token, |worker| worker.attend(token, false));
+            }
+            for token in self.rung.split_off(self.rung.len().saturating_sub(EVENTS_PER_WAIT)) {
+                self.ring(token);
             }
             if is_closing {
                 break;
@@ -182,12 +216,13 @@ impl<P: Platform> Worker<P> {
 
     /// How long there is nothing to do unless something happens.
     fn timeout(&self) -> Option<Timespec> {
-        let wait_ms = match (self.again.is_empty(), self.paused_until_ms.unwrap_or(u64::MAX)) {
-            (false, _) => 0,
-            (true, until) if until.min(self.sweep_at_ms) == u64::MAX => return None,
-            (true, until) => until.min(self.sweep_at_ms).saturating_sub(self.now_ms),
-        };
-        // At least a millisecond where it is not due yet; and a day is as good as any longer time.
+        let wait_ms =
+            match (self.again.is_empty() && self.rung.is_empty(), self.paused_until_ms.unwrap_or(u64::MAX)) {
+                (false, _) => 0,
+                (true, until) if until.min(self.sweep_at_ms) == u64::MAX => return None,
+                (true, until) => until.min(self.sweep_at_ms).saturating_sub(self.now_ms),
+            };
+        // A day is as good as any longer time.
         let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX).min(86_400_000);
         Some(Timespec { tv_sec: wait_ms / 1_000, tv_nsec: wait_ms % 1_000 * 1_000_000 })
     }
@@ -195,12 +230,8 @@ impl<P: Platform> Worker<P> {
     fn watch_listeners(&self) -> rustix::io::Result<()> {
         for (number, listener) in self.listeners.iter().enumerate() {
             let token = epoll::EventData::new_u64(LISTENERS + number as u64);
-            match epoll::add(
-                &self.epoll,
-                listener,
-                token,
-                epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE,
-            ) {
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+            match epoll::add(&self.epoll, listener, token, flags) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
@@ -219,12 +250,15 @@ impl<P: Platform> Worker<P> {
 
     /// Takes the mail, and says whether the door closes.
     fn read_mail(&mut self) -> bool {
-        let Letters { returned, make_room, close } = self.mailbox.take();
-        for parked in returned {
-            if let Some(token) = self.park(parked) {
-                self.watch(token);
+        let Letters { returned, rung, make_room, close } = self.mailbox.take();
+        for (parked, pending) in returned {
+            let Some(token) = self.park(parked) else { continue };
+            self.watch(token);
+            if let Some(pending) = pending {
+                self.guarded(token, |worker| worker.hold(token, pending));
             }
         }
+        self.rung.extend(rung);
         if make_room {
             self.evict();
         }
@@ -244,7 +278,7 @@ impl<P: Platform> Worker<P> {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match rustix::net::acceptfrom_with(&*listener, flags) {
                 Ok((socket, source)) => {
-                    self.is_failing = false;
+                    (self.is_failing, made_room) = (false, false);
                     self.door.stats.accepted();
                     // A client that is gone already has no address, and needs no answer.
                     let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
@@ -252,7 +286,7 @@ impl<P: Platform> Worker<P> {
                     caller.is_proxy = self.door.platform.trusts(&caller);
                     let Some(permit) = self.admit(&listener, &caller) else { continue };
                     if let Some(token) = self.park(Parked { socket, caller, permit }) {
-                        self.attend(token, false);
+                        self.guarded(token, |worker| worker.attend(token, false));
                     }
                 }
                 Err(Errno::AGAIN) => return,
@@ -290,7 +324,7 @@ impl<P: Platform> Worker<P> {
     fn park(&mut self, parked: Parked) -> Option<Token> {
         let until_ms = self.idle_until();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
-        self.open.insert(Open { parked, until_ms, is_watched: false }).ok()
+        self.open.insert(Open { parked, until_ms, is_watched: false, held: None }).ok()
     }
 
     /// Has epoll tell of a connection's bytes from now on, those that are there already included.
@@ -309,14 +343,47 @@ impl<P: Platform> Worker<P> {
         self.now_ms.saturating_add(u64::try_from(idle).unwrap_or(u64::MAX))
     }
 
+    /// Does something for a connection. A panic in it ends this connection, not the thread that serves the others.
+    fn guarded(&mut self, token: Token, work: impl FnOnce(&mut Self)) {
+        // Buffers are emptied before each use, and what is left of the connection is let go.
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            tracing::error!("a connection ended in a panic; the others go on");
+            self.remove(token);
+        }
+    }
+
+    /// Takes a connection out of the table.
+    fn remove(&mut self, token: Token) -> Option<Open<P::Scope>> {
+        let mut open = self.open.remove(token)?;
+        if let Some(held) = open.held.take() {
+            self.release(&held);
+        }
+        Some(open)
+    }
+
+    /// Lets go of what a held poll has taken.
+    fn release(&self, held: &Held<P::Scope>) {
+        self.door.stats.waits_no_more();
+        if let Some(seat) = &held.seat {
+            self.door.platform.bell().get_up(seat);
+        }
+    }
+
     /// Serves what a connection has sent.
     fn attend(&mut self, token: Token, has_hung_up: bool) {
         let until_ms = self.idle_until();
         let Some(open) = self.open.get_mut(token) else { return };
+        if let Some(held) = &mut open.held {
+            held.has_unread = true;
+            if has_hung_up {
+                self.remove(token);
+            }
+            return;
+        }
         let turn = Turn { now: self.now, has_hung_up, is_last: false };
-        let step = take_turn(&self.door, open, &mut self.buffers, turn);
-        match step {
-            Step::Keep | Step::Again => {
+        let Parked { socket, caller, .. } = &open.parked;
+        match lean::serve(&self.door, socket.as_fd(), caller, &mut self.buffers, turn) {
+            step @ (Step::Keep | Step::Again) => {
                 open.until_ms = until_ms;
                 if !open.is_watched {
                     self.watch(token);
@@ -325,14 +392,98 @@ impl<P: Platform> Worker<P> {
                     self.again.push(token);
                 }
             }
-            Step::Close => drop(self.open.remove(token)),
+            Step::Close => drop(self.remove(token)),
+            Step::Hold(_) if has_hung_up => drop(self.remove(token)),
+            Step::Hold(pending) => {
+                self.watch(token);
+                self.hold(token, pending);
+            }
             Step::HandOver(start) => self.hand_over(token, start),
+        }
+    }
+
+    /// Holds a poll back until there is news.
+    fn hold(&mut self, token: Token, pending: Box<Pending>) {
+        let until_ms = self.now_ms + u64::from(pending.wait.get()) * 1_000;
+        let Some(open) = self.open.get_mut(token) else { return };
+        open.until_ms = until_ms;
+        open.held = Some(Box::new(Held { pending, seat: None, has_unread: false }));
+        self.door.stats.begins_to_wait();
+        self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
+        self.look_again(token, Occasion::News);
+    }
+
+    /// The bell has rung for a held poll.
+    fn ring(&mut self, token: Token) {
+        if let Some(held) = self.open.get_mut(token).and_then(|open| open.held.as_mut()) {
+            held.seat = None;
+            self.guarded(token, |worker| worker.look_again(token, Occasion::News));
+        }
+    }
+
+    /// Answers a held poll, if there is news for it or it is held no longer; otherwise it sits down and waits on.
+    fn look_again(&mut self, token: Token, occasion: Occasion) {
+        let (answer, delivers) = loop {
+            let Some(Open { parked, held: Some(held), .. }) = self.open.get_mut(token) else { return };
+            match self.door.look_again(&held.pending.hold, &parked.caller) {
+                News::None { incarnation, .. } if occasion != Occasion::News => {
+                    break (Answer::NotModified { incarnation }, None);
+                }
+                News::None { .. } if held.seat.is_some() => return,
+                // What has changed before it sat down does not ring: that is what the next look is for.
+                News::None { guest, .. } => {
+                    let platform = &self.door.platform;
+                    let sleeper: Arc<Mailbox> = Arc::clone(&self.mailbox);
+                    held.seat = Some(platform.bell().sit_down(platform.scope(&guest), sleeper, token));
+                }
+                News::Answer(answer) => break (answer, None),
+                News::Document { guest, rendered: Rendered { incarnation, body, .. } } => {
+                    break (Answer::Document { incarnation, body }, Some((guest, held.pending.hold.version)));
+                }
+            }
+        };
+        self.answer_held(token, answer, delivers, occasion);
+    }
+
+    fn answer_held(
+        &mut self,
+        token: Token,
+        answer: Answer,
+        delivers: Option<(P::Guest, EventsVersion)>,
+        occasion: Occasion,
+    ) {
+        let until_ms = self.idle_until();
+        let Some(open) = self.open.get_mut(token) else { return };
+        open.until_ms = until_ms;
+        let Some(held) = open.held.take() else { return };
+        self.release(&held);
+        let Held { pending, has_unread, .. } = *held;
+        let Pending { mut manner, rest, .. } = *pending;
+        manner.now = self.now;
+        if occasion == Occasion::Closing || matches!(answer, Answer::Refused(_)) {
+            manner.persistence = Persistence::Closing;
+        }
+        if matches!(answer, Answer::Refused(_)) {
+            manner.wait = None;
+        }
+        let Some(open) = self.open.get_mut(token) else { return };
+        let reply = Reply { answer, manner, delivers };
+        match (self.buffers.reply(&self.door, open.parked.socket.as_fd(), reply), manner.persistence) {
+            (Sent::Gone, _) => drop(self.remove(token)),
+            (Sent::Partly(unsent), _) => self.hand_over(token, Start::Unsent(unsent, rest)),
+            (Sent::Whole, Persistence::Closing) if rest.is_empty() && !has_unread => drop(self.remove(token)),
+            (Sent::Whole, Persistence::Closing) => self.hand_over(token, Start::Linger),
+            (Sent::Whole, Persistence::Open | Persistence::KeptAlive) => match rest.is_empty() {
+                false => self.hand_over(token, Start::Head(rest)),
+                true if has_unread => self.attend(token, false),
+                true => {}
+            },
         }
     }
 
     /// Gives a connection to a task of its own.
     fn hand_over(&mut self, token: Token, start: Start<P::Guest>) {
-        let Some(Open { parked, is_watched, .. }) = self.open.remove(token) else { return };
+        let Some(Open { parked, is_watched, .. }) = self.remove(token) else { return };
         if is_watched && epoll::delete(&self.epoll, &parked.socket).is_err() {
             return;
         }
@@ -344,7 +495,8 @@ impl<P: Platform> Worker<P> {
 
     /// Closes the connections that have been idle longest, a part of them, and says how many.
     fn evict(&mut self) -> usize {
-        let mut idle: Vec<_> = self.open.iter().map(|(token, open)| (open.until_ms, token)).collect();
+        let idle = self.open.iter().filter(|(_, open)| open.held.is_none());
+        let mut idle: Vec<_> = idle.map(|(token, open)| (open.until_ms, token)).collect();
         let count = (idle.len() / EVICTED_PART).clamp(1, EVICTED_MAX).min(idle.len());
         if count == 0 {
             return 0;
@@ -357,49 +509,52 @@ impl<P: Platform> Worker<P> {
         count
     }
 
-    /// Closes the connections that are due.
+    /// Closes the idle connections that are due, and answers the held polls that are.
     fn sweep(&mut self) {
-        let due: Vec<_> = self
-            .open
-            .iter()
-            .filter(|(_, open)| open.until_ms <= self.now_ms)
-            .map(|(token, _)| token)
+        let is_due = |open: &Open<P::Scope>| open.until_ms <= self.now_ms;
+        let due: Vec<_> = (self.open.iter().filter(|(_, open)| is_due(open)))
+            .map(|(token, open)| (token, open.held.is_some()))
             .collect();
-        for token in due {
-            self.open.remove(token);
+        for (token, is_held) in due {
+            match is_held {
+                true => self.guarded(token, |worker| worker.look_again(token, Occasion::Due)),
+                false => drop(self.remove(token)),
+            }
         }
         let next = self.open.iter().map(|(_, open)| open.until_ms).min();
         self.sweep_at_ms = next.map_or(u64::MAX, |next| next.max(self.now_ms + SWEEP_PAUSE_MS));
     }
 
-    /// Stops listening, answers what has arrived, and lets go of the rest.
+    /// Stops listening, answers what has arrived and what is held, and lets go of the rest.
     fn close(mut self) {
         self.listeners.clear();
-        let tokens: Vec<_> = self.open.iter().map(|(token, _)| token).collect();
-        for token in tokens {
-            let Some(open) = self.open.get_mut(token) else { continue };
-            let turn = Turn { now: self.now, has_hung_up: false, is_last: true };
-            match take_turn(&self.door, open, &mut self.buffers, turn) {
-                Step::Keep | Step::Again | Step::Close => drop(self.open.remove(token)),
-                Step::HandOver(start) => self.hand_over(token, start),
+        // Nothing comes back after this: a task that has finished a request ends.
+        for (parked, pending) in self.mailbox.shut().returned {
+            if let Some(token) = self.park(parked)
+                && let Some(pending) = pending
+            {
+                self.guarded(token, |worker| worker.hold(token, pending));
             }
         }
-        drop(self.mailbox.shut());
+        let tokens: Vec<_> = self.open.iter().map(|(token, _)| token).collect();
+        for token in tokens {
+            self.guarded(token, |worker| worker.take_leave(token));
+            self.remove(token);
+        }
     }
-}
 
-/// A connection's turn. A panic in it ends this connection, not the thread that serves the others.
-fn take_turn<P: Platform>(
-    door: &GuestDoor<P>,
-    open: &Open,
-    buffers: &mut Buffers,
-    turn: Turn,
-) -> Step<P::Guest> {
-    let Parked { socket, caller, .. } = &open.parked;
-    // Buffers are emptied before each use, and nothing else is written to.
-    let served = AssertUnwindSafe(|| lean::serve(door, socket.as_fd(), caller, buffers, turn));
-    catch_unwind(served).unwrap_or_else(|_| {
-        tracing::error!("a connection ended in a panic; the others go on");
-        Step::Close
-    })
+    /// A connection's last turn.
+    fn take_leave(&mut self, token: Token) {
+        let Some(open) = self.open.get_mut(token) else { return };
+        if open.held.is_none() {
+            let turn = Turn { now: self.now, has_hung_up: false, is_last: true };
+            let Parked { socket, caller, .. } = &open.parked;
+            match lean::serve(&self.door, socket.as_fd(), caller, &mut self.buffers, turn) {
+                Step::Keep | Step::Again | Step::Close => return,
+                Step::HandOver(start) => return self.hand_over(token, start),
+                Step::Hold(pending) => self.hold(token, pending),
+            }
+        }
+        self.look_again(token, Occasion::Closing);
+    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
+use notbefore_service::bell::{Bell, Touched};
 use notbefore_service::clock::Clock;
 use notbefore_service::guest::GuestDoor;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
@@ -43,11 +44,50 @@ pub struct World {
     /// Which VM a source address is.
     pub by_address: Mutex<HashMap<String, String>>,
     pub gate: Semaphore,
+    /// The incarnations of scopes that have changed; all begin with 7.
+    incarnations: Mutex<HashMap<String, u64>>,
+    bell: Bell<String>,
+    /// Who asked, and who was sent which incarnation.
+    pub polled: Mutex<Vec<String>>,
+    pub delivered: Mutex<Vec<(String, u64)>>,
     paces: Mutex<HashMap<String, Arc<Pace>>>,
     /// Spaces after VM b's document, to make it large.
     pub padding: usize,
     /// One proxy, at 127.0.0.9, with [`SECRET`].
     proxies: TrustedProxies,
+}
+
+impl World {
+    fn incarnation(&self, scope: &str) -> u64 {
+        self.incarnations.lock().unwrap().get(scope).copied().unwrap_or(7)
+    }
+
+    /// Changes a VM's document, and tells those who wait for that.
+    pub fn change(&self, vm: &str) {
+        let next = self.incarnation(vm) + 1;
+        self.incarnations.lock().unwrap().insert(vm.to_owned(), next);
+        self.ring(vm);
+    }
+
+    /// Has an address call as another VM, or as none.
+    pub fn map(&self, address: &str, vm: Option<&str>) {
+        let mut by_address = self.by_address.lock().unwrap();
+        let before = match vm {
+            Some(vm) => by_address.insert(address.to_owned(), vm.to_owned()),
+            None => by_address.remove(address),
+        };
+        drop(by_address);
+        before.iter().for_each(|vm| self.ring(vm));
+    }
+
+    /// Says that there may be news for a VM.
+    pub fn ring(&self, vm: &str) {
+        self.bell.ring(Touched::These(vec![vm.to_owned()]));
+    }
+
+    pub fn nobody_waits(&self) -> bool {
+        self.bell.is_alone()
+    }
 }
 
 /// What the proxy signs with.
@@ -91,6 +131,7 @@ pub fn vm_id(name: &str) -> Uuid {
 
 impl Platform for World {
     type Guest = TestGuest;
+    type Scope = String;
 
     fn trusts(&self, caller: &Caller) -> bool {
         self.proxies.include(caller)
@@ -114,14 +155,30 @@ impl Platform for World {
         found(name, false)
     }
 
-    fn document(&self, guest: &TestGuest, version: EventsVersion, _now: Timestamp) -> Rendered {
-        let name = &guest.name;
-        let body = format!(r#"{{"DocumentIncarnation":7,"Events":["{name} at {version}"]}}"#);
-        let padding = if name == "b" { " ".repeat(self.padding) } else { String::new() };
-        Rendered { incarnation: 7, body: Bytes::from(body + &padding) }
+    fn polled(&self, guest: &TestGuest, _: EventsVersion, _: Timestamp) {
+        self.polled.lock().unwrap().push(guest.name.clone());
     }
 
-    fn delivered(&self, _: &TestGuest, _: EventsVersion, _: Timestamp) {}
+    fn document(&self, guest: &TestGuest, version: EventsVersion) -> Rendered {
+        let name = &guest.name;
+        let incarnation = self.incarnation(name);
+        let body = format!(r#"{{"DocumentIncarnation":{incarnation},"Events":["{name} at {version}"]}}"#);
+        let padding = if name == "b" { " ".repeat(self.padding) } else { String::new() };
+        let edition = incarnation * 2 + u64::from(name == "b");
+        Rendered { edition, incarnation, body: Bytes::from(body + &padding) }
+    }
+
+    fn scope(&self, guest: &TestGuest) -> String {
+        guest.name.clone()
+    }
+
+    fn bell(&self) -> &Bell<String> {
+        &self.bell
+    }
+
+    fn delivered(&self, guest: &TestGuest, _: EventsVersion, _: Timestamp) {
+        self.delivered.lock().unwrap().push((guest.name.clone(), self.incarnation(&guest.name)));
+    }
 
     fn instance(&self, guest: &TestGuest) -> Arc<Instance> {
         Arc::new(Instance {
@@ -217,6 +274,10 @@ impl Door {
             approved: Mutex::default(),
             by_address: Mutex::new(by_address.map(|(from, name)| (from.to_owned(), name.to_owned())).into()),
             gate: Semaphore::new(0),
+            incarnations: Mutex::default(),
+            bell: Bell::default(),
+            polled: Mutex::default(),
+            delivered: Mutex::default(),
             paces: Mutex::default(),
             padding,
             proxies: proxies(),

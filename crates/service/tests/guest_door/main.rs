@@ -2,6 +2,7 @@
 //!
 //! - `table`, `answers`: requests and their exact answers, and whole answers byte for byte;
 //! - `streams`: requests split, pipelined, held back, in chunks;
+//! - `waiting`: polls that are held back until there is news;
 //! - `limits`: what happens to clients that are slow, greedy or hostile, and when the door closes.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -13,3 +14,4 @@ mod streams;
 mod table;
 mod table_more;
 mod table_proxy;
+mod waiting;

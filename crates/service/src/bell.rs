@@ -1,0 +1,259 @@
+//! The bell: how guests that wait for a change are told of one.
+//!
+//! A guest may ask to be answered when its document has changed. It takes a seat at its scope, looks again whether
+//! the document is still the same, and sleeps. Whoever publishes a change rings for the scopes that it touched,
+//! after the new view is in place. So no change is missed: one that was published before the seat was taken is
+//! seen by the second look, and one that comes after finds the seat.
+//!
+//! To be rung for says only that there may be news: whoever wakes looks, and sits down again if there is none. A
+//! change rings too often rather than not often enough: for a VM's record or address that changes, the scope is
+//! rung for that the VM was in.
+//!
+//! There are seats only where somebody waits. Sleepers sit at many scopes and wake in few threads, so each thread
+//! is told once of all that it has to wake.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use notbefore_core::{ScopeId, VmId};
+use notbefore_engine::Published;
+
+use crate::view::View;
+
+/// Somebody who waits for many at once; each is known to it by a number.
+pub trait Sleeper: Send + Sync {
+    /// There may be news for these.
+    fn wake(&self, whom: Vec<u64>);
+}
+
+/// A seat that was taken.
+#[derive(Clone, Debug)]
+pub struct Seat<K> {
+    place: K,
+    number: u64,
+}
+
+type Sitting = HashMap<u64, (Arc<dyn Sleeper>, u64)>;
+
+struct Seats<K> {
+    by_place: HashMap<K, Sitting>,
+    /// How many seats were ever taken.
+    taken: u64,
+}
+
+/// Who waits where.
+pub struct Bell<K> {
+    seats: Mutex<Seats<K>>,
+}
+
+/// For whom a change rings.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Touched<K> {
+    /// For those who wait at these places.
+    These(Vec<K>),
+    /// For everybody. Nobody was waiting when the change was looked at, so nobody looked.
+    All,
+}
+
+impl<K> Default for Bell<K> {
+    fn default() -> Self {
+        Self { seats: Mutex::new(Seats { by_place: HashMap::new(), taken: 0 }) }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Bell<K> {
+    /// Takes a seat at a place. Look again afterwards: what changed before does not ring.
+    pub fn sit_down(&self, place: K, sleeper: Arc<dyn Sleeper>, whom: u64) -> Seat<K> {
+        let mut seats = self.lock();
+        seats.taken += 1;
+        let number = seats.taken;
+        seats.by_place.entry(place.clone()).or_default().insert(number, (sleeper, whom));
+        Seat { place, number }
+    }
+
+    /// Leaves a seat, also one that was rung for.
+    pub fn get_up(&self, seat: &Seat<K>) {
+        let mut seats = self.lock();
+        let Some(sitting) = seats.by_place.get_mut(&seat.place) else { return };
+        sitting.remove(&seat.number);
+        if sitting.is_empty() {
+            seats.by_place.remove(&seat.place);
+        }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_alone(&self) -> bool {
+        self.lock().by_place.is_empty()
+    }
+
+    /// Wakes those whom a change touches, once it can be seen. Their seats are free then.
+    pub fn ring(&self, touched: Touched<K>) {
+        let mut seats = self.lock();
+        let sitting: Vec<Sitting> = match touched {
+            Touched::These(places) => {
+                places.iter().filter_map(|place| seats.by_place.remove(place)).collect()
+            }
+            Touched::All => seats.by_place.drain().map(|(_, sitting)| sitting).collect(),
+        };
+        drop(seats);
+        let mut woken: Vec<(Arc<dyn Sleeper>, Vec<u64>)> = Vec::new();
+        for (sleeper, whom) in sitting.into_iter().flat_map(HashMap::into_values) {
+            match woken.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &sleeper)) {
+                Some((_, all)) => all.push(whom),
+                None => woken.push((sleeper, vec![whom])),
+            }
+        }
+        for (sleeper, whom) in woken {
+            sleeper.wake(whom);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seats<K>> {
+        // Seats are whole after every step.
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bell<ScopeId> {
+    /// The scopes that changes touch, asked while `view` is what they are about to change.
+    pub fn touched(&self, view: &View, changes: &[Published]) -> Touched<ScopeId> {
+        if self.is_alone() {
+            return Touched::All;
+        }
+        let scope_of = |vm: VmId| view.scope_of(vm).map(|scope| scope.scope.id());
+        let mut scopes = Vec::new();
+        for change in changes {
+            match change {
+                Published::Scope(id, ..) => scopes.push(id.clone()),
+                Published::Vm(vm, _) => scopes.extend(scope_of(*vm)),
+                Published::Claim((network, address), _) => {
+                    // An address that had no VM was, if anything, that of the VM that stands in for a fleet.
+                    let vm = view.caller(network, *address).or_else(|| view.first_run());
+                    scopes.extend(vm.and_then(scope_of));
+                }
+                Published::Operation(..) | Published::Token(..) => {}
+            }
+        }
+        Touched::These(scopes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_engine::Address;
+
+    use super::*;
+    use crate::delivery::samples::{Stage, at, scope, vm};
+
+    #[derive(Default)]
+    struct Noted(Mutex<Vec<Vec<u64>>>);
+
+    impl Sleeper for Noted {
+        fn wake(&self, mut whom: Vec<u64>) {
+            whom.sort_unstable();
+            self.0.lock().unwrap().push(whom);
+        }
+    }
+
+    impl Noted {
+        fn take(&self) -> Vec<Vec<u64>> {
+            std::mem::take(&mut self.0.lock().unwrap())
+        }
+    }
+
+    #[test]
+    fn a_sleeper_is_told_once_of_all_that_it_wakes() {
+        let bell = Bell::default();
+        let [one, other] = [Arc::new(Noted::default()), Arc::new(Noted::default())];
+        let sit = |place, sleeper: &Arc<Noted>, whom| bell.sit_down(place, Arc::clone(sleeper) as _, whom);
+        for whom in 0..4 {
+            sit(["a", "b"][whom as usize % 2], &one, whom);
+        }
+        sit("b", &other, 7);
+        sit("c", &other, 8);
+        bell.ring(Touched::These(vec!["a", "b", "b", "nowhere"]));
+        assert_eq!(one.take(), [[0, 1, 2, 3]]);
+        assert_eq!(other.take(), [[7]]);
+        bell.ring(Touched::These(vec!["a", "b"]));
+        assert!(one.take().is_empty(), "whoever was woken sits no more");
+        bell.ring(Touched::All);
+        assert_eq!(other.take(), [[8]]);
+        assert!(bell.is_alone());
+    }
+
+    #[test]
+    fn whoever_gets_up_is_not_woken() {
+        let bell = Bell::default();
+        let sleeper = Arc::new(Noted::default());
+        let [first, second] = [1, 2].map(|whom| bell.sit_down("a", Arc::clone(&sleeper) as _, whom));
+        bell.get_up(&first);
+        bell.get_up(&first);
+        bell.ring(Touched::These(vec!["a"]));
+        assert_eq!(sleeper.take(), [[2]]);
+        bell.get_up(&second);
+        assert!(bell.is_alone());
+    }
+
+    #[test]
+    fn a_change_rings_where_it_is_seen() {
+        let mut stage = Stage::default();
+        let views = Arc::clone(&stage.views);
+        let [one, other] = [scope("a", &[vm(1)]), scope("b", &[vm(2)])];
+        stage.publish(&one, at(0));
+        stage.publish(&other, at(0));
+        let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
+        let sleeper = Arc::new(Noted::default());
+        let sit = || {
+            for (whom, scope) in [(1, &one), (2, &other)] {
+                views.bell().sit_down(scope.id(), Arc::clone(&sleeper) as _, whom);
+            }
+        };
+        let rung = || {
+            let rung = sleeper.take().concat();
+            views.bell().ring(Touched::All);
+            sleeper.take();
+            rung
+        };
+        sit();
+        stage.publish(&other, at(1));
+        assert_eq!(rung(), [2]);
+
+        sit();
+        stage.claim(&address, Some(vm(1)), at(2));
+        assert!(rung().is_empty(), "nobody called from there");
+        sit();
+        stage.claim(&address, Some(vm(2)), at(3));
+        assert_eq!(rung(), [1], "whoever called from there was in the first scope");
+        sit();
+        stage.claim(&address, None, at(4));
+        assert_eq!(rung(), [2]);
+
+        sit();
+        stage.publish(&scope("a", &[]), at(5));
+        assert_eq!(rung(), [1], "the VM is gone");
+    }
+
+    #[test]
+    fn an_address_that_had_no_vm_was_that_of_the_stand_in() {
+        let mut stage = Stage::default();
+        let mut alone = scope("a", &[vm(1)]);
+        alone.first_run = true;
+        stage.publish(&alone, at(0));
+        let sleeper = Arc::new(Noted::default());
+        stage.views.bell().sit_down(alone.id(), Arc::clone(&sleeper) as _, 1);
+        let address = Address { network: "default".parse().unwrap(), ip: [127, 0, 0, 1].into() };
+        stage.claim(&address, Some(vm(2)), at(1));
+        assert_eq!(sleeper.take(), [[1]]);
+    }
+
+    #[test]
+    fn whoever_sits_down_while_nobody_looks_is_woken_all_the_same() {
+        let bell: Bell<ScopeId> = Bell::default();
+        let touched = bell.touched(&View::default(), &[]);
+        let sleeper = Arc::new(Noted::default());
+        bell.sit_down(scope("a", &[]).id(), Arc::clone(&sleeper) as _, 1);
+        bell.ring(touched);
+        assert_eq!(sleeper.take(), [[1]]);
+    }
+}

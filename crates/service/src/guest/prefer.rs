@@ -1,0 +1,92 @@
+//! `Prefer: wait=N`: how long a client would have its answer held back (RFC 7240).
+//!
+//! A preference is a wish: what cannot be understood is passed over, and so is every other preference. Several
+//! headers are one list; of a preference that is there twice the first counts, whatever it says.
+
+use std::num::NonZeroU16;
+
+/// The longest that an answer is held back; who asks for more gets this.
+const SECONDS_MAX: u16 = 300;
+
+/// How long an answer is to be held back, in seconds.
+pub(super) type Wait = NonZeroU16;
+
+/// The wait that the headers ask for, if it is one.
+pub(super) fn wait<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Wait> {
+    let preference = values.flat_map(|value| unquoted_split(value, b',')).find_map(|preference| {
+        // Parameters after a semicolon belong to the preference and mean nothing to this one.
+        let own = unquoted_split(preference, b';').next()?;
+        let mut parts = own.splitn(2, |byte| *byte == b'=');
+        let name = parts.next()?.trim_ascii();
+        name.eq_ignore_ascii_case(b"wait").then(|| parts.next().unwrap_or_default().trim_ascii())
+    })?;
+    let digits = match preference {
+        [b'"', inner @ .., b'"'] => inner,
+        bare => bare,
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let seconds = digits.iter().fold(0_u16, |seconds, digit| {
+        (seconds.saturating_mul(10)).saturating_add(u16::from(digit - b'0')).min(SECONDS_MAX + 1)
+    });
+    NonZeroU16::new(seconds.min(SECONDS_MAX))
+}
+
+/// The parts of a text between separators that are not within quotes.
+fn unquoted_split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.split(move |byte| {
+        if is_escaped {
+            is_escaped = false;
+            return false;
+        }
+        match byte {
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            _ => {}
+        }
+        !is_quoted && *byte == separator
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_found_among_other_wishes() {
+        for (value, expected) in [
+            ("wait=10", Some(10)),
+            ("Wait = 10", Some(10)),
+            ("wait=\"10\"", Some(10)),
+            ("respond-async, wait=10", Some(10)),
+            ("respond-async,wait=10;a=b; c", Some(10)),
+            ("a=\"x, wait=5\", wait=10", Some(10)),
+            ("a=\"\\\", wait=5\", wait=10", Some(10)),
+            ("a;wait=5, wait=10", Some(10)),
+            ("wait=300", Some(300)),
+            ("wait=301", Some(300)),
+            ("wait=0000000000000000000000000000000000010", Some(10)),
+            ("wait=99999999999999999999999999999999999999", Some(300)),
+            ("wait=10, wait=20", Some(10)),
+            ("wait=x, wait=20", None),
+            ("wait=0", None),
+            ("wait=-1", None),
+            ("wait=+1", None),
+            ("wait=1.5", None),
+            ("wait=1 0", None),
+            ("wait=\"10", None),
+            ("wait", None),
+            ("wait=", None),
+            ("waits=10", None),
+            ("handling=lenient", None),
+            ("", None),
+        ] {
+            assert_eq!(wait([value.as_bytes()].into_iter()).map(NonZeroU16::get), expected, "{value}");
+        }
+        let several = [b"respond-async".as_slice(), b"wait=7", b"wait=9"];
+        assert_eq!(wait(several.into_iter()).map(NonZeroU16::get), Some(7));
+        assert_eq!(wait(std::iter::empty()), None);
+    }
+}
