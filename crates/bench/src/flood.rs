@@ -15,9 +15,6 @@ use crate::service::POLL;
 /// As many connections as the service gives to one source.
 const CONNECTIONS: usize = 64;
 
-/// How many connections have a turn at a time.
-const TURNS: usize = 4;
-
 /// How it misbehaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
@@ -66,29 +63,27 @@ impl Flood {
         }
     }
 
-    /// Does a little of it. Whatever goes wrong is what the server may well do to such a guest.
+    /// Does a little of it, on one connection at a time. Whatever goes wrong is what the server may well do to such a guest.
     pub fn work(&mut self) {
         if self.manner == Manner::None {
             return;
         }
-        for _ in 0..TURNS {
-            self.turn = (self.turn + 1) % self.sockets.len();
-            if self.sockets[self.turn].is_none() {
-                self.sockets[self.turn] = self.connect().ok();
+        self.turn = (self.turn + 1) % self.sockets.len();
+        if self.sockets[self.turn].is_none() {
+            self.sockets[self.turn] = self.connect().ok();
+        }
+        let Some(socket) = &mut self.sockets[self.turn] else { return };
+        let ended = |result: std::io::Result<usize>| match result {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(error) => {
+                !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::NotConnected)
             }
-            let Some(socket) = &mut self.sockets[self.turn] else { continue };
-            let ended = |result: std::io::Result<usize>| match result {
-                Ok(0) => true,
-                Ok(_) => false,
-                Err(error) => {
-                    !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::NotConnected)
-                }
-            };
-            let answered = socket.read(&mut self.input);
-            let done = self.manner == Manner::Reconnecting && matches!(answered, Ok(1..));
-            if done || ended(answered) || ended(socket.write(&self.requests)) {
-                self.sockets[self.turn] = None;
-            }
+        };
+        let answered = socket.read(&mut self.input);
+        let done = self.manner == Manner::Reconnecting && matches!(answered, Ok(1..));
+        if done || ended(answered) || ended(socket.write(&self.requests)) {
+            self.sockets[self.turn] = None;
         }
     }
 

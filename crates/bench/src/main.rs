@@ -13,11 +13,12 @@
 //! | `fleet`, `flood` | fleets of any size, as exports; a guest that misbehaves |
 //! | `process`, `usage`, `price`, `disk` | cores, ends, CPU time, memory, syncs |
 //! | `cost` | what a poll costs in things that can be counted, for the test command |
-//! | `stats`, `report`, `machine` | numbers and how they are shown |
+//! | `stats`, `report`, `machine`, `docs` | numbers and how they are shown |
 
 mod clock;
 mod cost;
 mod disk;
+mod docs;
 mod fleet;
 mod flood;
 mod http;
@@ -63,6 +64,9 @@ struct Args {
     /// Where the numbers go as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Put the tables into docs/benchmarks.md
+    #[arg(long, conflicts_with_all = ["scenarios", "quick"])]
+    docs: bool,
     /// The service's binary
     #[arg(long, value_name = "FILE", hide = true)]
     binary: Option<PathBuf>,
@@ -148,6 +152,9 @@ fn work(args: Args) -> anyhow::Result<bool> {
     let json = args.json.unwrap_or_else(|| target.join("results.json"));
     std::fs::write(&json, serde_json::to_string_pretty(&bench.report)? + "\n")?;
     println!("written to {}", json.display());
+    if args.docs {
+        docs::write(&root.join("docs/benchmarks.md"), &bench.report)?;
+    }
     Ok(bench.report.reached())
 }
 

@@ -130,15 +130,19 @@ impl Report {
         let mut text =
             measures(&self.measures.iter().filter(|it| it.scenario == scenario).collect::<Vec<_>>());
         for table in self.tables.iter().filter(|table| table.scenario == scenario) {
-            let _ = write!(text, "\n{}\n{}", table.title, markdown(&table.columns, &table.rows));
+            let _ = write!(text, "\n{}\n\n{}", table.title, markdown(&table.columns, &table.rows));
         }
         text
     }
 
     /// The numbers that should be something, for people.
+    pub fn goals(&self) -> String {
+        measures(&self.measures.iter().filter(|it| it.goal.is_some()).collect::<Vec<_>>())
+    }
+
+    /// What a run comes to, for people.
     pub fn summary(&self) -> String {
-        let mut text = format!("{}\n\n", self.machine);
-        text.push_str(&measures(&self.measures.iter().filter(|it| it.goal.is_some()).collect::<Vec<_>>()));
+        let mut text = format!("{}\n\n{}", self.machine, self.goals());
         for note in self.notes.iter().chain(&self.failures) {
             let _ = writeln!(text, "{note}");
         }
