@@ -5,15 +5,19 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::http;
 use crate::load::guests;
 use crate::service::POLL;
+use crate::{clock, http};
 
 /// As many connections as the service gives to one source.
 const CONNECTIONS: usize = 64;
+
+/// How long the slow one waits before it sends the next byte on whichever connection: a tenth of a second on each.
+const BETWEEN_BYTES: Duration = Duration::from_micros(1_500);
 
 /// How it misbehaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,7 @@ pub struct Flood {
     guest: usize,
     sockets: Vec<Option<TcpStream>>,
     turn: usize,
+    worked_at: Instant,
     requests: Vec<u8>,
     input: Vec<u8>,
 }
@@ -58,6 +63,7 @@ impl Flood {
             guest,
             sockets: (0..CONNECTIONS).map(|_| None).collect(),
             turn: 0,
+            worked_at: clock::now(),
             requests: requests.into_bytes(),
             input: vec![0; 64 * 1024],
         }
@@ -65,9 +71,16 @@ impl Flood {
 
     /// Does a little of it, on one connection at a time. Whatever goes wrong is what the server may well do to such a guest.
     pub fn work(&mut self) {
-        if self.manner == Manner::None {
+        let pause = match self.manner {
+            Manner::None => return,
+            Manner::SlowSender => BETWEEN_BYTES,
+            Manner::Pipelining | Manner::Garbage | Manner::Reconnecting => Duration::ZERO,
+        };
+        let now = clock::now();
+        if now.duration_since(self.worked_at) < pause {
             return;
         }
+        self.worked_at = now;
         self.turn = (self.turn + 1) % self.sockets.len();
         if self.sockets[self.turn].is_none() {
             self.sockets[self.turn] = self.connect().ok();
