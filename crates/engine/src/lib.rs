@@ -51,4 +51,5 @@ pub use request::{
     VmSpec, Whom,
 };
 pub use state::inventory::{Inventory, ScopeSlot};
+pub use state::load::{Loader, Prepared, prepare};
 pub use state::{Held, Publication, Published, State};

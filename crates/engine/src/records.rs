@@ -67,10 +67,10 @@ pub mod prefix {
 /// The record of when the service last ran.
 pub const ALIVE: &str = "alive";
 
-/// The prefixes that the engine holds in memory and must be given at the start, besides [`ALIVE`]. VMs come before
-/// their scopes, as they always do, so that each is told once where it stands.
+/// The prefixes that the engine holds in memory and must be given at the start, besides [`ALIVE`]. Scopes come
+/// before their VMs, so that each VM finds its place.
 pub const LOADED: [&str; 6] =
-    [prefix::VM, prefix::CLAIM, prefix::SCOPE, prefix::OPERATION, prefix::HEARD, prefix::TOKEN];
+    [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD, prefix::TOKEN];
 
 /// An address in a network; tenants' addresses may overlap, those of one network may not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

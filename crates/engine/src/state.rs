@@ -4,6 +4,7 @@
 //! VMs and their addresses are in the [`inventory`], which readers share.
 
 pub mod inventory;
+pub mod load;
 pub mod table;
 
 use std::collections::{BTreeSet, HashMap};
@@ -349,15 +350,20 @@ impl State {
         value: Option<&Bytes>,
     ) -> Result<Option<Published>, DecodeError> {
         let id = scope_id(key, id)?;
-        let before = self.scope(&id).cloned();
-        if before.as_ref().is_some_and(|known| known.revision >= revision) {
+        if self.scope(&id).is_some_and(|known| known.revision >= revision) {
             return Ok(None);
         }
-        let mut held = decode::<Scope>(key, revision, value)?;
-        if let Some(scope) = held.as_mut().and_then(|held| Arc::get_mut(&mut held.value)) {
+        let scope = value.map(|value| records::decode::<Scope>(key, value)).transpose()?;
+        Ok(Some(self.put_scope(id, revision, scope)))
+    }
+
+    fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Scope>) -> Published {
+        let before = self.scope(&id).cloned();
+        let held = scope.map(|mut scope| {
             // It will stay for long; what the parser set aside for more is given back.
             scope.members.shrink_to_fit();
-        }
+            Held { revision, value: Arc::new(scope) }
+        });
         let slot = self.slot(&id);
         if let Some(place) = self.scopes.get_mut(&id) {
             place.held = held.clone();
@@ -372,7 +378,7 @@ impl State {
         }
         self.place(&id, before.as_deref(), held.as_ref().map(|held| &*held.value));
         self.give_back(&id);
-        Ok(Some(Published::Scope(id, slot, held)))
+        Published::Scope(id, slot, held)
     }
 
     fn install_vm(&mut self, id: VmId, vm: Option<&Vm>, revision: Revision) {
@@ -396,6 +402,15 @@ impl State {
             }
             self.give_back(&scope);
         }
+    }
+
+    /// Counts a VM towards its scope, and says where that is and where the VM stands there.
+    fn enrol(&mut self, vm: &Vm) -> (ScopeSlot, Option<usize>) {
+        let slot = self.slot(&vm.scope);
+        let Some(place) = self.scopes.get_mut(&vm.scope) else { return (slot, None) };
+        place.vms += 1;
+        let members = place.held.as_ref().map(|held| held.value.members.as_slice()).unwrap_or_default();
+        (slot, members.iter().position(|member| member.vm == vm.id))
     }
 
     /// The number of a scope, a new one if it has none.

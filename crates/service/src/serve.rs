@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use notbefore_core::{Actor, Name, ScopePath, VmId};
 use notbefore_engine::records::{self, LOADED};
-use notbefore_engine::{Command, DecodeError, Engine, EngineSettings, Failure, Request, State, VmSpec};
-use notbefore_store::{Key, ReadError, Revision, Store};
+use notbefore_engine::{
+    Command, DecodeError, Engine, EngineSettings, Failure, Loader, Prepared, Request, State, VmSpec, prepare,
+};
+use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock};
@@ -267,27 +269,44 @@ async fn start_engine(
     Ok(runtime::start(engine, effects, store, revision, views, clock, driver))
 }
 
-/// The records as the store has them, taken in page by page: a large fleet's are never in memory all at once.
+/// The records as the store has them. A large fleet's are never in memory all at once: while one page is taken in,
+/// the next is read.
 async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     let snapshot = store.snapshot().await?;
-    let mut state = State::default();
-    for prefix in LOADED {
-        let mut after: Option<Key> = None;
-        loop {
-            let page = snapshot.scan(prefix, after.as_deref(), LOAD_PAGE).await?;
-            for (key, record) in &page.records {
-                state.install(key, record.revision, Some(&record.value))?;
-            }
-            after = page.records.last().map(|(key, _)| key.clone());
-            if !page.more {
-                break;
+    let revision = snapshot.revision();
+    let (pages, mut read) = mpsc::channel(1);
+    let reading = tokio::spawn(async move {
+        for prefix in LOADED {
+            let mut after: Option<Key> = None;
+            loop {
+                let page = snapshot.scan(prefix, after.as_deref(), LOAD_PAGE).await?;
+                after = page.records.last().map(|(key, _)| key.clone());
+                if pages.send(prepared(page.records).await?).await.is_err() || !page.more {
+                    break;
+                }
             }
         }
+        let alive = snapshot.get(records::ALIVE).await?.map(|alive| (records::ALIVE.into(), alive));
+        let _ = pages.send(prepared(alive.into_iter().collect()).await?).await;
+        Ok::<_, ServeError>(())
+    });
+    let mut loader = Loader::default();
+    while let Some(page) = read.recv().await {
+        for record in page {
+            loader.take(record)?;
+        }
     }
-    if let Some(alive) = snapshot.get(records::ALIVE).await? {
-        state.install(records::ALIVE, alive.revision, Some(&alive.value))?;
-    }
-    Ok((state, snapshot.revision()))
+    reading.await.unwrap_or_else(|died| Err(ReadError::Unavailable(died.to_string()).into()))?;
+    Ok((loader.finish(), revision))
+}
+
+/// Reads a page of records where it keeps nobody waiting.
+async fn prepared(records: Vec<(Key, Versioned)>) -> Result<Vec<Prepared>, ServeError> {
+    let prepare = move || records.into_iter().map(|(key, record)| prepare(key, record)).collect();
+    let prepared: Result<_, DecodeError> = tokio::task::spawn_blocking(prepare)
+        .await
+        .map_err(|died| ReadError::Unavailable(died.to_string()))?;
+    Ok(prepared?)
 }
 
 /// Makes the VMs that have a listener of their own, and, where there is no VM at all, the one that stands in

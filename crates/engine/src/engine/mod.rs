@@ -24,6 +24,7 @@ use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 use crate::operations::Tried;
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, Idempotency, Request};
+use crate::state::load::{Loader, prepare};
 use crate::state::{Held, Publication, State};
 use commands::Commanded;
 
@@ -174,11 +175,11 @@ impl Engine {
         revision: Revision,
         now: Timestamp,
     ) -> Result<(Self, Vec<Effect>), DecodeError> {
-        let mut state = State::default();
+        let mut loader = Loader::default();
         for (key, record) in records {
-            state.install(&key, record.revision, Some(&record.value))?;
+            loader.take(prepare(key, record)?)?;
         }
-        Ok(Self::over(settings, state, revision, now))
+        Ok(Self::over(settings, loader.finish(), revision, now))
     }
 
     /// The same, over a state that has taken in all records already: whoever has a million of them need not hold

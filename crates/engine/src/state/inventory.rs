@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -56,20 +56,38 @@ struct Further {
 #[derive(Clone, Copy, Debug)]
 struct ClaimRow<A> {
     network: NetworkSlot,
+    /// The address as a number.
     ip: A,
     vm: VmId,
     revision: Revision,
 }
 
-impl Row for VmRow {
-    type Key = VmId;
-    type Group = VmId;
+/// Rows that are to become tables.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    vms: Vec<VmRow>,
+    v4: Vec<ClaimRow<u32>>,
+    v6: Vec<ClaimRow<IpV6>>,
+}
 
-    fn key(&self) -> VmId {
-        self.id
+/// An IPv6 address as a number in two halves, so that a row needs no more room than its parts.
+type IpV6 = (u64, u64);
+
+fn halves(ip: Ipv6Addr) -> IpV6 {
+    let number = ip.to_bits();
+    ((number >> 64) as u64, number as u64)
+}
+
+impl Row for VmRow {
+    /// The id as a number, which is quicker compared than its bytes are.
+    type Key = u128;
+    type Group = u128;
+
+    fn key(&self) -> u128 {
+        self.id.0.as_u128()
     }
 
-    fn group(key: &VmId) -> VmId {
+    fn group(key: &u128) -> u128 {
         *key
     }
 }
@@ -105,8 +123,8 @@ impl Networks {
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     vms: Table<VmRow>,
-    v4: Table<ClaimRow<[u8; 4]>>,
-    v6: Table<ClaimRow<[u8; 16]>>,
+    v4: Table<ClaimRow<u32>>,
+    v6: Table<ClaimRow<IpV6>>,
     networks: Arc<Networks>,
     further: imbl::HashMap<VmId, Arc<Further>>,
 }
@@ -125,7 +143,7 @@ impl VmRow {
 impl Inventory {
     /// A VM.
     pub fn vm(&self, id: VmId) -> Option<&VmRow> {
-        self.vms.get(&id)
+        self.vms.get(&id.0.as_u128())
     }
 
     /// How many VMs there are.
@@ -165,29 +183,68 @@ impl Inventory {
     pub(super) fn claim(&self, network: &str, ip: IpAddr) -> Option<(VmId, Revision)> {
         let network = *self.networks.slots.get(network)?;
         match ip {
-            IpAddr::V4(ip) => self.v4.get(&(ip.octets(), network)).map(|row| (row.vm, row.revision)),
-            IpAddr::V6(ip) => self.v6.get(&(ip.octets(), network)).map(|row| (row.vm, row.revision)),
+            IpAddr::V4(ip) => self.v4.get(&(ip.to_bits(), network)).map(|row| (row.vm, row.revision)),
+            IpAddr::V6(ip) => self.v6.get(&(halves(ip), network)).map(|row| (row.vm, row.revision)),
         }
     }
 
     pub(super) fn put_claim(&mut self, network: &str, ip: IpAddr, vm: VmId, revision: Revision) {
-        let Ok(name) = network.parse::<Name>() else { return };
-        let network = self.network(&name);
+        let Some(network) = self.folded_network(network) else { return };
         match ip {
-            IpAddr::V4(ip) => self.v4.insert(ClaimRow { network, ip: ip.octets(), vm, revision }),
-            IpAddr::V6(ip) => self.v6.insert(ClaimRow { network, ip: ip.octets(), vm, revision }),
+            IpAddr::V4(ip) => self.v4.insert(ClaimRow { network, ip: ip.to_bits(), vm, revision }),
+            IpAddr::V6(ip) => self.v6.insert(ClaimRow { network, ip: halves(ip), vm, revision }),
         }
     }
 
     pub(super) fn remove_claim(&mut self, network: &str, ip: IpAddr) {
         let Some(network) = self.networks.slots.get(network).copied() else { return };
         match ip {
-            IpAddr::V4(ip) => self.v4.remove(&(ip.octets(), network)),
-            IpAddr::V6(ip) => self.v6.remove(&(ip.octets(), network)),
+            IpAddr::V4(ip) => self.v4.remove(&(ip.to_bits(), network)),
+            IpAddr::V6(ip) => self.v6.remove(&(halves(ip), network)),
         }
     }
 
     pub(super) fn put_vm(&mut self, vm: &Vm, revision: Revision, scope: ScopeSlot, position: Option<usize>) {
+        let row = self.row_of(vm, revision, scope, position);
+        self.vms.insert(row);
+    }
+
+    /// Puts a VM's row aside.
+    pub(super) fn row(
+        &mut self,
+        vm: &Vm,
+        revision: Revision,
+        scope: ScopeSlot,
+        position: Option<usize>,
+        rows: &mut Rows,
+    ) {
+        rows.vms.push(self.row_of(vm, revision, scope, position));
+    }
+
+    /// Puts a claim's row aside.
+    pub(super) fn claim_row(
+        &mut self,
+        network: &str,
+        ip: IpAddr,
+        vm: VmId,
+        revision: Revision,
+        rows: &mut Rows,
+    ) {
+        let Some(network) = self.folded_network(network) else { return };
+        match ip {
+            IpAddr::V4(ip) => rows.v4.push(ClaimRow { network, ip: ip.to_bits(), vm, revision }),
+            IpAddr::V6(ip) => rows.v6.push(ClaimRow { network, ip: halves(ip), vm, revision }),
+        }
+    }
+
+    /// Takes over rows that were put aside; there must be none yet.
+    pub(super) fn fill(&mut self, rows: Rows) {
+        self.vms = Table::of(rows.vms);
+        self.v4 = Table::of(rows.v4);
+        self.v6 = Table::of(rows.v6);
+    }
+
+    fn row_of(&mut self, vm: &Vm, revision: Revision, scope: ScopeSlot, position: Option<usize>) -> VmRow {
         let instance = (!vm.instance.is_null()).then(|| Arc::new(vm.instance.clone()));
         let mut row = VmRow {
             id: vm.id,
@@ -211,21 +268,27 @@ impl Inventory {
         if !row.has_further && !self.further.is_empty() {
             self.further.remove(&vm.id);
         }
-        self.vms.insert(row);
+        row
     }
 
     pub(super) fn remove_vm(&mut self, id: VmId) {
-        self.vms.remove(&id);
+        self.vms.remove(&id.0.as_u128());
         self.further.remove(&id);
     }
 
     /// A VM stands there among its scope's members.
     pub(super) fn stands(&mut self, vm: VmId, position: usize) {
         if let Ok(position) = u16::try_from(position)
-            && self.vms.get(&vm).is_some_and(|row| row.position != position)
+            && self.vms.get(&vm.0.as_u128()).is_some_and(|row| row.position != position)
         {
-            self.vms.update(&vm, |row| row.position = position);
+            self.vms.update(&vm.0.as_u128(), |row| row.position = position);
         }
+    }
+
+    fn folded_network(&mut self, folded: &str) -> Option<NetworkSlot> {
+        let known = self.networks.slots.get(folded).copied();
+        // What is no name is no network's, and nobody calls from there.
+        known.or_else(|| folded.parse::<Name>().ok().map(|name| self.network(&name)))
     }
 
     fn network(&mut self, name: &Name) -> NetworkSlot {
@@ -266,7 +329,7 @@ mod tests {
     #[test]
     fn rows_are_as_small_as_they_are_meant_to_be() {
         assert_eq!(size_of::<VmRow>(), 40);
-        assert_eq!(size_of::<ClaimRow<[u8; 4]>>(), 32);
+        assert_eq!(size_of::<ClaimRow<u32>>(), 32);
     }
 
     #[test]

@@ -125,6 +125,20 @@ impl<R: Row> Table<R> {
         }
     }
 
+    /// A table of these rows, no two of which may have the same key.
+    pub fn of(rows: Vec<R>) -> Self {
+        let mut table = Self { len: rows.len(), ..Self::default() };
+        let place = |row: &R| table.place(&R::group(&row.key()));
+        let mut placed: Vec<_> = rows.into_iter().map(|row| (place(&row), row)).collect();
+        placed.sort_unstable_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.key().cmp(&other.key())));
+        let root = Arc::make_mut(&mut table.root);
+        for shard in placed.chunk_by(|(a, _), (b, _)| a == b) {
+            let (branch, place) = shard[0].0;
+            Arc::make_mut(&mut root[branch])[place] = shard.iter().map(|(_, row)| row.clone()).collect();
+        }
+        table
+    }
+
     /// All rows, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &R> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|shard| shard.iter())
@@ -232,6 +246,7 @@ mod tests {
                 }
             }
             check(&table, &model);
+            check(&Table::of(table.iter().cloned().collect()), &model);
             for (table, model) in &kept {
                 check(table, model);
             }

@@ -22,7 +22,7 @@ use crate::Revision;
 /// What redb may cache. The service keeps every live scope in memory itself and reads the store at start, so
 /// the cache need only hold the inner pages of the tree; redb's own default is 1 GiB. Tests take little, so
 /// that their reads reach the disk.
-const CACHE_BYTES: usize = if cfg!(test) { 256 * 1024 } else { 64 * 1024 * 1024 };
+const CACHE_BYTES: usize = if cfg!(test) { 256 * 1024 } else { 16 * 1024 * 1024 };
 
 /// Why a store would not open.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,155 @@
+//! Taking in all the records that a process begins with, a million VMs among them.
+//!
+//! It goes in two halves, so that a second processor has something to do: [`prepare`] reads a record and needs nothing
+//! else, [`Loader::take`] puts it into the state. Rows of the inventory are put aside and made into tables at the
+//! end, since a table is quicker made than filled.
+
+use bytes::Bytes;
+use notbefore_core::{Scope, ScopeId, VmId};
+use notbefore_store::{Key, Revision, Versioned};
+
+use super::inventory::Rows;
+use super::{CallerKey, State, parse_caller, scope_id};
+use crate::records::{self, DecodeError, Vm, prefix};
+
+/// A record that has been read.
+#[derive(Debug)]
+pub struct Prepared {
+    revision: Revision,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Scope(ScopeId, Box<Scope>),
+    Vm(Vm),
+    Claim(CallerKey, VmId),
+    /// One of those of which there are few.
+    Other(Key, Bytes),
+}
+
+/// Reads a record.
+pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
+    let Versioned { revision, value } = record;
+    let content = if let Some(id) = key.strip_prefix(prefix::SCOPE) {
+        Content::Scope(scope_id(&key, id)?, Box::new(records::decode(&key, &value)?))
+    } else if key.starts_with(prefix::VM) {
+        Content::Vm(records::decode(&key, &value)?)
+    } else if let Some(caller) = key.strip_prefix(prefix::CLAIM) {
+        Content::Claim(parse_caller(&key, caller)?, records::decode(&key, &value)?)
+    } else {
+        Content::Other(key, value)
+    };
+    Ok(Prepared { revision, content })
+}
+
+/// A state that is being loaded. Scopes must come before their VMs.
+#[derive(Debug, Default)]
+pub struct Loader {
+    state: State,
+    rows: Rows,
+}
+
+impl Loader {
+    /// Takes one record in; there must not be two under one key.
+    pub fn take(&mut self, record: Prepared) -> Result<(), DecodeError> {
+        let Prepared { revision, content } = record;
+        match content {
+            Content::Scope(id, scope) => {
+                self.state.put_scope(id, revision, Some(*scope));
+            }
+            Content::Vm(vm) => {
+                let (slot, position) = self.state.enrol(&vm);
+                self.state.inventory.row(&vm, revision, slot, position, &mut self.rows);
+            }
+            Content::Claim((network, ip), vm) => {
+                self.state.inventory.claim_row(&network, ip, vm, revision, &mut self.rows);
+            }
+            Content::Other(key, value) => {
+                self.state.install(&key, revision, Some(&value))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The state, with all of it.
+    pub fn finish(self) -> State {
+        let Self { mut state, rows } = self;
+        state.inventory.fill(rows);
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::{Member, MemberState, Name, Origin, Policy, ScopeKind, ScopePath};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::records::Address;
+
+    fn records() -> Vec<(Key, Versioned)> {
+        let path: ScopePath = "web".parse().unwrap();
+        let mut scope = Scope::new(path.clone(), ScopeKind::ScaleSet, Policy::default(), Origin::Call);
+        let mut records = Vec::new();
+        for n in 0..300_u16 {
+            let vm = VmId(Uuid::from_u128(u128::from(n) * 7_919));
+            let name: Name = format!("web_{n}").parse().unwrap();
+            let member = Member {
+                vm,
+                name,
+                update_domain: 0,
+                fault_domain: 0,
+                zone: None,
+                host: Some("h1".into()),
+                spot: false,
+                state: MemberState::Running,
+                origin: Origin::Call,
+            };
+            scope.members.push(member);
+            let [high, low] = n.to_be_bytes();
+            let ip = match n % 3 {
+                0 => std::net::IpAddr::from([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, high, low]),
+                _ => std::net::IpAddr::from([10, 0, high, low]),
+            };
+            let address = Address { network: "default".parse().unwrap(), ip };
+            records.push((records::claim(&address), records::encode(&vm)));
+            let instance = serde_json::Value::Null;
+            let record = Vm { id: vm, scope: path.id(), addresses: vec![address], instance };
+            records.push((records::vm(vm), records::encode(&record)));
+        }
+        records.insert(0, (records::scope(&path.id()), records::encode(&scope)));
+        let versioned = |value| Versioned { revision: Revision(3), value };
+        records.into_iter().map(|(key, value)| (key, versioned(value))).collect()
+    }
+
+    #[test]
+    fn what_is_loaded_is_what_would_have_been_installed_one_by_one() {
+        let mut loader = Loader::default();
+        let mut installed = State::default();
+        for (key, record) in records() {
+            installed.install(&key, record.revision, Some(&record.value)).unwrap();
+            loader.take(prepare(key, record).unwrap()).unwrap();
+        }
+        let loaded = loader.finish();
+        assert_eq!(loaded.inventory().vms(), 300);
+        for (key, _) in records() {
+            assert_eq!(loaded.revision_of(&key), Some(Revision(3)), "{key}");
+        }
+        for n in 0..300_u128 {
+            let vm = VmId(Uuid::from_u128(n * 7_919));
+            let known = loaded.vm(vm).unwrap();
+            assert_eq!(Some(known.clone()), installed.vm(vm));
+            assert_eq!(loaded.claim(&known.addresses[0]), Some(vm));
+            assert_eq!(loaded.scope_of(vm).unwrap().2, Some(usize::try_from(n).unwrap()));
+        }
+        assert_eq!(loaded.scopes_on("h1").count(), 1);
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_named() {
+        let record = Versioned { revision: Revision(1), value: Bytes::from_static(b"1 {}") };
+        let error = prepare("vm/x".into(), record).unwrap_err();
+        assert!(error.to_string().contains("vm/x"), "{error}");
+    }
+}
