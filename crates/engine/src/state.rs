@@ -353,17 +353,13 @@ impl State {
         if self.scope(&id).is_some_and(|known| known.revision >= revision) {
             return Ok(None);
         }
-        let scope = value.map(|value| records::decode::<Scope>(key, value)).transpose()?;
+        let scope = value.map(|value| decode_scope(key, value)).transpose()?;
         Ok(Some(self.put_scope(id, revision, scope)))
     }
 
     fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Scope>) -> Published {
         let before = self.scope(&id).cloned();
-        let held = scope.map(|mut scope| {
-            // It will stay for long; what the parser set aside for more is given back.
-            scope.members.shrink_to_fit();
-            Held { revision, value: Arc::new(scope) }
-        });
+        let held = scope.map(|scope| Held { revision, value: Arc::new(scope) });
         let slot = self.slot(&id);
         if let Some(place) = self.scopes.get_mut(&id) {
             place.held = held.clone();
@@ -406,11 +402,15 @@ impl State {
 
     /// Counts a VM towards its scope, and says where that is and where the VM stands there.
     fn enrol(&mut self, vm: &Vm) -> (ScopeSlot, Option<usize>) {
-        let slot = self.slot(&vm.scope);
-        let Some(place) = self.scopes.get_mut(&vm.scope) else { return (slot, None) };
+        let known = self.scopes.get_mut(&vm.scope);
+        let Some(place) = known else {
+            let slot = self.slot(&vm.scope);
+            self.scopes.entry(vm.scope.clone()).and_modify(|place| place.vms += 1);
+            return (slot, None);
+        };
         place.vms += 1;
         let members = place.held.as_ref().map(|held| held.value.members.as_slice()).unwrap_or_default();
-        (slot, members.iter().position(|member| member.vm == vm.id))
+        (place.slot, members.iter().position(|member| member.vm.0.as_u128() == vm.id.0.as_u128()))
     }
 
     /// The number of a scope, a new one if it has none.
@@ -521,6 +521,14 @@ fn decode<T: serde::de::DeserializeOwned>(
 ) -> Result<Option<Held<T>>, DecodeError> {
     let held = |value| Held { revision, value: Arc::new(value) };
     value.map(|value| records::decode(key, value).map(held)).transpose()
+}
+
+/// A scope, with no more room for its VMs than they take: it will stay for long.
+fn decode_scope(key: &str, value: &[u8]) -> Result<Scope, DecodeError> {
+    let mut scope: Scope = records::decode(key, value)?;
+    // Copied and not cut to size: the room that the parser set aside is then of use for the next.
+    scope.members = scope.members.as_slice().to_vec();
+    Ok(scope)
 }
 
 fn parse_id(key: &str, id: &str) -> Result<uuid::Uuid, DecodeError> {

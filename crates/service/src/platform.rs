@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use notbefore_core::{Actor, EventId, Name, Refusal, ScopeId, ScopeKind, VmId};
-use notbefore_engine::{Command, Failure, Request};
+use notbefore_engine::{Command, Failure, Request, Vm, records};
+use notbefore_store::Store;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
@@ -26,6 +27,7 @@ pub struct ScheduledEvents {
     engine: EngineHandle,
     proxies: Arc<TrustedProxies>,
     delivery: Arc<Delivery>,
+    store: Arc<dyn Store>,
 }
 
 /// A guest that was found, with its scope as it was at that moment.
@@ -54,15 +56,26 @@ impl GuestHandle for FoundGuest {
 }
 
 impl ScheduledEvents {
-    /// A platform that reads these views, sends approvals there, lets these proxies speak for VMs, and leaves its
-    /// notes with `delivery`.
+    /// A platform that reads these views, sends approvals there, lets these proxies speak for VMs, leaves its notes
+    /// with `delivery`, and reads instance metadata from the store.
     pub fn new(
         views: Arc<Views>,
         engine: EngineHandle,
         proxies: Arc<TrustedProxies>,
         delivery: Arc<Delivery>,
+        store: Arc<dyn Store>,
     ) -> Self {
-        Self { views, engine, proxies, delivery }
+        Self { views, engine, proxies, delivery, store }
+    }
+
+    /// What was written down for a VM to be told about itself. It stays in the store: few ask for it, and it would
+    /// take more room in memory than all the rest of a VM.
+    async fn stored_instance(&self, vm: VmId) -> Result<serde_json::Value, String> {
+        let snapshot = self.store.snapshot().await.map_err(|error| error.to_string())?;
+        let key = records::vm(vm);
+        let record = snapshot.get(&key).await.map_err(|error| error.to_string())?;
+        let record = record.map(|record| records::decode::<Vm>(&key, &record.value)).transpose();
+        Ok(record.map_err(|error| error.to_string())?.map(|vm| vm.instance).unwrap_or_default())
     }
 }
 
@@ -132,8 +145,19 @@ impl Platform for ScheduledEvents {
         }
     }
 
-    fn instance(&self, guest: &FoundGuest) -> Arc<Instance> {
-        Arc::new(instance(&self.views.glance(), &guest.scope, guest.vm))
+    async fn instance(&self, guest: &FoundGuest) -> Option<Instance> {
+        let view = self.views.newest();
+        let stored = match view.has_instance(guest.vm) {
+            true => match self.stored_instance(guest.vm).await {
+                Ok(stored) => stored,
+                Err(error) => {
+                    tracing::warn!(vm = %guest.vm, error, "its instance metadata cannot be read");
+                    return None;
+                }
+            },
+            false => serde_json::Value::Null,
+        };
+        Some(instance(&view, stored, &guest.scope, guest.vm))
     }
 
     async fn approve(
@@ -166,8 +190,7 @@ impl Platform for ScheduledEvents {
 }
 
 /// What a VM reads about itself: what the inventory knows, over what was written down for it.
-fn instance(view: &View, scope: &ScopeView, vm: VmId) -> Instance {
-    let stored = view.instance(vm).map(|stored| (**stored).clone()).unwrap_or_default();
+fn instance(view: &View, stored: serde_json::Value, scope: &ScopeView, vm: VmId) -> Instance {
     let mut instance: Instance = serde_json::from_value(stored).unwrap_or_default();
     let Some(member) = scope.member(vm) else { return instance };
     let path = &scope.scope.path;

@@ -155,6 +155,7 @@ pub async fn serve(
         engine.clone(),
         Arc::clone(&proxies),
         Arc::clone(&delivery),
+        Arc::clone(&store),
     ));
     let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);

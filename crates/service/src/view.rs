@@ -152,9 +152,9 @@ impl View {
         self.inventory.vm(vm).map(|row| self.inventory.addresses(row)).unwrap_or_default()
     }
 
-    /// What was written down for a VM to be told about itself.
-    pub fn instance(&self, vm: VmId) -> Option<&Arc<serde_json::Value>> {
-        self.inventory.instance(self.inventory.vm(vm)?)
+    /// Whether something was written down for a VM to be told about itself.
+    pub fn has_instance(&self, vm: VmId) -> bool {
+        self.inventory.vm(vm).is_some_and(|row| self.inventory.has_instance(row))
     }
 
     /// All that a poll of a VM needs, found at once: its scope, if the VM is one of its members, and its place.

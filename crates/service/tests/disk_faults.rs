@@ -55,8 +55,15 @@ impl Bench {
         let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
         let views = Arc::new(Views::new(false));
         let views_too = Arc::clone(&views);
-        let engine =
-            runtime::start(engine, effects, store, Revision(0), views_too, clock, Arc::new(NoCommand));
+        let engine = runtime::start(
+            engine,
+            effects,
+            Arc::clone(&store),
+            Revision(0),
+            views_too,
+            clock,
+            Arc::new(NoCommand),
+        );
         let (delivery, _) = Delivery::new(Ledger::default());
         let vm = VmId(Uuid::from_u128(1));
         let here: IpAddr = [127, 0, 0, 1].into();
@@ -68,7 +75,7 @@ impl Bench {
         let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
         Self {
             disk,
-            platform: ScheduledEvents::new(views, engine.clone(), Arc::default(), delivery),
+            platform: ScheduledEvents::new(views, engine.clone(), Arc::default(), delivery, store),
             engine,
             caller,
             vm,

@@ -5,10 +5,11 @@
 //! there is one of it in memory, however many read it.
 //!
 //! A VM usually has one IPv4 address and nothing to say about itself; then its row is all there is. What else it may
-//! have lies beside the rows.
+//! have lies beside the rows. Instance metadata stays in the store and is read when somebody asks for it; what is kept
+//! of it is enough to tell whether a record says something else.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -49,7 +50,23 @@ pub struct VmRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Further {
     addresses: Box<[Address]>,
-    instance: Option<Arc<serde_json::Value>>,
+    instance: Fingerprint,
+}
+
+/// Enough of a VM's instance metadata to tell whether another is the same; none where there is nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fingerprint(Option<u64>);
+
+impl Fingerprint {
+    fn of(instance: &serde_json::Value) -> Self {
+        // The keys of an object are in order, so that the same object has one text.
+        let of_text = || {
+            let mut hasher = DefaultHasher::new();
+            instance.to_string().hash(&mut hasher);
+            hasher.finish()
+        };
+        Self((!instance.is_null()).then(of_text))
+    }
 }
 
 /// An address and whose it is.
@@ -163,9 +180,14 @@ impl Inventory {
         }
     }
 
-    /// What a VM is told about itself, if something was written down for it.
-    pub fn instance(&self, row: &VmRow) -> Option<&Arc<serde_json::Value>> {
-        self.further.get(&row.id).filter(|_| row.has_further)?.instance.as_ref()
+    /// Whether something was written down for a VM to be told about itself.
+    pub fn has_instance(&self, row: &VmRow) -> bool {
+        self.instance(row).0.is_some()
+    }
+
+    fn instance(&self, row: &VmRow) -> Fingerprint {
+        let further = self.further.get(&row.id).filter(|_| row.has_further);
+        further.map_or(Fingerprint(None), |further| further.instance)
     }
 
     /// The VM that calls from an address of a network, whose name must be folded.
@@ -176,7 +198,7 @@ impl Inventory {
     /// Whether a VM is held just as this record says.
     pub(super) fn is(&self, row: &VmRow, scope: &ScopeId, vm: &Vm) -> bool {
         *scope == vm.scope
-            && self.instance(row).map_or(&serde_json::Value::Null, |instance| instance) == &vm.instance
+            && self.instance(row) == Fingerprint::of(&vm.instance)
             && self.addresses(row) == vm.addresses
     }
 
@@ -245,7 +267,7 @@ impl Inventory {
     }
 
     fn row_of(&mut self, vm: &Vm, revision: Revision, scope: ScopeSlot, position: Option<usize>) -> VmRow {
-        let instance = (!vm.instance.is_null()).then(|| Arc::new(vm.instance.clone()));
+        let instance = Fingerprint::of(&vm.instance);
         let mut row = VmRow {
             id: vm.id,
             revision,
@@ -256,8 +278,8 @@ impl Inventory {
             ip: Ipv4Addr::UNSPECIFIED,
         };
         match (vm.addresses.as_slice(), instance) {
-            ([], None) => {}
-            ([Address { network, ip: IpAddr::V4(ip) }], None) => {
+            ([], Fingerprint(None)) => {}
+            ([Address { network, ip: IpAddr::V4(ip) }], Fingerprint(None)) => {
                 (row.network, row.ip) = (Some(self.network(network)), *ip);
             }
             (addresses, instance) => {

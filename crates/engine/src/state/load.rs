@@ -9,7 +9,7 @@ use notbefore_core::{Scope, ScopeId, VmId};
 use notbefore_store::{Key, Revision, Versioned};
 
 use super::inventory::Rows;
-use super::{CallerKey, State, parse_caller, scope_id};
+use super::{CallerKey, State, decode_scope, parse_caller, scope_id};
 use crate::records::{self, DecodeError, Vm, prefix};
 
 /// A record that has been read.
@@ -32,7 +32,7 @@ enum Content {
 pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
     let Versioned { revision, value } = record;
     let content = if let Some(id) = key.strip_prefix(prefix::SCOPE) {
-        Content::Scope(scope_id(&key, id)?, Box::new(records::decode(&key, &value)?))
+        Content::Scope(scope_id(&key, id)?, Box::new(decode_scope(&key, &value)?))
     } else if key.starts_with(prefix::VM) {
         Content::Vm(records::decode(&key, &value)?)
     } else if let Some(caller) = key.strip_prefix(prefix::CLAIM) {

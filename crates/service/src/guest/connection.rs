@@ -267,7 +267,7 @@ impl<P: Platform> Task<P> {
                 Answer::Document { incarnation, body }
             }
             (Ok(_), Verdict::Instance { guest, version, path, format }) => {
-                self.door.instance(&guest, version, &path, format)
+                self.door.instance(&guest, version, &path, format).await
             }
             (Ok(body), Verdict::Approve(guest)) => self.approve(&guest, &body, manner).await,
             (Ok(_), Verdict::Hold(hold, _)) if *self.shutdown.borrow() => {

@@ -137,14 +137,16 @@ impl<P: Platform> GuestDoor<P> {
     }
 
     /// What a guest may read about itself, or the part of it that the path leads to.
-    pub(super) fn instance(
+    pub(super) async fn instance(
         &self,
         guest: &P::Guest,
         version: InstanceVersion,
         path: &[String],
         format: Format,
     ) -> Answer {
-        let instance = self.platform.instance(guest);
+        let Some(instance) = self.platform.instance(guest).await else {
+            return Answer::Refused(GuestError::Unavailable);
+        };
         match path::answer(&instance, version, path.iter().map(String::as_str), format) {
             Ok(body) => Answer::Metadata { is_text: format == Format::Text, body: Bytes::from(body) },
             Err(error) => Answer::Refused(error),

@@ -3,12 +3,11 @@
 //! The door knows HTTP and the order of checks; which VM is calling, what its scope's document is and what
 //! an approval does are the platform's. A poll asks two questions, and both must be answered from memory,
 //! without waiting: [`Platform::guest`] and [`Platform::document`]. When its answer is out, the platform is told
-//! ([`Platform::delivered`]). A poll that waits for a change does so at the platform's [`Bell`]. Only an approval may
-//! take its time.
+//! ([`Platform::delivered`]). A poll that waits for a change does so at the platform's [`Bell`]. Only an approval and
+//! instance metadata may take their time.
 
 use std::future::Future;
 use std::hash::Hash;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -85,8 +84,8 @@ pub trait Platform: Send + Sync + 'static {
     /// The document was sent to the guest at a version, whole, to a request made at `at`.
     fn delivered(&self, guest: &Self::Guest, version: EventsVersion, at: Timestamp);
 
-    /// What the VM can read about itself.
-    fn instance(&self, guest: &Self::Guest) -> Arc<Instance>;
+    /// What the VM can read about itself, unless it cannot be read now.
+    fn instance(&self, guest: &Self::Guest) -> impl Future<Output = Option<Instance>> + Send;
 
     /// Approves events for all of their resources, all of them or none. Resolves when it is durable and
     /// published.

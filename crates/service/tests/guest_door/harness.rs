@@ -180,8 +180,8 @@ impl Platform for World {
         self.delivered.lock().unwrap().push((guest.name.clone(), self.incarnation(&guest.name)));
     }
 
-    fn instance(&self, guest: &TestGuest) -> Arc<Instance> {
-        Arc::new(Instance {
+    async fn instance(&self, guest: &TestGuest) -> Option<Instance> {
+        Some(Instance {
             name: guest.name.clone(),
             interfaces: vec![Interface {
                 ipv4: vec![IpAddress { private: "10.0.0.10".into(), public: String::new() }],
