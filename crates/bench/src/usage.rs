@@ -16,7 +16,8 @@ pub fn cpu(pid: u32) -> anyhow::Result<Duration> {
         let Ok(line) = std::fs::read_to_string(thread.join("schedstat")) else { continue };
         let first = line.split(' ').next().and_then(|number| number.parse::<u64>().ok());
         nanoseconds += first.context("a schedstat without a number")?;
-        for child in std::fs::read_to_string(thread.join("children")).unwrap_or_default().split_whitespace() {
+        let children = std::fs::read_to_string(thread.join("children")).context("asking for children")?;
+        for child in children.split_whitespace() {
             nanoseconds += u64::try_from(cpu(child.parse()?)?.as_nanos())?;
         }
     }
@@ -31,7 +32,7 @@ pub fn memory(pid: u32) -> anyhow::Result<u64> {
     let kib =
         pss.and_then(|rest| rest.split_whitespace().next()).and_then(|number| number.parse::<u64>().ok());
     let mut bytes = kib.context("no Pss in smaps_rollup")? * 1024;
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     for child in children.split_whitespace() {
         bytes += memory(child.parse()?)?;
     }

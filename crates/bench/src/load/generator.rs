@@ -101,42 +101,29 @@ impl Generator {
         let begin = clock::now();
         let end = begin + span;
         let mut arrived: u64 = 0;
-        let mut stopped_at = None;
         loop {
             let now = clock::now();
-            let mut more = now < end;
-            if more {
-                match arrivals {
-                    Arrivals::Open { rate } => {
-                        while begin + Duration::from_secs_f64(arrived as f64 / rate) <= now {
-                            let due = begin + Duration::from_secs_f64(arrived as f64 / rate);
-                            arrived += 1;
-                            if let Some(at) = traffic.pick(&mut self.random, self.connections.len()) {
-                                self.arrive(at, due, traffic, &mut run)?;
-                            }
+            let more = match arrivals {
+                Arrivals::Open { rate } => {
+                    // Whatever was due is sent, also if this thread had to wait for its turn meanwhile.
+                    let mut due = begin + Duration::from_secs_f64(arrived as f64 / rate);
+                    while due <= now && due < end {
+                        if let Some(at) = traffic.pick(&mut self.random, self.connections.len()) {
+                            self.arrive(at, due, traffic, &mut run)?;
                         }
+                        arrived += 1;
+                        due = begin + Duration::from_secs_f64(arrived as f64 / rate);
                     }
-                    Arrivals::Closed { in_flight } => {
-                        while run.in_flight < in_flight {
-                            let Some(mut at) = traffic.pick(&mut self.random, self.connections.len()) else {
-                                more = false;
-                                break;
-                            };
-                            // Whoever is drawn and busy lets the next one go first.
-                            while self.connections[at].asked_at.is_some() {
-                                at = (at + 1) % self.connections.len();
-                            }
-                            self.arrive(at, now, traffic, &mut run)?;
-                        }
-                    }
+                    due < end
                 }
-            }
-            if !more {
-                let stopped = *stopped_at.get_or_insert(now.min(end));
-                if run.in_flight == 0 || now > end + GRACE {
-                    run.unanswered += run.in_flight as u64;
-                    return Ok(run.outcome(stopped.duration_since(begin)));
+                Arrivals::Closed { in_flight } => {
+                    now < end && self.fill(in_flight, now, traffic, &mut run)?
                 }
+            };
+            if !more && (run.in_flight == 0 || now > end + GRACE) {
+                run.unanswered += run.in_flight as u64;
+                self.give_up();
+                return Ok(run.outcome(now.min(end).duration_since(begin)));
             }
             let patience = match arrivals {
                 Arrivals::Open { .. } if more => Duration::ZERO,
@@ -151,6 +138,36 @@ impl Generator {
             }
             traffic.meanwhile();
         }
+    }
+
+    /// Hangs up where an answer is still out, so that it cannot come into the next run.
+    fn give_up(&mut self) {
+        for connection in self.connections.iter_mut().filter(|connection| connection.asked_at.is_some()) {
+            connection.close(self.poll.registry());
+            connection.asked_at = None;
+            connection.waiting.clear();
+        }
+    }
+
+    /// Sends until so many are in flight; false if nobody has anything more to ask.
+    fn fill(
+        &mut self,
+        in_flight: usize,
+        now: Instant,
+        traffic: &mut dyn Traffic,
+        run: &mut Run,
+    ) -> anyhow::Result<bool> {
+        while run.in_flight < in_flight {
+            let Some(mut at) = traffic.pick(&mut self.random, self.connections.len()) else {
+                return Ok(false);
+            };
+            // Whoever is drawn and busy lets the next one go first.
+            while self.connections[at].asked_at.is_some() {
+                at = (at + 1) % self.connections.len();
+            }
+            self.arrive(at, now, traffic, run)?;
+        }
+        Ok(true)
     }
 
     /// A request is due at a connection.
@@ -231,12 +248,77 @@ impl Generator {
 }
 
 impl Run {
-    fn outcome(self, sent_for: Duration) -> Outcome {
+    fn outcome(self, span: Duration) -> Outcome {
         Outcome {
             statuses: self.statuses,
             unanswered: self.unanswered,
             latency: self.latency,
-            seconds: sent_for.as_secs_f64(),
+            seconds: span.as_secs_f64(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::super::Same;
+    use super::*;
+    use crate::http::request;
+
+    /// A server that answers every request on every connection, the very first after a while.
+    fn server(stall: Duration) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let to = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for (at, stream) in listener.incoming().enumerate() {
+                let mut stream = stream.unwrap();
+                std::thread::spawn(move || {
+                    let mut first = at == 0;
+                    while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {
+                        if std::mem::take(&mut first) {
+                            clock::pause(stall);
+                        }
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                    }
+                });
+            }
+        });
+        to
+    }
+
+    fn asked(use_: Use, guests: usize, arrivals: Arrivals, stall: Duration) -> Outcome {
+        let mut generator = Generator::new(server(stall), use_).unwrap();
+        generator.add(0..guests).unwrap();
+        let mut same = Same(request("GET", "/", "", "").into_bytes());
+        generator.run(arrivals, Duration::from_millis(500), &mut same).unwrap()
+    }
+
+    #[test]
+    fn at_a_rate_whoever_waits_behind_a_stall_counts_too() {
+        let stall = Duration::from_millis(200);
+        let outcome = asked(Use::KeepAlive, 1, Arrivals::Open { rate: 100.0 }, stall);
+        outcome.only(200).unwrap();
+        assert_eq!(outcome.answers(), 50);
+        // Twenty requests were due within the stall; half of them waited for half of it or longer.
+        let slow = outcome.latency.count_between(90_000_000, 600_000_000_000);
+        assert!(slow >= 10, "{slow} slow answers");
+    }
+
+    #[test]
+    fn in_a_closed_loop_a_stall_is_one_slow_answer() {
+        let stall = Duration::from_millis(200);
+        let outcome = asked(Use::KeepAlive, 1, Arrivals::Closed { in_flight: 1 }, stall);
+        outcome.only(200).unwrap();
+        assert!(outcome.latency.max() >= 200_000_000, "{outcome:?}");
+        assert!(outcome.answers() > 10, "{outcome:?}");
+    }
+
+    #[test]
+    fn a_connection_each() {
+        let outcome = asked(Use::ConnectionEach, 20, Arrivals::Closed { in_flight: 4 }, Duration::ZERO);
+        outcome.only(200).unwrap();
+        assert!(outcome.answers() > 20, "{outcome:?}");
     }
 }

@@ -86,7 +86,7 @@ pub struct Outcome {
     pub unanswered: u64,
     /// How long answers took, in nanoseconds from when the request should have gone out.
     pub latency: Histogram<u64>,
-    /// For how long requests were sent, in seconds.
+    /// How long it took, in seconds, at most as long as was asked for.
     pub seconds: f64,
 }
 

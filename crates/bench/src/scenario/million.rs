@@ -26,7 +26,7 @@ pub fn fleet(bench: &Bench) -> Fleet {
 
 /// The large fleet's data directory, made by the first scenario that wants it.
 pub fn data(bench: &Bench) -> anyhow::Result<PathBuf> {
-    let data = bench.place().join("million");
+    let data = bench.place.join("million");
     if !data.exists() {
         let (fleet, begun) = (fleet(bench), clock::now());
         fleet.import(&bench.binary, &data)?;

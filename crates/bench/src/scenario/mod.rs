@@ -10,7 +10,7 @@ mod schedule;
 mod side_by_side;
 mod starts;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use self::side_by_side::fleet_of_one;
 
@@ -113,11 +113,6 @@ impl Bench {
         }
         std::fs::create_dir_all(&path)?;
         Ok(path)
-    }
-
-    /// Where everything is.
-    pub fn place(&self) -> &Path {
-        &self.place
     }
 
     /// Says how far it is.

@@ -81,7 +81,7 @@ pub fn approval(bench: &mut Bench) -> anyhow::Result<()> {
     let body = json!({ "StartRequests": [{ "EventId": pair.event }] }).to_string();
     let first = pair.service.guest(Ipv4Addr::LOCALHOST)?.ask("POST", POLL, &body)?;
     anyhow::ensure!(first.status == 200, "an approval was answered {}: {}", first.status, first.body);
-    let script = bench.place().join("approval.lua");
+    let script = bench.place.join("approval.lua");
     std::fs::write(&script, format!("wrk.method = \"POST\"\nwrk.body = '{body}'\n"))?;
     let asking = Asking { headers: Vec::new(), script: Some(script) };
     compare(bench, &pair, pair.nginx.approval, "an approval sent again", &asking, None)
