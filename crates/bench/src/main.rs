@@ -36,11 +36,13 @@ mod stats;
 mod usage;
 mod wrk;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use tempfile::TempDir;
 
 use crate::load::command::LoadArgs;
 use crate::machine::Machine;
@@ -109,10 +111,8 @@ fn work(args: Args) -> anyhow::Result<bool> {
     let cores = Cores::choose()?;
     usage::raise_open_files()?;
     cores.stay_on_load()?;
-    // Beside the build, since what is measured writes to a disk, and a directory for temporary files may be none.
     let target = root.join("target/bench");
-    std::fs::create_dir_all(&target)?;
-    let place = tempfile::Builder::new().prefix("run-").tempdir_in(&target)?;
+    let (_lock, place) = own_place(&target)?;
     let path = args.binary.unwrap_or_else(|| root.join("target/release/notbefore"));
     let mut bench = Bench {
         binary: Binary {
@@ -156,6 +156,21 @@ fn work(args: Args) -> anyhow::Result<bool> {
         docs::write(&root.join("docs/benchmarks.md"), &bench.report)?;
     }
     Ok(bench.report.reached())
+}
+
+/// A directory for this run, beside the build, since what is measured writes to a disk, and a directory for temporary
+/// files may be none. What a run left behind that was killed is removed; two at once would measure each other.
+fn own_place(target: &Path) -> anyhow::Result<(File, TempDir)> {
+    std::fs::create_dir_all(target)?;
+    let lock = File::create(target.join("lock"))?;
+    lock.try_lock().context("another run of the benchmark is under way")?;
+    for entry in std::fs::read_dir(target)? {
+        let path = entry?.path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run-")) {
+            std::fs::remove_dir_all(path)?;
+        }
+    }
+    Ok((lock, tempfile::Builder::new().prefix("run-").tempdir_in(target)?))
 }
 
 fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {
