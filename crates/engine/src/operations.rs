@@ -41,6 +41,7 @@ pub fn remaining(operation: &Operation, state: &State, tried: &Tried) -> Remaini
     let mut record = operation.clone();
     let called_off = operation.cancelled_by.is_some();
     let opening = operation.state == OperationState::Opening && !called_off;
+    let alone = operation.targets.len() == 1;
     for target in record.targets.iter_mut().filter(|target| target.state != TargetState::Ended) {
         let scope = state.scope(&target.scope);
         let live = scope.and_then(|held| held.value.event(target.event));
@@ -51,6 +52,9 @@ pub fn remaining(operation: &Operation, state: &State, tried: &Tried) -> Remaini
             (None, Some(Some(code))) if opening && !ended_here => target.refuse(code),
             (None, _) => target.advance(TargetState::Ended),
             (Some(event), _) => match &event.phase {
+                // That one part has begun lets the others go; without others the scope says all there is to
+                // say, and a thousand that begin in the same second write that once, not twice.
+                Phase::Started { .. } if alone => {}
                 Phase::Started { .. } => target.advance(TargetState::Approved),
                 Phase::Scheduled { approval, released, .. } => {
                     if approval.is_some() {

@@ -47,12 +47,10 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Several, one after the other, as one; none of none.
-    pub fn joined(publications: Vec<Self>) -> Option<Self> {
-        publications.into_iter().reduce(|mut before, next| {
-            before.changes.extend(next.changes);
-            Self { inventory: next.inventory, ..before }
-        })
+    /// Takes up the one that comes next: the two are then one.
+    pub fn follow(&mut self, next: Self) {
+        self.changes.extend(next.changes);
+        self.inventory = next.inventory;
     }
 }
 

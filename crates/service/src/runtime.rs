@@ -211,7 +211,9 @@ pub fn start(
         next_request: 0,
         stats: Arc::clone(&stats),
     };
-    runtime.carry_out(effects);
+    let mut deeds = Deeds::default();
+    effects.into_iter().for_each(|effect| deeds.add(effect));
+    runtime.carry_out(deeds);
     tokio::spawn(runtime.run(take_requests, take_signals));
     EngineHandle { requests, signals, stats }
 }
@@ -228,6 +230,30 @@ struct Pass {
     others: Vec<Input>,
     /// Whoever wants the engine closed.
     close: Option<oneshot::Sender<()>>,
+}
+
+/// The effects of a pass, those of a kind together and in order.
+#[derive(Default)]
+struct Deeds {
+    commits: Vec<(CommitId, Txn)>,
+    publication: Option<Publication>,
+    orders: Vec<Order>,
+    answers: Vec<(RequestId, Result<Answer, Failure>)>,
+}
+
+impl Deeds {
+    fn add(&mut self, effect: Effect) {
+        match effect {
+            Effect::Commit(id, txn) => self.commits.push((id, txn)),
+            Effect::Publish(next) => match &mut self.publication {
+                Some(publication) => publication.follow(next),
+                None => self.publication = Some(next),
+            },
+            Effect::Run(run) => self.orders.push(Order::Run(run)),
+            Effect::Stop(command) => self.orders.push(Order::Stop(command)),
+            Effect::Answer(id, answer) => self.answers.push((id, answer)),
+        }
+    }
 }
 
 /// What the driver is told.
@@ -277,8 +303,11 @@ impl Runtime {
                     None => return,
                 },
                 Some((request, reply)) = requests.recv() => pass.others.push(self.take_up(request, reply)),
-                () = tokio::time::sleep(nap) => pass.others.push(Input::Tick),
+                () = sleep(nap) => pass.others.push(Input::Tick),
             }
+            // Whoever wakes this task would have it run at once, for that one input. Those who are ready to run by
+            // now go first: what they ask for then belongs to the same pass.
+            tokio::task::yield_now().await;
             while pass.len() < PASS_INPUTS_MAX && pass.close.is_none() {
                 if let Ok(signal) = signals.try_recv() {
                     pass.add(signal);
@@ -334,26 +363,19 @@ impl Runtime {
 
     fn handle(&mut self, pass: Pass) {
         let now = self.clock.now();
-        let effects = pass.into_inputs().flat_map(|input| self.engine.handle(input, now)).collect();
-        self.carry_out(effects);
+        let mut deeds = Deeds::default();
+        for input in pass.into_inputs() {
+            self.engine.handle(input, now).into_iter().for_each(|effect| deeds.add(effect));
+        }
+        self.carry_out(deeds);
     }
 
     /// Carries out the effects of one pass. The store is set going first; then all that is durable is published;
     /// and what relies on that comes last: commands that run, and answers.
-    fn carry_out(&mut self, effects: Vec<Effect>) {
-        let (mut commits, mut published) = (Vec::new(), Vec::new());
-        let (mut orders, mut answers) = (Vec::new(), Vec::new());
-        for effect in effects {
-            match effect {
-                Effect::Commit(id, txn) => commits.push((id, txn)),
-                Effect::Publish(publication) => published.push(publication),
-                Effect::Run(run) => orders.push(Order::Run(run)),
-                Effect::Stop(command) => orders.push(Order::Stop(command)),
-                Effect::Answer(id, answer) => answers.push((id, answer)),
-            }
-        }
+    fn carry_out(&mut self, deeds: Deeds) {
+        let Deeds { commits, publication, orders, answers } = deeds;
         self.commit(commits);
-        if let Some(publication) = Publication::joined(published) {
+        if let Some(publication) = publication {
             self.views.publish(publication, self.clock.now());
         }
         for order in orders {
@@ -406,6 +428,13 @@ impl Runtime {
             Some(Err(_)) => Duration::ZERO,
             None => NAP_MAX,
         }
+    }
+}
+
+/// Sleeps for a while; for none at all where there is none. tokio's timer would make a millisecond of it.
+async fn sleep(nap: Duration) {
+    if !nap.is_zero() {
+        tokio::time::sleep(nap).await;
     }
 }
 

@@ -224,6 +224,11 @@ impl View {
         &self.tokens
     }
 
+    /// How many scopes have live events.
+    pub fn busy(&self) -> usize {
+        self.busy.len()
+    }
+
     /// Scopes with live events, in order, from one.
     pub fn busy_from<'a>(&'a self, from: Option<&ScopeId>) -> impl Iterator<Item = &'a Arc<ScopeView>> {
         let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));

@@ -36,6 +36,10 @@ const ALIVE_STORED_EVERY: std::time::Duration = std::time::Duration::from_secs(6
 /// How long work of our own waits after the store would not take it.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
 
+/// How many scopes that are due are seen to in one go. The store begins with them while the next ones are worked
+/// out, and whoever asks for something meanwhile is heard in between.
+const DUE_AT_ONCE_MAX: usize = 128;
+
 /// What the engine goes by besides the domain's own settings.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
@@ -290,7 +294,10 @@ impl Engine {
             }
             self.reconcile(operation, now, effects);
         }
-        while let Some((_, scope)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() {
+        for _ in 0..DUE_AT_ONCE_MAX {
+            let Some((_, scope)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() else {
+                break;
+            };
             self.set_deadline(&scope, None);
             self.spawn(Work::Pulse(scope), Actor::Timer, now, effects);
         }

@@ -26,6 +26,9 @@ use crate::view::{View, Views};
 
 /// How often notes are written down, and how much a crash may lose of them.
 const EVERY: Duration = Duration::from_secs(1);
+/// How many scopes with live events are gone through a second, about. Where there are more, it is done less often: a
+/// hundred thousand take some milliseconds, in which the thread does nothing else.
+const LOOKED_AT_A_SECOND: usize = 20_000;
 /// How many notes are taken up in one go.
 const NOTES_PER_TURN: usize = 4_096;
 /// How many records are written in one go, in transactions that the store may put into one commit.
@@ -53,6 +56,8 @@ struct Recorder {
     /// The view that was last gone through, and when something in it is due.
     reviewed: Arc<View>,
     review_at: Option<Timestamp>,
+    /// How many ticks pass before it is gone through again.
+    rest: usize,
     is_failing: bool,
 }
 
@@ -113,6 +118,7 @@ pub async fn start(
         node: Uuid::new_v4().simple().to_string().split_off(24),
         reviewed: Arc::default(),
         review_at: None,
+        rest: 0,
         is_failing: false,
     };
     Ok((delivery, RecorderHandle { stop, task: tokio::spawn(recorder.run(notes, stopped)) }))
@@ -144,7 +150,10 @@ impl Recorder {
                     }
                 }
                 _ = ticks.tick() => {
-                    self.look_around();
+                    match self.rest {
+                        0 => self.look_around(),
+                        rest => self.rest = rest - 1,
+                    }
                     if writes.is_empty() {
                         self.write(&mut writes);
                     }
@@ -197,6 +206,7 @@ impl Recorder {
             (warnings, self.review_at) = ledger.review(&view, now);
         }
         drop(ledger);
+        self.rest = view.busy() / LOOKED_AT_A_SECOND;
         self.reviewed = view;
         if lost > 0 {
             tracing::error!(target: TARGET, lost, "the store refuses for so long that the oldest reads were forgotten");
@@ -388,6 +398,7 @@ mod tests {
             node: "node".to_owned(),
             reviewed: Arc::default(),
             review_at: None,
+            rest: 0,
             is_failing: false,
         };
 

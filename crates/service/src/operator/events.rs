@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
+use super::present;
 use super::problem::Problem;
 use super::sight::{Part, Permit, Sight, role_for};
 use crate::view::ScopeView;
@@ -95,6 +96,7 @@ fn page(
     let cursor = cursor.as_deref().and_then(|text| text.split_once('|'));
     let from = only.clone().or(pages::scope(cursor.map(|(scope, _)| scope))?);
 
+    let live = part.live();
     let mut items = Vec::new();
     let mut last = None;
     for scope in part.busy(pages::from(from.as_ref())) {
@@ -116,7 +118,7 @@ fn page(
                 return Ok(wire::Page { items, next: last });
             }
             let unread_by = unread_by(scope, event);
-            let item = part.show_live(scope, event);
+            let item = present::event(&live, scope, event);
             items.push(wire::Event { trail: Vec::new(), unread_by, ..item });
             last = Some(pages::encode(&format!("{id}|{}", event.id)));
         }

@@ -1,11 +1,13 @@
 //! From the domain's types to the API's: what an operator is shown.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Event, EventFact, Fact, Name, Operation, OperationState, Past, Phase, Policy, Recorded, Release, Run,
-    Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
+    Event, EventFact, Fact, Name, Operation, OperationId, OperationState, Past, Phase, Policy, Recorded,
+    Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::Address;
 use notbefore_wire::operator as wire;
@@ -74,8 +76,29 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
     })
 }
 
-/// A live event, for somebody who sees some scopes.
-pub fn event(view: &View, scope: &ScopeView, event: &Event, sees: &dyn Fn(&ScopeId) -> bool) -> wire::Event {
+/// Live events of a view on their way to somebody who sees some scopes of it.
+pub struct Live<'a> {
+    view: &'a View,
+    sees: Box<dyn Fn(&ScopeId) -> bool + 'a>,
+    /// What [`parts_to_approve`] has found: the events of a page are often parts of one operation, and each would
+    /// have all of them counted again.
+    to_approve: RefCell<HashMap<OperationId, Option<usize>>>,
+}
+
+impl<'a> Live<'a> {
+    /// None is shown yet.
+    pub fn new(view: &'a View, sees: impl Fn(&ScopeId) -> bool + 'a) -> Self {
+        Self { view, sees: Box::new(sees), to_approve: RefCell::default() }
+    }
+
+    fn parts_to_approve(&self, operation: OperationId) -> Option<usize> {
+        let mut known = self.to_approve.borrow_mut();
+        *known.entry(operation).or_insert_with(|| parts_to_approve(self.view, operation, &*self.sees))
+    }
+}
+
+/// A live event.
+pub fn event(live: &Live<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
     let (status, started_at) = match event.phase {
         Phase::Scheduled { .. } => ("Scheduled", None),
         Phase::Started { at, .. } => ("Started", Some(at)),
@@ -83,7 +106,7 @@ pub fn event(view: &View, scope: &ScopeView, event: &Event, sees: &dyn Fn(&Scope
     wire::Event {
         status: status.to_owned(),
         started_at,
-        waits_for: Some(waits_for(view, &scope.scope, event, sees)),
+        waits_for: Some(waits_for(live, &scope.scope, event)),
         revision: scope.revision,
         ..common(&scope.scope.path.to_string(), event)
     }
@@ -147,7 +170,7 @@ pub fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
 }
 
 /// What an event waits for, so that nobody has to work it out from the rules.
-fn waits_for(view: &View, scope: &Scope, event: &Event, sees: &dyn Fn(&ScopeId) -> bool) -> String {
+fn waits_for(live: &Live<'_>, scope: &Scope, event: &Event) -> String {
     match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => {
             format!("its simulated end at {ends_at:.0}, or 'notbefore event complete'")
@@ -171,7 +194,7 @@ fn waits_for(view: &View, scope: &Scope, event: &Event, sees: &dyn Fn(&ScopeId) 
                 );
             }
             if approval.is_some() && event.release == Release::Together && !released {
-                let open = match parts_to_approve(view, event, sees) {
+                let open = match live.parts_to_approve(event.operation) {
                     Some(open) => format!("{open} more"),
                     None => "other".to_owned(),
                 };
@@ -182,10 +205,10 @@ fn waits_for(view: &View, scope: &Scope, event: &Event, sees: &dyn Fn(&ScopeId) 
     }
 }
 
-/// How many parts of an event's operation nobody has approved yet, as their scopes have it; none for somebody who
-/// does not see all of them.
-fn parts_to_approve(view: &View, event: &Event, sees: &dyn Fn(&ScopeId) -> bool) -> Option<usize> {
-    let Some(operation) = view.operation(event.operation) else { return Some(0) };
+/// How many parts of an operation nobody has approved yet, as their scopes have it; none for somebody who does not
+/// see all of them.
+fn parts_to_approve(view: &View, operation: OperationId, sees: &dyn Fn(&ScopeId) -> bool) -> Option<usize> {
+    let Some(operation) = view.operation(operation) else { return Some(0) };
     if !operation.value.targets.iter().all(|target| sees(&target.scope)) {
         return None;
     }
@@ -367,4 +390,63 @@ fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
 pub fn kind(text: &str) -> Result<ScopeKind, super::problem::Problem> {
     text.parse::<ScopeKind>()
         .map_err(|error| super::problem::Problem::bad_request("bad_kind", format!("kind {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use notbefore_core::{Actor, Cause, DriverKind, EventId};
+    use notbefore_engine::{Held, Publication, Published};
+    use notbefore_store::Revision;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::view::Views;
+
+    #[test]
+    fn the_parts_of_an_operation_are_counted_once_for_a_page() {
+        const PARTS: u128 = 500;
+        let path: notbefore_core::ScopePath = "web".parse().unwrap();
+        let part = |n| Target {
+            scope: path.id(),
+            update_domain: 0,
+            event: EventId(Uuid::from_u128(n)),
+            resources: Vec::new(),
+            state: TargetState::Waiting,
+            refused: None,
+        };
+        let operation = Operation {
+            id: OperationId(Uuid::from_u128(7)),
+            cause: Cause::HostReboot,
+            by: Actor::Service,
+            requested_at: Timestamp::UNIX_EPOCH,
+            host: None,
+            not_before: None,
+            duration_s: -1,
+            description: String::new(),
+            driver: DriverKind::Manual,
+            release: Release::Together,
+            targets: (0..PARTS).map(part).collect(),
+            state: OperationState::Open,
+            released: false,
+            cancelled_by: None,
+        };
+        let id = operation.id;
+        let held = Held { revision: Revision(1), value: Arc::new(operation) };
+        let changes = vec![Published::Operation(id, Some(held))];
+        let views = Views::new(false);
+        views.publish(Publication { changes, ..Publication::default() }, Timestamp::UNIX_EPOCH);
+
+        let (view, looks) = (views.newest(), Cell::new(0));
+        let live = Live::new(&view, |_| {
+            looks.set(looks.get() + 1);
+            true
+        });
+        for _ in 0..PARTS {
+            assert_eq!(live.parts_to_approve(id), Some(0), "none of its scopes is there");
+        }
+        assert_eq!(looks.get(), PARTS);
+    }
 }

@@ -28,6 +28,7 @@ use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
 use super::access::{Change, Principal};
+use super::present::Live;
 use super::problem::Problem;
 use super::seen;
 use super::{Operator, operations, present};
@@ -287,9 +288,9 @@ impl Part {
         Problem::from(Refusal::UnknownEvent(event)).hiding(self.view.scope_of_event(event).is_some())
     }
 
-    /// A live event as it is shown.
-    pub fn show_live(&self, scope: &ScopeView, event: &Event) -> wire::Event {
-        present::event(&self.view, scope, event, &|scope| self.sees(scope))
+    /// Where live events are shown, one or a page of them.
+    pub fn live(&self) -> Live<'_> {
+        Live::new(&self.view, |scope| self.sees(scope))
     }
 
     /// Open operations that reach one of the caller's scopes, after one.
@@ -345,7 +346,7 @@ impl Sight {
         {
             let seen = seen::of_live(&self.caller.operator, event);
             let unread_by = self.unread_by(scope, event);
-            return Ok(wire::Event { seen, unread_by, ..self.show_live(scope, event) });
+            return Ok(wire::Event { seen, unread_by, ..present::event(&self.live(), scope, event) });
         }
         let key = records::past(id);
         let record = self.snapshot().await?.get(&key).await?.ok_or_else(|| self.unknown_event(id))?;

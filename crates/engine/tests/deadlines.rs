@@ -1,0 +1,108 @@
+//! Many events that fall due in the same second: they begin in slices, so that the store has something to do and
+//! whoever asks is heard meanwhile, and each is one transaction.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{
+    Actor, Cause, Member, MemberState, OperationId, Origin, Policy, Scope, ScopeKind, Settings, VmId,
+};
+use notbefore_engine::records::{self, Vm, prefix};
+use notbefore_engine::{
+    Command, CommitId, Effect, Engine, EngineSettings, Input, NewOperation, Request, RequestId, Whom,
+};
+use notbefore_store::{Outcome, Revision, Txn, Versioned};
+use uuid::Uuid;
+
+const MANY: u128 = 1_000;
+
+fn now() -> Timestamp {
+    "2026-11-15T12:00:00Z".parse().unwrap()
+}
+
+fn scope(n: u128) -> Scope {
+    let path = format!("scope-{n}").parse().unwrap();
+    let mut scope = Scope::new(path, ScopeKind::Standalone, Policy::default(), Origin::Call);
+    scope.members.push(Member {
+        vm: VmId(Uuid::from_u128(n)),
+        name: format!("vm-{n}").parse().unwrap(),
+        update_domain: 0,
+        fault_domain: 0,
+        zone: None,
+        host: None,
+        spot: false,
+        state: MemberState::Running,
+        origin: Origin::Call,
+    });
+    scope
+}
+
+fn engine() -> Engine {
+    let records = (1..=MANY).map(scope).flat_map(|scope| {
+        let id = scope.members[0].vm;
+        let vm = Vm { id, scope: scope.id(), addresses: Vec::new(), instance: Default::default() };
+        [(records::scope(&scope.id()), records::encode(&scope)), (records::vm(id), records::encode(&vm))]
+    });
+    let records = records.map(|(key, value)| (key, Versioned { revision: Revision(1), value }));
+    let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+    Engine::new(settings, records.collect::<Vec<_>>(), Revision(1), now()).unwrap().0
+}
+
+fn commits(effects: Vec<Effect>) -> Vec<(CommitId, Txn)> {
+    let commit = |effect| match effect {
+        Effect::Commit(id, txn) => Some((id, txn)),
+        Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Answer(..) => None,
+    };
+    effects.into_iter().filter_map(commit).collect()
+}
+
+/// Lets commits through and answers how many wrote an operation's record.
+fn let_through(engine: &mut Engine, mut under_way: Vec<(CommitId, Txn)>, at: Timestamp, from: u64) -> usize {
+    let mut written = 0;
+    for revision in from.. {
+        let Some((id, txn)) = under_way.pop() else { break };
+        written += usize::from(txn.put.iter().any(|(key, _)| key.starts_with(prefix::OPERATION)));
+        let committed = Input::Committed(id, Outcome::Committed(Revision(revision)));
+        under_way.extend(commits(engine.handle(committed, at)));
+    }
+    written
+}
+
+#[test]
+fn a_thousand_that_are_due_begin_in_slices_and_are_written_once() {
+    let mut engine = engine();
+    let due = now() + SignedDuration::from_mins(30);
+    let mut under_way = commits(engine.handle(Input::Tick, now()));
+    for n in 1..=MANY {
+        let new = NewOperation {
+            id: OperationId(Uuid::from_u128(n)),
+            cause: Cause::HostReboot,
+            whom: Whom::Vms(vec![VmId(Uuid::from_u128(n))]),
+            not_before: Some(due),
+            duration_s: None,
+            description: None,
+        };
+        let (by, command) = (Actor::Service, Command::Schedule(new));
+        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
+        under_way.extend(commits(engine.handle(Input::Request(RequestId(0), Box::new(request)), now())));
+    }
+    let scheduled = let_through(&mut engine, under_way, now(), 2);
+    assert_eq!(scheduled, MANY as usize);
+    assert!(engine.next_due() > Some(now()));
+
+    // The times that are stored by the way are due too.
+    let mut slices = vec![commits(engine.handle(Input::Tick, due))];
+    while engine.next_due() <= Some(due) {
+        slices.push(commits(engine.handle(Input::Tick, due)));
+    }
+    let largest = slices.iter().map(Vec::len).max().unwrap();
+    assert!(largest < 200, "{largest} at once");
+    assert!(slices.len() > 5, "{} slices", slices.len());
+    let begun: Vec<_> = slices.into_iter().flatten().collect();
+    let scopes =
+        begun.iter().filter(|(_, txn)| txn.put.iter().any(|(key, _)| key.starts_with(prefix::SCOPE)));
+    assert_eq!(scopes.count(), MANY as usize);
+    // An operation of one part has nothing to add to what the scope says.
+    assert_eq!(let_through(&mut engine, begun, due, 10_000), 0);
+    assert!(engine.state().scopes().all(|(_, held)| held.value.events[0].is_started()));
+}
