@@ -9,11 +9,24 @@ pub(super) fn client_has<'a>(values: impl Iterator<Item = &'a [u8]>, incarnation
     if values.peek().is_none() {
         return false;
     }
-    let current = incarnation.to_string();
     values
         .flat_map(|value| value.split(|byte| *byte == b','))
         .map(|tag| opaque(tag.trim_ascii()))
-        .any(|tag| tag == b"*" || tag == current.as_bytes())
+        .any(|tag| tag == b"*" || spells(tag, incarnation))
+}
+
+/// Whether a text is a number in digits, without zeros before it.
+fn spells(text: &[u8], mut number: u64) -> bool {
+    let mut digits = text.iter().rev();
+    loop {
+        if digits.next() != Some(&(b'0' + (number % 10) as u8)) {
+            return false;
+        }
+        number /= 10;
+        if number == 0 {
+            return digits.next().is_none();
+        }
+    }
 }
 
 /// A tag without its weakness and its quotes.
@@ -46,6 +59,10 @@ mod tests {
             ("\"", false),
         ] {
             assert_eq!(client_has([value.as_bytes()].into_iter(), 7), expected, "{value}");
+        }
+        for number in [0, 9, 10, 100, 1_234_567_890, u64::MAX] {
+            assert!(spells(number.to_string().as_bytes(), number));
+            assert!(!spells(format!("{number}0").as_bytes(), number) && !spells(b"", number));
         }
         assert!(client_has([b"1".as_slice(), b"7"].into_iter(), 7));
         assert!(!client_has(std::iter::empty(), 7));

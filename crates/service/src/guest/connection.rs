@@ -255,6 +255,7 @@ impl<P: Platform> Task<P> {
                         | Answer::Approved
                         | Answer::Metadata { .. },
                     )
+                    | Verdict::Unchanged { .. }
                     | Verdict::Document { .. }
                     | Verdict::Instance { .. }
                     | Verdict::Approve(_)
@@ -262,6 +263,7 @@ impl<P: Platform> Task<P> {
                 }
             }
             (Ok(_), Verdict::Answer(answer)) => answer,
+            (Ok(_), Verdict::Unchanged { incarnation, .. }) => Answer::NotModified { incarnation },
             (Ok(_), Verdict::Document { guest, version, rendered: Rendered { incarnation, body, .. } }) => {
                 delivers = Some((guest, version));
                 Answer::Document { incarnation, body }
@@ -338,6 +340,7 @@ impl<P: Platform> Task<P> {
                     | Answer::Approved
                     | Answer::Metadata { .. },
                 )
+                | Verdict::Unchanged { .. }
                 | Verdict::Document { .. }
                 | Verdict::Instance { .. }
                 | Verdict::Approve(_)

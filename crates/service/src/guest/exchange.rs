@@ -16,6 +16,7 @@ use notbefore_wire::guest::version::EventsVersion;
 
 use super::answer::{Answer, Manner, Persistence};
 use super::caller::{Caller, ProxyClaim};
+use super::familiar::{Familiar, Found, PlainPoll};
 use super::head::{self, Framing, Head, Name};
 use super::hold::{self, Hold};
 use super::platform::{GuestHandle, Platform, Rendered};
@@ -31,12 +32,16 @@ pub(super) struct Exchange<G> {
     pub expects_continue: bool,
     pub manner: Manner,
     pub verdict: Verdict<G>,
+    /// How it was read, if it is a plain poll: then its head may be remembered.
+    pub plain: Option<PlainPoll>,
 }
 
 /// What is to be done about a request.
 pub(super) enum Verdict<G> {
     /// Answer it.
     Answer(Answer),
+    /// Tell the client that it has the document.
+    Unchanged { edition: u64, incarnation: u64 },
     /// Send the guest its document, and tell the platform once it is out.
     Document { guest: G, version: EventsVersion, rendered: Rendered },
     /// Look up what the guest may read about itself, and answer with the part that was asked for.
@@ -47,7 +52,54 @@ pub(super) enum Verdict<G> {
     Hold(Box<Hold>, Wait),
 }
 
+/// A request that nothing speaks against.
+struct Judged<G> {
+    verdict: Verdict<G>,
+    /// How long its answer may be held back.
+    wait: Option<Wait>,
+    /// At which version it asks for the document, if that is what it does.
+    version: Option<EventsVersion>,
+}
+
 impl<P: Platform> GuestDoor<P> {
+    /// The same as [`GuestDoor::examine`], for a worker that knows many heads by sight.
+    pub(super) fn recognise(
+        &self,
+        familiar: &mut Familiar,
+        bytes: &[u8],
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
+        if !caller.is_proxy
+            && let Some(Found { head_length, tags, poll }) = familiar.find(bytes)
+        {
+            let guest =
+                self.platform.guest(caller, &ProxyClaim::default()).ok_or(GuestError::UnknownCaller)?;
+            let verdict = match self.keeps_pace(&guest, now) {
+                Ok(()) => self.poll(guest, poll.version, tags.into_iter(), now),
+                Err(error) => Verdict::Answer(Answer::Refused(error)),
+            };
+            let manner = Manner { now, persistence: poll.persistence, head_only: false, wait: None };
+            let framing = Framing::Empty;
+            let plain = Some(poll);
+            return Ok(Some(Exchange {
+                head_length,
+                framing,
+                expects_continue: false,
+                manner,
+                verdict,
+                plain,
+            }));
+        }
+        let examined = self.examine(bytes, caller, now)?;
+        if !caller.is_proxy
+            && let Some(Exchange { head_length, plain: Some(poll), .. }) = &examined
+        {
+            familiar.remember(&bytes[..*head_length], *poll);
+        }
+        Ok(examined)
+    }
+
     /// The exchange that the bytes begin, if its head is complete. An error closes the connection.
     pub(super) fn examine(
         &self,
@@ -70,16 +122,21 @@ impl<P: Platform> GuestDoor<P> {
         };
         let guest = self.platform.guest(caller, &claim).ok_or(GuestError::UnknownCaller)?;
         let framing = head.framing()?;
-        let (verdict, wait) = match self.judge(&head, &claim, guest, now) {
-            Ok(judged) => judged,
-            Err(error) => (Verdict::Answer(Answer::Refused(error)), None),
-        };
+        let judged = self.judge(&head, &claim, guest, now);
+        let Judged { verdict, wait, version } = judged.unwrap_or_else(|error| Judged {
+            verdict: Verdict::Answer(Answer::Refused(error)),
+            wait: None,
+            version: None,
+        });
         let persistence = match (head.keeps_alive(), head.is_http10) {
             (true, false) => Persistence::Open,
             (true, true) => Persistence::KeptAlive,
             (false, _) => Persistence::Closing,
         };
+        let is_plain = framing == Framing::Empty && !head.has(Name::Prefer);
+        let plain = version.filter(|_| is_plain).map(|version| PlainPoll { version, persistence });
         Ok(Some(Exchange {
+            plain,
             head_length,
             framing,
             expects_continue: head.expects_continue(),
@@ -96,34 +153,34 @@ impl<P: Platform> GuestDoor<P> {
         }
     }
 
-    /// What is to be done about a request, and how long its answer may be held back.
+    /// Whether the guest asks no more often than it may.
+    fn keeps_pace(&self, guest: &P::Guest, now: Timestamp) -> Result<(), GuestError> {
+        match self.rate_limit.zip(guest.pace()) {
+            Some((limit, pace)) if !limit.take(pace, now) => Err(GuestError::TooManyRequests),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What is to be done about a request, or why nothing is.
     fn judge(
         &self,
         head: &Head<'_, '_>,
         claim: &ProxyClaim<'_>,
         guest: P::Guest,
         now: Timestamp,
-    ) -> Result<(Verdict<P::Guest>, Option<Wait>), GuestError> {
-        if let Some((limit, pace)) = self.rate_limit.zip(guest.pace())
-            && !limit.take(pace, now)
-        {
-            return Err(GuestError::TooManyRequests);
-        }
+    ) -> Result<Judged<P::Guest>, GuestError> {
+        self.keeps_pace(&guest, now)?;
         let verdict = match rules::decide(head, self.settings.mode, guest.by_proxy())? {
             Asked::Approve => Verdict::Approve(guest),
             Asked::Document(version) => {
-                self.platform.polled(&guest, version, now);
-                let rendered = self.platform.document(&guest, version);
-                let incarnation = rendered.incarnation;
                 let wait = hold::asked_for(head);
-                return Ok(match (conditional::client_has(head.all(Name::IfNoneMatch), incarnation), wait) {
-                    (false, wait) => (Verdict::Document { guest, version, rendered }, wait),
-                    (true, None) => (Verdict::Answer(Answer::NotModified { incarnation }), None),
-                    (true, Some(wait)) => {
-                        let hold = Hold::new(head, claim, version, rendered.edition);
-                        (Verdict::Hold(Box::new(hold), wait), Some(wait))
+                let verdict = match (self.poll(guest, version, head.all(Name::IfNoneMatch), now), wait) {
+                    (Verdict::Unchanged { edition, .. }, Some(wait)) => {
+                        Verdict::Hold(Box::new(Hold::new(head, claim, version, edition)), wait)
                     }
-                });
+                    (verdict, _) => verdict,
+                };
+                return Ok(Judged { verdict, wait, version: Some(version) });
             }
             Asked::Instance { version, path, format } => {
                 let path = path.into_iter().map(Cow::into_owned).collect();
@@ -133,7 +190,24 @@ impl<P: Platform> GuestDoor<P> {
                 Verdict::Answer(Answer::Metadata { is_text: false, body: Bytes::from(versions_body()) })
             }
         };
-        Ok((verdict, None))
+        Ok(Judged { verdict, wait: None, version: None })
+    }
+
+    /// A poll: the document, or that the client has it.
+    fn poll<'a>(
+        &self,
+        guest: P::Guest,
+        version: EventsVersion,
+        tags: impl Iterator<Item = &'a [u8]>,
+        now: Timestamp,
+    ) -> Verdict<P::Guest> {
+        self.platform.polled(&guest, version, now);
+        let rendered = self.platform.document(&guest, version);
+        let Rendered { edition, incarnation, .. } = rendered;
+        match conditional::client_has(tags, incarnation) {
+            true => Verdict::Unchanged { edition, incarnation },
+            false => Verdict::Document { guest, version, rendered },
+        }
     }
 
     /// What a guest may read about itself, or the part of it that the path leads to.

@@ -42,19 +42,25 @@ pub(super) enum Name {
 }
 
 impl Name {
-    const ALL: [Name; 11] = [
-        Name::Host,
-        Name::Metadata,
-        Name::Connection,
-        Name::IfNoneMatch,
-        Name::ContentLength,
-        Name::TransferEncoding,
-        Name::Expect,
-        Name::XForwardedFor,
-        Name::XInstanceId,
-        Name::XInstanceIdSignature,
-        Name::Prefer,
-    ];
+    /// The name of a header, if it is one of these: no two of one length begin with the same letter.
+    fn of(header: &Header<'_>) -> Option<Name> {
+        let first = header.name.as_bytes().first()?.to_ascii_lowercase();
+        let name = match (header.name.len(), first) {
+            (4, b'h') => Name::Host,
+            (6, b'e') => Name::Expect,
+            (6, b'p') => Name::Prefer,
+            (8, b'm') => Name::Metadata,
+            (10, b'c') => Name::Connection,
+            (13, b'i') => Name::IfNoneMatch,
+            (13, b'x') => Name::XInstanceId,
+            (14, b'c') => Name::ContentLength,
+            (15, b'x') => Name::XForwardedFor,
+            (17, b't') => Name::TransferEncoding,
+            (23, b'x') => Name::XInstanceIdSignature,
+            _ => return None,
+        };
+        name.is(header).then_some(name)
+    }
 
     const fn spelling(self) -> &'static str {
         match self {
@@ -115,8 +121,7 @@ pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut Room<'b>) -> Parse
                 return Err(TARGET_TOO_LONG);
             }
             let headers: &[Header<'b>] = request.headers;
-            let known = |header| Name::ALL.into_iter().find(|name| name.is(header));
-            let seen = headers.iter().filter_map(known).fold(0, |seen, name| seen | name.bit());
+            let seen = headers.iter().filter_map(Name::of).fold(0, |seen, name| seen | name.bit());
             Ok(Some((Head { method, target, is_http10: version == 0, headers, seen }, length)))
         }
         Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => Ok(None),
@@ -233,6 +238,31 @@ mod tests {
         let (head, length) = parse(text.as_bytes(), &mut headers).unwrap().unwrap();
         assert_eq!(length, text.len());
         look(&head)
+    }
+
+    #[test]
+    fn a_header_is_known_in_any_case() {
+        for name in [
+            Name::Host,
+            Name::Metadata,
+            Name::Connection,
+            Name::IfNoneMatch,
+            Name::ContentLength,
+            Name::TransferEncoding,
+            Name::Expect,
+            Name::XForwardedFor,
+            Name::XInstanceId,
+            Name::XInstanceIdSignature,
+            Name::Prefer,
+        ] {
+            let spelling = name.spelling();
+            for text in [spelling.to_owned(), spelling.to_lowercase(), spelling.to_uppercase()] {
+                assert_eq!(Name::of(&Header { name: &text, value: b"" }), Some(name), "{text}");
+            }
+            let other = spelling.replacen(['e', 'o'], "0", 1);
+            assert_eq!(Name::of(&Header { name: &other, value: b"" }), None, "{other}");
+        }
+        assert_eq!(Name::of(&Header { name: "", value: b"" }), None);
     }
 
     #[test]

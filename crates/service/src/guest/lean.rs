@@ -20,20 +20,22 @@ use super::answer::{Answer, Manner, Persistence};
 use super::caller::Caller;
 use super::connection::{Start, Unsent};
 use super::exchange::{Exchange, Verdict};
+use super::familiar::Familiar;
 use super::head::Framing;
 use super::hold::Pending;
 use super::platform::{Platform, Rendered};
 use super::settings::{HEAD_BYTES_MAX, REQUESTS_PER_TURN};
 
-/// What a thread reads into and writes from.
+/// What a thread reads into and writes from, and the heads that it knows.
 pub(super) struct Buffers {
     input: Vec<u8>,
     output: Vec<u8>,
+    familiar: Familiar,
 }
 
 impl Buffers {
     pub(super) fn new() -> Buffers {
-        Buffers { input: vec![0; HEAD_BYTES_MAX], output: Vec::new() }
+        Buffers { input: vec![0; HEAD_BYTES_MAX], output: Vec::new(), familiar: Familiar::default() }
     }
 }
 
@@ -69,7 +71,7 @@ pub(super) fn serve<P: Platform>(
     buffers: &mut Buffers,
     turn: Turn,
 ) -> Step<P::Guest> {
-    let Buffers { input, output } = buffers;
+    let Buffers { input, output, familiar } = buffers;
     let mut left = REQUESTS_PER_TURN;
     loop {
         let read = match rustix::net::recv(socket, input.as_mut_slice(), RecvFlags::empty()) {
@@ -86,7 +88,7 @@ pub(super) fn serve<P: Platform>(
                 return Step::HandOver(Start::Head(bytes.to_vec()));
             }
             left -= 1;
-            let mut exchange = match door.examine(bytes, caller, turn.now) {
+            let mut exchange = match door.recognise(familiar, bytes, caller, turn.now) {
                 Ok(Some(exchange)) => exchange,
                 Ok(None) => return Step::HandOver(Start::Head(bytes.to_vec())),
                 Err(error) => return Step::HandOver(Start::Refusal(error)),
@@ -100,6 +102,7 @@ pub(super) fn serve<P: Platform>(
             };
             let (answer, delivers) = match verdict {
                 Verdict::Answer(answer) => (answer, None),
+                Verdict::Unchanged { incarnation, .. } => (Answer::NotModified { incarnation }, None),
                 Verdict::Document { guest, version, rendered: Rendered { incarnation, body, .. } } => {
                     (Answer::Document { incarnation, body }, Some((guest, version)))
                 }

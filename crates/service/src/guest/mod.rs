@@ -8,7 +8,7 @@
 //! |---|---|
 //! | this one | starts the workers, closes in good order |
 //! | `worker` | a thread that waits for many connections; with `slots`, `mailbox`, `listener` |
-//! | `lean` | plain polls, answered in place by a worker |
+//! | `lean`, `familiar` | plain polls, answered in place by a worker |
 //! | `connection` | what is more than a plain poll, as a task |
 //! | `exchange` | one request: caller, rate, rules, answer |
 //! | `rules` | the order of checks |
@@ -39,6 +39,7 @@ pub mod caller;
 mod conditional;
 mod connection;
 mod exchange;
+mod familiar;
 mod head;
 mod hold;
 mod lean;

@@ -47,6 +47,8 @@ const RESOURCES: [(&str, Resource); 3] = [
 ];
 const ROOT: &str = "metadata";
 const EVENTS: &str = "scheduledevents";
+/// The path that nearly all requests have.
+const EVENTS_PATH: &str = "metadata/scheduledevents";
 /// What `latest` in a path stood for when it was in use.
 const LATEST: EventsVersion = EventsVersion::V2017_03_01;
 
@@ -84,6 +86,9 @@ pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Res
 }
 
 fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
+    if target.is(EVENTS_PATH) {
+        return Some(Resource::Events { in_path: None });
+    }
     let mut path = target.path();
     if !path.next()?.eq_ignore_ascii_case(ROOT) {
         return None;

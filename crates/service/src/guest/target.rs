@@ -15,14 +15,23 @@ pub(super) struct Target<'a> {
     /// Without the first slash and, if there is one, the last.
     path: &'a str,
     query: &'a str,
+    /// There is nothing in it to decode.
+    is_plain: bool,
 }
 
 impl<'a> Target<'a> {
     pub(super) fn parse(target: &'a str) -> Target<'a> {
         let target = origin_form(target);
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (path, query) = split_once(target, b'?').unwrap_or((target, ""));
         let path = path.strip_prefix('/').unwrap_or(path);
-        Target { path: path.strip_suffix('/').unwrap_or(path), query }
+        // Without an early end, so that the compiler looks at many bytes at once.
+        let is_plain = !target.bytes().fold(false, |found, byte| found | (byte == b'%') | (byte == b'+'));
+        Target { path: path.strip_suffix('/').unwrap_or(path), query, is_plain }
+    }
+
+    /// Whether this is the path, written in the usual way.
+    pub(super) fn is(&self, path: &str) -> bool {
+        self.is_plain && self.path.eq_ignore_ascii_case(path)
     }
 
     /// The path's segments; one empty segment at the end is left out.
@@ -37,6 +46,9 @@ impl<'a> Target<'a> {
 
     /// Whether a parameter is there more than once.
     pub(super) fn has_duplicates(&self) -> bool {
+        if !self.query.bytes().any(|byte| byte == b'&') {
+            return false;
+        }
         let names = || self.parameters().map(|(name, _)| name);
         if names().nth(COMPARED_MAX).is_none() {
             return names()
@@ -49,8 +61,29 @@ impl<'a> Target<'a> {
     }
 
     fn parameters(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
-        self.query.split('&').filter(|parameter| !parameter.is_empty()).map(parameter)
+        let (mut rest, is_plain) = (self.query, self.is_plain);
+        std::iter::from_fn(move || {
+            while !rest.is_empty() {
+                let (parameter, after) = split_once(rest, b'&').unwrap_or((rest, ""));
+                rest = after;
+                if !parameter.is_empty() {
+                    let (name, value) = split_once(parameter, b'=').unwrap_or((parameter, ""));
+                    return Some(match is_plain {
+                        true => (Cow::Borrowed(name), Cow::Borrowed(value)),
+                        false => (decode(name, true), decode(value, true)),
+                    });
+                }
+            }
+            None
+        })
     }
+}
+
+/// What is before and after the first of a character. Targets are short: the library's search is made for long
+/// texts, and takes longer to begin than this to end.
+fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == separator)?;
+    text.split_at_checked(at).map(|(before, after)| (before, &after[1..]))
 }
 
 /// A target that names the server too, as one sent to a proxy does, without that part.
@@ -63,11 +96,6 @@ fn origin_form(target: &str) -> &str {
         }
         Some(_) | None => target,
     }
-}
-
-fn parameter(text: &str) -> (Cow<'_, str>, Cow<'_, str>) {
-    let (name, value) = text.split_once('=').unwrap_or((text, ""));
-    (decode(name, true), decode(value, true))
 }
 
 /// Percent-encoding undone, and `+` for a space where that is meant. What is no valid escape stays as it is.

@@ -15,6 +15,9 @@ async fn every_request_has_its_exact_answer() {
         for row in rows.iter().filter(|row| row.modes.contains(mode)) {
             let name = format!("{} ({mode:?})", row.name);
             let answer = door.ask(row.from, &row.request).await;
+            // The same again: a head that was seen before is answered as it was then.
+            let again = door.ask(row.from, &row.request).await;
+            assert_eq!((&again.head, &again.body), (&answer.head, &answer.body), "{name}, again");
             assert_eq!((answer.status, answer.body.as_str()), (row.status, row.body.as_str()), "{name}");
 
             let is_head = row.request.starts_with("HEAD ");
