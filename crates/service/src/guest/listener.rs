@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use tokio::net::TcpListener;
 
@@ -40,6 +41,13 @@ impl Listener {
             shared.push(Arc::new(Listener { socket, caller_of, identity, local }));
         }
         Ok(shared)
+    }
+
+    /// Whether somebody waits to be accepted.
+    pub(super) fn is_called(&self) -> bool {
+        let mut asked = [PollFd::new(&self.socket, PollFlags::IN)];
+        // Whatever cannot be found out is found out by accepting.
+        poll(&mut asked, Some(&Timespec::default())).map_or(true, |called| called > 0)
     }
 
     /// Who has connected, unless it is gone already.

@@ -291,6 +291,8 @@ impl<P: Platform> Worker<P> {
                 }
                 Err(Errno::AGAIN) => return,
                 Err(error) if belongs_to_one_connection(&error.into()) => {}
+                // The system looks for a file before it looks for a connection.
+                Err(Errno::MFILE | Errno::NFILE) if !listener.is_called() => return,
                 Err(Errno::MFILE | Errno::NFILE) if !made_room && self.evict() > 0 => made_room = true,
                 Err(error) => {
                     if !std::mem::replace(&mut self.is_failing, true) {

@@ -47,6 +47,8 @@ pub struct World {
     /// The incarnations of scopes that have changed; all begin with 7.
     incarnations: Mutex<HashMap<String, u64>>,
     bell: Bell<String>,
+    /// A VM whose document changes just before somebody sits down to wait for that.
+    pub changes_early: Mutex<Option<String>>,
     /// Who asked, and who was sent which incarnation.
     pub polled: Mutex<Vec<String>>,
     pub delivered: Mutex<Vec<(String, u64)>>,
@@ -169,6 +171,8 @@ impl Platform for World {
     }
 
     fn scope(&self, guest: &TestGuest) -> String {
+        let early = self.changes_early.lock().unwrap().take();
+        early.iter().for_each(|vm| self.change(vm));
         guest.name.clone()
     }
 
@@ -276,6 +280,7 @@ impl Door {
             gate: Semaphore::new(0),
             incarnations: Mutex::default(),
             bell: Bell::default(),
+            changes_early: Mutex::default(),
             polled: Mutex::default(),
             delivered: Mutex::default(),
             paces: Mutex::default(),
@@ -304,13 +309,16 @@ impl Door {
     }
 
     pub async fn connect(&self, from: From) -> Client {
+        self.connect_with(TcpSocket::new_v4().unwrap(), from).await
+    }
+
+    pub async fn connect_with(&self, socket: TcpSocket, from: From) -> Client {
         let [a, b, network] = self.addresses;
         let (source, address) = match from {
             From::A => ("127.0.0.1", a),
             From::B => ("127.0.0.1", b),
             From::Address(source) => (source, network),
         };
-        let socket = TcpSocket::new_v4().unwrap();
         socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
         let stream = socket.connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();

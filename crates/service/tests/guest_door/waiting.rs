@@ -122,6 +122,17 @@ async fn a_ring_without_news_wakes_nobody() {
 }
 
 #[tokio::test]
+async fn a_change_between_looking_and_sitting_down_is_not_missed() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    *door.world.changes_early.lock().unwrap() = Some("a".to_owned());
+    client.send(wait_for_news("7", "wait=60")).await;
+    assert_eq!(incarnation(&client.answer().await), Some("8"));
+    assert!(door.world.nobody_waits());
+    door.close().await;
+}
+
+#[tokio::test]
 async fn a_poll_is_answered_as_the_vm_that_calls_now() {
     let door = Door::with_mode(Mode::Normal).await;
     let from = From::Address("127.0.0.2");
