@@ -31,7 +31,7 @@ impl NoFiles {
 
 impl Drop for NoFiles {
     fn drop(&mut self) {
-        setrlimit(Resource::Nofile, self.0.clone()).unwrap();
+        setrlimit(Resource::Nofile, self.0).unwrap();
     }
 }
 
