@@ -5,7 +5,7 @@
 
 use notbefore_wire::guest::error::GuestError;
 
-use super::settings::BODY_BYTES_MAX;
+use super::settings::{BODY_BYTES_MAX, HEADERS_MAX};
 
 /// The most bytes around the data: sizes, extensions and trailers. A chunk needs five to twelve of them, so
 /// this is what a body sent in chunks of a few bytes takes.
@@ -22,7 +22,9 @@ enum State {
     Size {
         any: bool,
     },
-    /// After the size, in what may follow it.
+    /// After the size, in blanks.
+    Blank,
+    /// After the size and a semicolon, in what may follow it.
     Extension,
     /// The size's line must end here.
     SizeEnd,
@@ -31,12 +33,8 @@ enum State {
     /// The data's line must end here.
     DataReturn,
     DataEnd,
-    /// At the beginning of a trailer line, or of the empty one that ends the body.
-    TrailerStart,
-    /// In a trailer line.
-    Trailer,
-    /// The last line must end here.
-    End,
+    /// After the last chunk: in lines like those of a head, up to an empty one.
+    Trailers,
     Done,
 }
 
@@ -48,11 +46,19 @@ pub(super) struct Chunked {
     left: usize,
     overhead: usize,
     data: Vec<u8>,
+    /// The trailers as far as they have arrived. They are checked and dropped.
+    trailers: Vec<u8>,
 }
 
 impl Chunked {
     pub(super) fn new() -> Chunked {
-        Chunked { state: State::Size { any: false }, left: 0, overhead: 0, data: Vec::new() }
+        Chunked {
+            state: State::Size { any: false },
+            left: 0,
+            overhead: 0,
+            data: Vec::new(),
+            trailers: Vec::new(),
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -80,13 +86,12 @@ impl Chunked {
                     }
                 }
                 State::Size { .. }
+                | State::Blank
                 | State::Extension
                 | State::SizeEnd
                 | State::DataReturn
                 | State::DataEnd
-                | State::TrailerStart
-                | State::Trailer
-                | State::End => {
+                | State::Trailers => {
                     self.overhead += 1;
                     if self.overhead > OVERHEAD_BYTES_MAX {
                         return Err(TOO_LARGE);
@@ -111,23 +116,46 @@ impl Chunked {
                     Ok(State::Size { any: true })
                 }
                 (None, b'\r') if any => Ok(State::SizeEnd),
-                (None, b';' | b' ' | b'\t') if any => Ok(State::Extension),
+                (None, b' ' | b'\t') if any => Ok(State::Blank),
+                (None, b';') if any => Ok(State::Extension),
                 (None, _) => Err(MALFORMED),
             },
+            (State::Blank, b' ' | b'\t') => Ok(State::Blank),
+            (State::Blank, b';') => Ok(State::Extension),
+            (State::Blank, b'\r') => Ok(State::SizeEnd),
             (State::Extension, b'\r') => Ok(State::SizeEnd),
             (State::Extension, b'\n') => Err(MALFORMED),
             (State::Extension, _) => Ok(State::Extension),
-            (State::SizeEnd, b'\n') if self.left == 0 => Ok(State::TrailerStart),
+            (State::SizeEnd, b'\n') if self.left == 0 => Ok(State::Trailers),
             (State::SizeEnd, b'\n') => Ok(State::Data),
             (State::DataReturn, b'\r') => Ok(State::DataEnd),
             (State::DataEnd, b'\n') => Ok(State::Size { any: false }),
-            (State::TrailerStart, b'\r') => Ok(State::End),
-            (State::TrailerStart | State::Trailer, b'\n') => Ok(State::TrailerStart),
-            (State::TrailerStart | State::Trailer, _) => Ok(State::Trailer),
-            (State::End, b'\n') => Ok(State::Done),
-            (State::SizeEnd | State::DataReturn | State::DataEnd | State::End, _) => Err(MALFORMED),
+            (State::Trailers, _) => {
+                self.trailers.push(byte);
+                after_trailer(&self.trailers)
+            }
+            (State::Blank | State::SizeEnd | State::DataReturn | State::DataEnd, _) => Err(MALFORMED),
             (state @ (State::Data | State::Done), _) => Ok(state),
         }
+    }
+}
+
+/// The state after these bytes of trailers. They end with an empty line, and must be headers then.
+fn after_trailer(trailers: &[u8]) -> Result<State, GuestError> {
+    match trailers {
+        b"\r\n" => return Ok(State::Done),
+        b"\n" => return Err(MALFORMED),
+        // A line ends with both, and neither is anywhere else.
+        [.., before, last] if (*before == b'\r') != (*last == b'\n') => return Err(MALFORMED),
+        _ => {}
+    }
+    if !trailers.ends_with(b"\r\n\r\n") {
+        return Ok(State::Trailers);
+    }
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    match httparse::parse_headers(trailers, &mut headers) {
+        Ok(httparse::Status::Complete((length, _))) if length == trailers.len() => Ok(State::Done),
+        Ok(httparse::Status::Complete(_) | httparse::Status::Partial) | Err(_) => Err(MALFORMED),
     }
 }
 
@@ -163,9 +191,21 @@ mod tests {
 
     #[test]
     fn what_is_no_chunk_is_refused() {
-        for input in
-            ["x", "\r\n", "-1\r\n", "4\n", "4\r\nWikix", "4\r\nWiki\rx", "4;\n", "0\r\n\rx", " 4\r\n"]
-        {
+        for input in [
+            "x",
+            "\r\n",
+            "-1\r\n",
+            "4\n",
+            "4 x\r\n",
+            "4\r\nWikix",
+            "4\r\nWiki\rx",
+            "4;\n",
+            "0\r\nA\r\n\r\n",
+            "0\r\n\n",
+            "0\r\nA: b\n\r\n",
+            "0\r\nA\rb",
+            " 4\r\n",
+        ] {
             assert_eq!(decode(input.as_bytes(), 1), Err(MALFORMED), "{input:?}");
         }
     }

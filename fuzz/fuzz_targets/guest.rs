@@ -1,0 +1,125 @@
+//! What the guest door makes of some bytes.
+
+#[path = "../../crates/service/src/guest/body.rs"]
+mod body;
+#[allow(dead_code)]
+#[path = "../../crates/service/src/guest/conditional.rs"]
+mod conditional;
+#[allow(dead_code)]
+#[path = "../../crates/service/src/guest/head.rs"]
+mod head;
+#[path = "../../crates/service/src/guest/prefer.rs"]
+mod prefer;
+#[path = "../../crates/service/src/guest/rules.rs"]
+mod rules;
+#[allow(dead_code)]
+#[path = "../../crates/service/src/guest/settings.rs"]
+mod settings;
+#[path = "../../crates/service/src/guest/target.rs"]
+mod target;
+
+use notbefore_wire::guest::start_requests;
+
+use self::body::Chunked;
+use self::head::{Framing, Head, Name};
+use self::settings::{BODY_BYTES_MAX, Mode};
+use super::Request;
+
+/// The headers that are compared. Host is not, since hyper passes it over, nor is what frames a body, since the bodies
+/// are.
+pub const COMPARED: [&str; 8] = [
+    "Metadata",
+    "Connection",
+    "If-None-Match",
+    "Expect",
+    "X-Forwarded-For",
+    "X-Instance-ID",
+    "X-Instance-ID-Signature",
+    "Prefer",
+];
+
+const NAMES: [Name; COMPARED.len()] = [
+    Name::Metadata,
+    Name::Connection,
+    Name::IfNoneMatch,
+    Name::Expect,
+    Name::XForwardedFor,
+    Name::XInstanceId,
+    Name::XInstanceIdSignature,
+    Name::Prefer,
+];
+
+/// A request, and whether the door would serve it.
+#[derive(Debug)]
+pub struct Read {
+    pub request: Request,
+    pub is_served: bool,
+}
+
+/// The requests that the door finds in the bytes, until it would close the connection or wait for more.
+pub fn read_all(mut bytes: &[u8]) -> Vec<Read> {
+    let mut all = Vec::new();
+    while let Some((read, used, goes_on)) = read_one(bytes) {
+        all.push(read);
+        bytes = &bytes[used..];
+        if !goes_on {
+            break;
+        }
+    }
+    all
+}
+
+fn read_one(bytes: &[u8]) -> Option<(Read, usize, bool)> {
+    check_prefixes(bytes);
+    let mut room = head::room();
+    let (head, length) = head::parse(bytes, &mut room).ok()??;
+    let (body, of_body) = read_body(&head, &bytes[length..])?;
+    let asked = [Mode::Normal, Mode::Strict, Mode::Lenient].map(|mode| rules::decide(&head, mode, false));
+    // None of these may panic, whatever they find.
+    let _ = (head.expects_continue(), start_requests::parse(&body), prefer::wait(head.all(Name::Prefer)));
+    let _ = conditional::client_has(head.all(Name::IfNoneMatch), 7);
+    let headers = COMPARED.iter().zip(NAMES);
+    let headers = headers.flat_map(|(name, this)| head.all(this).map(|value| (*name, value.to_vec())));
+    let request = Request {
+        method: head.method.to_owned(),
+        target: written(head.target),
+        is_http10: head.is_http10,
+        headers: headers.collect(),
+        body,
+    };
+    let is_served = asked.iter().any(Result::is_ok);
+    Some((Read { request, is_served }, length + of_body, head.keeps_alive()))
+}
+
+fn read_body(head: &Head<'_, '_>, rest: &[u8]) -> Option<(Vec<u8>, usize)> {
+    match head.framing().ok()? {
+        Framing::Empty => Some((Vec::new(), 0)),
+        Framing::Length(length) => {
+            let length = usize::try_from(length).ok().filter(|length| *length <= BODY_BYTES_MAX)?;
+            Some((rest.get(..length)?.to_vec(), length))
+        }
+        Framing::Chunked => {
+            let mut chunked = Chunked::new();
+            let used = chunked.feed(rest).ok()?;
+            chunked.is_done().then(|| (chunked.into_data(), used))
+        }
+    }
+}
+
+/// A target as hyper writes it, where it is a URI: without a fragment, and with a path.
+fn written(target: &str) -> String {
+    target.parse::<hyper::Uri>().map_or_else(|_| target.to_owned(), |uri| uri.to_string())
+}
+
+/// A head that is cut short anywhere is waited for, or refused; it is never taken for a whole one.
+fn check_prefixes(bytes: &[u8]) {
+    let mut room = head::room();
+    let Ok(Some((_, length))) = head::parse(bytes, &mut room) else { return };
+    let step = length.div_ceil(64).max(1);
+    for cut in (0..length).step_by(step) {
+        let mut room = head::room();
+        if let Ok(Some((head, shorter))) = head::parse(&bytes[..cut], &mut room) {
+            panic!("{:?} is whole at {shorter}, and {length} long", head.target);
+        }
+    }
+}
