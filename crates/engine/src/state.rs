@@ -351,13 +351,13 @@ impl State {
         if self.scope(&id).is_some_and(|known| known.revision >= revision) {
             return Ok(None);
         }
-        let scope = value.map(|value| decode_scope(key, value)).transpose()?;
+        let scope = value.map(|value| decode_scope(key, value).map(Arc::new)).transpose()?;
         Ok(Some(self.put_scope(id, revision, scope)))
     }
 
-    fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Scope>) -> Published {
+    fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Arc<Scope>>) -> Published {
         let before = self.scope(&id).cloned();
-        let held = scope.map(|scope| Held { revision, value: Arc::new(scope) });
+        let held = scope.map(|value| Held { revision, value });
         let slot = self.slot(&id);
         if let Some(place) = self.scopes.get_mut(&id) {
             place.held = held.clone();

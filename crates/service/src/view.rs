@@ -131,6 +131,9 @@ impl Views {
         for change in publication.changes {
             view.apply(change, self.rfc1123_everywhere, now, is_first);
         }
+        if is_first {
+            view.name_all();
+        }
         self.newest.store(Arc::new(view));
         self.bell.ring(touched);
     }
@@ -349,7 +352,9 @@ impl View {
         for event in after.iter().flat_map(|scope| scope.event_ids()) {
             self.events.insert(event, slot);
         }
-        self.rename(slot, before.as_ref().map(|view| &*view.scope), after);
+        if !manner.is_first {
+            self.rename(slot, before.as_ref().map(|view| &*view.scope), after);
+        }
         self.hosts.change(&id, before.as_ref().map(|view| &*view.scope), after);
         if before.as_ref().is_some_and(|view| view.scope.first_run) {
             self.first_run = None;
@@ -380,6 +385,20 @@ impl View {
             self.scopes.push_back(None);
         }
         self.scopes.set(slot, view);
+    }
+
+    /// Makes the index of names, for all scopes at once.
+    fn name_all(&mut self) {
+        let scopes = self.scopes.iter().enumerate().filter_map(|(at, scope)| Some((at, scope.as_ref()?)));
+        let names = scopes.flat_map(|(at, view)| {
+            // It was a number before it was a place.
+            let slot = ScopeSlot(u32::try_from(at).unwrap_or(u32::MAX));
+            view.scope.members.iter().map(move |member| (hash(&member.name.folded()), slot))
+        });
+        let mut keys: Vec<_> = names.collect();
+        keys.sort_unstable();
+        keys.dedup();
+        self.names = Table::of(keys.into_iter().map(|(hash, slot)| NameRow(hash, slot)).collect());
     }
 
     /// Keeps the index of names in step with a scope.

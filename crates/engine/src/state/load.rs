@@ -4,6 +4,8 @@
 //! else, [`Loader::take`] puts it into the state. Rows of the inventory are put aside and made into tables at the
 //! end, since a table is quicker made than filled.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use notbefore_core::{Scope, ScopeId, VmId};
 use notbefore_store::{Key, Revision, Versioned};
@@ -21,7 +23,7 @@ pub struct Prepared {
 
 #[derive(Debug)]
 enum Content {
-    Scope(ScopeId, Box<Scope>),
+    Scope(ScopeId, Arc<Scope>),
     Vm(Vm),
     Claim(CallerKey, VmId),
     /// One of those of which there are few.
@@ -32,7 +34,7 @@ enum Content {
 pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
     let Versioned { revision, value } = record;
     let content = if let Some(id) = key.strip_prefix(prefix::SCOPE) {
-        Content::Scope(scope_id(&key, id)?, Box::new(decode_scope(&key, &value)?))
+        Content::Scope(scope_id(&key, id)?, Arc::new(decode_scope(&key, &value)?))
     } else if key.starts_with(prefix::VM) {
         Content::Vm(records::decode(&key, &value)?)
     } else if let Some(caller) = key.strip_prefix(prefix::CLAIM) {
@@ -56,7 +58,7 @@ impl Loader {
         let Prepared { revision, content } = record;
         match content {
             Content::Scope(id, scope) => {
-                self.state.put_scope(id, revision, Some(*scope));
+                self.state.put_scope(id, revision, Some(scope));
             }
             Content::Vm(vm) => {
                 let (slot, position) = self.state.enrol(&vm);
