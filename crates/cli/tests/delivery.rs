@@ -3,9 +3,10 @@
 mod support;
 
 use std::net::Ipv4Addr;
+use std::thread::JoinHandle;
 
 use serde_json::Value;
-use support::{Service, wait_for};
+use support::{Answer, Service, exchange, wait_for};
 
 const A: Ipv4Addr = Ipv4Addr::new(127, 1, 40, 1);
 const B: Ipv4Addr = Ipv4Addr::new(127, 1, 40, 2);
@@ -24,6 +25,43 @@ fn metric(service: &Service, name: &str) -> String {
     let (_, value) =
         line.and_then(|line| line.rsplit_once(' ')).unwrap_or_else(|| panic!("no {name} in {page}"));
     value.to_owned()
+}
+
+/// A poll that waits for another document than that with this tag; it is under way when this returns.
+fn waits(service: &Service, source: Ipv4Addr, tag: &str) -> JoinHandle<Answer> {
+    let waiting = || metric(service, "notbefore_guest_polls_waiting");
+    let (to, before) = (service.guest, waiting());
+    let request = format!(
+        "GET /metadata/scheduledevents?api-version={NEWEST} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\nIf-None-Match: {tag}\r\nPrefer: wait=20\r\n\r\n"
+    );
+    let answer = std::thread::spawn(move || exchange(source.into(), to, request.as_bytes()));
+    wait_for("the poll to wait", || (waiting() != before).then_some(()));
+    answer
+}
+
+#[test]
+fn guests_that_wait_hear_of_it_at_once() {
+    let mut service = Service::start(&[]);
+    service.apply_fleet(SET);
+    let waiting = [A, B].map(|source| waits(&service, source, "1"));
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
+    for answer in waiting {
+        let answer = answer.join().unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        assert!(answer.head.contains("\r\nPreference-Applied: wait=20\r\n"), "{}", answer.head);
+        assert_eq!(answer.json()["Events"][0]["Resources"][0], "web-0");
+    }
+
+    // A VM that loses its address is nobody from then on.
+    let waiting = waits(&service, A, "2");
+    service.apply_fleet(&SET.replace("addresses: [127.1.40.1]", "addresses: []"));
+    assert_eq!(waiting.join().unwrap().status, 403);
+
+    let waiting = waits(&service, B, "2");
+    assert!(service.terminate().success());
+    let answer = waiting.join().unwrap();
+    assert_eq!(answer.status, 304, "{}", answer.head);
+    assert!(answer.head.contains("\r\nConnection: close"), "{}", answer.head);
 }
 
 #[test]
