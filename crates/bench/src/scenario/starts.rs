@@ -121,7 +121,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
         (count..count + PROBE).map(|n| announcement(n, years_from_now())).collect();
     let (outcome, _) = announce(&service, &probe, None)?;
     let rate = outcome.answers() as f64 / outcome.seconds;
-    let needed = Duration::from_secs_f64(count as f64 / rate * 1.5 + 10.0);
+    let needed = Duration::from_secs_f64(count as f64 / rate * 2.0 + 10.0);
     let begin = Timestamp::from_second((clock::wall() + needed).as_second() + 1)?;
     bench.say(&format!(
         "announcing {count} events at some {}/s, the first due in {} s",
