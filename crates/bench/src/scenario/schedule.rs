@@ -11,6 +11,7 @@ use crate::load::guests;
 use crate::report::{Goal, digits};
 use crate::schedules::{Announcement, announce};
 use crate::service::{Rate, Service};
+use crate::usage;
 
 /// How many events a round announces, each in a scope of its own.
 const PER_ROUND: usize = 4_000;
@@ -36,9 +37,12 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
         announce(&service, first, None)?;
     }
     let (mut rates, mut syncs, mut ratios, mut looked) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut prices = Vec::new();
     for (round, part) in parts.enumerate() {
         let before = disk::syncs_a_second(&place, Duration::from_millis(500))?;
+        let cpu = usage::cpu(service.pid())?;
         let (outcome, found) = announce(&service, part, Some(LOOK_EVERY))?;
+        prices.push((usage::cpu(service.pid())? - cpu).as_secs_f64() * 1e6 / outcome.answers() as f64);
         let after = disk::syncs_a_second(&place, Duration::from_millis(500))?;
         let (rate, sync) = (outcome.answers() as f64 / outcome.seconds, f64::midpoint(before, after));
         bench.say(&format!(
@@ -55,6 +59,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
         ratios.push(rate / sync);
     }
     bench.measured("durable schedules, 64 in flight", "/s", &rates, None);
+    bench.measured("CPU of a durable schedule", "µs", &prices, None);
     bench.measured("bare fdatasync after 4 KiB", "/s", &syncs, None);
     bench.measured("durable schedules ÷ bare fdatasync", "", &ratios, Goal::at_least(2.0, 5.0));
     bench.note(&format!(
