@@ -1,6 +1,8 @@
 //! Polls that are held back until there is news.
 
-use notbefore_service::guest::settings::Mode;
+use std::time::Duration;
+
+use notbefore_service::guest::settings::{Limits, Mode};
 
 use crate::harness::*;
 
@@ -198,6 +200,20 @@ async fn a_client_that_goes_away_leaves_its_place() {
         until(|| door.stats.waiting() == 0 && door.stats.connections_open() == 0).await;
         assert!(door.world.nobody_waits());
     }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_poll_that_waits_is_not_idle() {
+    let idle_timeout = Duration::from_millis(50);
+    let door = Door::with_limits(Limits { connections_max: 1, idle_timeout, ..Limits::default() }).await;
+    let mut client = door.connect(From::A).await;
+    client.send(wait_for_news("7", "wait=1")).await;
+    until(|| door.stats.waiting() == 1).await;
+    assert!(door.connect(From::A).await.is_closed().await, "the one place is taken");
+    assert_eq!(client.answer().await.status, 304, "long after an idle connection is closed");
+    assert!(client.is_closed().await, "now it is idle");
+    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (0, 1));
     door.close().await;
 }
 
