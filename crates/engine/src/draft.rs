@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -18,7 +19,7 @@ use notbefore_core::{
 use notbefore_store::{Expect, Key, Revision, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX};
 
 use crate::records::{self, Address, FactBatch, Vm};
-use crate::state::{Held, State};
+use crate::state::{Held, Made, State};
 
 /// Above this many bytes a list of facts is cut, well below the limit of a value.
 const FACTS_BYTES: usize = VALUE_BYTES_MAX / 4;
@@ -59,6 +60,7 @@ pub struct Draft<'a> {
     writes: Writes,
     accompanying: Writes,
     facts: Vec<(Option<ScopeId>, Vec<Recorded<Fact>>)>,
+    made: Vec<(Key, Made)>,
     stirred: Vec<OperationId>,
     vms_changed: bool,
     vm_bytes: usize,
@@ -68,10 +70,12 @@ pub struct Draft<'a> {
 struct Writes(BTreeMap<Key, Option<Bytes>>);
 
 /// A transaction, ready to go, with what must go before it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Drafted {
     /// To be committed one after the other; the last one compares and decides.
     pub txns: Vec<Txn>,
+    /// Records of the last one as values, so that whoever takes it over need not read what was just written.
+    pub made: Vec<(Key, Made)>,
     /// The operations that must be looked at again when it is durable.
     pub stirred: Vec<OperationId>,
 }
@@ -89,6 +93,7 @@ impl<'a> Draft<'a> {
             writes: Writes::default(),
             accompanying: Writes::default(),
             facts: Vec::new(),
+            made: Vec::new(),
             stirred: Vec::new(),
             vms_changed: false,
             vm_bytes: 0,
@@ -122,7 +127,7 @@ impl<'a> Draft<'a> {
         applied: Applied,
         bytes: Option<Bytes>,
     ) -> Result<(), Refusal> {
-        let Applied { scope, facts, past, shows: _ } = applied;
+        let Applied { mut scope, facts, past, shows: _ } = applied;
         // A change of its VMs' records gives the scope a new revision though nothing of it changes: whoever
         // removes a VM compares the scope, and must know which addresses to give back.
         if before.is_some_and(|before| *before.value == scope) && !self.vms_changed {
@@ -131,15 +136,17 @@ impl<'a> Draft<'a> {
         let id = scope.id();
         let key = records::scope(&id);
         self.expect.insert(key.clone(), before.map(|held| held.revision));
-        if scope.kind == ScopeKind::Standalone && scope.members.is_empty() && scope.events.is_empty() {
+        let stays =
+            scope.kind != ScopeKind::Standalone || !scope.members.is_empty() || !scope.events.is_empty();
+        if !stays {
             // A standalone VM and its scope come and go together.
-            self.forget_scope(&id, key);
+            self.forget_scope(&id, key.clone());
         } else {
             let bytes = match bytes {
                 Some(bytes) => bytes,
                 None => sized(before.map(|held| &*held.value), &scope)?,
             };
-            self.writes.0.insert(key, Some(bytes));
+            self.writes.0.insert(key.clone(), Some(bytes));
         }
         for past in past {
             self.accompanying.0.insert(records::ended(past.ended_at, past.event.id), Some(Bytes::new()));
@@ -150,6 +157,11 @@ impl<'a> Draft<'a> {
                 self.forget_vm(gone.vm);
             }
             self.stirred.extend(stirred(&before.value, Some(&scope)));
+        }
+        if stays {
+            // It will stay for long.
+            scope.members.shrink_to_fit();
+            self.made.push((key, Made::Scope(Arc::new(scope))));
         }
         self.facts(Some(id), facts);
         Ok(())
@@ -209,22 +221,24 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the record of an operation that is made; one with too many parts does not fit.
-    pub fn new_operation(&mut self, operation: &Operation) -> Result<(), Refusal> {
-        let bytes = fits(operation)?;
-        self.operation_of_bytes(operation.id, bytes);
+    pub fn new_operation(&mut self, operation: Operation) -> Result<(), Refusal> {
+        let bytes = fits(&operation)?;
+        self.operation_of_bytes(operation, bytes);
         Ok(())
     }
 
     /// Takes an operation's record.
-    pub fn operation(&mut self, operation: &Operation) {
-        self.operation_of_bytes(operation.id, records::encode(operation));
+    pub fn operation(&mut self, operation: Operation) {
+        let bytes = records::encode(&operation);
+        self.operation_of_bytes(operation, bytes);
     }
 
-    fn operation_of_bytes(&mut self, id: OperationId, bytes: Bytes) {
-        let key = records::operation(id);
-        let before = self.state.operation(id);
+    fn operation_of_bytes(&mut self, operation: Operation, bytes: Bytes) {
+        let key = records::operation(operation.id);
+        let before = self.state.operation(operation.id);
         self.expect.insert(key.clone(), before.map(|held| held.revision));
-        self.writes.0.insert(key, Some(bytes));
+        self.writes.0.insert(key.clone(), Some(bytes));
+        self.made.push((key, Made::Operation(Arc::new(operation))));
     }
 
     /// Takes a record that must not be there yet.
@@ -305,7 +319,7 @@ impl<'a> Draft<'a> {
         ahead.push(last);
         self.stirred.sort();
         self.stirred.dedup();
-        Drafted { txns: ahead, stirred: self.stirred }
+        Drafted { txns: ahead, made: self.made, stirred: self.stirred }
     }
 }
 

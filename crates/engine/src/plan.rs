@@ -197,7 +197,7 @@ impl<'a> Planner<'a> {
             draft.scope_of_bytes(Some(held), opened.applied, Some(opened.bytes))?;
             operation.opened();
         }
-        draft.new_operation(&operation)?;
+        draft.new_operation(operation)?;
         Ok(self.write(draft, answer))
     }
 
@@ -366,7 +366,7 @@ impl<'a> Planner<'a> {
         let mut operation = (*held.value).clone();
         operation.cancelled_by = Some(self.by.clone());
         let mut draft = self.draft();
-        draft.operation(&operation);
+        draft.operation(operation);
         let cancelled = Fact::OperationCancelled { operation: id };
         draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: cancelled }]);
         Ok(self.write(draft, Answer::Operation(id)))

@@ -34,6 +34,15 @@ impl<T> Clone for Held<T> {
     }
 }
 
+/// A record that this process has made, as a value: it need not read its own writing.
+#[derive(Clone, Debug)]
+pub enum Made {
+    /// A scope.
+    Scope(Arc<Scope>),
+    /// An operation.
+    Operation(Arc<Operation>),
+}
+
 /// An address as maps use it: network folded, and the address.
 pub type CallerKey = (String, IpAddr);
 
@@ -242,7 +251,32 @@ impl State {
             return Ok(None);
         }
         let change = self.install_newer(key, revision, value)?;
-        match change.as_ref().map(Published::is_gone) {
+        self.note_gone(key, revision, change.as_ref());
+        Ok(change)
+    }
+
+    /// The same for a record of this process's own making, when it is durable.
+    pub fn install_made(&mut self, key: &str, revision: Revision, made: &Made) -> Option<Published> {
+        if self.gone.get(key).is_some_and(|gone| *gone >= revision) {
+            return None;
+        }
+        let change = match made {
+            Made::Scope(scope) => {
+                let id = scope.id();
+                let known = self.scope(&id).is_some_and(|known| known.revision >= revision);
+                (!known).then(|| self.put_scope(id, revision, Some(Arc::clone(scope))))
+            }
+            Made::Operation(operation) => {
+                let held = Held { revision, value: Arc::clone(operation) };
+                self.put_operation(operation.id, revision, Some(held))
+            }
+        };
+        self.note_gone(key, revision, change.as_ref());
+        change
+    }
+
+    fn note_gone(&mut self, key: &str, revision: Revision, change: Option<&Published>) {
+        match change.map(Published::is_gone) {
             Some(true) => {
                 self.gone.insert(key.into(), revision);
             }
@@ -251,7 +285,6 @@ impl State {
             }
             None => {}
         }
-        Ok(change)
     }
 
     /// The watch has shown all up to this revision: nothing older will come any more.
@@ -311,13 +344,7 @@ impl State {
         }
         if let Some(id) = key.strip_prefix(prefix::OPERATION) {
             let id = OperationId(parse_id(key, id)?);
-            // A closed operation is history: it stays in the store and leaves memory.
-            let held = decode::<Operation>(key, revision, value)?
-                .filter(|held| held.value.state != OperationState::Closed);
-            if !put(&mut self.operations, id, revision, held.clone()) {
-                return Ok(None);
-            }
-            return Ok(Some(Published::Operation(id, held)));
+            return Ok(self.put_operation(id, revision, decode::<Operation>(key, revision, value)?));
         }
         if let Some(folded) = key.strip_prefix(prefix::TOKEN) {
             let name = folded.parse::<Name>().map_err(|error| bad_key(key, error))?;
@@ -353,6 +380,17 @@ impl State {
         }
         let scope = value.map(|value| decode_scope(key, value).map(Arc::new)).transpose()?;
         Ok(Some(self.put_scope(id, revision, scope)))
+    }
+
+    fn put_operation(
+        &mut self,
+        id: OperationId,
+        revision: Revision,
+        held: Option<Held<Operation>>,
+    ) -> Option<Published> {
+        // A closed operation is history: it stays in the store and leaves memory.
+        let held = held.filter(|held| held.value.state != OperationState::Closed);
+        put(&mut self.operations, id, revision, held.clone()).then_some(Published::Operation(id, held))
     }
 
     fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Arc<Scope>>) -> Published {

@@ -8,16 +8,17 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use notbefore_core::{OperationId, Scope};
-use notbefore_store::{Batch, Revision, Txn};
+use notbefore_store::{Batch, Key, Revision, Txn};
 
 use super::{Effect, Engine};
 use crate::records::DecodeError;
-use crate::state::{Held, Publication, Published};
+use crate::state::{Held, Made, Publication, Published};
 
 impl Engine {
     pub(super) fn take_over_own(
         &mut self,
         txn: &Txn,
+        made: &[(Key, Made)],
         revision: Revision,
         now: Timestamp,
         effects: &mut Vec<Effect>,
@@ -26,12 +27,17 @@ impl Engine {
             return;
         }
         self.own.insert(revision);
-        let puts = txn.put.iter().map(|(key, value)| (key, Some(value)));
-        let deletes = txn.delete.iter().map(|key| (key, None));
-        let changes: Vec<_> = puts
-            .chain(deletes)
-            .filter_map(|(key, value)| self.state.install(key, revision, value).ok().flatten())
-            .collect();
+        let mut changes = Vec::with_capacity(txn.put.len() + txn.delete.len());
+        for (key, value) in &txn.put {
+            let change = match made.iter().rev().find(|(one, _)| one == key) {
+                Some((_, made)) => self.state.install_made(key, revision, made),
+                None => self.state.install(key, revision, Some(value)).ok().flatten(),
+            };
+            changes.extend(change);
+        }
+        for key in &txn.delete {
+            changes.extend(self.state.install(key, revision, None).ok().flatten());
+        }
         self.publish(changes, now, effects);
     }
 

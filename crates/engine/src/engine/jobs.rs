@@ -43,6 +43,7 @@ impl Engine {
             from,
             conflicts: 0,
             txns: VecDeque::new(),
+            made: Vec::new(),
             locks: Vec::new(),
             answer: None,
             stirred: Vec::new(),
@@ -62,7 +63,7 @@ impl Engine {
             Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
             Err(failure) => return self.settled_or_refused(id, Err(failure), now, effects),
         };
-        let Drafted { txns, stirred } = drafted;
+        let Drafted { txns, made, stirred } = drafted;
         let locks: Vec<Key> =
             txns.last().map(|txn| txn.expect.iter().map(|one| one.key.clone()).collect()).unwrap_or_default();
         if let Some(busy) = locks.iter().find(|key| self.locked.contains(*key)) {
@@ -73,6 +74,7 @@ impl Engine {
         self.facts_written += 1_000;
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.txns = txns.into();
+        job.made = made;
         job.locks = locks;
         job.answer = Some(answer);
         job.stirred = stirred;
@@ -105,7 +107,7 @@ impl Engine {
             Work::Confirm { idempotency, .. } => {
                 let key = records::command(&idempotency.principal, &idempotency.key);
                 let txn = Txn { expect: vec![Expect { key, revision: None }], ..Txn::default() };
-                let drafted = Drafted { txns: vec![txn], stirred: Vec::new() };
+                let drafted = Drafted { txns: vec![txn], ..Drafted::default() };
                 Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
             }
             Work::Pulse(scope) => match self.reports(scope) {
@@ -114,7 +116,7 @@ impl Engine {
             },
             Work::Unopened { target, .. } => {
                 let expect = vec![Expect { key: records::past(target.event), revision: None }];
-                let drafted = Drafted { txns: vec![Txn { expect, ..Txn::default() }], stirred: Vec::new() };
+                let drafted = Drafted { txns: vec![Txn { expect, ..Txn::default() }], ..Drafted::default() };
                 Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
             }
             Work::Open(operation, target) => match self.state.operation(*operation) {
@@ -129,7 +131,7 @@ impl Engine {
                 let tried = self.fans.get(operation).map(|fan| fan.tried.clone()).unwrap_or_default();
                 let mut draft = planner.draft();
                 if let Some(record) = remaining(&held.value, &self.state, &tried).record {
-                    draft.operation(&record);
+                    draft.operation(record);
                 }
                 Ok(planner.write(draft, Answer::Done))
             }
@@ -209,7 +211,8 @@ impl Engine {
             Outcome::Committed(revision) => {
                 let Some(txn) = job.txns.pop_front() else { return };
                 let next = job.txns.front().cloned();
-                self.take_over_own(&txn, revision, now, effects);
+                let made = if next.is_none() { std::mem::take(&mut job.made) } else { Vec::new() };
+                self.take_over_own(&txn, &made, revision, now, effects);
                 match next {
                     Some(next) => effects.push(Effect::Commit(id, next)),
                     None => self.durable(id, now, effects),
@@ -420,6 +423,7 @@ impl Engine {
     pub(super) fn unlock(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.txns.clear();
+        job.made.clear();
         let locks = std::mem::take(&mut job.locks);
         for key in &locks {
             self.locked.remove(key);
@@ -452,7 +456,7 @@ fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Times
         }
         // The last of several steps may find nothing left to do; what the others did was done all the same.
         (Plan::Settled(answer), Some(idempotency)) if did_something(&answer) => {
-            let drafted = Drafted { txns: vec![Txn::default()], stirred: Vec::new() };
+            let drafted = Drafted { txns: vec![Txn::default()], ..Drafted::default() };
             with_command_record(Plan::Write { drafted, answer, rest: None }, Some(idempotency), now)
         }
         // The steps of a command that takes several transactions are harmless to repeat; its last one

@@ -25,7 +25,7 @@ use crate::operations::Tried;
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, Idempotency, Request};
 use crate::state::load::{Loader, prepare};
-use crate::state::{Held, Publication, State};
+use crate::state::{Held, Made, Publication, State};
 use commands::Commanded;
 
 pub use commands::{CommandId, DriverReport, DriverRun};
@@ -124,6 +124,8 @@ struct Job {
     conflicts: u32,
     /// What is planned and not yet durable; the front is under way.
     txns: VecDeque<Txn>,
+    /// Records of the last of them, as values.
+    made: Vec<(Key, Made)>,
     locks: Vec<Key>,
     answer: Option<Answer>,
     stirred: Vec<OperationId>,

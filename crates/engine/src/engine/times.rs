@@ -58,6 +58,7 @@ impl Engine {
             txns.push(Txn { put, ..Txn::default() });
         }
         txns.push(Txn { put: vec![alive], ..Txn::default() });
-        Plan::Write { drafted: Drafted { txns, stirred: Vec::new() }, answer: Answer::Done, rest: None }
+        let drafted = Drafted { txns, ..Drafted::default() };
+        Plan::Write { drafted, answer: Answer::Done, rest: None }
     }
 }
