@@ -156,7 +156,10 @@ impl<'a> Draft<'a> {
             for gone in before.value.members.iter().filter(|member| scope.member(member.vm).is_none()) {
                 self.forget_vm(gone.vm);
             }
-            self.stirred.extend(stirred(&before.value, Some(&scope)));
+            let state = self.state;
+            let is_alone =
+                |id| state.operation(id).is_some_and(|operation| operation.value.targets.len() == 1);
+            self.stirred.extend(stirred(&before.value, Some(&scope), is_alone));
         }
         if stays {
             // It will stay for long.
@@ -428,13 +431,17 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
 }
 
 /// The operations for which a scope's change means something: one of their events has ended, or, where
-/// approvals are counted, was approved or has begun.
-pub(crate) fn stirred(before: &Scope, after: Option<&Scope>) -> Vec<OperationId> {
+/// approvals are counted, was approved or has begun. That it has begun means nothing to one of a single part.
+pub(crate) fn stirred(
+    before: &Scope,
+    after: Option<&Scope>,
+    is_alone: impl Fn(OperationId) -> bool,
+) -> Vec<OperationId> {
     let moved = |event: &&Event| match after.and_then(|after| after.event(event.id)) {
         None => true,
         Some(now) => {
-            event.release == Release::Together
-                && (now.approved(), now.is_started()) != (event.approved(), event.is_started())
+            let has_begun = || now.is_started() != event.is_started() && !is_alone(event.operation);
+            event.release == Release::Together && (now.approved() != event.approved() || has_begun())
         }
     };
     before.events.iter().filter(moved).map(|event| event.operation).collect()

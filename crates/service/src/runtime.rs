@@ -9,7 +9,7 @@
 //! with one sync, and its changes are published as one view. The order that a caller relies on stays: durable,
 //! published, answered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -182,6 +182,12 @@ struct Runtime {
     replies: HashMap<RequestId, Reply>,
     next_request: u64,
     stats: Arc<EngineStats>,
+    /// How many calls to the store have not come back.
+    calls: usize,
+    /// The newest revision that they are known to have made.
+    made: Revision,
+    /// What the watch has shown of which it is not yet known whether this process made it.
+    shown: VecDeque<Batch>,
 }
 
 /// Starts the engine's task and the one that follows the store; `effects` are what the engine's making
@@ -210,6 +216,9 @@ pub fn start(
         replies: HashMap::new(),
         next_request: 0,
         stats: Arc::clone(&stats),
+        calls: 0,
+        made: revision,
+        shown: VecDeque::new(),
     };
     let mut deeds = Deeds::default();
     effects.into_iter().for_each(|effect| deeds.add(effect));
@@ -223,8 +232,9 @@ pub fn start(
 struct Pass {
     /// What became of commits.
     committed: Vec<(CommitId, Outcome)>,
-    /// What the store's watch has shown. It is taken up after `committed`: of what this process has committed
-    /// itself there is then nothing left to do.
+    /// How many calls to the store have come back with that.
+    calls: usize,
+    /// What the store's watch has shown.
     watched: Vec<Batch>,
     /// All the rest, in order.
     others: Vec<Input>,
@@ -265,7 +275,10 @@ enum Order {
 impl Pass {
     fn add(&mut self, signal: Signal) {
         match signal {
-            Signal::Committed(outcomes) => self.committed.extend(outcomes),
+            Signal::Committed(outcomes) => {
+                self.calls += 1;
+                self.committed.extend(outcomes);
+            }
             Signal::Watched(batch) => self.watched.push(batch),
             Signal::Heard(scope, at) => self.others.push(Input::Heard(scope, at)),
             Signal::Ran(report) => self.others.push(Input::Ran(report)),
@@ -279,11 +292,6 @@ impl Pass {
 
     fn len(&self) -> usize {
         self.committed.len() + self.watched.len() + self.others.len()
-    }
-
-    fn into_inputs(self) -> impl Iterator<Item = Input> {
-        let committed = self.committed.into_iter().map(|(id, outcome)| Input::Committed(id, outcome));
-        committed.chain(self.watched.into_iter().map(Input::Watched)).chain(self.others)
     }
 }
 
@@ -364,10 +372,30 @@ impl Runtime {
     fn handle(&mut self, pass: Pass) {
         let now = self.clock.now();
         let mut deeds = Deeds::default();
-        for input in pass.into_inputs() {
+        for input in self.inputs(pass) {
             self.engine.handle(input, now).into_iter().for_each(|effect| deeds.add(effect));
         }
         self.carry_out(deeds);
+    }
+
+    /// A pass as the engine takes it. What the watch has shown comes after what became of commits: the store shows
+    /// a commit before it answers it, and the engine would read a record that it has made itself.
+    fn inputs(&mut self, pass: Pass) -> impl Iterator<Item = Input> + use<> {
+        let Pass { committed, calls, watched, others, close: _ } = pass;
+        self.calls = self.calls.saturating_sub(calls);
+        for (_, outcome) in &committed {
+            if let Outcome::Committed(revision) = outcome {
+                self.made = self.made.max(*revision);
+            }
+        }
+        self.shown.extend(watched);
+        let known = match self.calls {
+            0 => self.shown.len(),
+            _ => self.shown.partition_point(|batch| batch.revision <= self.made),
+        };
+        let known: Vec<Batch> = self.shown.drain(..known).collect();
+        let committed = committed.into_iter().map(|(id, outcome)| Input::Committed(id, outcome));
+        committed.chain(known.into_iter().map(Input::Watched)).chain(others)
     }
 
     /// Carries out the effects of one pass. The store is set going first; then all that is durable is published;
@@ -390,12 +418,13 @@ impl Runtime {
     }
 
     /// Hands transactions to the store, in order; they come back as signals.
-    fn commit(&self, commits: Vec<(CommitId, Txn)>) {
+    fn commit(&mut self, commits: Vec<(CommitId, Txn)>) {
         let mut commits = commits.into_iter().peekable();
         while commits.peek().is_some() {
             let (ids, txns): (Vec<_>, Vec<_>) = commits.by_ref().take(COMMITS_TOGETHER_MAX).unzip();
             let (store, signals) = (Arc::clone(&self.store), self.signals.clone());
             let stats = Arc::clone(&self.stats);
+            self.calls += 1;
             tokio::spawn(async move {
                 let writes: Vec<bool> =
                     txns.iter().map(|txn| !(txn.put.is_empty() && txn.delete.is_empty())).collect();
@@ -504,13 +533,58 @@ mod tests {
         }
     }
 
+    fn engine() -> (Engine, Vec<Effect>) {
+        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+        Engine::new(settings, Vec::new(), Revision(0), SystemClock.now()).unwrap()
+    }
+
+    #[test]
+    fn what_the_watch_shows_waits_for_the_answers_that_are_under_way() {
+        let mut runtime = Runtime {
+            engine: engine().0,
+            store: Arc::new(MemoryStore::new()),
+            views: Arc::new(Views::new(false)),
+            clock: Arc::new(SystemClock),
+            driver: Arc::new(NoCommand),
+            signals: mpsc::unbounded_channel().0,
+            replies: HashMap::new(),
+            next_request: 0,
+            stats: Arc::default(),
+            calls: 2,
+            made: Revision(0),
+            shown: VecDeque::new(),
+        };
+        let kinds = |inputs: Vec<Input>| -> Vec<String> {
+            let kind = |input| match input {
+                Input::Committed(_, outcome) => format!("{outcome:?}"),
+                Input::Watched(batch) => format!("watched {}", batch.revision),
+                Input::Request(..) | Input::Heard(..) | Input::Ran(_) | Input::Tick => "other".to_owned(),
+            };
+            inputs.into_iter().map(kind).collect()
+        };
+        let mut pass = |watched: &[u64], committed: &[u64]| {
+            let mut pass = Pass::default();
+            for revision in watched {
+                pass.add(Signal::Watched(Batch { revision: Revision(*revision), changes: [].into() }));
+            }
+            for revision in committed {
+                let outcome = Outcome::Committed(Revision(*revision));
+                pass.add(Signal::Committed(vec![(CommitId(0), outcome)]));
+            }
+            kinds(runtime.inputs(pass).collect())
+        };
+        assert_eq!(pass(&[1, 2], &[]), Vec::<String>::new(), "it may be this process that made them");
+        assert_eq!(pass(&[], &[1]), ["Committed(Revision(1))", "watched 1"]);
+        assert_eq!(pass(&[3], &[3]), ["Committed(Revision(3))", "watched 2", "watched 3"]);
+        assert_eq!(pass(&[4], &[]), ["watched 4"], "no call is under way: it was somebody else");
+    }
+
     #[tokio::test]
     async fn many_at_once_share_commits_and_each_sees_its_effect_when_answered() {
         const MANY: u128 = 200;
         let store = Arc::new(Counted { store: MemoryStore::new(), calls: AtomicU64::new(0) });
-        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
         let clock = Arc::new(SystemClock);
-        let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
+        let (engine, effects) = engine();
         let views = Arc::new(Views::new(false));
         let kept = Arc::clone(&store) as Arc<dyn Store>;
         let driver = Arc::new(NoCommand);

@@ -113,7 +113,9 @@ fn note_foreign(
     match &change {
         Published::Scope(_, _, held) => {
             let after = held.as_ref().map(|held| &*held.value);
-            stirred.extend(before.iter().flat_map(|before| crate::draft::stirred(&before.value, after)));
+            stirred.extend(
+                before.iter().flat_map(|before| crate::draft::stirred(&before.value, after, |_| false)),
+            );
         }
         Published::Operation(id, Some(_)) => {
             stirred.insert(*id);
