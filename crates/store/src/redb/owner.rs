@@ -18,9 +18,10 @@ use super::{CLOSED, Door, Shared};
 use crate::apply::{self, Applied};
 use crate::{Batch, Outcome, Refusal, Revision, Txn};
 
-/// How many transactions share one redb commit. Past some hundreds the sync is paid for, and a larger batch
-/// only makes the first of them wait for the last.
-const BATCH_TXNS_MAX: usize = 256;
+/// How many transactions share one redb commit. A disk may take milliseconds for a sync, in which a thousand events
+/// that begin in the same second queue up: they had better not wait for several. Past that the sync is paid for, and a
+/// larger batch only makes the first of them wait for the last.
+const BATCH_TXNS_MAX: usize = 2_048;
 
 /// How many bytes share one redb commit; it bounds how long one takes, and what redb holds in memory for it.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
