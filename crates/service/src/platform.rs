@@ -9,6 +9,7 @@ use notbefore_engine::{Command, Failure, Request, Vm, records};
 use notbefore_store::Store;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::bell::Bell;
@@ -21,6 +22,9 @@ use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
 use crate::view::{Guest, ScopeView, View, Views};
 
+/// How many guests' instance metadata is read from the store at a time.
+const READS_MAX: usize = 4;
+
 /// The platform, as guests meet it.
 pub struct ScheduledEvents {
     views: Arc<Views>,
@@ -28,6 +32,8 @@ pub struct ScheduledEvents {
     proxies: Arc<TrustedProxies>,
     delivery: Arc<Delivery>,
     store: Arc<dyn Store>,
+    /// Turns to read from the store.
+    reads: Semaphore,
 }
 
 /// A guest that was found, with its scope as it was at that moment.
@@ -65,12 +71,14 @@ impl ScheduledEvents {
         delivery: Arc<Delivery>,
         store: Arc<dyn Store>,
     ) -> Self {
-        Self { views, engine, proxies, delivery, store }
+        Self { views, engine, proxies, delivery, store, reads: Semaphore::new(READS_MAX) }
     }
 
     /// What was written down for a VM to be told about itself. It stays in the store: few ask for it, and it would
     /// take more room in memory than all the rest of a VM.
     async fn stored_instance(&self, vm: VmId) -> Result<serde_json::Value, String> {
+        // A fleet that starts all at once waits here, and not where the others want to write.
+        let _turn = self.reads.acquire().await.map_err(|error| error.to_string())?;
         let snapshot = self.store.snapshot().await.map_err(|error| error.to_string())?;
         let key = records::vm(vm);
         let record = snapshot.get(&key).await.map_err(|error| error.to_string())?;

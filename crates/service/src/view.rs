@@ -18,7 +18,6 @@ use jiff::Timestamp;
 use notbefore_core::{
     CommandState, Event, EventId, Member, Operation, OperationId, Prefix, Scope, ScopeId, VmId,
 };
-use notbefore_engine::state::table::{Row, Table};
 use notbefore_engine::{Address, Held, Inventory, Publication, Published, ScopeSlot};
 use notbefore_wire::operator::delivery::Listening;
 
@@ -54,8 +53,9 @@ pub struct View {
     events: HashMap<EventId, ScopeSlot>,
     /// Which VMs are on which host.
     hosts: Hosts,
-    /// Scopes by the names of their VMs.
-    names: Table<NameRow>,
+    /// The scopes that have a VM of a name, by a hash of the name, folded. Names are looked up far less often than
+    /// there are VMs, so whether it is the name is seen from the scope.
+    names: OrdSet<(u32, ScopeSlot)>,
     first_run: Option<VmId>,
     /// When the first records were published: when this process began to hear.
     since: Option<Timestamp>,
@@ -63,24 +63,6 @@ pub struct View {
     editions: u64,
     /// Who may use the operator API.
     tokens: TokenTable,
-}
-
-/// A scope that has a VM of a name: a hash of the name, folded, and the scope. Names are looked up far less often
-/// than there are VMs, so whether it is the name is seen from the scope.
-#[derive(Clone, Copy)]
-struct NameRow(u32, ScopeSlot);
-
-impl Row for NameRow {
-    type Key = (u32, ScopeSlot);
-    type Group = u32;
-
-    fn key(&self) -> Self::Key {
-        (self.0, self.1)
-    }
-
-    fn group(key: &Self::Key) -> u32 {
-        key.0
-    }
 }
 
 /// A VM that polls: its scope, and where it stands there.
@@ -276,8 +258,8 @@ impl View {
     /// VMs of this name, in whichever scope.
     pub fn named(&self, folded: &str) -> impl Iterator<Item = VmId> {
         let hash = hash(folded);
-        let rows = self.names.range(&hash, (hash, ScopeSlot(0))..(hash, ScopeSlot(u32::MAX)));
-        let members = rows.iter().filter_map(|row| self.in_slot(row.1)).flat_map(|view| &view.scope.members);
+        let scopes = self.names.range((hash, ScopeSlot(0))..=(hash, ScopeSlot(u32::MAX)));
+        let members = scopes.filter_map(|(_, slot)| self.in_slot(*slot)).flat_map(|view| &view.scope.members);
         members.filter(move |one| one.name.as_str().eq_ignore_ascii_case(folded)).map(|one| one.vm)
     }
 
@@ -395,10 +377,10 @@ impl View {
             let slot = ScopeSlot(u32::try_from(at).unwrap_or(u32::MAX));
             view.scope.members.iter().map(move |member| (hash(&member.name.folded()), slot))
         });
-        let mut keys: Vec<_> = names.collect();
-        keys.sort_unstable();
-        keys.dedup();
-        self.names = Table::of(keys.into_iter().map(|(hash, slot)| NameRow(hash, slot)).collect());
+        let mut names: Vec<_> = names.collect();
+        // In order, each comes to stand beside the one before.
+        names.sort_unstable();
+        self.names = names.into_iter().collect();
     }
 
     /// Keeps the index of names in step with a scope.
@@ -419,7 +401,7 @@ impl View {
             self.names.remove(&(*gone, slot));
         }
         for come in after.difference(&before) {
-            self.names.insert(NameRow(*come, slot));
+            self.names.insert((*come, slot));
         }
     }
 }

@@ -98,27 +98,17 @@ fn halves(ip: Ipv6Addr) -> IpV6 {
 impl Row for VmRow {
     /// The id as a number, which is quicker compared than its bytes are.
     type Key = u128;
-    type Group = u128;
 
     fn key(&self) -> u128 {
         self.id.0.as_u128()
-    }
-
-    fn group(key: &u128) -> u128 {
-        *key
     }
 }
 
 impl<A: Copy + Ord + Hash> Row for ClaimRow<A> {
     type Key = (A, NetworkSlot);
-    type Group = (A, NetworkSlot);
 
     fn key(&self) -> Self::Key {
         (self.ip, self.network)
-    }
-
-    fn group(key: &Self::Key) -> Self::Group {
-        *key
     }
 }
 

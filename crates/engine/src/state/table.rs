@@ -16,7 +16,6 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Branches of the root, and shards of a branch.
@@ -25,14 +24,10 @@ const WIDTH: usize = 128;
 /// A row: a key, and whatever belongs to it.
 pub trait Row: Clone {
     /// What rows are told apart by.
-    type Key: Ord;
-    /// The part of the key that says in which shard a row is: rows of the same group are neighbours.
-    type Group: Hash;
+    type Key: Ord + Hash;
 
     /// The row's key.
     fn key(&self) -> Self::Key;
-    /// The group of a key.
-    fn group(key: &Self::Key) -> Self::Group;
 }
 
 type Shard<R> = Arc<[R]>;
@@ -80,22 +75,14 @@ impl<R: Row> Table<R> {
 
     /// The row of a key.
     pub fn get(&self, key: &R::Key) -> Option<&R> {
-        let shard = self.shard(&R::group(key));
+        let shard = self.shard(key);
         shard.binary_search_by(|row| row.key().cmp(key)).ok().map(|at| &shard[at])
-    }
-
-    /// The rows of a group from one key to another, in order.
-    pub fn range(&self, group: &R::Group, keys: Range<R::Key>) -> &[R] {
-        let shard = self.shard(group);
-        let begin = shard.partition_point(|row| row.key() < keys.start);
-        let end = shard.partition_point(|row| row.key() < keys.end);
-        &shard[begin..end.max(begin)]
     }
 
     /// Puts a row in the place of the one with its key, or beside the others.
     pub fn insert(&mut self, row: R) {
         let key = row.key();
-        let shard = self.shard_mut(&R::group(&key));
+        let shard = self.shard_mut(&key);
         match shard.binary_search_by(|other| other.key().cmp(&key)) {
             Ok(at) => Arc::make_mut(shard)[at] = row,
             Err(at) => {
@@ -109,17 +96,15 @@ impl<R: Row> Table<R> {
 
     /// Changes a row that is there; its key must stay as it is.
     pub fn update(&mut self, key: &R::Key, change: impl FnOnce(&mut R)) {
-        let group = R::group(key);
-        if let Ok(at) = self.shard(&group).binary_search_by(|row| row.key().cmp(key)) {
-            change(&mut Arc::make_mut(self.shard_mut(&group))[at]);
+        if let Ok(at) = self.shard(key).binary_search_by(|row| row.key().cmp(key)) {
+            change(&mut Arc::make_mut(self.shard_mut(key))[at]);
         }
     }
 
     /// Takes a row out.
     pub fn remove(&mut self, key: &R::Key) {
-        let group = R::group(key);
-        if let Ok(at) = self.shard(&group).binary_search_by(|row| row.key().cmp(key)) {
-            let shard = self.shard_mut(&group);
+        if let Ok(at) = self.shard(key).binary_search_by(|row| row.key().cmp(key)) {
+            let shard = self.shard_mut(key);
             *shard = shard[..at].iter().chain(&shard[at + 1..]).cloned().collect();
             self.len -= 1;
         }
@@ -128,7 +113,7 @@ impl<R: Row> Table<R> {
     /// A table of these rows, no two of which may have the same key.
     pub fn of(rows: Vec<R>) -> Self {
         let mut table = Self { len: rows.len(), ..Self::default() };
-        let place = |row: &R| table.place(&R::group(&row.key()));
+        let place = |row: &R| table.place(&row.key());
         let mut placed: Vec<_> = rows.into_iter().map(|row| (place(&row), row)).collect();
         placed.sort_unstable_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.key().cmp(&other.key())));
         let root = Arc::make_mut(&mut table.root);
@@ -144,19 +129,19 @@ impl<R: Row> Table<R> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|shard| shard.iter())
     }
 
-    fn shard(&self, group: &R::Group) -> &[R] {
-        let (branch, shard) = self.place(group);
+    fn shard(&self, key: &R::Key) -> &[R] {
+        let (branch, shard) = self.place(key);
         &self.root[branch][shard]
     }
 
-    fn shard_mut(&mut self, group: &R::Group) -> &mut Shard<R> {
-        let (branch, shard) = self.place(group);
+    fn shard_mut(&mut self, key: &R::Key) -> &mut Shard<R> {
+        let (branch, shard) = self.place(key);
         &mut Arc::make_mut(&mut Arc::make_mut(&mut self.root)[branch])[shard]
     }
 
-    fn place(&self, group: &R::Group) -> (usize, usize) {
+    fn place(&self, key: &R::Key) -> (usize, usize) {
         // The low bits are as good as any; two times seven of them fit into every usize.
-        let hash = self.hasher.hash_one(group) as usize;
+        let hash = self.hasher.hash_one(key) as usize;
         (hash % WIDTH, hash / WIDTH % WIDTH)
     }
 }
@@ -169,20 +154,14 @@ mod tests {
 
     use super::*;
 
-    /// A number, and in the same group as nine others.
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct Numbered(u32, u8);
 
     impl Row for Numbered {
         type Key = u32;
-        type Group = u32;
 
         fn key(&self) -> u32 {
             self.0
-        }
-
-        fn group(key: &u32) -> u32 {
-            key / 10
         }
     }
 
@@ -213,12 +192,6 @@ mod tests {
         assert_eq!(rows, model.iter().map(|(key, value)| (*key, *value)).collect::<Vec<_>>());
         for key in 0..60 {
             assert_eq!(table.get(&key).map(|row| row.1), model.get(&key).copied());
-        }
-        for group in 0..6 {
-            let rows: Vec<_> =
-                table.range(&group, group * 10 + 2..group * 10 + 9).iter().map(|row| row.0).collect();
-            let expected: Vec<_> = model.range(group * 10 + 2..group * 10 + 9).map(|(key, _)| *key).collect();
-            assert_eq!(rows, expected);
         }
     }
 

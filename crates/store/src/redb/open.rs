@@ -19,9 +19,9 @@ use ::redb::{Builder, Database, DatabaseError, Durability, ReadableDatabase, Sto
 use super::format::{FORMAT, Fault, META, META_FORMAT, META_REVISION, RECORDS, reading};
 use crate::Revision;
 
-/// What redb may cache. The service keeps every live scope in memory itself and reads the store at start, so
-/// the cache need only hold the inner pages of the tree; redb's own default is 1 GiB. Tests take little, so
-/// that their reads reach the disk.
+/// What redb may cache. The service keeps every live scope in memory itself and reads the store at start, for
+/// instance metadata and for history, so the cache need only hold the inner pages of the tree; redb's own default is
+/// 1 GiB. Tests take little, so that their reads reach the disk.
 const CACHE_BYTES: usize = if cfg!(test) { 256 * 1024 } else { 16 * 1024 * 1024 };
 
 /// Why a store would not open.

@@ -1,7 +1,7 @@
 //! A snapshot: a redb read transaction, which holds its pages for as long as it lives.
 //!
-//! Point reads run where they are asked, since a page is nearly always in the cache. Scans go to a blocking
-//! thread, where there is a tokio runtime to give one.
+//! Reads go to a blocking thread, where there is a tokio runtime to give one: the cache is small, and a page that is not
+//! in it is on the disk.
 //!
 //! A snapshot does not outlive its database: when the thread opens the file anew after an I/O error, the
 //! snapshots taken before may fail, and their readers take another.
@@ -57,7 +57,8 @@ impl Snapshot for RedbSnapshot {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
-        reading(|| get(&self.table, key)).map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
+        let key = key.to_owned();
+        self.aside(move |table| get(table, &key)).await
     }
 
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
@@ -79,19 +80,26 @@ impl RedbSnapshot {
         from: Option<&str>,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let scanned = match Handle::try_current() {
+        let (prefix, from) = (prefix.to_owned(), from.map(str::to_owned));
+        self.aside(move |table| scan(table, &prefix, from.as_deref(), limit)).await
+    }
+
+    /// Reads something where it keeps nobody waiting.
+    async fn aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Table) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let found = match Handle::try_current() {
             Ok(runtime) => {
                 let table = self.table.clone();
-                let prefix = prefix.to_owned();
-                let from = from.map(str::to_owned);
                 runtime
-                    .spawn_blocking(move || reading(|| scan(&table, &prefix, from.as_deref(), limit)))
+                    .spawn_blocking(move || reading(|| read(&table)))
                     .await
                     .map_err(|error| ReadError::Unavailable(open::chain(&error)))?
             }
-            Err(_no_runtime) => reading(|| scan(&self.table, prefix, from, limit)),
+            Err(_no_runtime) => reading(|| read(&self.table)),
         };
-        scanned.map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
+        found.map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
     }
 }
 
