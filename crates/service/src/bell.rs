@@ -10,16 +10,22 @@
 //! rung for that the VM was in.
 //!
 //! There are seats only where somebody waits. Sleepers sit at many scopes and wake in few threads, so each thread
-//! is told once of all that it has to wake.
+//! is told once of all that it has to wake. A VM has so many seats and no more: each is a connection that is kept for
+//! it, and those who call for many VMs may have any number of connections.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use notbefore_core::{ScopeId, VmId};
 use notbefore_engine::Published;
+use uuid::Uuid;
 
 use crate::view::View;
+
+/// How many seats a VM may have at a time: as many as connections from one address.
+pub const SEATS_PER_VM_MAX: usize = 64;
 
 /// Somebody who waits for many at once; each is known to it by a number.
 pub trait Sleeper: Send + Sync {
@@ -34,12 +40,33 @@ pub struct Seat<K> {
     number: u64,
 }
 
-type Sitting = HashMap<u64, (Arc<dyn Sleeper>, u64)>;
+/// Who sits in a seat.
+struct Sitter {
+    sleeper: Arc<dyn Sleeper>,
+    whom: u64,
+    vm: Uuid,
+}
+
+type Sitting = HashMap<u64, Sitter>;
 
 struct Seats<K> {
     by_place: HashMap<K, Sitting>,
+    /// How many seats each VM has.
+    by_vm: HashMap<Uuid, usize>,
     /// How many seats were ever taken.
     taken: u64,
+}
+
+impl<K> Seats<K> {
+    /// A VM has left one of its seats.
+    fn give_back(&mut self, vm: Uuid) {
+        if let Entry::Occupied(mut count) = self.by_vm.entry(vm) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
 }
 
 /// Who waits where.
@@ -58,27 +85,36 @@ pub enum Touched<K> {
 
 impl<K> Default for Bell<K> {
     fn default() -> Self {
-        Self { seats: Mutex::new(Seats { by_place: HashMap::new(), taken: 0 }) }
+        Self { seats: Mutex::new(Seats { by_place: HashMap::new(), by_vm: HashMap::new(), taken: 0 }) }
     }
 }
 
 impl<K: Clone + Eq + Hash> Bell<K> {
-    /// Takes a seat at a place. Look again afterwards: what changed before does not ring.
-    pub fn sit_down(&self, place: K, sleeper: Arc<dyn Sleeper>, whom: u64) -> Seat<K> {
+    /// Takes a seat at a place for a VM, unless the VM has as many as it may. Look again afterwards: what changed
+    /// before does not ring.
+    pub fn sit_down(&self, place: K, vm: Uuid, sleeper: Arc<dyn Sleeper>, whom: u64) -> Option<Seat<K>> {
         let mut seats = self.lock();
+        let count = seats.by_vm.get(&vm).copied().unwrap_or(0);
+        if count >= SEATS_PER_VM_MAX {
+            return None;
+        }
+        seats.by_vm.insert(vm, count + 1);
         seats.taken += 1;
         let number = seats.taken;
-        seats.by_place.entry(place.clone()).or_default().insert(number, (sleeper, whom));
-        Seat { place, number }
+        seats.by_place.entry(place.clone()).or_default().insert(number, Sitter { sleeper, whom, vm });
+        Some(Seat { place, number })
     }
 
     /// Leaves a seat, also one that was rung for.
     pub fn get_up(&self, seat: &Seat<K>) {
         let mut seats = self.lock();
         let Some(sitting) = seats.by_place.get_mut(&seat.place) else { return };
-        sitting.remove(&seat.number);
+        let left = sitting.remove(&seat.number);
         if sitting.is_empty() {
             seats.by_place.remove(&seat.place);
+        }
+        if let Some(Sitter { vm, .. }) = left {
+            seats.give_back(vm);
         }
     }
 
@@ -96,9 +132,10 @@ impl<K: Clone + Eq + Hash> Bell<K> {
             }
             Touched::All => seats.by_place.drain().map(|(_, sitting)| sitting).collect(),
         };
+        sitting.iter().flat_map(HashMap::values).for_each(|sitter| seats.give_back(sitter.vm));
         drop(seats);
         let mut woken: Vec<(Arc<dyn Sleeper>, Vec<u64>)> = Vec::new();
-        for (sleeper, whom) in sitting.into_iter().flat_map(HashMap::into_values) {
+        for Sitter { sleeper, whom, .. } in sitting.into_iter().flat_map(HashMap::into_values) {
             match woken.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &sleeper)) {
                 Some((_, all)) => all.push(whom),
                 None => woken.push((sleeper, vec![whom])),
@@ -166,7 +203,9 @@ mod tests {
     fn a_sleeper_is_told_once_of_all_that_it_wakes() {
         let bell = Bell::default();
         let [one, other] = [Arc::new(Noted::default()), Arc::new(Noted::default())];
-        let sit = |place, sleeper: &Arc<Noted>, whom| bell.sit_down(place, Arc::clone(sleeper) as _, whom);
+        let sit = |place, sleeper: &Arc<Noted>, whom| {
+            bell.sit_down(place, Uuid::nil(), Arc::clone(sleeper) as _, whom)
+        };
         for whom in 0..4 {
             sit(["a", "b"][whom as usize % 2], &one, whom);
         }
@@ -186,13 +225,33 @@ mod tests {
     fn whoever_gets_up_is_not_woken() {
         let bell = Bell::default();
         let sleeper = Arc::new(Noted::default());
-        let [first, second] = [1, 2].map(|whom| bell.sit_down("a", Arc::clone(&sleeper) as _, whom));
+        let [first, second] =
+            [1, 2].map(|whom| bell.sit_down("a", Uuid::nil(), Arc::clone(&sleeper) as _, whom).unwrap());
         bell.get_up(&first);
         bell.get_up(&first);
         bell.ring(Touched::These(vec!["a"]));
         assert_eq!(sleeper.take(), [[2]]);
         bell.get_up(&second);
         assert!(bell.is_alone());
+    }
+
+    #[test]
+    fn a_vm_has_so_many_seats_and_no_more() {
+        let bell = Bell::default();
+        let sleeper = Arc::new(Noted::default());
+        let sit = |place, vm| bell.sit_down(place, Uuid::from_u128(vm), Arc::clone(&sleeper) as _, 1);
+        let fill = || (0..SEATS_PER_VM_MAX + 3).filter_map(|n| sit(["a", "b"][n % 2], 1)).collect::<Vec<_>>();
+        let seats = fill();
+        assert_eq!(seats.len(), SEATS_PER_VM_MAX);
+        assert!(sit("a", 2).is_some(), "each VM has its own");
+        for _ in 0..2 {
+            bell.get_up(&seats[0]);
+        }
+        assert!(sit("b", 1).is_some() && sit("b", 1).is_none(), "a seat is left once");
+        bell.ring(Touched::These(vec!["a"]));
+        assert_eq!(fill().len(), seats.iter().filter(|seat| seat.place == "a").count() - 1);
+        bell.ring(Touched::All);
+        assert!(bell.lock().by_vm.is_empty());
     }
 
     #[test]
@@ -206,7 +265,7 @@ mod tests {
         let sleeper = Arc::new(Noted::default());
         let sit = || {
             for (whom, scope) in [(1, &one), (2, &other)] {
-                views.bell().sit_down(scope.id(), Arc::clone(&sleeper) as _, whom);
+                views.bell().sit_down(scope.id(), Uuid::nil(), Arc::clone(&sleeper) as _, whom);
             }
         };
         let rung = || {
@@ -241,7 +300,7 @@ mod tests {
         alone.first_run = true;
         stage.publish(&alone, at(0));
         let sleeper = Arc::new(Noted::default());
-        stage.views.bell().sit_down(alone.id(), Arc::clone(&sleeper) as _, 1);
+        stage.views.bell().sit_down(alone.id(), Uuid::nil(), Arc::clone(&sleeper) as _, 1);
         let address = Address { network: "default".parse().unwrap(), ip: [127, 0, 0, 1].into() };
         stage.claim(&address, Some(vm(2)), at(1));
         assert_eq!(sleeper.take(), [[1]]);
@@ -252,7 +311,7 @@ mod tests {
         let bell: Bell<ScopeId> = Bell::default();
         let touched = bell.touched(&View::default(), &[]);
         let sleeper = Arc::new(Noted::default());
-        bell.sit_down(scope("a", &[]).id(), Arc::clone(&sleeper) as _, 1);
+        bell.sit_down(scope("a", &[]).id(), Uuid::nil(), Arc::clone(&sleeper) as _, 1);
         bell.ring(touched);
         assert_eq!(sleeper.take(), [[1]]);
     }

@@ -52,6 +52,10 @@ impl FoundGuest {
 }
 
 impl GuestHandle for FoundGuest {
+    fn vm(&self) -> Uuid {
+        self.vm.0
+    }
+
     fn pace(&self) -> Option<&Pace> {
         self.hearing().map(Hearing::pace)
     }

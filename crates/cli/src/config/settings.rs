@@ -68,8 +68,8 @@ settings! {
 
     /// Limits of the guest door
     "guest.limits" guest_limits: GuestLimits {
-        /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more, the
-        /// one that has been idle longest goes
+        /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more,
+        /// those that have been idle longest go
         connections_max: Connections = Count(Limits::default().connections_max), Flag::None;
         /// Open connections of one source address; loopback and trusted proxies are exempt
         connections_per_source_max: Option<Connections> =

@@ -58,27 +58,36 @@ impl Admission {
 
     /// A place for a connection of this caller, at a listener of this identity, or why there is none.
     pub(super) fn admit(self: &Arc<Self>, identity: usize, caller: &Caller) -> Result<Permit, Excess> {
-        if self.total.fetch_add(1, Relaxed) >= self.connections_max {
-            self.total.fetch_sub(1, Relaxed);
-            return Err(Excess::Door);
-        }
         let calls_for_many = caller.is_proxy || caller.source.ip().is_loopback();
         let source = match self.per_source_max {
             Some(most) if !calls_for_many => {
                 let source = (identity, caller.source.ip());
                 let mut by_source = self.lock();
-                let count = by_source.entry(source).or_insert(0);
-                if *count >= most {
-                    self.total.fetch_sub(1, Relaxed);
+                let count = by_source.get(&source).copied().unwrap_or(0);
+                // This comes first: nobody makes room for one that is turned away.
+                if count >= most {
                     return Err(Excess::Source);
                 }
-                *count += 1;
+                self.take_place()?;
+                by_source.insert(source, count + 1);
                 Some(source)
             }
-            Some(_) | None => None,
+            Some(_) | None => {
+                self.take_place()?;
+                None
+            }
         };
         self.stats.opened();
         Ok(Permit { admission: Arc::clone(self), source })
+    }
+
+    /// Counts one more towards the whole, if there is room.
+    fn take_place(&self) -> Result<(), Excess> {
+        if self.total.fetch_add(1, Relaxed) >= self.connections_max {
+            self.total.fetch_sub(1, Relaxed);
+            return Err(Excess::Door);
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
@@ -134,6 +143,16 @@ mod tests {
         assert_eq!(admission.stats.connections_open(), 4);
         drop(again);
         assert_eq!((admission.lock().len(), admission.stats.connections_open()), (3, 3));
+    }
+
+    #[test]
+    fn a_source_that_has_its_share_asks_for_no_room() {
+        let admission = admission(2, 1);
+        let [greedy, modest, third] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(from);
+        let _both = [&greedy, &modest].map(|caller| admission.admit(0, caller).unwrap());
+        assert_eq!(admission.admit(0, &greedy).unwrap_err(), Excess::Source);
+        assert_eq!(admission.admit(0, &third).unwrap_err(), Excess::Door);
+        assert_eq!((admission.lock().len(), admission.total.load(Relaxed)), (2, 2), "nothing is left behind");
     }
 
     #[test]

@@ -284,7 +284,13 @@ impl<P: Platform> Task<P> {
             }
             (Ok(_), Verdict::Hold(hold, wait)) => {
                 let rest = std::mem::take(&mut self.buffer);
-                return Ok(Next::Hold(Box::new(Pending { hold: *hold, wait, manner, rest })));
+                return Ok(Next::Hold(Box::new(Pending {
+                    hold: *hold,
+                    wait,
+                    manner,
+                    rest,
+                    has_unread: false,
+                })));
             }
         };
         if *self.shutdown.borrow() {

@@ -36,6 +36,8 @@ pub(super) struct Pending {
     pub manner: Manner,
     /// What was read after it.
     pub rest: Vec<u8>,
+    /// Whether there may be more that nobody will be told of.
+    pub has_unread: bool,
 }
 
 /// What a second look at a held poll shows.

@@ -108,7 +108,9 @@ pub(super) fn serve<P: Platform>(
                 }
                 Verdict::Hold(hold, wait) => {
                     let rest = input[at..read].to_vec();
-                    return Step::Hold(Box::new(Pending { hold: *hold, wait, manner, rest }));
+                    // What did not fit is there already, and will not be told of again.
+                    let has_unread = read == input.len();
+                    return Step::Hold(Box::new(Pending { hold: *hold, wait, manner, rest, has_unread }));
                 }
                 verdict @ (Verdict::Instance { .. } | Verdict::Approve(_)) => {
                     let exchange = Exchange { manner, framing: Framing::Empty, verdict, ..exchange };
@@ -162,6 +164,11 @@ impl Buffers {
         answer: Reply<P::Guest>,
     ) -> Sent<P::Guest> {
         reply(door, socket, &mut self.output, answer)
+    }
+
+    /// Reads what a connection has sent, once, for nobody.
+    pub(super) fn pass_over(&mut self, socket: BorrowedFd<'_>) {
+        let _ = rustix::net::recv(socket, self.input.as_mut_slice(), RecvFlags::empty());
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Letters {
     pub returned: Vec<(Parked, Option<Box<Pending>>)>,
     /// There may be news for these held polls.
     pub rung: Vec<Token>,
-    /// Another worker needs places or files: close the connections that have been idle longest.
+    /// Another worker needs places or files: let some connections go.
     pub make_room: bool,
     /// The door closes.
     pub close: bool,

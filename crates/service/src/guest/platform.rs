@@ -21,6 +21,9 @@ use crate::bell::Bell;
 
 /// The VM a request speaks for, as the platform resolved it.
 pub trait GuestHandle: Send + Sync + 'static {
+    /// The VM's id. Polls that wait are counted by it.
+    fn vm(&self) -> Uuid;
+
     /// How fast the VM has asked lately; one of which nothing is kept is not limited.
     fn pace(&self) -> Option<&Pace>;
 

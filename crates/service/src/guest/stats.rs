@@ -58,7 +58,7 @@ impl GuestStats {
         self.connections_turned_away.load(Relaxed)
     }
 
-    /// Idle connections closed to make room for newer ones.
+    /// Connections closed to make room for newer ones: idle ones, or else those of polls that were held back.
     pub fn connections_evicted(&self) -> u64 {
         self.connections_evicted.load(Relaxed)
     }

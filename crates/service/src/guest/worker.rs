@@ -10,11 +10,12 @@
 //! mostly there, and a client that then closes is served in four calls.
 //!
 //! There are no timers. A connection has a time at which it ends if nothing happens; from time to time the
-//! table is looked through for those that are due. The same time says which connection has been idle longest
+//! table is looked through for those that are due. The same time says which connections have been idle longest
 //! where the door is full or the process is out of files: such connections are closed a few at a time, so that
-//! a flood of new ones does not look through the table for each. One that is amid a request is with its task
-//! and never among them. Where nothing is idle and there are no files, the worker leaves the listeners alone for a
-//! moment, since trying again at once would only burn a processor.
+//! a flood of new ones does not look through the table for each. Where none is idle, the polls that have been held
+//! longest are answered and go, since otherwise whoever waits could keep everybody else out. A connection that is
+//! amid a request is with its task and never among them. Where nothing can go and there are no files, the worker
+//! leaves the listeners alone for a moment, since trying again at once would only burn a processor.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,7 +38,7 @@ use super::hold::{News, Pending};
 use super::lean::{self, Buffers, Reply, Sent, Step, Turn};
 use super::listener::Listener;
 use super::mailbox::{Letters, Mailbox};
-use super::platform::{Platform, Rendered};
+use super::platform::{GuestHandle, Platform, Rendered};
 use super::slots::{self, Slots, Token};
 use super::{GuestDoor, belongs_to_one_connection};
 use crate::bell::Seat;
@@ -51,9 +52,11 @@ const ACCEPTS_PER_TURN: usize = 64;
 const ACCEPT_PAUSE_MS: u64 = 100;
 /// How often the table is looked through at most; so much longer may a connection stay than it should.
 const SWEEP_PAUSE_MS: u64 = 20;
-/// Which part of its idle connections a worker closes at a time to make room, and the most of them.
+/// Which part of its idle connections, or held polls, a worker lets go at a time to make room, and the most of them.
 const EVICTED_PART: usize = 64;
 const EVICTED_MAX: usize = 64;
+/// How many bytes are kept for a client that sends ahead while its poll is held. With more, it is not held.
+const KEPT_REST_MAX: usize = 1024;
 
 /// What epoll says of a client that sends no more, or is gone.
 const ENDED: epoll::EventFlags =
@@ -77,6 +80,8 @@ struct Open<K> {
     until_ms: u64,
     /// Whether epoll knows it.
     is_watched: bool,
+    /// Whether it had its turn and may have more to read: then it is not idle.
+    has_more: bool,
     held: Option<Box<Held<K>>>,
 }
 
@@ -89,6 +94,28 @@ struct Held<K> {
     has_unread: bool,
 }
 
+impl<K> Open<K> {
+    /// Since when its poll is held, if one is.
+    fn held_since_ms(&self) -> Option<u64> {
+        let held = self.held.as_ref()?;
+        Some(self.until_ms.saturating_sub(wait_ms(&held.pending)))
+    }
+}
+
+fn wait_ms(pending: &Pending) -> u64 {
+    u64::from(pending.wait.get()) * 1_000
+}
+
+/// Those that make room: the smallest, a part of all.
+fn first_part(mut all: Vec<(u64, Token)>) -> Vec<(u64, Token)> {
+    let count = (all.len() / EVICTED_PART).clamp(1, EVICTED_MAX).min(all.len());
+    if count > 0 {
+        all.select_nth_unstable(count - 1);
+    }
+    all.truncate(count);
+    all
+}
+
 /// Why a held poll is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occasion {
@@ -98,6 +125,8 @@ enum Occasion {
     Due,
     /// The door closes.
     Closing,
+    /// Its place is needed.
+    MakingRoom,
 }
 
 /// A thread of the door.
@@ -305,7 +334,8 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// A place for a caller; where the door is full, that of the connection that has been idle longest.
+    /// A place for a caller; where the door is full, one that a connection of this worker leaves for it. Where none
+    /// can, the other workers are asked for places, and whoever calls next will find one.
     fn admit(&mut self, listener: &Listener, caller: &Caller) -> Option<Permit> {
         let admission = Arc::clone(&self.door.admission);
         let mut admitted = admission.admit(listener.identity, caller);
@@ -326,7 +356,7 @@ impl<P: Platform> Worker<P> {
     fn park(&mut self, parked: Parked) -> Option<Token> {
         let until_ms = self.idle_until();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
-        self.open.insert(Open { parked, until_ms, is_watched: false, held: None }).ok()
+        self.open.insert(Open { parked, until_ms, is_watched: false, has_more: false, held: None }).ok()
     }
 
     /// Has epoll tell of a connection's bytes from now on, those that are there already included.
@@ -375,6 +405,7 @@ impl<P: Platform> Worker<P> {
     fn attend(&mut self, token: Token, has_hung_up: bool) {
         let until_ms = self.idle_until();
         let Some(open) = self.open.get_mut(token) else { return };
+        open.has_more = false;
         if let Some(held) = &mut open.held {
             held.has_unread = true;
             if has_hung_up {
@@ -387,11 +418,12 @@ impl<P: Platform> Worker<P> {
         match lean::serve(&self.door, socket.as_fd(), caller, &mut self.buffers, turn) {
             step @ (Step::Keep | Step::Again) => {
                 open.until_ms = until_ms;
+                open.has_more = matches!(step, Step::Again);
+                if open.has_more {
+                    self.again.push(token);
+                }
                 if !open.is_watched {
                     self.watch(token);
-                }
-                if matches!(step, Step::Again) {
-                    self.again.push(token);
                 }
             }
             Step::Close => drop(self.remove(token)),
@@ -404,21 +436,30 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Holds a poll back until there is news.
-    fn hold(&mut self, token: Token, pending: Box<Pending>) {
-        let until_ms = self.now_ms + u64::from(pending.wait.get()) * 1_000;
+    /// Holds a poll back until there is news. One whose client has sent much ahead is answered at once.
+    fn hold(&mut self, token: Token, mut pending: Box<Pending>) {
+        let occasion = match pending.rest.len() > KEPT_REST_MAX {
+            true => Occasion::Due,
+            false => Occasion::News,
+        };
+        pending.rest.shrink_to_fit();
+        let has_unread = pending.has_unread;
+        let until_ms = self.now_ms + wait_ms(&pending);
         let Some(open) = self.open.get_mut(token) else { return };
         open.until_ms = until_ms;
-        open.held = Some(Box::new(Held { pending, seat: None, has_unread: false }));
+        open.held = Some(Box::new(Held { pending, seat: None, has_unread }));
         self.door.stats.begins_to_wait();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
-        self.look_again(token, Occasion::News);
+        self.look_again(token, occasion);
     }
 
     /// The bell has rung for a held poll.
     fn ring(&mut self, token: Token) {
         if let Some(held) = self.open.get_mut(token).and_then(|open| open.held.as_mut()) {
-            held.seat = None;
+            // It may be the bell for a poll before this one, and the seat still taken.
+            if let Some(seat) = held.seat.take() {
+                self.door.platform.bell().get_up(&seat);
+            }
             self.guarded(token, |worker| worker.look_again(token, Occasion::News));
         }
     }
@@ -433,10 +474,13 @@ impl<P: Platform> Worker<P> {
                 }
                 News::None { .. } if held.seat.is_some() => return,
                 // What has changed before it sat down does not ring: that is what the next look is for.
-                News::None { guest, .. } => {
+                News::None { guest, incarnation } => {
                     let platform = &self.door.platform;
                     let sleeper: Arc<Mailbox> = Arc::clone(&self.mailbox);
-                    held.seat = Some(platform.bell().sit_down(platform.scope(&guest), sleeper, token));
+                    held.seat = platform.bell().sit_down(platform.scope(&guest), guest.vm(), sleeper, token);
+                    if held.seat.is_none() {
+                        break (Answer::NotModified { incarnation }, None);
+                    }
                 }
                 News::Answer(answer) => break (answer, None),
                 News::Document { guest, rendered: Rendered { incarnation, body, .. } } => {
@@ -462,7 +506,8 @@ impl<P: Platform> Worker<P> {
         let Held { pending, has_unread, .. } = *held;
         let Pending { mut manner, rest, .. } = *pending;
         manner.now = self.now;
-        if occasion == Occasion::Closing || matches!(answer, Answer::Refused(_)) {
+        let is_last = matches!(occasion, Occasion::Closing | Occasion::MakingRoom);
+        if is_last || matches!(answer, Answer::Refused(_)) {
             manner.persistence = Persistence::Closing;
         }
         if matches!(answer, Answer::Refused(_)) {
@@ -473,6 +518,11 @@ impl<P: Platform> Worker<P> {
         match (self.buffers.reply(&self.door, open.parked.socket.as_fd(), reply), manner.persistence) {
             (Sent::Gone, _) => drop(self.remove(token)),
             (Sent::Partly(unsent), _) => self.hand_over(token, Start::Unsent(unsent, rest)),
+            (Sent::Whole, Persistence::Closing) if occasion == Occasion::MakingRoom => {
+                // The place is needed now, so it does not linger; with what has come read, nothing is reset.
+                self.buffers.pass_over(open.parked.socket.as_fd());
+                self.remove(token);
+            }
             (Sent::Whole, Persistence::Closing) if rest.is_empty() && !has_unread => drop(self.remove(token)),
             (Sent::Whole, Persistence::Closing) => self.hand_over(token, Start::Linger),
             (Sent::Whole, Persistence::Open | Persistence::KeptAlive) => match rest.is_empty() {
@@ -495,20 +545,25 @@ impl<P: Platform> Worker<P> {
         self.tasks.spawn(&self.runtime, connection.run(start));
     }
 
-    /// Closes the connections that have been idle longest, a part of them, and says how many.
+    /// Closes the connections that have been idle longest, a part of them; where none is idle, answers the polls that
+    /// have been held longest, and closes theirs. Says how many.
     fn evict(&mut self) -> usize {
-        let idle = self.open.iter().filter(|(_, open)| open.held.is_none());
-        let mut idle: Vec<_> = idle.map(|(token, open)| (open.until_ms, token)).collect();
-        let count = (idle.len() / EVICTED_PART).clamp(1, EVICTED_MAX).min(idle.len());
-        if count == 0 {
-            return 0;
-        }
-        idle.select_nth_unstable(count - 1);
-        for (_, token) in &idle[..count] {
-            self.open.remove(*token);
+        let idle = self.open.iter().filter(|(_, open)| open.held.is_none() && !open.has_more);
+        let idle = first_part(idle.map(|(token, open)| (open.until_ms, token)).collect());
+        for (_, token) in &idle {
             self.door.stats.evicted();
+            self.remove(*token);
         }
-        count
+        if !idle.is_empty() {
+            return idle.len();
+        }
+        let held = self.open.iter().filter_map(|(token, open)| Some((open.held_since_ms()?, token)));
+        let held = first_part(held.collect());
+        for (_, token) in &held {
+            self.door.stats.evicted();
+            self.guarded(*token, |worker| worker.look_again(*token, Occasion::MakingRoom));
+        }
+        held.len()
     }
 
     /// Closes the idle connections that are due, and answers the held polls that are.
@@ -533,8 +588,10 @@ impl<P: Platform> Worker<P> {
         // Nothing comes back after this: a task that has finished a request ends.
         for (parked, pending) in self.mailbox.shut().returned {
             if let Some(token) = self.park(parked)
-                && let Some(pending) = pending
+                && let Some(mut pending) = pending
             {
+                // Nobody has watched it, so nobody knows.
+                pending.has_unread = true;
                 self.guarded(token, |worker| worker.hold(token, pending));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,12 +43,16 @@ pub struct World {
     pub approved: Mutex<Vec<(String, Vec<Uuid>)>>,
     /// Which VM a source address is.
     pub by_address: Mutex<HashMap<String, String>>,
+    /// How often it was asked who calls from an address.
+    pub asked: AtomicU64,
     pub gate: Semaphore,
     /// The incarnations of scopes that have changed; all begin with 7.
     incarnations: Mutex<HashMap<String, u64>>,
     bell: Bell<String>,
     /// A VM whose document changes just before somebody sits down to wait for that.
     pub changes_early: Mutex<Option<String>>,
+    /// One whose document changes just after somebody sat down.
+    pub changes_late: Mutex<Option<String>>,
     /// Who asked, and who was sent which incarnation.
     pub polled: Mutex<Vec<String>>,
     pub delivered: Mutex<Vec<(String, u64)>>,
@@ -118,6 +122,10 @@ pub struct TestGuest {
 }
 
 impl GuestHandle for TestGuest {
+    fn vm(&self) -> Uuid {
+        vm_id(&self.name)
+    }
+
     fn pace(&self) -> Option<&Pace> {
         Some(&self.pace)
     }
@@ -152,7 +160,10 @@ impl Platform for World {
         let source = caller.source.ip().to_string();
         let name = match &*caller.listener {
             ListenerIdentity::Bound { vm } => vm.clone(),
-            ListenerIdentity::Network(_) => self.by_address.lock().unwrap().get(&source)?.clone(),
+            ListenerIdentity::Network(_) => {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                self.by_address.lock().unwrap().get(&source)?.clone()
+            }
         };
         found(name, false)
     }
@@ -163,6 +174,8 @@ impl Platform for World {
 
     fn document(&self, guest: &TestGuest, version: EventsVersion) -> Rendered {
         let name = &guest.name;
+        let late = if self.nobody_waits() { None } else { self.changes_late.lock().unwrap().take() };
+        late.iter().for_each(|vm| self.change(vm));
         let incarnation = self.incarnation(name);
         let body = format!(r#"{{"DocumentIncarnation":{incarnation},"Events":["{name} at {version}"]}}"#);
         let padding = if name == "b" { " ".repeat(self.padding) } else { String::new() };
@@ -277,10 +290,12 @@ impl Door {
         let world = Arc::new(World {
             approved: Mutex::default(),
             by_address: Mutex::new(by_address.map(|(from, name)| (from.to_owned(), name.to_owned())).into()),
+            asked: AtomicU64::new(0),
             gate: Semaphore::new(0),
             incarnations: Mutex::default(),
             bell: Bell::default(),
             changes_early: Mutex::default(),
+            changes_late: Mutex::default(),
             polled: Mutex::default(),
             delivered: Mutex::default(),
             paces: Mutex::default(),
@@ -345,8 +360,9 @@ pub async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(10), future).await.expect("this takes too long")
 }
 
-/// Waits until the door's stopwatch has moved on.
-pub async fn tick() {
+/// Waits until the door's stopwatch, which counts milliseconds, has moved on since the last answer: what is asked
+/// for on an open connection afterwards is asked for later, to the door too.
+pub async fn later() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
 

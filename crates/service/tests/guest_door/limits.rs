@@ -1,6 +1,7 @@
 //! Clients that are slow, greedy or hostile, and a door that closes.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
@@ -77,8 +78,9 @@ async fn for_a_connection_too_many_the_one_goes_that_has_been_idle_longest() {
     let mut first = door.connect(From::A).await;
     until(|| door.stats.connections_open() == 1).await;
     let mut second = door.connect(From::B).await;
-    until(|| door.stats.connections_open() == 2).await;
-    tick().await;
+    second.send(get(EVENTS)).await;
+    assert_eq!(second.answer().await.status, 200);
+    later().await;
     first.send(get(EVENTS)).await;
     assert_eq!(first.answer().await.status, 200);
     assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
@@ -86,6 +88,36 @@ async fn for_a_connection_too_many_the_one_goes_that_has_been_idle_longest() {
     first.send(get(EVENTS)).await;
     assert_eq!(first.answer().await.status, 200);
     assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (1, 0));
+    door.close().await;
+}
+
+#[tokio::test]
+#[allow(clippy::await_holding_lock, reason = "it is what keeps a worker busy")]
+async fn a_worker_with_nothing_idle_has_another_make_room() {
+    let limits = Limits { connections_max: 2, ..Limits::default() };
+    let door = Door::open(GuestSettings { limits, threads: NonZeroUsize::new(2), ..unlimited() }).await;
+    // A worker that asks who calls from an address waits for the lock; the other one accepts meanwhile.
+    let busy = door.world.by_address.lock().unwrap();
+    let mut idle = door.connect(From::Address("127.0.0.2")).await;
+    idle.send(get(EVENTS)).await;
+    until(|| door.world.asked.load(Relaxed) == 1).await;
+    let mut half = door.connect(From::A).await;
+    half.send(&get(EVENTS)[..20]).await;
+    until(|| door.stats.connections_handed_over() == 1).await;
+    drop(busy);
+    assert_eq!(idle.answer().await.status, 200);
+
+    let busy = door.world.by_address.lock().unwrap();
+    idle.send(get(EVENTS)).await;
+    until(|| door.world.asked.load(Relaxed) == 2).await;
+    assert!(door.connect(From::A).await.is_closed().await, "nothing is idle at the worker that accepts");
+    drop(busy);
+    assert_eq!(idle.answer().await.status, 200, "a request under way is not broken off");
+    assert!(idle.is_closed().await, "and then it is idle");
+    assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
+    half.send(&get(EVENTS)[20..]).await;
+    assert_eq!(half.answer().await.status, 200);
+    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (1, 1));
     door.close().await;
 }
 

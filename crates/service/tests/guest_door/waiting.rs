@@ -1,8 +1,10 @@
 //! Polls that are held back until there is news.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use notbefore_service::guest::settings::{Limits, Mode};
+use notbefore_service::bell::SEATS_PER_VM_MAX;
+use notbefore_service::guest::settings::{GuestSettings, HEAD_BYTES_MAX, Limits, Mode};
 
 use crate::harness::*;
 
@@ -205,15 +207,137 @@ async fn a_client_that_goes_away_leaves_its_place() {
 
 #[tokio::test]
 async fn a_poll_that_waits_is_not_idle() {
-    let idle_timeout = Duration::from_millis(50);
-    let door = Door::with_limits(Limits { connections_max: 1, idle_timeout, ..Limits::default() }).await;
+    let door =
+        Door::with_limits(Limits { idle_timeout: Duration::from_millis(50), ..Limits::default() }).await;
     let mut client = door.connect(From::A).await;
     client.send(wait_for_news("7", "wait=1")).await;
-    until(|| door.stats.waiting() == 1).await;
-    assert!(door.connect(From::A).await.is_closed().await, "the one place is taken");
     assert_eq!(client.answer().await.status, 304, "long after an idle connection is closed");
     assert!(client.is_closed().await, "now it is idle");
-    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (0, 1));
+    door.close().await;
+
+    let limits = Limits { connections_max: 2, ..Limits::default() };
+    let door = Door::open(GuestSettings { limits, threads: NonZeroUsize::new(1), ..unlimited() }).await;
+    let mut client = door.connect(From::A).await;
+    client.send(wait_for_news("7", "wait=60")).await;
+    until(|| door.stats.waiting() == 1).await;
+    let mut idle = door.connect(From::A).await;
+    until(|| door.stats.connections_open() == 2).await;
+    assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
+    assert!(idle.is_closed().await, "the idle one goes first, though it came later");
+    assert_eq!((door.stats.waiting(), door.stats.connections_evicted()), (1, 1));
+    door.close().await;
+}
+
+#[tokio::test]
+async fn polls_that_wait_keep_nobody_out() {
+    let limits = Limits { connections_max: 3, ..Limits::default() };
+    let door = Door::open(GuestSettings { limits, threads: NonZeroUsize::new(1), ..unlimited() }).await;
+    let mut waiting = Vec::new();
+    // The first to come is the last whose time is over.
+    for (count, wait) in [(1, "wait=300"), (2, "wait=200"), (3, "wait=100")] {
+        let mut client = door.connect(From::A).await;
+        client.send(wait_for_news("7", wait)).await;
+        until(|| door.stats.waiting() == count).await;
+        // What it sends ahead is read and not answered, and does not lose it its answer.
+        client.send(get(EVENTS)).await;
+        later().await;
+        waiting.push(client);
+    }
+    let mut newer = Vec::new();
+    for (longest, wait) in waiting.iter_mut().zip(["wait=300", "wait=200"]) {
+        let mut client = door.connect(From::A).await;
+        client.send(&get(EVENTS)[..9]).await;
+        let answer = longest.answer().await;
+        assert_eq!((answer.status, answer.closes()), (304, true));
+        assert_eq!(answer.header("Preference-Applied"), Some(wait));
+        assert!(longest.is_closed().await);
+        until(|| door.stats.connections_handed_over() == newer.len() as u64 + 1).await;
+        newer.push(client);
+    }
+    for client in &mut newer {
+        client.send(&get(EVENTS)[9..]).await;
+        assert_eq!(client.answer().await.status, 200);
+    }
+    assert_eq!((door.stats.waiting(), door.stats.connections_evicted()), (1, 2));
+    assert_eq!(door.stats.connections_turned_away(), 0);
+    drop(waiting);
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_vm_has_so_many_polls_wait_and_no_more() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut waiting = Vec::new();
+    for count in 1..=SEATS_PER_VM_MAX as u64 {
+        let mut client = door.connect(From::A).await;
+        client.send(wait_for_news("7", "wait=60")).await;
+        until(|| door.stats.waiting() == count).await;
+        waiting.push(client);
+    }
+    let mut another = door.connect(From::Address("127.0.0.2")).await;
+    for _ in 0..2 {
+        another.send(wait_for_news("7", "wait=60")).await;
+        let answer = another.answer().await;
+        assert_eq!((answer.status, answer.closes()), (304, false), "one too many is answered at once");
+    }
+    let mut other = door.connect(From::B).await;
+    other.send(wait_for_news("7", "wait=60")).await;
+    until(|| door.stats.waiting() == SEATS_PER_VM_MAX as u64 + 1).await;
+    waiting.pop();
+    until(|| door.stats.waiting() == SEATS_PER_VM_MAX as u64).await;
+    another.send(wait_for_news("7", "wait=60")).await;
+    until(|| door.stats.waiting() == SEATS_PER_VM_MAX as u64 + 1).await;
+    door.world.change("a");
+    assert_eq!(incarnation(&another.answer().await), Some("8"));
+    door.close().await;
+}
+
+/// A poll that would wait, as long as what is read at once.
+fn long_wait_for_news() -> String {
+    let about = "Metadata: true\r\nIf-None-Match: 7\r\nPrefer: wait=60\r\n";
+    let padding = HEAD_BYTES_MAX - get_with(EVENTS, &format!("{about}X: \r\n")).len();
+    get_with(EVENTS, &format!("{about}X: {}\r\n", "x".repeat(padding)))
+}
+
+#[tokio::test]
+async fn what_did_not_fit_is_answered_afterwards() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    client.send(long_wait_for_news() + &get("/metadata/versions")).await;
+    until(|| door.stats.waiting() == 1).await;
+    door.world.change("a");
+    assert_eq!(incarnation(&client.answer().await), Some("8"));
+    assert_eq!(client.answer().await.status, 200);
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_bell_for_the_poll_before_leaves_no_seat_taken() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    *door.world.changes_late.lock().unwrap() = Some("a".to_owned());
+    client.send(long_wait_for_news() + &wait_for_news("8", "wait=60")).await;
+    assert_eq!(incarnation(&client.answer().await), Some("8"));
+    until(|| door.stats.waiting() == 1).await;
+    assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
+    drop(client);
+    until(|| door.stats.waiting() == 0).await;
+    assert!(door.world.nobody_waits());
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_client_that_sends_far_ahead_does_not_wait() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    let ahead = get("/metadata/versions");
+    let count = 1024 / ahead.len() + 1;
+    client.send(wait_for_news("7", "wait=60") + &ahead.repeat(count)).await;
+    let answer = client.answer().await;
+    assert_eq!((answer.status, answer.closes()), (304, false));
+    for _ in 0..count {
+        assert_eq!(client.answer().await.status, 200);
+    }
     door.close().await;
 }
 
