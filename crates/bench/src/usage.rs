@@ -1,8 +1,17 @@
 //! What a process has used: CPU time and memory, as the kernel counts them.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use anyhow::Context;
+
+use crate::clock;
+
+/// How many looks in a row must find the same, a quarter of a second apart.
+const STEADY: usize = 8;
+
+/// How often it is looked at, at most.
+const SETTLING_MAX: usize = 80;
 
 /// The CPU time of a process and its children so far.
 ///
@@ -37,6 +46,29 @@ pub fn memory(pid: u32) -> anyhow::Result<u64> {
         bytes += memory(child.parse()?)?;
     }
     Ok(bytes)
+}
+
+/// The memory of a process once it stays as it is: an allocator gives back by and by what loading or a crowd took,
+/// and only while there is something to do, so the process is nudged meanwhile.
+pub fn settled_memory(pid: u32, mut nudge: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<u64> {
+    let mut seen = VecDeque::new();
+    for _ in 0..SETTLING_MAX {
+        for _ in 0..20 {
+            nudge()?;
+        }
+        clock::pause(Duration::from_millis(250));
+        seen.push_back(memory(pid)?);
+        if seen.len() > STEADY {
+            seen.pop_front();
+            let (least, most) = (seen.iter().min(), seen.iter().max());
+            if let (Some(least), Some(most)) = (least, most)
+                && most - least <= least / 500
+            {
+                return Ok(*least);
+            }
+        }
+    }
+    seen.back().copied().context("a process whose memory was never seen")
 }
 
 /// Raises this process's limit of open files as far as it may go, and says how far that is.

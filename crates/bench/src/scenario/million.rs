@@ -53,19 +53,8 @@ pub fn memory(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Memory once it no longer shrinks: what loading took is given back by and by.
 fn settled(service: &Service) -> anyhow::Result<u64> {
-    service.wait_until_ready()?;
-    let mut last = u64::MAX;
-    for _ in 0..20 {
-        clock::pause(Duration::from_millis(500));
-        let memory = usage::memory(service.pid())?;
-        if memory >= last {
-            break;
-        }
-        last = memory;
-    }
-    Ok(last)
+    usage::settled_memory(service.pid(), || service.wait_until_ready())
 }
 
 /// From `kill -9` to ready again.
