@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::clock;
-use crate::process::{End, Owned, pinned, tail};
+use crate::process::{End, Owned, Place, pinned, tail};
 
 /// A running nginx, with one listener for each way of asking so that none pays for another's checks.
 pub struct Nginx {
@@ -34,7 +34,7 @@ impl Nginx {
         let log = place.join("nginx.log");
         let config = place.join("nginx.conf");
         std::fs::write(&config, config_text(place, document, etag, [poll, not_modified, approval])?)?;
-        let mut command = pinned(core, End::Terminate, "nginx");
+        let mut command = pinned(Place::Core(core), End::Terminate, "nginx");
         command.arg("-p").arg(place).arg("-c").arg(&config).args(["-e", "stderr"]);
         command.stdout(Stdio::null()).stderr(File::create(&log)?);
         let mut process = Owned::spawn(&mut command, End::Terminate)?;

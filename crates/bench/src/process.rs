@@ -46,14 +46,28 @@ pub enum End {
     Terminate,
 }
 
-/// A command that runs on one core and ends with the benchmark.
-pub fn pinned(core: usize, end: End, program: impl AsRef<OsStr>) -> Command {
+/// Where a process may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this core alone.
+    Core(usize),
+    /// On whichever is free, the load's included.
+    Anywhere,
+}
+
+/// A command that runs on its cores and ends with the benchmark.
+pub fn pinned(place: Place, end: End, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     let signal = match end {
         End::Kill => "KILL",
         End::Terminate => "TERM",
     };
-    command.args(["--pdeathsig", signal, "--", "taskset", "--cpu-list", &core.to_string()]).arg(program);
+    let cores = match place {
+        Place::Core(core) => core.to_string(),
+        // Those that do not exist are passed over.
+        Place::Anywhere => format!("0-{}", CpuSet::MAX_CPU - 1),
+    };
+    command.args(["--pdeathsig", signal, "--", "taskset", "--cpu-list", &cores]).arg(program);
     command
 }
 

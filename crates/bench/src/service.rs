@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::http::{Client, Kept};
-use crate::process::{End, Owned, pinned, tail};
+use crate::process::{End, Owned, Place, pinned, tail};
 
 /// The target of a poll at the newest version.
 pub const POLL: &str = "/metadata/scheduledevents?api-version=2020-07-01";
@@ -51,12 +51,27 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it over a data directory and waits until it takes calls.
+    /// Starts it on its core, over a data directory, and waits until it takes calls.
     pub fn start(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_at(Place::Core(binary.core), binary, data, rate, flags)
+    }
+
+    /// The same on all cores, where what counts is not the CPU of each request but how soon all is done.
+    pub fn start_anywhere(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_at(Place::Anywhere, binary, data, rate, flags)
+    }
+
+    fn start_at(
+        place: Place,
+        binary: &Binary,
+        data: &Path,
+        rate: Rate,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
         let log = data.with_extension("log");
         let program = binary.path.as_os_str();
         let mut words = binary.under.iter().map(OsStr::new).chain([program]);
-        let mut command = pinned(binary.core, End::Kill, words.next().unwrap_or(program));
+        let mut command = pinned(place, End::Kill, words.next().unwrap_or(program));
         command.args(words).arg("serve").arg("--data").arg(data);
         command.args(["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);
         if rate == Rate::NeverMet {

@@ -7,6 +7,8 @@ use anyhow::Context;
 use super::{Mode, polled};
 use crate::service::Binary;
 
+/// No poll takes fewer: one that does was not counted.
+const LEAST: f64 = 500.0;
 /// How many polls the shorter run makes.
 const POLLS: u32 = 2_000;
 
@@ -24,6 +26,7 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
     let more = counted(binary, place, mode, 2 * POLLS)?;
     let each = (more - some) / f64::from(POLLS);
     let limit = limit(mode);
+    anyhow::ensure!(each > LEAST, "callgrind has not seen the polls of a {}: {each:.0}", mode.name());
     println!("instructions of a {}: {each:.0}, at most {limit:.0}", mode.name());
     if each > limit {
         println!("  that is more than the limit in crates/bench/src/cost/instructions.rs");

@@ -49,6 +49,9 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
     }
     // What timers do meanwhile is a few calls in hundreds of polls.
     each.retain(|_, count| *count > 0.1);
+    // A poll that was neither read nor answered was not seen.
+    let seen = ["read", "write"].iter().all(|kind| each.get(kind).is_some_and(|count| *count > 0.9));
+    anyhow::ensure!(seen, "strace has not seen the polls of a {}: {each:?}", mode.name());
     let good = each.iter().all(|(kind, count)| allowed.get(kind).is_some_and(|most| *count < most + 0.1));
     let list = |calls: &BTreeMap<&str, f64>| {
         let calls: Vec<String> = calls.iter().map(|(kind, count)| format!("{kind} {count:.1}")).collect();

@@ -1,7 +1,7 @@
 //! Guests that wait for a change: 100 scopes of 100 guests hold a poll each, and one operation tells all of them.
 //!
-//! Time counts from the acknowledgement of the operation, which the operator gets when it is on disk, and again from
-//! the moment at which the operator asked, which bounds whatever one may mean by the commit.
+//! Time counts from the moment at which the operator asked, which bounds whatever one may mean by the commit, and again
+//! from the acknowledgement, which the operator gets when the operation has reached every scope.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let data = bench.directory("long-poll")?.join("data");
     let fleet = Fleet { scopes: SCOPES, per_scope: 100, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
-    let service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+    let service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
     let vms: Vec<uuid::Uuid> = (0..SCOPES).map(|scope| fleet.first_vm(scope)).collect();
     let body = json!({ "type": "Freeze", "vms": vms, "not_before": years_from_now() }).to_string();
     let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
@@ -97,8 +97,8 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     }
     let who = format!("{SCOPES} scopes of 100 waiting guests told, p99");
     let goal = Goal::at_most(500.0, 150.0);
-    bench.measured(&format!("{who} from the acknowledgement"), "ms", &from_acknowledged, goal);
-    bench.measured(&format!("{who} from the request"), "ms", &from_asked, None);
+    bench.measured(&format!("{who} from the request"), "ms", &from_asked, goal);
+    bench.measured(&format!("{who} from the acknowledgement"), "ms", &from_acknowledged, None);
     Ok(())
 }
 

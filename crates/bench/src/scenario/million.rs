@@ -62,7 +62,7 @@ pub fn restart(bench: &mut Bench) -> anyhow::Result<()> {
     let data = data(bench)?;
     let fleet = fleet(bench);
     let mut times = Vec::new();
-    let mut service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+    let mut service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
     for round in 0..bench.rounds().min(5) {
         // It dies in the middle of work, not at rest.
         let announcements: Vec<Announcement> = (0..100)
@@ -75,7 +75,7 @@ pub fn restart(bench: &mut Bench) -> anyhow::Result<()> {
         announce(&service, &announcements, None)?;
         service.kill();
         let begun = clock::now();
-        service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
+        service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
         service.wait_until_ready()?;
         times.push(begun.elapsed().as_secs_f64());
         bench.say(&format!("ready after {} s", digits(begun.elapsed().as_secs_f64())));

@@ -25,7 +25,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let data = place.join("data");
     let fleet = Fleet { scopes: PER_ROUND * (bench.rounds() + 1), per_scope: 1, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
-    let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
+    let service = Service::start_anywhere(&bench.binary, &data, Rate::NeverMet, &[])?;
     let announcement = |n: usize| Announcement {
         vm: fleet.first_vm(n),
         address: guests::address(n),

@@ -111,7 +111,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let data = bench.directory("starts")?.join("data");
     let fleet = Fleet { scopes: count + PROBE, per_scope: 1, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
-    let service = Service::start(&bench.binary, &data, Rate::NeverMet, &["--notice", "0.0001"])?;
+    let service = Service::start_anywhere(&bench.binary, &data, Rate::NeverMet, &["--notice", "0.0001"])?;
     let announcement = |n: usize, not_before| Announcement {
         vm: fleet.first_vm(n),
         address: guests::address(n),
