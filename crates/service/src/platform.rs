@@ -17,7 +17,6 @@ use crate::delivery::{Delivery, Hearing};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
 use crate::guest::rate::Pace;
-use crate::names;
 use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
 use crate::view::{Guest, ScopeView, View, Views};
@@ -100,7 +99,7 @@ fn identify(view: &View, caller: &Caller) -> Option<VmId> {
             let local = source.is_loopback() || source == caller.local.ip();
             view.caller(network, source).or_else(|| view.first_run().filter(|_| local))
         }
-        ListenerIdentity::Bound { vm } => names::resolve(view, vm).ok(),
+        ListenerIdentity::Bound { vm } => view.at_path(vm),
     }
 }
 

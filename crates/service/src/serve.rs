@@ -366,7 +366,7 @@ async fn keep_bound_enabled(
     loop {
         let view = views.newest();
         for vm in &bound {
-            let scope = names::resolve(&view, vm).ok().and_then(|vm| view.scope_of(vm).cloned());
+            let scope = view.at_path(vm).and_then(|vm| view.scope_of(vm).cloned());
             if let Some(scope) = scope {
                 engine.heard(scope.scope.id(), clock.now());
             }

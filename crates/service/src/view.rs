@@ -182,6 +182,17 @@ impl View {
         self.in_slot(*self.ids.get(id)?)
     }
 
+    /// The VM at a whole path, `subscription/group/scope/name`. It is found where it is, whatever else has its name.
+    pub fn at_path(&self, path: &str) -> Option<VmId> {
+        let (scope, name) = path.rsplit_once('/')?;
+        let slot = match scope.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => self.ids.get(scope.to_ascii_lowercase().as_str()),
+            false => self.ids.get(scope),
+        };
+        let mut members = self.in_slot(*slot?)?.scope.members.iter();
+        members.find(|member| member.name.as_str().eq_ignore_ascii_case(name)).map(|member| member.vm)
+    }
+
     fn in_slot(&self, slot: ScopeSlot) -> Option<&Arc<ScopeView>> {
         self.scopes.get(slot.0 as usize)?.as_ref()
     }
@@ -477,6 +488,23 @@ mod tests {
         stage.publish(&scope("a", &[new]), at(6));
         assert_eq!(listening(&stage, old, at(6)), Listening::No);
         assert!(stage.views.newest().hearing(old).is_none());
+    }
+
+    #[test]
+    fn a_vm_is_found_by_its_whole_path_and_by_no_less() {
+        let mut stage = Stage::default();
+        stage.publish(&scope("A", &[vm(1), vm(2)]), at(0));
+        stage.publish(&scope("b", &[vm(3)]), at(0));
+        let found = |path| stage.views.newest().at_path(path);
+        assert_eq!(found("default/default/A/vm-2"), Some(vm(2)));
+        assert_eq!(found("default/Default/a/VM-1"), Some(vm(1)));
+        assert_eq!(found("default/default/b/vm-3"), Some(vm(3)));
+        let id = vm(3).to_string();
+        for other in
+            ["default/default/b/vm-1", "default/b/vm-3", "b/vm-3", "vm-3", "", "/", "x/default/b/vm-3", &id]
+        {
+            assert_eq!(found(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub enum ListenerIdentity {
     Network(String),
     /// Every caller is this VM.
     Bound {
-        /// The VM's name or path, as it was configured.
+        /// The VM's whole path.
         vm: String,
     },
 }

@@ -91,13 +91,13 @@ impl<P: Platform> GuestDoor<P> {
                 plain,
             }));
         }
-        let examined = self.examine(bytes, caller, now)?;
-        if !caller.is_proxy
-            && let Some(Exchange { head_length, plain: Some(poll), .. }) = &examined
-        {
-            familiar.remember(&bytes[..*head_length], *poll);
+        let mut headers = head::room();
+        let Some((head, head_length)) = self.parse(bytes, &mut headers, caller)? else { return Ok(None) };
+        let exchange = self.examine_head(&head, head_length, caller, now)?;
+        if let Some(poll) = exchange.plain.filter(|_| !caller.is_proxy) {
+            familiar.meet(&bytes[..head_length], &head, poll);
         }
-        Ok(examined)
+        Ok(Some(exchange))
     }
 
     /// The exchange that the bytes begin, if its head is complete. An error closes the connection.
@@ -108,11 +108,27 @@ impl<P: Platform> GuestDoor<P> {
         now: Timestamp,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
         let mut headers = head::room();
-        let (head, head_length) = match head::parse(bytes, &mut headers) {
-            Ok(Some(parsed)) => parsed,
-            Ok(None) => return Ok(None),
-            Err(error) => return Err(self.if_known(caller, error)),
-        };
+        let Some((head, head_length)) = self.parse(bytes, &mut headers, caller)? else { return Ok(None) };
+        self.examine_head(&head, head_length, caller, now).map(Some)
+    }
+
+    /// The head that the bytes begin with, and its length, if it is complete.
+    fn parse<'h, 'b>(
+        &self,
+        bytes: &'b [u8],
+        headers: &'h mut head::Room<'b>,
+        caller: &Caller,
+    ) -> head::Parsed<'h, 'b> {
+        head::parse(bytes, headers).map_err(|error| self.if_known(caller, error))
+    }
+
+    fn examine_head(
+        &self,
+        head: &Head<'_, '_>,
+        head_length: usize,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Result<Exchange<P::Guest>, GuestError> {
         let claim = match caller.is_proxy {
             true => ProxyClaim {
                 instance_id: head.one(Name::XInstanceId),
@@ -122,7 +138,7 @@ impl<P: Platform> GuestDoor<P> {
         };
         let guest = self.platform.guest(caller, &claim).ok_or(GuestError::UnknownCaller)?;
         let framing = head.framing()?;
-        let judged = self.judge(&head, &claim, guest, now);
+        let judged = self.judge(head, &claim, guest, now);
         let Judged { verdict, wait, version } = judged.unwrap_or_else(|error| Judged {
             verdict: Verdict::Answer(Answer::Refused(error)),
             wait: None,
@@ -135,14 +151,14 @@ impl<P: Platform> GuestDoor<P> {
         };
         let is_plain = framing == Framing::Empty && !head.has(Name::Prefer);
         let plain = version.filter(|_| is_plain).map(|version| PlainPoll { version, persistence });
-        Ok(Some(Exchange {
+        Ok(Exchange {
             plain,
             head_length,
             framing,
             expects_continue: head.expects_continue(),
             manner: Manner { now, persistence, head_only: head.method == "HEAD", wait },
             verdict,
-        }))
+        })
     }
 
     /// An error as it is told to a caller: one that is no VM of ours learns nothing else.

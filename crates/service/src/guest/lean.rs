@@ -2,8 +2,8 @@
 //!
 //! A poll is a head that arrives whole, asks for what is in memory, and has an answer that the socket takes at
 //! once. Such requests are read into the thread's one buffer, judged by the rules that hold for all
-//! ([`super::exchange`]), and answered from the thread's other buffer: three system calls with the one that waited,
-//! and no allocation. Whatever is not so is left to the caller as a [`Start`]: the bytes that were read and how far
+//! ([`super::exchange`]), and answered from the thread's other buffer: three system calls with the one that waited.
+//! Memory is allocated only for a head that is to be known by sight from now on. Whatever is not so is left to the caller as a [`Start`]: the bytes that were read and how far
 //! they got, for the task that goes on with them ([`super::connection`]).
 
 use std::io::IoSlice;
