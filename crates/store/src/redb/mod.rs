@@ -5,8 +5,8 @@
 //! opened, `load` how a whole one is made from records. The door between them (`Door`) holds the open
 //! database, or the reason why there is none.
 //!
-//! **A commit.** Callers queue their transactions. The thread takes all that wait, evaluates each against the
-//! state that the one before left, and makes one durable redb commit of them: at one sync a transaction a
+//! **A commit.** Callers queue their transactions. The thread takes all that wait, up to a number and a size,
+//! evaluates each against the state that the one before left, and makes one durable redb commit of them: at one sync a transaction a
 //! disk gives a few thousand a second, in batches some thirty times that. Then the batches go to the log,
 //! where watchers find them, and last the callers are answered.
 //!
@@ -193,21 +193,29 @@ impl Store for RedbStore {
 }
 
 impl Inner {
-    /// Puts transactions into the queue as one request, and waits for what becomes of each.
+    /// Puts transactions into the queue, in order and in requests that each fit into one redb commit, and waits for
+    /// what becomes of each.
     async fn queued(&self, txns: Vec<Txn>) -> Vec<Outcome> {
-        let count = txns.len();
-        let closed = || vec![Outcome::Refused(Refusal::Unavailable(CLOSED.into())); count];
-        if txns.is_empty() {
-            return Vec::new();
+        let mut waiting = Vec::new();
+        for part in owner::parts(txns) {
+            waiting.push((part.len(), self.queue(part).await));
         }
-        let Ok(room) = self.room.clone().acquire_many_owned(weight_kib(&txns)).await else {
-            return closed();
-        };
+        let mut outcomes = Vec::new();
+        for (count, answered) in waiting {
+            outcomes.extend(match answered {
+                Some(answered) => answered.await.unwrap_or_else(|_| vec![unanswered(); count]),
+                None => vec![Outcome::Refused(Refusal::Unavailable(CLOSED.into())); count],
+            });
+        }
+        outcomes
+    }
+
+    /// Puts one request into the queue as soon as there is room; answers none if the store has closed.
+    async fn queue(&self, txns: Vec<Txn>) -> Option<oneshot::Receiver<Vec<Outcome>>> {
+        let room = self.room.clone().acquire_many_owned(weight_kib(&txns)).await.ok()?;
         let (answer, answered) = oneshot::channel();
-        if self.queue.send(Message::Commit(Request { txns, answer, room })).is_err() {
-            return closed();
-        }
-        answered.await.unwrap_or_default()
+        self.queue.send(Message::Commit(Request { txns, answer, room })).ok()?;
+        Some(answered)
     }
 }
 

@@ -26,6 +26,44 @@ const BATCH_TXNS_MAX: usize = 2_048;
 /// How many bytes share one redb commit; it bounds how long one takes, and what redb holds in memory for it.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// How much goes into a redb commit, or is to.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    txns: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of(txns: &[Txn]) -> Self {
+        Self { txns: txns.len(), bytes: txns.iter().map(super::bytes).sum() }
+    }
+
+    /// Both together, unless that is too much for one commit. What is too much by itself goes alone.
+    fn and(self, more: Self) -> Option<Self> {
+        let both = Self { txns: self.txns + more.txns, bytes: self.bytes + more.bytes };
+        let fits = both.txns <= BATCH_TXNS_MAX && both.bytes <= BATCH_BYTES_MAX;
+        (fits || self.txns == 0).then_some(both)
+    }
+}
+
+/// Cuts transactions, in order, into what one redb commit takes.
+pub(super) fn parts(txns: Vec<Txn>) -> Vec<Vec<Txn>> {
+    let mut parts = Vec::new();
+    let (mut part, mut size) = (Vec::new(), Size::default());
+    for txn in txns {
+        let this = Size::of(std::slice::from_ref(&txn));
+        size = size.and(this).unwrap_or_else(|| {
+            parts.push(std::mem::take(&mut part));
+            this
+        });
+        part.push(txn);
+    }
+    if !part.is_empty() {
+        parts.push(part);
+    }
+    parts
+}
+
 /// How often a file that will not open is tried when nobody asks for it.
 const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
@@ -38,7 +76,7 @@ pub(super) enum Message {
     Stop,
 }
 
-/// Transactions and whoever waits for their outcomes.
+/// Transactions, no more than one redb commit takes, and whoever waits for their outcomes.
 pub(super) struct Request {
     pub txns: Vec<Txn>,
     pub answer: oneshot::Sender<Vec<Outcome>>,
@@ -49,6 +87,8 @@ pub(super) struct Request {
 pub(super) struct Owner {
     shared: Arc<Shared>,
     messages: Receiver<Message>,
+    /// What was taken from the queue and did not fit; it is the first of the next commit.
+    kept: Option<Request>,
     open: Opener,
     /// The newest revision known to be durable; what the log ends with.
     revision: Revision,
@@ -77,7 +117,8 @@ struct Failed {
 
 impl Owner {
     pub fn new(shared: Arc<Shared>, messages: Receiver<Message>, open: Opener, revision: Revision) -> Self {
-        Self { shared, messages, open, revision, in_doubt: Vec::new(), shut: None, failed: None }
+        let (kept, in_doubt) = (None, Vec::new());
+        Self { shared, messages, kept, open, revision, in_doubt, shut: None, failed: None }
     }
 
     pub fn run(self) {
@@ -104,13 +145,14 @@ impl Owner {
 
     /// Waits for a message, then takes all that wait, within the limits of a batch. While the file is shut it
     /// returns empty-handed now and then, to try it.
-    fn take(&self) -> Taken {
-        let first = match &self.shut {
-            None => self.messages.recv().map_err(|RecvError| RecvTimeoutError::Disconnected),
-            Some(_) => self.messages.recv_timeout(REOPEN_EVERY),
+    fn take(&mut self) -> Taken {
+        let first = match (self.kept.take(), &self.shut) {
+            (Some(kept), _) => Ok(Message::Commit(kept)),
+            (None, None) => self.messages.recv().map_err(|RecvError| RecvTimeoutError::Disconnected),
+            (None, Some(_)) => self.messages.recv_timeout(REOPEN_EVERY),
         };
         let mut taken = Taken::default();
-        let (mut txns, mut bytes) = (0, 0);
+        let mut size = Size::default();
         let mut next = match first {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,
@@ -118,16 +160,21 @@ impl Owner {
         };
         while let Some(message) = next {
             match message {
-                Message::Commit(request) => {
-                    txns += request.txns.len();
-                    bytes += request.txns.iter().map(super::bytes).sum::<usize>();
-                    taken.requests.push(request);
-                }
+                Message::Commit(request) => match size.and(Size::of(&request.txns)) {
+                    Some(both) => {
+                        size = both;
+                        taken.requests.push(request);
+                    }
+                    None => {
+                        self.kept = Some(request);
+                        break;
+                    }
+                },
                 Message::Suspect => taken.suspect = true,
-                Message::Stop => taken.stop = true,
-            }
-            if taken.stop || txns >= BATCH_TXNS_MAX || bytes >= BATCH_BYTES_MAX {
-                break;
+                Message::Stop => {
+                    taken.stop = true;
+                    break;
+                }
             }
             next = self.messages.try_recv().ok();
         }

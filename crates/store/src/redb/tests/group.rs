@@ -67,6 +67,73 @@ async fn commits_that_come_together_share_a_sync() {
     assert_eq!(syncs, one, "64 commits took {syncs} syncs, one alone takes {one}");
 }
 
+/// Transactions of a MiB each.
+fn large(names: std::ops::Range<usize>) -> Vec<Txn> {
+    let half = "x".repeat(crate::VALUE_BYTES_MAX);
+    let txn = |n| {
+        let Txn { put: mut values, .. } = put(&format!("k/{n}/a"), &half);
+        values.extend(put(&format!("k/{n}/b"), &half).put);
+        Txn { put: values, ..Txn::default() }
+    };
+    names.map(txn).collect()
+}
+
+#[tokio::test]
+async fn what_comes_together_and_is_large_is_written_in_several_commits() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", {
+        let disk = disk.clone();
+        move || disk.open()
+    })
+    .unwrap();
+    let before = disk.syncs();
+    committed(&store, put("alone", "1")).await;
+    let one = disk.syncs() - before;
+
+    let before = disk.syncs();
+    let too_large = put("k", &"x".repeat(crate::VALUE_BYTES_MAX + 1));
+    let txns = large(0..10).into_iter().chain([too_large]).chain(large(10..40)).collect();
+    let mut outcomes = store.commit_all(txns).await;
+    assert!(matches!(outcomes.remove(10), Outcome::Refused(Refusal::ValueTooLarge { .. })));
+    let expected: Vec<Outcome> = (2..42).map(|n| Outcome::Committed(Revision(n))).collect();
+    assert_eq!(outcomes, expected, "one after the other");
+    let syncs = disk.syncs() - before;
+    assert!(syncs >= 5 * one, "40 MiB took {syncs} syncs, one commit takes {one}");
+}
+
+#[tokio::test]
+async fn what_would_make_a_commit_too_large_waits_for_the_next() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", {
+        let disk = disk.clone();
+        move || disk.open()
+    })
+    .unwrap();
+    let before = disk.syncs();
+    committed(&store, put("alone", "1")).await;
+    let one = disk.syncs() - before;
+    let small = |from: usize| (from..from + 1_500).map(|n| put(&format!("s/{n}"), "v")).collect();
+
+    for (what, first, second) in
+        [("bytes", large(0..7), large(7..14)), ("transactions", small(0), small(2_000))]
+    {
+        disk.hold(true);
+        let before = disk.syncs();
+        let mut waiting = queue(&store, vec![put("held", "v")]);
+        disk.wait_for_sync();
+        let (mut first, mut second) = (store.commit_all(first), store.commit_all(second));
+        for commit in [&mut first, &mut second] {
+            assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        disk.hold(false);
+        revision(waiting.remove(0).await);
+        let newest = |outcomes: Vec<Outcome>| outcomes.into_iter().map(revision).max();
+        assert!(newest(first.await) < newest(second.await), "{what}: the first is written first");
+        let syncs = disk.syncs() - before;
+        assert!(syncs >= 3 * one, "{what}: three commits took {syncs} syncs, one takes {one}");
+    }
+}
+
 #[tokio::test]
 async fn a_transaction_sees_those_before_it_in_its_batch() {
     let disk = Disk::new();
