@@ -68,10 +68,9 @@ fn let_through(engine: &mut Engine, mut under_way: Vec<(CommitId, Txn)>, at: Tim
     written
 }
 
-#[test]
-fn a_thousand_that_are_due_begin_in_slices_and_are_written_once() {
+/// An engine that was asked for an event in each scope, and the commits of that.
+fn asked_for(due: Timestamp) -> (Engine, Vec<(CommitId, Txn)>) {
     let mut engine = engine();
-    let due = now() + SignedDuration::from_mins(30);
     let mut under_way = commits(engine.handle(Input::Tick, now()));
     for n in 1..=MANY {
         let new = NewOperation {
@@ -86,6 +85,13 @@ fn a_thousand_that_are_due_begin_in_slices_and_are_written_once() {
         let request = Request { by, from: None, idempotency: None, if_revision: None, command };
         under_way.extend(commits(engine.handle(Input::Request(RequestId(0), Box::new(request)), now())));
     }
+    (engine, under_way)
+}
+
+#[test]
+fn a_thousand_that_are_due_begin_in_slices_and_are_written_once() {
+    let due = now() + SignedDuration::from_mins(30);
+    let (mut engine, under_way) = asked_for(due);
     let scheduled = let_through(&mut engine, under_way, now(), 2);
     assert_eq!(scheduled, MANY as usize);
     assert!(engine.next_due() > Some(now()));
@@ -104,5 +110,24 @@ fn a_thousand_that_are_due_begin_in_slices_and_are_written_once() {
     assert_eq!(scopes.count(), MANY as usize);
     // An operation of one part has nothing to add to what the scope says.
     assert_eq!(let_through(&mut engine, begun, due, 10_000), 0);
+    assert!(engine.state().scopes().all(|(_, held)| held.value.events[0].is_started()));
+}
+
+#[test]
+fn however_much_comes_in_together_no_more_begins_at_once() {
+    let due = now() + SignedDuration::from_mins(30);
+    let (mut engine, mut under_way) = asked_for(due);
+    let late = under_way.split_off(MANY as usize - 300);
+    let_through(&mut engine, under_way, now(), 2);
+
+    let committed = late.into_iter().zip(10_000..);
+    let committed = committed.map(|((id, _), n)| Input::Committed(id, Outcome::Committed(Revision(n))));
+    let mut begun = commits(engine.handle_all(committed, due));
+    assert!((100..200).contains(&begun.len()), "{} at once", begun.len());
+    // What is left is due all the same.
+    while engine.next_due() <= Some(due) {
+        begun.extend(commits(engine.handle(Input::Tick, due)));
+    }
+    let_through(&mut engine, begun, due, 20_000);
     assert!(engine.state().scopes().all(|(_, held)| held.value.events[0].is_started()));
 }

@@ -371,10 +371,9 @@ impl Runtime {
 
     fn handle(&mut self, pass: Pass) {
         let now = self.clock.now();
+        let inputs = self.inputs(pass);
         let mut deeds = Deeds::default();
-        for input in self.inputs(pass) {
-            self.engine.handle(input, now).into_iter().for_each(|effect| deeds.add(effect));
-        }
+        self.engine.handle_all(inputs, now).into_iter().for_each(|effect| deeds.add(effect));
         self.carry_out(deeds);
     }
 
@@ -417,7 +416,9 @@ impl Runtime {
         }
     }
 
-    /// Hands transactions to the store, in order; they come back as signals.
+    /// Hands transactions to the store; what became of them comes back as signals. Those of one call are
+    /// committed in order, but one call may overtake another: the engine has no two under way that compare the
+    /// same record, and needs no more than that.
     fn commit(&mut self, commits: Vec<(CommitId, Txn)>) {
         let mut commits = commits.into_iter().peekable();
         while commits.peek().is_some() {

@@ -58,7 +58,12 @@ impl Engine {
     pub(super) fn take_over_watched(&mut self, batch: Batch, now: Timestamp, effects: &mut Vec<Effect>) {
         self.watched = self.watched.max(batch.revision);
         let mut stirred = BTreeSet::new();
-        if !self.own.remove(&batch.revision) {
+        let is_own = self.own.contains(&batch.revision);
+        // A watch that fell behind leaves revisions out, and does not come back to them.
+        while self.own.first().is_some_and(|own| *own <= self.watched) {
+            self.own.pop_first();
+        }
+        if !is_own {
             let mut published = Vec::new();
             for one in batch.changes.iter() {
                 let before = self.state.scope_of_key(&one.key).cloned();
@@ -123,4 +128,33 @@ fn note_foreign(
         Published::Operation(_, None) | Published::Vm(..) | Published::Claim(..) | Published::Token(..) => {}
     }
     published.push(change);
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::Settings;
+    use notbefore_store::Outcome;
+
+    use super::super::{ALIVE_STORED_EVERY, EngineSettings, Input};
+    use super::*;
+
+    #[test]
+    fn what_the_watch_has_passed_over_is_not_waited_for() {
+        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+        let mut now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let (mut engine, _) = Engine::new(settings, Vec::new(), Revision(0), now).unwrap();
+        let mut store_times = |engine: &mut Engine, revision| {
+            let effects = engine.handle(Input::Tick, now);
+            let [Effect::Commit(id, _)] = &effects[..] else { panic!("not one commit: {effects:?}") };
+            engine.handle(Input::Committed(*id, Outcome::Committed(Revision(revision))), now);
+            now += ALIVE_STORED_EVERY;
+        };
+        for revision in [1, 2, 4] {
+            store_times(&mut engine, revision);
+        }
+        assert_eq!(engine.own.len(), 3);
+        // A watch that fell behind shows neither 1 nor 2.
+        engine.handle(Input::Watched(Batch { revision: Revision(3), changes: [].into() }), now);
+        assert_eq!(engine.own, BTreeSet::from([Revision(4)]));
+    }
 }

@@ -36,7 +36,7 @@ const ALIVE_STORED_EVERY: std::time::Duration = std::time::Duration::from_secs(6
 /// How long work of our own waits after the store would not take it.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// How many scopes that are due are seen to in one go. The store begins with them while the next ones are worked
+/// How many scopes that are due are seen to in one go, after one input or many. The store begins with them while the next ones are worked
 /// out, and whoever asks for something meanwhile is heard in between.
 const DUE_AT_ONCE_MAX: usize = 128;
 
@@ -167,7 +167,7 @@ pub struct Engine {
     heard: HashMap<ScopeId, Timestamp>,
     heard_to_store: BTreeSet<ScopeId>,
     store_times_at: Timestamp,
-    /// Revisions taken over when they were committed; the watch will show them once more.
+    /// Revisions taken over when they were committed, which the watch has yet to show once more or to pass over.
     own: BTreeSet<Revision>,
     watched: Revision,
 }
@@ -257,23 +257,35 @@ impl Engine {
         self.jobs.is_empty()
     }
 
-    /// Takes one input and says what must be done.
+    /// Takes one input, does what is due, and says what must be done.
     pub fn handle(&mut self, input: Input, now: Timestamp) -> Vec<Effect> {
+        self.handle_all([input], now)
+    }
+
+    /// Takes inputs that have come by the same time, one after the other. What is due is done once, after the last:
+    /// however many they are, no more begins at once than after one.
+    pub fn handle_all(&mut self, inputs: impl IntoIterator<Item = Input>, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
+        for input in inputs {
+            self.take(input, now, &mut effects);
+        }
+        self.do_what_is_due(now, &mut effects);
+        effects
+    }
+
+    fn take(&mut self, input: Input, now: Timestamp, effects: &mut Vec<Effect>) {
         match input {
             Input::Request(request, asked) => {
                 let Request { by, from, idempotency, if_revision, command } = *asked;
                 let work = Work::Ask { request, command, idempotency, if_revision };
-                self.spawn_from(work, by, from, now, &mut effects);
+                self.spawn_from(work, by, from, now, effects);
             }
-            Input::Committed(id, outcome) => self.committed(id, outcome, now, &mut effects),
-            Input::Watched(batch) => self.take_over_watched(batch, now, &mut effects),
+            Input::Committed(id, outcome) => self.committed(id, outcome, now, effects),
+            Input::Watched(batch) => self.take_over_watched(batch, now, effects),
             Input::Heard(scope, at) => self.note_heard(scope, at),
-            Input::Ran(report) => self.ran(report, now, &mut effects),
+            Input::Ran(report) => self.ran(report, now, effects),
             Input::Tick => {}
         }
-        self.do_what_is_due(now, &mut effects);
-        effects
     }
 
     fn do_what_is_due(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
