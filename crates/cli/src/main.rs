@@ -33,8 +33,8 @@ use clap::Parser;
 use args::{Args, Noun};
 use client::Client;
 
-/// A command is made by one thread, written by another and freed by a third. The system's allocator has these wait
-/// for each other's locks, a fifth of what a command costs.
+/// A command is made by one thread, written by another and freed by a third. The system's allocator may have these
+/// wait for each other's locks; this one is made for memory that is freed elsewhere.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
