@@ -5,6 +5,8 @@ mod body;
 #[allow(dead_code)]
 #[path = "../../crates/service/src/guest/conditional.rs"]
 mod conditional;
+#[path = "../../crates/service/src/guest/familiar.rs"]
+mod familiar;
 #[allow(dead_code)]
 #[path = "../../crates/service/src/guest/head.rs"]
 mod head;
@@ -18,10 +20,23 @@ mod settings;
 #[path = "../../crates/service/src/guest/target.rs"]
 mod target;
 
+/// What the files above need of the one that writes answers.
+mod answer {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Persistence {
+        Open,
+        KeptAlive,
+        Closing,
+    }
+}
+
 use notbefore_wire::guest::start_requests;
 
+use self::answer::Persistence;
 use self::body::Chunked;
+use self::familiar::{Familiar, PlainPoll};
 use self::head::{Framing, Head, Name};
+use self::rules::Asked;
 use self::settings::{BODY_BYTES_MAX, Mode};
 use super::Request;
 
@@ -78,6 +93,19 @@ fn read_one(bytes: &[u8]) -> Option<(Read, usize, bool)> {
     // None of these may panic, whatever they find.
     let _ = (head.expects_continue(), start_requests::parse(&body), prefer::wait(head.all(Name::Prefer)));
     let _ = conditional::client_has(head.all(Name::IfNoneMatch), 7);
+    for asked in asked.iter().flatten() {
+        if let Asked::Document(version) = asked
+            && matches!(head.framing(), Ok(Framing::Empty))
+            && !head.has(Name::Prefer)
+        {
+            let persistence = match (head.keeps_alive(), head.is_http10) {
+                (true, false) => Persistence::Open,
+                (true, true) => Persistence::KeptAlive,
+                (false, _) => Persistence::Closing,
+            };
+            check_familiar(bytes, &head, length, PlainPoll { version: *version, persistence });
+        }
+    }
     let headers = COMPARED.iter().zip(NAMES);
     let headers = headers.flat_map(|(name, this)| head.all(this).map(|value| (*name, value.to_vec())));
     let request = Request {
@@ -109,6 +137,29 @@ fn read_body(head: &Head<'_, '_>, rest: &[u8]) -> Option<(Vec<u8>, usize)> {
 /// A target as hyper writes it, where it is a URI: without a fragment, and with a path.
 fn written(target: &str) -> String {
     target.parse::<hyper::Uri>().map_or_else(|_| target.to_owned(), |uri| uri.to_string())
+}
+
+/// A plain poll that has come before is read as it was read then, whatever comes after it, and never before it is whole.
+fn check_familiar(bytes: &[u8], head: &Head<'_, '_>, length: usize, poll: PlainPoll) {
+    let mut familiar = Familiar::default();
+    for _ in 0..2 {
+        assert!(familiar.find(bytes).is_none(), "known at the first sight");
+        familiar.meet(&bytes[..length], head, poll);
+    }
+    assert!(familiar.find(&bytes[..length - 1]).is_none(), "known before it is whole");
+    let Some(found) = familiar.find(bytes) else {
+        assert!(length > familiar::HEAD_BYTES_MAX, "not known again");
+        return;
+    };
+    assert_eq!((found.head_length, found.poll), (length, poll));
+    assert_eq!(found.tags.is_some(), head.has(Name::IfNoneMatch));
+    for incarnation in [0, 1, 7, 12] {
+        assert_eq!(
+            conditional::client_has(found.tags.into_iter(), incarnation),
+            conditional::client_has(head.all(Name::IfNoneMatch), incarnation),
+            "the tags are others"
+        );
+    }
 }
 
 /// A head that is cut short anywhere is waited for, or refused; it is never taken for a whole one.

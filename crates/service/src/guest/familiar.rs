@@ -19,7 +19,7 @@ use super::head::{Head, Name};
 /// How many heads are remembered: more than a fleet has different clients, few enough to compare with each.
 const HEADS_MAX: usize = 8;
 /// The longest head that is. Those of published clients have under 500 bytes.
-const HEAD_BYTES_MAX: usize = 512;
+pub(super) const HEAD_BYTES_MAX: usize = 512;
 
 /// Of how many heads that were met and are not remembered it is known that they were met.
 const MET_MAX: usize = 16;
