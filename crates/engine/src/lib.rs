@@ -50,6 +50,6 @@ pub use request::{
     Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, TokenCommand,
     VmSpec, Whom,
 };
-pub use state::inventory::{Inventory, ScopeSlot};
+pub use state::inventory::{Inventory, ScopeSlot, Seat};
 pub use state::load::{Loader, Prepared, prepare};
 pub use state::{Held, Publication, Published, State};

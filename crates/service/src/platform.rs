@@ -92,14 +92,15 @@ impl ScheduledEvents {
 
 /// The VM that a caller is by where it calls from. Without a fleet, whoever calls from this machine is the VM
 /// that stands in for one: from loopback, or from the very address that was called.
-fn identify(view: &View, caller: &Caller) -> Option<VmId> {
+fn identify<'v>(view: &'v View, caller: &Caller) -> Option<(VmId, Option<Guest<'v>>)> {
     match &*caller.listener {
         ListenerIdentity::Network(network) => {
             let source = caller.source.ip();
             let local = source.is_loopback() || source == caller.local.ip();
-            view.caller(network, source).or_else(|| view.first_run().filter(|_| local))
+            let stands_in = || view.first_run().filter(|_| local).map(|vm| (vm, view.guest(vm)));
+            view.guest_at(network, source).or_else(stands_in)
         }
-        ListenerIdentity::Bound { vm } => view.at_path(vm),
+        ListenerIdentity::Bound { vm } => view.at_path(vm).map(|vm| (vm, view.guest(vm))),
     }
 }
 
@@ -113,11 +114,14 @@ impl Platform for ScheduledEvents {
 
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<FoundGuest> {
         let view = self.views.glance();
-        let vm = match caller.is_proxy {
-            true => VmId(self.proxies.vm(caller, claim)?),
+        let (vm, found) = match caller.is_proxy {
+            true => {
+                let vm = VmId(self.proxies.vm(caller, claim)?);
+                (vm, view.guest(vm))
+            }
             false => identify(&view, caller)?,
         };
-        let Some(Guest { scope, position }) = view.guest(vm) else {
+        let Some(Guest { scope, position }) = found else {
             if caller.is_proxy {
                 // The proxy's list is older than the fleet, most likely; its guest sees a bare 403.
                 self.proxies.note(caller, &format!("its X-Instance-ID {vm} is that of no VM"));

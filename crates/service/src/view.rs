@@ -5,6 +5,7 @@
 //! the same whatever else goes on, and two questions asked of one view never contradict each other.
 
 mod scope;
+mod slots;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +14,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use imbl::{HashMap, OrdMap, OrdSet, Vector};
+use imbl::{HashMap, OrdMap, OrdSet};
 use jiff::Timestamp;
 use notbefore_core::{
     CommandState, Event, EventId, Member, Operation, OperationId, Prefix, Scope, ScopeId, VmId,
@@ -23,6 +24,7 @@ use notbefore_wire::operator::delivery::Listening;
 
 use self::scope::Manner;
 pub use self::scope::{Ears, ScopeView, shown_type};
+use self::slots::Slots;
 use crate::bell::Bell;
 use crate::delivery::Hearing;
 use crate::hosts::{Hosts, Places};
@@ -45,7 +47,7 @@ pub struct View {
     /// The scopes' numbers, in the order of their ids, and the scopes by their numbers: a poll finds its scope by
     /// the number, and a scope that changes moves nothing but its own place.
     ids: OrdMap<ScopeId, ScopeSlot>,
-    scopes: Vector<Option<Arc<ScopeView>>>,
+    scopes: Slots<Arc<ScopeView>>,
     operations: OrdMap<OperationId, Held<Operation>>,
     /// The scopes that have live events, so that listing events does not visit all the others.
     busy: OrdSet<ScopeId>,
@@ -150,6 +152,17 @@ impl View {
         Some(Guest { scope, position })
     }
 
+    /// The same for whoever calls from an address of a network: mostly it is where its claim says, and then only the
+    /// claim and the scope are looked at.
+    pub fn guest_at(&self, network: &str, address: IpAddr) -> Option<(VmId, Option<Guest<'_>>)> {
+        let (vm, seat) = self.inventory.caller_at(network, address)?;
+        let position = usize::from(seat.position);
+        let there = self
+            .in_slot(seat.scope)
+            .filter(|scope| scope.scope.members.get(position).is_some_and(|member| member.vm == vm));
+        Some((vm, there.map(|scope| Guest { scope, position }).or_else(|| self.guest(vm))))
+    }
+
     /// What is known of a VM as a listener.
     pub fn hearing(&self, vm: VmId) -> Option<&Hearing> {
         self.guest(vm).and_then(|guest| guest.hearing())
@@ -163,7 +176,7 @@ impl View {
     /// How many VMs there are of each answer to whether they listen, in the order of [`Listening::ALL`].
     pub fn listening_counts(&self, now: Timestamp) -> [(Listening, usize); 3] {
         let mut counts = Listening::ALL.map(|listening| (listening, 0));
-        for hearing in self.scopes.iter().flatten().flat_map(|scope| scope.hearings()) {
+        for hearing in self.scopes.iter().flat_map(|(_, scope)| scope.hearings()) {
             let answer = hearing.listening(now, self.since);
             if let Some((_, count)) = counts.iter_mut().find(|(listening, _)| *listening == answer) {
                 *count += 1;
@@ -194,7 +207,7 @@ impl View {
     }
 
     fn in_slot(&self, slot: ScopeSlot) -> Option<&Arc<ScopeView>> {
-        self.scopes.get(slot.0 as usize)?.as_ref()
+        self.scopes.get(slot.0 as usize)
     }
 
     /// Scopes below a path in order, from a place in it on.
@@ -361,29 +374,20 @@ impl View {
         };
         let Some(Held { revision, value: scope }) = held else {
             self.ids.remove(&id);
-            self.put_in_slot(slot, None);
+            self.scopes.set(slot.0 as usize, None);
             return;
         };
         let view = ScopeView::new(scope, revision.0, before.as_deref(), manner);
         self.editions = self.editions.max(view.edition);
-        self.put_in_slot(slot, Some(Arc::new(view)));
+        self.scopes.set(slot.0 as usize, Some(Arc::new(view)));
         if before.is_none() {
             self.ids.insert(id, slot);
         }
     }
 
-    fn put_in_slot(&mut self, slot: ScopeSlot, view: Option<Arc<ScopeView>>) {
-        let slot = slot.0 as usize;
-        while self.scopes.len() <= slot {
-            self.scopes.push_back(None);
-        }
-        self.scopes.set(slot, view);
-    }
-
     /// Makes the index of names, for all scopes at once.
     fn name_all(&mut self) {
-        let scopes = self.scopes.iter().enumerate().filter_map(|(at, scope)| Some((at, scope.as_ref()?)));
-        let names = scopes.flat_map(|(at, view)| {
+        let names = self.scopes.iter().flat_map(|(at, view)| {
             // It was a number before it was a place.
             let slot = ScopeSlot(u32::try_from(at).unwrap_or(u32::MAX));
             view.scope.members.iter().map(move |member| (hash(&member.name.folded()), slot))

@@ -77,6 +77,34 @@ struct ClaimRow<A> {
     ip: A,
     vm: VmId,
     revision: Revision,
+    /// Where the VM probably is, so that a poll need not look it up.
+    seat: Seat,
+}
+
+/// Where a VM probably is: its scope, and its place among the members. Whoever uses it looks whether it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// The scope.
+    pub scope: ScopeSlot,
+    /// The place.
+    pub position: u16,
+}
+
+impl Seat {
+    /// Nowhere that anybody could be.
+    const NONE: Seat = Seat { scope: ScopeSlot(u32::MAX), position: u16::MAX };
+
+    fn of(row: &VmRow) -> Self {
+        Self { scope: row.scope, position: row.position }
+    }
+}
+
+impl<A> ClaimRow<A> {
+    fn sit(&mut self, vm: VmId, seat: Seat) {
+        if self.vm == vm {
+            self.seat = seat;
+        }
+    }
 }
 
 /// Rows that are to become tables.
@@ -182,7 +210,16 @@ impl Inventory {
 
     /// The VM that calls from an address of a network, whose name must be folded.
     pub fn caller(&self, network: &str, ip: IpAddr) -> Option<VmId> {
-        self.claim(network, ip).map(|(vm, _)| vm)
+        self.caller_at(network, ip).map(|(vm, _)| vm)
+    }
+
+    /// The same, with where the VM probably is.
+    pub fn caller_at(&self, network: &str, ip: IpAddr) -> Option<(VmId, Seat)> {
+        let network = *self.networks.slots.get(network)?;
+        match ip {
+            IpAddr::V4(ip) => self.v4.get(&(ip.to_bits(), network)).map(|row| (row.vm, row.seat)),
+            IpAddr::V6(ip) => self.v6.get(&(halves(ip), network)).map(|row| (row.vm, row.seat)),
+        }
     }
 
     /// Whether a VM is held just as this record says.
@@ -202,9 +239,10 @@ impl Inventory {
 
     pub(super) fn put_claim(&mut self, network: &str, ip: IpAddr, vm: VmId, revision: Revision) {
         let Some(network) = self.folded_network(network) else { return };
+        let seat = self.vm(vm).map_or(Seat::NONE, Seat::of);
         match ip {
-            IpAddr::V4(ip) => self.v4.insert(ClaimRow { network, ip: ip.to_bits(), vm, revision }),
-            IpAddr::V6(ip) => self.v6.insert(ClaimRow { network, ip: halves(ip), vm, revision }),
+            IpAddr::V4(ip) => self.v4.insert(ClaimRow { network, ip: ip.to_bits(), vm, revision, seat }),
+            IpAddr::V6(ip) => self.v6.insert(ClaimRow { network, ip: halves(ip), vm, revision, seat }),
         }
     }
 
@@ -219,6 +257,7 @@ impl Inventory {
     pub(super) fn put_vm(&mut self, vm: &Vm, revision: Revision, scope: ScopeSlot, position: Option<usize>) {
         let row = self.row_of(vm, revision, scope, position);
         self.vms.insert(row);
+        self.seat(&row);
     }
 
     /// Puts a VM's row aside.
@@ -243,17 +282,21 @@ impl Inventory {
         rows: &mut Rows,
     ) {
         let Some(network) = self.folded_network(network) else { return };
+        let seat = Seat::NONE;
         match ip {
-            IpAddr::V4(ip) => rows.v4.push(ClaimRow { network, ip: ip.to_bits(), vm, revision }),
-            IpAddr::V6(ip) => rows.v6.push(ClaimRow { network, ip: halves(ip), vm, revision }),
+            IpAddr::V4(ip) => rows.v4.push(ClaimRow { network, ip: ip.to_bits(), vm, revision, seat }),
+            IpAddr::V6(ip) => rows.v6.push(ClaimRow { network, ip: halves(ip), vm, revision, seat }),
         }
     }
 
     /// Takes over rows that were put aside; there must be none yet.
     pub(super) fn fill(&mut self, rows: Rows) {
-        self.vms = Table::of(rows.vms);
-        self.v4 = Table::of(rows.v4);
-        self.v6 = Table::of(rows.v6);
+        let Rows { vms, mut v4, mut v6 } = rows;
+        self.vms = Table::of(vms);
+        v4.iter_mut().for_each(|claim| claim.seat = self.vm(claim.vm).map_or(Seat::NONE, Seat::of));
+        v6.iter_mut().for_each(|claim| claim.seat = self.vm(claim.vm).map_or(Seat::NONE, Seat::of));
+        self.v4 = Table::of(v4);
+        self.v6 = Table::of(v6);
     }
 
     fn row_of(&mut self, vm: &Vm, revision: Revision, scope: ScopeSlot, position: Option<usize>) -> VmRow {
@@ -294,6 +337,21 @@ impl Inventory {
             && self.vms.get(&vm.0.as_u128()).is_some_and(|row| row.position != position)
         {
             self.vms.update(&vm.0.as_u128(), |row| row.position = position);
+            if let Some(row) = self.vm(vm).copied() {
+                self.seat(&row);
+            }
+        }
+    }
+
+    /// Tells the claims of a VM where it is now.
+    fn seat(&mut self, row: &VmRow) {
+        for Address { network, ip } in self.addresses(row) {
+            let Some(network) = self.networks.slots.get(&network.folded()).copied() else { continue };
+            let (vm, seat) = (row.id, Seat::of(row));
+            match ip {
+                IpAddr::V4(ip) => self.v4.update(&(ip.to_bits(), network), |claim| claim.sit(vm, seat)),
+                IpAddr::V6(ip) => self.v6.update(&(halves(ip), network), |claim| claim.sit(vm, seat)),
+            }
         }
     }
 
@@ -341,7 +399,7 @@ mod tests {
     #[test]
     fn rows_are_as_small_as_they_are_meant_to_be() {
         assert_eq!(size_of::<VmRow>(), 40);
-        assert_eq!(size_of::<ClaimRow<u32>>(), 32);
+        assert_eq!(size_of::<ClaimRow<u32>>(), 40);
     }
 
     #[test]

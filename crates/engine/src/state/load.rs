@@ -45,7 +45,7 @@ pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
     Ok(Prepared { revision, content })
 }
 
-/// A state that is being loaded. Scopes must come before their VMs.
+/// A state that is being loaded. Scopes should come before their VMs, so that each VM finds its place at once.
 #[derive(Debug, Default)]
 pub struct Loader {
     state: State,
@@ -144,8 +144,35 @@ mod tests {
             assert_eq!(Some(known.clone()), installed.vm(vm));
             assert_eq!(loaded.claim(&known.addresses[0]), Some(vm));
             assert_eq!(loaded.scope_of(vm).unwrap().2, Some(usize::try_from(n).unwrap()));
+            let ip = known.addresses[0].ip;
+            for state in [&loaded, &installed] {
+                let (found, seat) = state.inventory().caller_at("default", ip).unwrap();
+                assert_eq!((found, u128::from(seat.position)), (vm, n), "the claim says where it is");
+            }
         }
         assert_eq!(loaded.scopes_on("h1").count(), 1);
+    }
+
+    #[test]
+    fn claims_follow_their_vms_to_another_place() {
+        let mut state = State::default();
+        let mut scope = None;
+        for (key, record) in records() {
+            state.install(&key, record.revision, Some(&record.value)).unwrap();
+            scope = scope.or_else(|| records::decode::<Scope>(&key, &record.value).ok());
+        }
+        let before = state.inventory().clone();
+        let mut scope = scope.unwrap();
+        scope.members.reverse();
+        let key = records::scope(&scope.id());
+        state.install(&key, Revision(4), Some(&records::encode(&scope))).unwrap();
+        for (position, member) in scope.members.iter().enumerate() {
+            let ip = state.vm(member.vm).unwrap().addresses[0].ip;
+            let (_, seat) = state.inventory().caller_at("default", ip).unwrap();
+            assert_eq!(usize::from(seat.position), position);
+            let (_, seat) = before.caller_at("default", ip).unwrap();
+            assert_eq!(usize::from(seat.position), 299 - position, "what was published stays as it was");
+        }
     }
 
     #[test]

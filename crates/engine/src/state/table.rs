@@ -3,23 +3,23 @@
 //! The inventory has a row for every VM and every address, a million of each in a large fleet, and two readers:
 //! the engine, which changes it, and everybody who polls, who must never wait for that and must never see it half
 //! changed. So a [`Table`] is copied by copying one pointer, and a change copies only what it touches: a *shard*
-//! of some sixty rows out of a million, and the two arrays of pointers above it. Where nobody else holds the table
+//! of some fifteen rows out of a million, and the two arrays of pointers above it. Where nobody else holds the table
 //! nothing is copied but the shard that grows.
 //!
 //! ```text
-//! root: 128 branches of 128 shards; a row's hash says in which shard it is; a shard is sorted by key
+//! root: 256 branches of 256 shards; a row's hash says in which shard it is; a shard is sorted by key
 //! ```
 //!
 //! A hash map of the usual kind keeps a third of its room empty and doubles when it is full; the persistent maps of
 //! libraries pay for their nodes. Here a row costs its own bytes and a few per cent. Finding one is a hash and a
-//! binary search in some two kilobytes, whatever the size of the fleet.
+//! binary search in half a kilobyte, whatever the size of the fleet.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
 /// Branches of the root, and shards of a branch.
-const WIDTH: usize = 128;
+const WIDTH: usize = 256;
 
 /// A row: a key, and whatever belongs to it.
 pub trait Row: Clone {
@@ -140,7 +140,7 @@ impl<R: Row> Table<R> {
     }
 
     fn place(&self, key: &R::Key) -> (usize, usize) {
-        // The low bits are as good as any; two times seven of them fit into every usize.
+        // The low bits are as good as any; two times eight of them fit into every usize.
         let hash = self.hasher.hash_one(key) as usize;
         (hash % WIDTH, hash / WIDTH % WIDTH)
     }

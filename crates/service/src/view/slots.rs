@@ -1,0 +1,62 @@
+//! Places by number, in an array that is copied for nothing: a change copies the chunk that it is in, and the pointers to
+//! the others.
+
+use std::sync::Arc;
+
+/// How many places a chunk has.
+const CHUNK: usize = 256;
+
+type Chunk<T> = Arc<[Option<T>; CHUNK]>;
+
+/// Places by number.
+#[derive(Clone)]
+pub struct Slots<T> {
+    chunks: Arc<Vec<Chunk<T>>>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { chunks: Arc::default() }
+    }
+}
+
+impl<T: Clone> Slots<T> {
+    /// What is in a place.
+    pub fn get(&self, at: usize) -> Option<&T> {
+        self.chunks.get(at / CHUNK)?[at % CHUNK].as_ref()
+    }
+
+    /// Puts something into a place, or empties it.
+    pub fn set(&mut self, at: usize, value: Option<T>) {
+        let chunks = Arc::make_mut(&mut self.chunks);
+        while chunks.len() <= at / CHUNK {
+            chunks.push(Arc::new([const { None }; CHUNK]));
+        }
+        Arc::make_mut(&mut chunks[at / CHUNK])[at % CHUNK] = value;
+    }
+
+    /// All places that are taken, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        let places = self.chunks.iter().flat_map(|chunk| chunk.iter());
+        places.enumerate().filter_map(|(at, value)| Some((at, value.as_ref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_stays_as_it_was() {
+        let mut slots = Slots::default();
+        assert_eq!(slots.get(7), None);
+        slots.set(7, Some("a"));
+        slots.set(1_000, Some("b"));
+        let copy = slots.clone();
+        slots.set(7, None);
+        slots.set(1_001, Some("c"));
+        assert_eq!(copy.iter().collect::<Vec<_>>(), [(7, &"a"), (1_000, &"b")]);
+        assert_eq!(slots.iter().collect::<Vec<_>>(), [(1_000, &"b"), (1_001, &"c")]);
+        assert_eq!((slots.get(7), slots.get(1_001), slots.get(5_000)), (None, Some(&"c"), None));
+    }
+}
