@@ -33,11 +33,6 @@ use clap::Parser;
 use args::{Args, Noun};
 use client::Client;
 
-/// A command is made by one thread, written by another and freed by a third. The system's allocator may have these
-/// wait for each other's locks; this one is made for memory that is freed elsewhere.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.noun {

@@ -71,7 +71,7 @@ settings! {
         /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more,
         /// those that have been idle longest go
         connections_max: Connections = Count(Limits::default().connections_max), Flag::None;
-        /// Open connections of one source address; loopback and trusted proxies are exempt
+        /// Open connections of one source address; 127.0.0.1, ::1 and trusted proxies are exempt
         connections_per_source_max: Option<Connections> =
             Limits::default().connections_per_source_max.map(Count), Flag::None;
         /// How long a request's head may take from its first byte to its last

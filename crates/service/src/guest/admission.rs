@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,7 +58,9 @@ impl Admission {
 
     /// A place for a connection of this caller, at a listener of this identity, or why there is none.
     pub(super) fn admit(self: &Arc<Self>, identity: usize, caller: &Caller) -> Result<Permit, Excess> {
-        let calls_for_many = caller.is_proxy || caller.source.ip().is_loopback();
+        // This machine's own address is where forwarders call from; the rest of 127.0.0.0/8 is as good as any other.
+        let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        let calls_for_many = caller.is_proxy || own.contains(&caller.source.ip());
         let source = match self.per_source_max {
             Some(most) if !calls_for_many => {
                 let source = (identity, caller.source.ip());

@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::yield_now;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::GuestDoor;
 use super::admission::Permit;
@@ -42,6 +42,8 @@ use super::worker::Parked;
 
 /// What a buffer begins with: more than any published client's whole request.
 const BUFFER_BYTES: usize = 2 * 1024;
+/// How long a connection rests after its guest has asked too often.
+const REST: Duration = Duration::from_millis(100);
 /// How long a closing connection reads on and drops what it reads.
 const LINGER: Duration = Duration::from_secs(2);
 /// How many buffers a closing connection drops before it gives up on the client.
@@ -296,11 +298,25 @@ impl<P: Platform> Task<P> {
         if *self.shutdown.borrow() {
             manner.persistence = Persistence::Closing;
         }
+        let asks_too_often = matches!(answer, Answer::Refused(GuestError::TooManyRequests));
         self.send(answer, manner).await?;
         if let Some((guest, version)) = delivers {
             self.door.platform.delivered(&guest, version, manner.now);
         }
+        if asks_too_often {
+            self.rest().await;
+        }
         Ok(Next::Answered(manner.persistence))
+    }
+
+    /// Reads nothing for a while from a guest that asks too often. It keeps its place, so one that comes again and
+    /// again uses up its own places and nobody's time.
+    async fn rest(&mut self) {
+        tokio::select! {
+            () = sleep(REST) => {}
+            // Whether it was told or nobody is left to tell it: the door closes.
+            _ = self.shutdown.wait_for(|closes| *closes) => {}
+        }
     }
 
     async fn read_head(&mut self) -> Result<Result<Exchange<P::Guest>, GuestError>, Gone> {

@@ -11,6 +11,7 @@ use std::os::fd::BorrowedFd;
 
 use bytes::Buf;
 use jiff::Timestamp;
+use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::version::EventsVersion;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -101,6 +102,11 @@ pub(super) fn serve<P: Platform>(
                 return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
             };
             let (answer, delivers) = match verdict {
+                // It has to rest after that, and a thread does not wait.
+                verdict @ Verdict::Answer(Answer::Refused(GuestError::TooManyRequests)) => {
+                    let exchange = Exchange { manner, framing: Framing::Empty, verdict, ..exchange };
+                    return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
+                }
                 Verdict::Answer(answer) => (answer, None),
                 Verdict::Unchanged { incarnation, .. } => (Answer::NotModified { incarnation }, None),
                 Verdict::Document { guest, version, rendered: Rendered { incarnation, body, .. } } => {

@@ -40,7 +40,7 @@ pub struct Limits {
     /// theirs open, under the usual limit of files.
     pub connections_max: usize,
     /// Open connections of one source address, so that one VM cannot take every connection from the others; no
-    /// limit where it is not set. Loopback is exempt, and so is a trusted proxy, which calls for many.
+    /// limit where it is not set. 127.0.0.1 and ::1 are exempt, and so is a trusted proxy, which calls for many.
     pub connections_per_source_max: Option<usize>,
     /// How long a request's head may take from its first byte to its last.
     pub head_timeout: Duration,

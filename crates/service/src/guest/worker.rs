@@ -47,7 +47,7 @@ use crate::clock::Stopwatch;
 /// How many connections are looked at before the mail is.
 const EVENTS_PER_WAIT: usize = 256;
 /// How many connections are accepted in a row before those that are open have their turn.
-const ACCEPTS_PER_TURN: usize = 64;
+const ACCEPTS_PER_TURN: usize = 16;
 /// How long listeners are left alone when the process is out of files and nothing is idle.
 const ACCEPT_PAUSE_MS: u64 = 100;
 /// How often the table is looked through at most; so much longer may a connection stay than it should.

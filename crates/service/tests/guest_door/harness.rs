@@ -436,7 +436,8 @@ impl Client {
 
     /// Whether the door closed the connection and sent nothing more.
     pub async fn is_closed(&mut self) -> bool {
-        self.read.is_empty() && !self.read_more().await
+        // A connection that is closed before it was taken over is reset.
+        self.read.is_empty() && matches!(soon(self.stream.read_buf(&mut self.read)).await, Ok(0) | Err(_))
     }
 
     async fn read_more(&mut self) -> bool {
