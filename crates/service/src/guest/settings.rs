@@ -85,7 +85,7 @@ pub struct GuestSettings {
 impl GuestSettings {
     /// The requests a second that a VM may make by default: two hundred times what it is asked to.
     pub const RATE_LIMIT: NonZeroU32 = NonZeroU32::new(200).unwrap();
-    /// The most threads by default: each answers a hundred thousand polls a second.
+    /// The most threads by default: more than that are not needed for as many VMs as one service has.
     const THREADS_BY_DEFAULT_MAX: usize = 4;
 
     /// How many threads answer polls.
