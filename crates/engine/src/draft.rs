@@ -120,7 +120,7 @@ impl<'a> Draft<'a> {
         self.scope_of_bytes(before, applied, None)
     }
 
-    /// The same, where somebody has worked out the bytes of the next value: see [`sized`].
+    /// The same, where somebody has worked out the bytes of the next value: see `sized`.
     pub fn scope_of_bytes(
         &mut self,
         before: Option<&Held<Scope>>,
