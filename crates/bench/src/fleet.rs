@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use notbefore_core::{Member, MemberState, Name, Origin, Policy, Scope, ScopeId, ScopeKind, ScopePath, VmId};
+use notbefore_core::{Member, Name, Origin, Policy, Scope, ScopeId, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, Address, Vm};
 use notbefore_service::transfer::lines::LineWriter;
 use notbefore_store::{Key, Revision, Versioned};
@@ -130,16 +130,13 @@ impl Fleet {
     /// A scope by its number.
     pub fn scope(&self, scope: usize) -> Scope {
         let member = |member: usize| Member {
-            vm: VmId(vm_id(scope * self.per_scope + member)),
-            // Fifteen characters, as in a cloud that has many.
-            name: name(&format!("web-{scope:06}-{member:04}")),
             update_domain: member as u32 % 5,
-            fault_domain: 0,
-            zone: None,
-            host: None,
-            spot: false,
-            state: MemberState::Running,
             origin: Origin::Fleet,
+            ..Member::bare(
+                VmId(vm_id(scope * self.per_scope + member)),
+                // Fifteen characters, as in a cloud that has many.
+                name(&format!("web-{scope:06}-{member:04}")),
+            )
         };
         Scope {
             path: self.path(scope),

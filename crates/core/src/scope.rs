@@ -158,6 +158,23 @@ pub struct Member {
     pub origin: Origin,
 }
 
+impl Member {
+    /// A running VM of which nothing else is known.
+    pub fn bare(vm: VmId, name: Name) -> Self {
+        Self {
+            vm,
+            name,
+            update_domain: 0,
+            fault_domain: 0,
+            zone: None,
+            host: None,
+            spot: false,
+            state: MemberState::Running,
+            origin: Origin::Call,
+        }
+    }
+}
+
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }

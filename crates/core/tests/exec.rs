@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use notbefore_core::exec::WHY_BYTES_MAX;
 use notbefore_core::{
     Actor, Applied, Cause, Circumstances, Command, CommandState, DriverKind, Ending, Event, EventFact,
-    EventId, ExecRun, ExecSettings, Fact, Member, MemberState, NewEvent, OperationId, Origin, Outcome,
-    Policy, Ran, Refusal, Release, Resource, Scope, ScopeKind, Settings, VmId,
+    EventId, ExecRun, ExecSettings, Fact, Member, NewEvent, OperationId, Origin, Outcome, Policy, Ran,
+    Refusal, Release, Resource, Scope, ScopeKind, Settings, VmId,
 };
 use uuid::Uuid;
 
@@ -59,17 +59,7 @@ impl Bench {
         let (last, ended) = (Vec::new(), Vec::new());
         let mut bench = Self { scope, now, node: "n1".to_owned(), settings, last, ended };
         let name = |n: u128| format!("web-{n}").parse().unwrap();
-        let member = |n: u128| Member {
-            vm: vm(n),
-            name: name(n),
-            update_domain: 0,
-            fault_domain: 0,
-            zone: None,
-            host: Some("h1".to_owned()),
-            spot: false,
-            state: MemberState::Running,
-            origin: Origin::Call,
-        };
+        let member = |n: u128| Member { host: Some("h1".to_owned()), ..Member::bare(vm(n), name(n)) };
         bench.ok(Command::Enrol((0..vms).map(member).collect()));
         bench.ok(Command::Open(vec![NewEvent {
             id: EVENT,

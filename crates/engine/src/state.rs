@@ -301,7 +301,7 @@ impl State {
             self.inventory.vm(VmId(id(rest)?)).map(|row| row.revision)
         } else if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
             let (network, ip) = parse_caller(key, rest).ok()?;
-            self.inventory.claim(&network, ip).map(|(_, revision)| revision)
+            self.inventory.claim_revision(&network, ip)
         } else if let Some(rest) = key.strip_prefix(prefix::OPERATION) {
             self.operations.get(&OperationId(id(rest)?)).map(|held| held.revision)
         } else if let Some(name) = key.strip_prefix(prefix::TOKEN) {
@@ -332,7 +332,7 @@ impl State {
         if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
             let caller = parse_caller(key, rest)?;
             let (network, ip) = (&caller.0, caller.1);
-            if self.inventory.claim(network, ip).is_some_and(|(_, known)| known >= revision) {
+            if self.inventory.claim_revision(network, ip).is_some_and(|known| known >= revision) {
                 return Ok(None);
             }
             let vm = value.map(|value| records::decode::<VmId>(key, value)).transpose()?;
@@ -417,14 +417,8 @@ impl State {
         let before = self.inventory.vm(id).and_then(|row| self.in_slot(row.scope)).cloned();
         match vm {
             Some(vm) => {
-                let slot = self.slot(&vm.scope);
-                let position = self
-                    .scope(&vm.scope)
-                    .and_then(|held| held.value.members.iter().position(|member| member.vm == vm.id));
+                let (slot, position) = self.enrol(vm);
                 self.inventory.put_vm(vm, revision, slot, position);
-                if let Some(place) = self.scopes.get_mut(&vm.scope) {
-                    place.vms += 1;
-                }
             }
             None => self.inventory.remove_vm(id),
         }

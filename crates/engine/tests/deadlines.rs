@@ -4,9 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{
-    Actor, Cause, Member, MemberState, OperationId, Origin, Policy, Scope, ScopeKind, Settings, VmId,
-};
+use notbefore_core::{Actor, Cause, Member, OperationId, Origin, Policy, Scope, ScopeKind, Settings, VmId};
 use notbefore_engine::records::{self, Vm, prefix};
 use notbefore_engine::{
     Command, CommitId, Effect, Engine, EngineSettings, Input, NewOperation, Request, RequestId, Whom,
@@ -23,17 +21,7 @@ fn now() -> Timestamp {
 fn scope(n: u128) -> Scope {
     let path = format!("scope-{n}").parse().unwrap();
     let mut scope = Scope::new(path, ScopeKind::Standalone, Policy::default(), Origin::Call);
-    scope.members.push(Member {
-        vm: VmId(Uuid::from_u128(n)),
-        name: format!("vm-{n}").parse().unwrap(),
-        update_domain: 0,
-        fault_domain: 0,
-        zone: None,
-        host: None,
-        spot: false,
-        state: MemberState::Running,
-        origin: Origin::Call,
-    });
+    scope.members.push(Member::bare(VmId(Uuid::from_u128(n)), format!("vm-{n}").parse().unwrap()));
     scope
 }
 

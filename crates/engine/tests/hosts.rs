@@ -10,8 +10,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::scope::EVENTS_MAX;
 use notbefore_core::{
-    Actor, Cause, DriverKind, Event, EventId, Member, MemberState, Operation, OperationId, OperationState,
-    Origin, Phase, Policy, Release, Resource, Scope, ScopeKind, ScopePath, Settings, TargetState, VmId,
+    Actor, Cause, DriverKind, Event, EventId, Member, Operation, OperationId, OperationState, Origin, Phase,
+    Policy, Release, Resource, Scope, ScopeKind, ScopePath, Settings, TargetState, VmId,
 };
 use notbefore_engine::records::{self, prefix};
 use notbefore_engine::{
@@ -98,15 +98,12 @@ fn scope(name: &str, vms: u128) -> Scope {
     let mut scope = Scope::new(name.parse().unwrap(), kind, Policy::default(), Origin::Call);
     scope.members = (0..vms)
         .map(|n| Member {
-            vm: VmId(Uuid::new_v5(&Uuid::from_u128(n), name.as_bytes())),
-            name: format!("{name}-{n}").parse().unwrap(),
             update_domain: n as u32,
-            fault_domain: 0,
-            zone: None,
             host: Some("h1".to_owned()),
-            spot: false,
-            state: MemberState::Running,
-            origin: Origin::Call,
+            ..Member::bare(
+                VmId(Uuid::new_v5(&Uuid::from_u128(n), name.as_bytes())),
+                format!("{name}-{n}").parse().unwrap(),
+            )
         })
         .collect();
     scope

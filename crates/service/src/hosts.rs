@@ -64,7 +64,7 @@ fn places(scope: Option<&Scope>) -> BTreeMap<&str, Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_core::{Member, MemberState, Origin, Policy, ScopeKind, VmId};
+    use notbefore_core::{Member, Origin, Policy, ScopeKind, VmId};
 
     use super::*;
 
@@ -75,15 +75,8 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(n, host)| Member {
-                vm: VmId(uuid::Uuid::from_u128(n as u128)),
-                name: format!("web-{n}").parse().unwrap(),
-                update_domain: 0,
-                fault_domain: 0,
-                zone: None,
                 host: host.map(str::to_owned),
-                spot: false,
-                state: MemberState::Running,
-                origin: Origin::Call,
+                ..Member::bare(VmId(uuid::Uuid::from_u128(n as u128)), format!("web-{n}").parse().unwrap())
             })
             .collect();
         scope

@@ -427,8 +427,7 @@ impl Runtime {
             let stats = Arc::clone(&self.stats);
             self.calls += 1;
             tokio::spawn(async move {
-                let writes: Vec<bool> =
-                    txns.iter().map(|txn| !(txn.put.is_empty() && txn.delete.is_empty())).collect();
+                let writes: Vec<bool> = txns.iter().map(Txn::writes).collect();
                 let outcomes = store.commit_all(txns).await;
                 outcomes.iter().zip(writes).for_each(|(outcome, writes)| stats.note(outcome, writes));
                 let _ = signals.send(Signal::Committed(ids.into_iter().zip(outcomes).collect()));

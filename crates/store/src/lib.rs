@@ -134,6 +134,11 @@ pub enum Refusal {
 }
 
 impl Txn {
+    /// Whether it changes anything, and does not only compare.
+    pub fn writes(&self) -> bool {
+        !(self.put.is_empty() && self.delete.is_empty())
+    }
+
     /// Checks the limits that every store shares.
     pub fn check(&self) -> Result<(), Refusal> {
         let operations = self.expect.len() + self.put.len() + self.delete.len();

@@ -23,7 +23,7 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
-        if revision <= self.watched || (txn.put.is_empty() && txn.delete.is_empty()) {
+        if revision <= self.watched || !txn.writes() {
             return;
         }
         self.own.insert(revision);

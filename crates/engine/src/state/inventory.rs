@@ -100,6 +100,10 @@ impl Seat {
 }
 
 impl<A> ClaimRow<A> {
+    fn said(&self) -> (VmId, Seat, Revision) {
+        (self.vm, self.seat, self.revision)
+    }
+
     fn sit(&mut self, vm: VmId, seat: Seat) {
         if self.vm == vm {
             self.seat = seat;
@@ -215,11 +219,7 @@ impl Inventory {
 
     /// The same, with where the VM probably is.
     pub fn caller_at(&self, network: &str, ip: IpAddr) -> Option<(VmId, Seat)> {
-        let network = *self.networks.slots.get(network)?;
-        match ip {
-            IpAddr::V4(ip) => self.v4.get(&(ip.to_bits(), network)).map(|row| (row.vm, row.seat)),
-            IpAddr::V6(ip) => self.v6.get(&(halves(ip), network)).map(|row| (row.vm, row.seat)),
-        }
+        self.claimed(network, ip).map(|(vm, seat, _)| (vm, seat))
     }
 
     /// Whether a VM is held just as this record says.
@@ -229,11 +229,16 @@ impl Inventory {
             && self.addresses(row) == vm.addresses
     }
 
-    pub(super) fn claim(&self, network: &str, ip: IpAddr) -> Option<(VmId, Revision)> {
+    /// When the claim of an address was written.
+    pub(super) fn claim_revision(&self, network: &str, ip: IpAddr) -> Option<Revision> {
+        self.claimed(network, ip).map(|(_, _, revision)| revision)
+    }
+
+    fn claimed(&self, network: &str, ip: IpAddr) -> Option<(VmId, Seat, Revision)> {
         let network = *self.networks.slots.get(network)?;
         match ip {
-            IpAddr::V4(ip) => self.v4.get(&(ip.to_bits(), network)).map(|row| (row.vm, row.revision)),
-            IpAddr::V6(ip) => self.v6.get(&(halves(ip), network)).map(|row| (row.vm, row.revision)),
+            IpAddr::V4(ip) => self.v4.get(&(ip.to_bits(), network)).map(ClaimRow::said),
+            IpAddr::V6(ip) => self.v6.get(&(halves(ip), network)).map(ClaimRow::said),
         }
     }
 

@@ -84,7 +84,7 @@ impl Loader {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_core::{Member, MemberState, Name, Origin, Policy, ScopeKind, ScopePath};
+    use notbefore_core::{Member, Name, Origin, Policy, ScopeKind, ScopePath};
     use uuid::Uuid;
 
     use super::*;
@@ -97,17 +97,7 @@ mod tests {
         for n in 0..300_u16 {
             let vm = VmId(Uuid::from_u128(u128::from(n) * 7_919));
             let name: Name = format!("web_{n}").parse().unwrap();
-            let member = Member {
-                vm,
-                name,
-                update_domain: 0,
-                fault_domain: 0,
-                zone: None,
-                host: Some("h1".into()),
-                spot: false,
-                state: MemberState::Running,
-                origin: Origin::Call,
-            };
+            let member = Member { host: Some("h1".into()), ..Member::bare(vm, name) };
             scope.members.push(member);
             let [high, low] = n.to_be_bytes();
             let ip = match n % 3 {

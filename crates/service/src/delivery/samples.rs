@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, Approval, Cause, DriverKind, Event, EventFact, EventId, Member, MemberState, OperationId, Origin,
-    Phase, Policy, Recorded, Release, Resource, Scope, ScopeKind, VmId,
+    Actor, Approval, Cause, DriverKind, Event, EventFact, EventId, Member, OperationId, Origin, Phase,
+    Policy, Recorded, Release, Resource, Scope, ScopeKind, VmId,
 };
 use notbefore_engine::{Address, Publication, State, Vm, records};
 use notbefore_store::{Key, Revision};
@@ -23,17 +23,7 @@ pub fn vm(n: u128) -> VmId {
 }
 
 pub fn scope(path: &str, vms: &[VmId]) -> Scope {
-    let member = |vm: &VmId| Member {
-        vm: *vm,
-        name: name(*vm),
-        update_domain: 0,
-        fault_domain: 0,
-        zone: None,
-        host: None,
-        spot: false,
-        state: MemberState::Running,
-        origin: Origin::Call,
-    };
+    let member = |vm: &VmId| Member::bare(*vm, name(*vm));
     let path = path.parse().unwrap();
     let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
     scope.members = vms.iter().map(member).collect();

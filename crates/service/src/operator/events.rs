@@ -292,9 +292,7 @@ fn in_event(sight: &Sight, event: EventId, name: &str) -> Result<VmId, Problem> 
 mod tests {
     use std::collections::BTreeSet;
 
-    use notbefore_core::{
-        DriverKind, Member, MemberState, Origin, Phase, Policy, Release, Resource, Scope, ScopeKind,
-    };
+    use notbefore_core::{DriverKind, Member, Origin, Phase, Policy, Release, Resource, Scope, ScopeKind};
 
     use super::*;
     use crate::delivery::samples::Stage;
@@ -327,17 +325,8 @@ mod tests {
     fn scope(number: u64) -> Scope {
         let path = format!("s{number:03}").parse().unwrap();
         let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
-        let vm = Member {
-            vm: VmId(Uuid::from_u128(u128::from(number))),
-            name: format!("vm-{number}").parse().unwrap(),
-            update_domain: 0,
-            fault_domain: 0,
-            zone: None,
-            host: None,
-            spot: false,
-            state: MemberState::Running,
-            origin: Origin::Call,
-        };
+        let vm =
+            Member::bare(VmId(Uuid::from_u128(u128::from(number))), format!("vm-{number}").parse().unwrap());
         scope.events = (0..EVENTS).map(|n| event(number, n, &vm)).collect();
         scope.members = vec![vm];
         scope

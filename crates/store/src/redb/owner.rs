@@ -189,8 +189,7 @@ impl Owner {
             callers.push((theirs.len(), answer, room));
             txns.extend(theirs);
         }
-        let writes: Vec<bool> =
-            txns.iter().map(|txn| !(txn.put.is_empty() && txn.delete.is_empty())).collect();
+        let writes: Vec<bool> = txns.iter().map(Txn::writes).collect();
 
         let revision = self.revision;
         let outcomes: Vec<Outcome> =
