@@ -1,0 +1,7 @@
+//! The guest's agent: it prepares this VM for what is about to happen to it, approves the right event, and puts
+//! everything back afterwards.
+//!
+//! [`rules`] is what its owner wants; [`machine`] decides, without IO, clock or randomness, what to do next.
+
+pub mod machine;
+pub mod rules;

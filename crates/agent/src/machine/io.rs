@@ -1,0 +1,232 @@
+//! What the machine is told, and what it wants done.
+
+use std::time::Duration;
+
+use notbefore_client::document::{Document, Event, EventId};
+use serde::{Deserialize, Serialize};
+
+use crate::rules::Step;
+
+/// What the machine is told.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A document was read. Polls that fail, or bring nothing new, tell the machine nothing.
+    Document {
+        /// The document.
+        document: Document,
+        /// What the platform's own clock said when it answered; without it this VM's wall clock is believed.
+        served_at: Option<jiff::Timestamp>,
+    },
+    /// A step has ended, by itself or because it was stopped.
+    StepEnded {
+        /// Which.
+        run: RunId,
+        /// How.
+        outcome: StepOutcome,
+    },
+    /// An approval was answered, or could not be sent.
+    Answered {
+        /// Which event's.
+        event: EventId,
+        /// How.
+        answer: ApprovalAnswer,
+    },
+    /// Time has passed: what is due is done.
+    Tick,
+}
+
+/// One attempt at one step of one event. Never used twice, not even after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(pub u64);
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepOutcome {
+    /// It did what it should.
+    Done,
+    /// It did not.
+    Failed {
+        /// In a line for a person: "exit code 3", "cannot start /usr/bin/drain: no such file".
+        reason: String,
+    },
+    /// It took longer than it might, and was stopped.
+    TimedOut,
+    /// It was stopped because the machine said so.
+    Stopped,
+}
+
+/// What became of an approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalAnswer {
+    /// The platform has taken it.
+    Accepted,
+    /// Refused, and the event has started or is gone: there is nothing left to approve.
+    Moot,
+    /// Refused, and the event still waits.
+    Refused {
+        /// In a line for a person.
+        reason: String,
+    },
+    /// It could not be sent, or the answer says to try again.
+    Failed {
+        /// In a line for a person.
+        reason: String,
+    },
+}
+
+/// What the machine wants done. State is saved before any of it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Run a step, in the background.
+    Run(Box<Run>),
+    /// Stop a step that runs; it ends as [`StepOutcome::Stopped`], or as it would have if that was sooner.
+    Stop(RunId),
+    /// Approve this event and no other.
+    Approve(EventId),
+    /// Say what happened: to the log, to the metrics, to an administrator.
+    Tell(Box<Fact>),
+}
+
+/// One attempt at a step, with all that it needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Which attempt this is, of all there ever were.
+    pub id: RunId,
+    /// The event, as it was last seen.
+    pub event: Event,
+    /// The rule's name.
+    pub rule: String,
+    /// Whether it prepares or restores.
+    pub stage: Stage,
+    /// The step.
+    pub step: Step,
+    /// Which attempt at this step, from 1.
+    pub attempt: u32,
+    /// How long it may take. It is stopped by whoever runs it.
+    pub budget: Duration,
+    /// Whether the event is over because it was cancelled: it never started, as far as anybody saw.
+    pub cancelled: bool,
+}
+
+/// Whether a step prepares or restores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Before the event.
+    Before,
+    /// After it.
+    After,
+}
+
+/// What happened, in the past tense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The event it happened to.
+    pub event: Event,
+    /// The rule it is for, if any.
+    pub rule: Option<String>,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An event was seen for the first time; `time_left` until NotBefore, if that is known.
+    Appeared {
+        /// Until NotBefore.
+        time_left: Option<Duration>,
+        /// Whether this VM is among its resources.
+        mine: bool,
+    },
+    /// A step was begun.
+    StepBegun {
+        /// Its name.
+        step: String,
+        /// Of which list.
+        stage: Stage,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// How long it may take.
+        budget: Duration,
+    },
+    /// A step ended as it should.
+    StepDone {
+        /// Its name.
+        step: String,
+        /// Of which list.
+        stage: Stage,
+    },
+    /// An attempt failed.
+    StepFailed {
+        /// Its name.
+        step: String,
+        /// Of which list.
+        stage: Stage,
+        /// Why.
+        reason: String,
+        /// What comes of it.
+        then: Then,
+    },
+    /// The agent found a step that it had begun before it ended itself.
+    StepInterrupted {
+        /// Its name.
+        step: String,
+        /// Of which list.
+        stage: Stage,
+        /// Whether it is run again.
+        rerun: bool,
+    },
+    /// All steps before the event are done.
+    Prepared,
+    /// The event will not be approved by this agent, and why.
+    NotApproving {
+        /// In a line for a person.
+        reason: String,
+    },
+    /// The platform has taken the approval.
+    Approved,
+    /// An approval did not get through; it is sent again.
+    ApprovalFailed {
+        /// Why.
+        reason: String,
+        /// Whether it is sent again.
+        retry: bool,
+    },
+    /// The event has started. `prepared` says whether this VM was ready for it.
+    Started {
+        /// Whether this VM was ready for it.
+        prepared: bool,
+    },
+    /// The platform shows an event that had started as scheduled again. It is taken for started.
+    WentBack,
+    /// Something about the event is another than before.
+    Changed,
+    /// The VM has booted since.
+    Booted,
+    /// The event is gone without ever having been seen started.
+    Cancelled,
+    /// The event is over.
+    Ended,
+    /// The VM is put back only when this other event is over, too.
+    RestoreHeld {
+        /// The other event.
+        by: EventId,
+    },
+    /// All steps after the event are done.
+    Restored {
+        /// Whether every one of them succeeded.
+        whole: bool,
+    },
+}
+
+/// What comes of a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It is tried again.
+    Retry,
+    /// The next step runs.
+    GoOn,
+    /// The rest is not run, and the event not approved.
+    Withhold,
+}

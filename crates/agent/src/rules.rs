@@ -1,0 +1,213 @@
+//! What the VM's owner wants done: rules, each with the events it is for, the steps before and after, and who approves.
+//!
+//! These are validated values: `config` makes them from what is written in a file, and the journal keeps a copy with
+//! every event that a rule was chosen for, so that a VM is put back the way it was taken out, even if somebody
+//! has edited the file meanwhile.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use notbefore_client::document::{EventKind, EventSource};
+use serde::{Deserialize, Serialize};
+
+/// One rule. An event is for the first rule that matches it when it is first seen, and stays with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Unique among the rules.
+    pub name: String,
+    /// Which events it is for.
+    pub matches: Match,
+    /// What is done before the event, one after the other.
+    pub before: Vec<Step>,
+    /// When the event is approved.
+    pub approve: Approve,
+    /// What is done when the event is over, or cancelled.
+    pub after: Vec<Step>,
+    /// When `after` begins.
+    pub restore: Restore,
+    /// Whether the VM should get no new work from the moment such an event is seen until it is restored.
+    pub drain: bool,
+}
+
+/// Which events a rule is for: all of these must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Match {
+    /// One of these kinds; empty is any, those included that nobody knows yet.
+    pub kinds: Vec<EventKind>,
+    /// One of these sources; empty is any, and also matches where the platform does not say.
+    pub sources: Vec<EventSource>,
+    /// Whose event it is.
+    pub resources: Whose,
+    /// How long the interruption is expected to last.
+    pub duration: DurationMatch,
+    /// How long it is until NotBefore when the event is first seen; an event that has started has none left.
+    pub time_left: Within,
+}
+
+/// Whose events a rule is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whose {
+    /// This VM is among the event's resources.
+    #[default]
+    Mine,
+    /// It is not: the event is for other VMs of its scope.
+    Others,
+    /// Either.
+    Any,
+}
+
+/// Bounds, both included; none is unbounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Within {
+    /// At least so long.
+    pub at_least: Option<Duration>,
+    /// At most so long.
+    pub at_most: Option<Duration>,
+}
+
+/// How long the interruption is expected to last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DurationMatch {
+    /// The bounds of a duration that is known.
+    pub within: Within,
+    /// Whether an event matches whose duration nobody knows (−1, or an old api-version).
+    pub unknown: bool,
+}
+
+impl Default for DurationMatch {
+    fn default() -> Self {
+        DurationMatch { within: Within::default(), unknown: true }
+    }
+}
+
+/// When an event is approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Approve {
+    /// When the steps before it are done.
+    WhenDone,
+    /// The same, and only if this VM is the first of the event's resources.
+    Leader,
+    /// Never: it starts at NotBefore, or when somebody else approves.
+    Never,
+}
+
+/// When the steps after an event begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restore {
+    /// When the event is gone from the document, which is the platform's only all-clear.
+    #[default]
+    Gone,
+    /// When the VM has booted since the event started, or when the event is gone: whichever is first.
+    Booted,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Unique within its list.
+    pub name: String,
+    /// What it does.
+    pub does: Deed,
+    /// No attempt takes longer, whatever time there is.
+    pub timeout: Duration,
+    /// Time that the steps before this one may not use up. Meaningless in `after`, which has no deadline.
+    pub keep: Duration,
+    /// How many more attempts there are after a failed one, as long as there is time.
+    pub retries: u32,
+    /// How long it rests between two attempts.
+    pub retry_delay: Duration,
+    /// What it means that the last attempt failed.
+    pub on_failure: OnFailure,
+    /// What to do where the agent ended in the middle of it.
+    pub on_interrupt: OnInterrupt,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deed {
+    /// Runs a program; no shell in between. Exit code 0 is success.
+    Command {
+        /// The program and its arguments.
+        argv: Vec<String>,
+    },
+    /// Hands a line to the system's shell: `sh -c`, or `cmd /C` on Windows.
+    Shell {
+        /// The line.
+        line: String,
+    },
+    /// Sends a request; a 2xx is success.
+    Webhook(Webhook),
+    /// Starts a systemd unit.
+    StartUnit {
+        /// The unit.
+        unit: String,
+    },
+    /// Stops a systemd unit.
+    StopUnit {
+        /// The unit.
+        unit: String,
+    },
+    /// Writes a file, all of it at once.
+    WriteFile {
+        /// Where.
+        path: PathBuf,
+        /// What; `{NAME}` stands for the hook's variable of that name, without `NOTBEFORE_`.
+        content: String,
+    },
+    /// Removes a file; one that is not there is no failure.
+    RemoveFile {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Lets time pass.
+    Wait {
+        /// How much.
+        time: Duration,
+    },
+    /// Runs a program again and again until it succeeds.
+    WaitFor {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// How long it rests in between.
+        every: Duration,
+    },
+}
+
+/// A request to somebody else's server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Webhook {
+    /// Where.
+    pub url: String,
+    /// How; `POST` as it comes.
+    pub method: String,
+    /// Further headers.
+    pub headers: BTreeMap<String, String>,
+    /// What is sent; without one, the JSON that hooks have on stdin. `{NAME}` as in files.
+    pub body: Option<String>,
+}
+
+/// What it means that a step failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFailure {
+    /// The steps that follow are not run, and the event is not approved: it has until NotBefore. In `after` the
+    /// steps that follow are not run.
+    Withhold,
+    /// It is noted, and the next step runs.
+    GoOn,
+}
+
+/// What to do with a step that had begun and not ended when the agent did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnInterrupt {
+    /// Run it again.
+    Rerun,
+    /// Take it for done.
+    Skip,
+}

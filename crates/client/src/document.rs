@@ -1,0 +1,237 @@
+//! What the endpoint answers, read tolerantly.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The events that are live, and the number that tells one document from another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// As it came, number or text. Documents with the same incarnation are the same; nothing else can be told
+    /// from it: it may skip, and it may fall.
+    pub incarnation: String,
+    /// In the document's order. No two have the same id: where the platform says one twice, the first counts.
+    pub events: Vec<Event>,
+}
+
+/// Something that is about to happen, or happens, to some VMs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// What it is called, all its life.
+    pub id: EventId,
+    /// What it does to its resources.
+    pub kind: EventKind,
+    /// Whether it waits or runs.
+    pub status: EventStatus,
+    /// The names of the VMs it happens to, in the platform's order; the leading `_` of 2017-03-01 is gone.
+    pub resources: Vec<String>,
+    /// It will not start before this without approval. None once it has started, and where the platform does not say.
+    pub not_before: Option<Timestamp>,
+    /// Why, in a sentence; often empty, and from 2019-04-01 on only.
+    #[serde(default)]
+    pub description: String,
+    /// Who asked for it; from 2019-08-01 on only.
+    pub source: Option<EventSource>,
+    /// How long the interruption is expected to last. None where nobody can tell (−1), and before 2020-07-01.
+    pub duration_seconds: Option<u64>,
+    /// The event as the platform sent it, fields that nobody here knows included.
+    pub raw: serde_json::Value,
+}
+
+impl Event {
+    /// The VM that speaks for all of them where one is to: the first.
+    pub fn leader(&self) -> Option<&str> {
+        self.resources.first().map(String::as_str)
+    }
+}
+
+/// What an event is called. A GUID, compared without regard to case and sent back as it came.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventId(String);
+
+impl EventId {
+    /// An id as the platform spells it.
+    pub fn new(text: impl Into<String>) -> Self {
+        EventId(text.into())
+    }
+
+    /// As the platform spelt it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn folded(&self) -> impl Iterator<Item = u8> + '_ {
+        self.0.bytes().map(|byte| byte.to_ascii_uppercase())
+    }
+}
+
+impl PartialEq for EventId {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for EventId {}
+
+impl PartialOrd for EventId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for EventId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.folded().cmp(other.folded())
+    }
+}
+
+impl Hash for EventId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for byte in self.folded() {
+            state.write_u8(byte);
+        }
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What an event does to its resources.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum EventKind {
+    /// A pause of some seconds; memory and connections stay.
+    Freeze,
+    /// A restart on the same host; memory is lost.
+    Reboot,
+    /// A move to another host; memory and ephemeral disks are lost.
+    Redeploy,
+    /// The eviction of a Spot VM.
+    Preempt,
+    /// The deletion of the VM.
+    Terminate,
+    /// A kind that came later than this program, as the platform spells it.
+    Other(String),
+}
+
+impl EventKind {
+    /// Those that are known.
+    pub const KNOWN: [EventKind; 5] =
+        [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
+
+    /// The word on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            EventKind::Freeze => "Freeze",
+            EventKind::Reboot => "Reboot",
+            EventKind::Redeploy => "Redeploy",
+            EventKind::Preempt => "Preempt",
+            EventKind::Terminate => "Terminate",
+            EventKind::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for EventKind {
+    fn from(word: String) -> Self {
+        let known = EventKind::KNOWN.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(&word));
+        known.unwrap_or(EventKind::Other(word))
+    }
+}
+
+impl From<EventKind> for String {
+    fn from(kind: EventKind) -> Self {
+        kind.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether an event waits or runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum EventStatus {
+    /// It starts when it is approved, or at its time.
+    Scheduled,
+    /// It has started. It is over when it is gone from the document.
+    Started,
+    /// A status that came later than this program, as the platform spells it.
+    Other(String),
+}
+
+impl EventStatus {
+    /// The word on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            EventStatus::Scheduled => "Scheduled",
+            EventStatus::Started => "Started",
+            EventStatus::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for EventStatus {
+    fn from(word: String) -> Self {
+        let known = [EventStatus::Scheduled, EventStatus::Started];
+        known
+            .into_iter()
+            .find(|status| status.as_str().eq_ignore_ascii_case(&word))
+            .unwrap_or(EventStatus::Other(word))
+    }
+}
+
+impl From<EventStatus> for String {
+    fn from(status: EventStatus) -> Self {
+        status.as_str().to_owned()
+    }
+}
+
+/// Who asked for an event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum EventSource {
+    /// Those who run the platform.
+    Platform,
+    /// The VM's owner.
+    User,
+    /// A source that came later than this program, as the platform spells it.
+    Other(String),
+}
+
+impl EventSource {
+    /// The word on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            EventSource::Platform => "Platform",
+            EventSource::User => "User",
+            EventSource::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for EventSource {
+    fn from(word: String) -> Self {
+        let known = [EventSource::Platform, EventSource::User];
+        known
+            .into_iter()
+            .find(|source| source.as_str().eq_ignore_ascii_case(&word))
+            .unwrap_or(EventSource::Other(word))
+    }
+}
+
+impl From<EventSource> for String {
+    fn from(source: EventSource) -> Self {
+        source.as_str().to_owned()
+    }
+}
