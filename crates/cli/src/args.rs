@@ -1,4 +1,8 @@
-//! What can be typed.
+//! What can be typed. What needs the service's own code is there on Unix only, and has a file of its own; the rest is
+//! the same everywhere.
+
+#[cfg(unix)]
+mod service;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +10,9 @@ use std::time::Duration;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
-use crate::config;
+#[cfg(unix)]
+pub use service::{Export, Import, Serve};
+
 use crate::time::{Ago, parse_ago, parse_duration, parse_time};
 
 /// Scheduled Events for virtual machines: the platform tells a VM what is about to happen to it, not before
@@ -67,6 +73,7 @@ pub enum Output {
 #[derive(Debug, Subcommand)]
 pub enum Noun {
     /// Run the service
+    #[cfg(unix)]
     #[command(
         after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n  notbefore serve --driver exec --exec /usr/local/lib/notbefore/virsh\n  notbefore serve --config notbefore.toml --print-config\n\nEvery setting, with and without a flag, is in docs/configuration.md. Stop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
     )]
@@ -98,19 +105,23 @@ pub enum Noun {
     )]
     Audit(Audit),
     /// Print the operator API's description (OpenAPI), for making clients from
+    #[cfg(unix)]
     #[command(name = "openapi")]
     OpenApi,
     /// Write everything the service holds to a file: a backup, or the way to another machine
+    #[cfg(unix)]
     #[command(
         after_help = "Examples:\n  notbefore export backup.jsonl\n  notbefore export - | zstd > backup.jsonl.zst\n  notbefore import --check backup.jsonl    see whether a backup is whole\n\nThe service goes on meanwhile; the export shows it at one moment. The file is\nreplaced when the new export is whole, and only its owner can read it."
     )]
     Export(Export),
     /// Make a data directory from an export, for a service that is not yet started
+    #[cfg(unix)]
     #[command(
         after_help = "Examples:\n  notbefore import backup.jsonl --data /var/lib/notbefore\n  zstd -dc backup.jsonl.zst | notbefore import - --data /var/lib/notbefore\n  notbefore import --check backup.jsonl\n\nThe directory must not hold a store yet. Whatever is wrong with the export is\nnamed with its line, and then nothing is imported. Start the service there when\nit is done, and not the one that was exported from: both would act."
     )]
     Import(Import),
     /// See to it that nothing of a command of the exec driver outlives it or the service, which alone calls this
+    #[cfg(unix)]
     #[command(name = notbefore_service::exec::keeper::SUBCOMMAND, hide = true)]
     ExecKeeper {
         /// Where commands leave their results
@@ -118,41 +129,14 @@ pub enum Noun {
         /// The command
         command: std::ffi::OsString,
     },
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Export {
-    /// The file; - for standard output [default: -]
-    pub file: Option<PathBuf>,
-    /// Leave out the operators' tokens (their hashes, and what they may do)
-    #[arg(long)]
-    pub without_tokens: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Import {
-    /// The file; - for standard input
-    pub file: PathBuf,
-    /// Only check the file
-    #[arg(long)]
-    pub check: bool,
-}
-
-/// The settings themselves are in `config/settings.rs`.
-#[derive(Debug, clap::Args)]
-pub struct Serve {
-    /// The configuration file; the environment and flags go before it [env: NOTBEFORE_CONFIG] [default:
-    /// /etc/notbefore/notbefore.toml if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Show every setting, its value and where that came from, and end
-    #[arg(long)]
-    pub print_config: bool,
-    /// Look the configuration over and end
-    #[arg(long, conflicts_with = "print_config")]
-    pub check_config: bool,
-    #[command(flatten)]
-    pub settings: config::Flags,
+    /// What is there on Linux only, so that whoever types it here learns that
+    #[cfg(not(unix))]
+    #[command(name = "serve", aliases = ["openapi", "export", "import"], hide = true)]
+    LinuxOnly {
+        /// Whatever else was typed
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<std::ffi::OsString>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,11 +7,11 @@ use notbefore_wire::operator::audit::{AuditEntry, CHANGED, REFUSED};
 use crate::args::{self, Output};
 use crate::client::Client;
 use crate::output::{self, Table, or_dash};
-use crate::serve;
+use crate::time;
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let args::Audit { since, until, actor, refused, changed } = audit;
-    let ago = |span| serve::now().checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
+    let ago = |span| time::now().checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
     let outcome = match (refused, changed) {
         (true, _) => Some(REFUSED.to_owned()),
         (false, true) => Some(CHANGED.to_owned()),

@@ -210,6 +210,7 @@ impl Client {
     }
 
     /// Opens an answer that may be long, to be read as it comes.
+    #[cfg(unix)]
     pub fn open(&self, path: &str) -> Result<impl io::Read + use<>> {
         let request = self.prepared(self.agent.get(self.at(path)));
         let request = request.config().timeout_recv_response(Some(TIMEOUT)).build();

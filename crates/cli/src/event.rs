@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::{self, Output, When};
 use crate::client::{Client, encode};
 use crate::output::{self, Table};
-use crate::{operation, serve, time};
+use crate::{operation, time};
 
 pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
     match verb {
@@ -47,7 +47,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
         }
         args::Event::Retry { event } => act(client, &event, "retry", &json!({}), output),
         args::Event::History { since, until, scope, vm, host, r#type, outcome, newest, limit } => {
-            let now = serve::now();
+            let now = time::now();
             let query = [
                 ("since", Some(since.at(now).to_string())),
                 ("until", until.map(|until| until.at(now).to_string())),
@@ -107,7 +107,7 @@ fn status(event: &Event) -> String {
 }
 
 fn live_table(events: &[Event]) -> Table {
-    let now = serve::now();
+    let now = time::now();
     let mut table =
         Table::new(&["EVENT", "TYPE", "STATUS", "WHEN", "APPROVED", "SOURCE", "SCOPE", "VMS", "UNREAD BY"]);
     for event in events {
@@ -128,7 +128,7 @@ fn live_table(events: &[Event]) -> Table {
 }
 
 fn ended_table(events: &[Event]) -> Table {
-    let now = serve::now();
+    let now = time::now();
     let mut table = Table::new(&["EVENT", "TYPE", "OUTCOME", "ENDED", "LASTED", "SCOPE", "VMS"]);
     for event in events {
         let lasted = event.started_at.zip(event.ended_at).map(|(from, to)| to.duration_since(from).as_secs());
@@ -149,7 +149,7 @@ fn show(event: &Event, output: Output) -> Result<()> {
     if output == Output::Json {
         return output::json(event);
     }
-    let now = serve::now();
+    let now = time::now();
     output::line(&format!("{} {} is {}", event.event_type, event.id, event.status))?;
     let seconds = match event.duration_seconds {
         -1 => "unknown".to_owned(),

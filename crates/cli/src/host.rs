@@ -13,7 +13,7 @@ use crate::args::{self, Care, Maintenance, Output, When, Words};
 use crate::client::{Client, encode};
 use crate::output::{self, Table};
 use crate::vm::when;
-use crate::{operation, serve, time};
+use crate::{operation, time};
 
 /// How many events of a plan a person is shown; a program gets all of them.
 const EVENTS_SHOWN_MAX: usize = 40;
@@ -216,7 +216,7 @@ fn plan_lines(plan: &HostPlan) -> Vec<String> {
     match plan.not_before {
         None => fact("starts", "at once, without notice".to_owned()),
         Some(at) => {
-            fact("not before", format!("{at} ({})", time::relative(at, serve::now())));
+            fact("not before", format!("{at} ({})", time::relative(at, time::now())));
             let early = match plan.release.as_str() {
                 "together" => "when every event is approved",
                 _ => "each event when it is approved",

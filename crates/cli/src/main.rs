@@ -3,22 +3,31 @@
 //! [`args`] is what can be typed; each noun has a file of its own that turns it into calls of the operator
 //! API. Results go to stdout, as a table for people or as JSON for programs; errors go to stderr with the
 //! next step, and the exit code is 1 for what was refused and 2 for what could not be understood.
+//!
+//! The service runs on Linux, so its code and the commands that need it are there on Unix only. Everything else speaks
+//! HTTP and is there on Windows too.
 
 mod args;
 mod audit;
 mod client;
+#[cfg(unix)]
 mod config;
 mod event;
+#[cfg(unix)]
 mod export;
 mod fleet;
 mod fleet_apply;
 mod fleet_file;
 mod host;
+#[cfg(unix)]
 mod import;
+mod mistakes;
 mod operation;
 mod output;
 mod progress;
+#[cfg(unix)]
 mod serve;
+#[cfg(unix)]
 mod systemd;
 mod time;
 mod token;
@@ -27,15 +36,18 @@ mod vm;
 
 use std::process::ExitCode;
 
+#[cfg(unix)]
 use anyhow::Context;
 use clap::Parser;
 
 use args::{Args, Noun};
 use client::Client;
+use mistakes::Mistakes;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.noun {
+        #[cfg(unix)]
         Noun::Serve(serve) => serve::run(*serve, args.output),
         Noun::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
         Noun::Vm(verb) => Client::find(&args.reach).and_then(|client| vm::run(&client, verb, args.output)),
@@ -54,14 +66,23 @@ fn main() -> ExitCode {
         Noun::Audit(audit) => {
             Client::find(&args.reach).and_then(|client| audit::run(&client, audit, args.output))
         }
+        #[cfg(unix)]
         Noun::OpenApi => output::json(&notbefore_service::operator::description()),
+        #[cfg(unix)]
         Noun::Export(verb) => {
             Client::find(&args.reach).and_then(|client| export::run(&client, verb, args.output))
         }
+        #[cfg(unix)]
         Noun::ExecKeeper { results, command } => {
             notbefore_service::exec::keeper::keep(&results, &command).context("cannot keep a command")
         }
+        #[cfg(unix)]
         Noun::Import(verb) => import::run(&args.reach, verb, args.output),
+        #[cfg(not(unix))]
+        Noun::LinuxOnly { words: _ } => Err(anyhow::anyhow!(
+            "the service, its store and its description are there on Linux only; \
+             this program is the guest's side of it, and the operator's hand on a service elsewhere (--operator-url)"
+        )),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -71,7 +92,7 @@ fn main() -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             eprintln!("notbefore: {error:#}");
-            if error.is::<config::Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -22,6 +22,7 @@ pub struct Progress {
 
 impl Progress {
     /// Counts things of which nobody knows how many there will be.
+    #[cfg(unix)]
     pub fn counting(what: &str) -> Self {
         Self::new(None, &format!("{{spinner}} {{human_pos}} {what}, {{rate}}"), None)
     }
@@ -46,6 +47,7 @@ impl Progress {
     }
 
     /// So many by now.
+    #[cfg(unix)]
     pub fn set(&mut self, count: u64) {
         self.bar.set_position(count);
     }

@@ -4,9 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
 
 use anyhow::{Context, Result, bail};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
-use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
 use notbefore_service::operator::tls::CertificateFiles;
@@ -19,14 +18,9 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Output, Serve};
-use crate::config::Mistakes;
 use crate::config::print::Effective;
+use crate::mistakes::Mistakes;
 use crate::{config, output, systemd};
-
-/// What time it is, for showing how far away things are.
-pub fn now() -> Timestamp {
-    SystemClock.now()
-}
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
     let merged = config::load(serve.config.as_deref(), &config::process_environment(), serve.settings)?;

@@ -4,6 +4,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use notbefore_client::clock::Clock;
+
+/// What time it is, for showing how far away things are.
+pub fn now() -> Timestamp {
+    Clock::start().now().wall
+}
 
 /// Reads `90s`, `20m`, `1h30m`, `7d`; a bare number is seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -6,19 +6,19 @@ use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::output::{self, Table};
-use crate::{serve, time};
+use crate::time;
 
 pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
     match verb {
         args::Token::Create { name, role, on, grant, expires } => {
-            let expires_at = expires.map(|span| serve::now().checked_add(span)).transpose()?;
+            let expires_at = expires.map(|span| time::now().checked_add(span)).transpose()?;
             let grants = grants(role, on, grant)?;
             let made: NewToken = client.post("/v1/tokens", &CreateToken { name, grants, expires_at })?;
             if output == Output::Json {
                 return output::json(&made);
             }
             let token = &made.token;
-            let ends = token.expires_at.map(|at| format!(", expires {}", time::relative(at, serve::now())));
+            let ends = token.expires_at.map(|at| format!(", expires {}", time::relative(at, time::now())));
             output::line(&format!("token {}: {}{}", token.name, granted(token), ends.unwrap_or_default()))?;
             output::line(&made.secret)?;
             output::line(
@@ -68,7 +68,7 @@ fn granted(token: &Token) -> String {
 }
 
 fn table(tokens: &[Token]) -> Table {
-    let now = serve::now();
+    let now = time::now();
     let ago = |at: Option<jiff::Timestamp>| at.map_or_else(|| "-".to_owned(), |at| time::relative(at, now));
     let mut table = Table::new(&["TOKEN", "MAY", "CREATED", "BY", "EXPIRES", "LAST USED"]);
     for token in tokens {

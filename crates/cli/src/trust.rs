@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use notbefore_service::operator::tls;
+use notbefore_wire::operator::certificate::ends_at;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -116,7 +116,7 @@ impl ServerCertVerifier for Verifier {
             // A certificate that vouches for itself is often also an authority, which the usual check refuses.
             (_, true) => {
                 verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
-                let ends = tls::ends_at(own).and_then(|at| u64::try_from(at.as_second()).ok());
+                let ends = ends_at(own).and_then(|at| u64::try_from(at.as_second()).ok());
                 let not_after = UnixTime::since_unix_epoch(Duration::from_secs(ends.unwrap_or(0)));
                 match now < not_after {
                     true => Ok(ServerCertVerified::assertion()),

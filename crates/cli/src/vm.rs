@@ -87,7 +87,7 @@ fn schedule(client: &Client, act: Act, cause: &str, output: Output) -> Result<()
 /// VMs as a table.
 pub fn table(vms: &[Vm]) -> Table {
     let mut table = Table::new(&["VM", "KIND", "STATE", "UD", "HOST", "ADDRESSES", "EVENTS", "LISTENS"]);
-    let now = crate::serve::now();
+    let now = time::now();
     for vm in vms {
         table.row([
             vm.path.clone(),
@@ -119,7 +119,7 @@ fn show(vm: &Vm, output: Output) -> Result<()> {
         ("host", or_dash(vm.host.as_deref())),
         ("spot", if vm.spot { "yes" } else { "no" }.to_owned()),
         ("addresses", or_dash(Some(&vm.addresses.join(", ")))),
-        ("listens", listens_at_length(vm, crate::serve::now())),
+        ("listens", listens_at_length(vm, time::now())),
     ] {
         output::line(&format!("  {name:<14}{value}"))?;
     }
@@ -157,7 +157,7 @@ fn listens_at_length(vm: &Vm, now: Timestamp) -> String {
 /// How far away a time is, with the time itself.
 pub fn when(at: Option<Timestamp>) -> String {
     match at {
-        Some(at) => format!("{} ({})", at, time::relative(at, crate::serve::now())),
+        Some(at) => format!("{} ({})", at, time::relative(at, time::now())),
         None => "at once".to_owned(),
     }
 }

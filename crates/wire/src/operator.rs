@@ -5,6 +5,7 @@
 //! at which it was last written, for `If-Match`.
 
 pub mod audit;
+pub mod certificate;
 pub mod delivery;
 pub mod export;
 pub mod hosts;

@@ -28,6 +28,8 @@ pub use settings::{Exec, Settings};
 use table::{FromMerged, Setting};
 pub use value::Variable;
 
+use crate::mistakes::Mistakes;
+
 /// The file that is used if it exists and no other is named.
 pub const USUAL_FILE: &str = "/etc/notbefore/notbefore.toml";
 /// The variable that names another.
@@ -113,28 +115,6 @@ impl Merged {
         Settings::from_merged(self).map_err(Mistakes::one)
     }
 }
-
-/// What is wrong with the configuration: every mistake there is, so that they can be corrected in one go.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Mistakes(Vec<String>);
-
-impl Mistakes {
-    /// A single one.
-    pub fn one(wrong: String) -> Self {
-        Self(vec![wrong])
-    }
-}
-
-impl fmt::Display for Mistakes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_slice() {
-            [one] => write!(f, "{one}"),
-            many => write!(f, "the configuration has {} mistakes:\n  {}", many.len(), many.join("\n  ")),
-        }
-    }
-}
-
-impl std::error::Error for Mistakes {}
 
 /// Reads file, environment and flags and merges them. `named` is the file that a flag names; a file that is named,
 /// there or in the environment, must exist.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use notbefore_wire::operator::certificate::ends_at;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -181,52 +181,6 @@ fn warn(files: &CertificateFiles, ends_at: Option<Timestamp>, now: Timestamp) {
     }
 }
 
-/// When a certificate ends: the second time in the field `validity` of RFC 5280. The library that checks
-/// certificates does not tell, and one field is not worth another parser.
-pub fn ends_at(certificate: &[u8]) -> Option<Timestamp> {
-    const SEQUENCE: u8 = 0x30;
-    const VERSION: u8 = 0xa0;
-    let (outer, _) = element(certificate, Some(SEQUENCE))?;
-    let (mut rest, _) = element(outer, Some(SEQUENCE))?;
-    if rest.first() == Some(&VERSION) {
-        rest = element(rest, None)?.1;
-    }
-    // Its serial number, the algorithm of its signature, and who has issued it.
-    for _ in 0..3 {
-        rest = element(rest, None)?.1;
-    }
-    let (validity, _) = element(rest, Some(SEQUENCE))?;
-    let (_, end) = element(validity, None)?;
-    let (text, _) = element(end, None)?;
-    let text = std::str::from_utf8(text).ok()?;
-    // UTCTime has two digits for the year: 50 and later are of the last century.
-    let text = match text.len() {
-        13 if *text.as_bytes().first()? >= b'5' => format!("19{text}"),
-        13 => format!("20{text}"),
-        _ => text.to_owned(),
-    };
-    let at = DateTime::strptime("%Y%m%d%H%M%SZ", text).ok()?;
-    at.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
-}
-
-/// The content of the first element of some DER, which must have this tag if one is said, and what follows it.
-fn element(der: &[u8], tag: Option<u8>) -> Option<(&[u8], &[u8])> {
-    let (&found, rest) = der.split_first()?;
-    if tag.is_some_and(|tag| tag != found) {
-        return None;
-    }
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81..=0x84 => {
-            let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,10 +206,6 @@ mod tests {
         for (ends, at) in [((2031, 2, 3), "2031-02-03T00:00:00Z"), ((2055, 12, 31), "2055-12-31T00:00:00Z")] {
             let loaded = Certificate::load(files(dir.path(), ends), now()).unwrap();
             assert_eq!(loaded.ends_at(), Some(at.parse().unwrap()));
-        }
-        let garbage: [&[u8]; 4] = [b"", b"\x30", b"\x30\x84\xff\xff\xff\xff", b"\x30\x02\x30\x00"];
-        for der in garbage {
-            assert_eq!(ends_at(der), None);
         }
     }
 
