@@ -2,7 +2,8 @@
 //!
 //! These are validated values: `config` makes them from what is written in a file, and the journal keeps a copy with
 //! every event that a rule was chosen for, so that a VM is put back the way it was taken out, even if somebody
-//! has edited the file meanwhile.
+//! has edited the file meanwhile. [`matching`] says which rule an event is for, [`reach`] which rules can never be
+//! anybody's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +12,15 @@ use std::time::Duration;
 use notbefore_client::document::{EventKind, EventSource};
 use serde::{Deserialize, Serialize};
 
-/// One rule. An event is for the first rule that matches it when it is first seen, and stays with it.
+pub mod matching;
+pub mod reach;
+
+/// How many rules there may be. Far more than anybody writes by hand, and few enough that [`reach::unreachable`], which
+/// looks at every combination of their bounds, takes no noticeable time.
+pub const RULES_MAX: usize = 64;
+
+/// One rule. An event is for the first rule that matches it, and stays with it. One that no rule matches is looked at
+/// again as its time draws near, so a rule may be for the last hour of an event that was announced a week ahead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// Unique among the rules.
@@ -41,7 +50,8 @@ pub struct Match {
     pub resources: Whose,
     /// How long the interruption is expected to last.
     pub duration: DurationMatch,
-    /// How long it is until NotBefore when the event is first seen; an event that has started has none left.
+    /// How long it is until NotBefore; an event that has started has no time left, and one of which nobody knows when it
+    /// starts may start at once.
     pub time_left: Within,
 }
 
@@ -86,7 +96,8 @@ impl Default for DurationMatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
-    /// When the steps before it are done.
+    /// When the steps before it are done. An event that is for other VMs only is never approved: a rule for `others` cannot
+    /// ask for it, and one for `any` approves those of this VM.
     WhenDone,
     /// The same, and only if this VM is the first of the event's resources.
     Leader,

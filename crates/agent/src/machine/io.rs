@@ -17,7 +17,8 @@ pub enum Input {
         /// What the platform's own clock said when it answered; without it this VM's wall clock is believed.
         served_at: Option<jiff::Timestamp>,
     },
-    /// A step has ended, by itself or because it was stopped.
+    /// A step has ended, by itself or because it was stopped. One that is stopped because the agent itself ends has not:
+    /// nothing is told, so that the next agent finds it begun.
     StepEnded {
         /// Which.
         run: RunId,
@@ -132,13 +133,15 @@ pub struct Fact {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An event was seen for the first time; `time_left` until NotBefore, if that is known.
+    /// An event was seen for the first time, or again after it had been gone.
     Appeared {
-        /// Until NotBefore.
+        /// Until NotBefore, if that is known.
         time_left: Option<Duration>,
         /// Whether this VM is among its resources.
         mine: bool,
     },
+    /// A rule matched the event. Told at once after [`What::Appeared`], or later, as its time drew near.
+    Matched,
     /// A step was begun.
     StepBegun {
         /// Its name.
@@ -186,12 +189,14 @@ pub enum What {
     },
     /// The platform has taken the approval.
     Approved,
-    /// An approval did not get through; it is sent again.
+    /// The approval came too late to matter: the event has started or is gone.
+    ApprovalMoot,
+    /// An approval did not get through, or was refused though the event waits; it is sent again.
     ApprovalFailed {
         /// Why.
         reason: String,
-        /// Whether it is sent again.
-        retry: bool,
+        /// How long from now.
+        again_in: Duration,
     },
     /// The event has started. `prepared` says whether this VM was ready for it.
     Started {
@@ -204,7 +209,7 @@ pub enum What {
     Changed,
     /// The VM has booted since.
     Booted,
-    /// The event is gone without ever having been seen started.
+    /// The event is gone before anybody approved it and before its time.
     Cancelled,
     /// The event is over.
     Ended,

@@ -1,15 +1,50 @@
 //! What the agent does next: `(state, input, now) → (state, actions)`, without IO, clock or randomness.
+//!
+//! A [`State`] is all that the agent remembers, a [`Handled`] for every event. [`State::handle`] takes in what happened
+//! and then *settles*: it goes on with every event until there is nothing left to do but wait. Whoever drives the
+//! machine saves the state, does what the actions say, and comes back when something has happened or at
+//! [`State::next_due`]. Deadlines are in ticks of a clock that nobody can set; the wall clock only says, once for
+//! every document, how far away NotBefore is, and not even that where the platform told its own time.
+//!
+//! - [`io`]: what the machine is told and what it wants done;
+//! - [`handled`]: one event's way;
+//! - `settle`: how it goes on;
+//! - `resume`: how it goes on after the agent, or the VM, has been started anew.
+//!
+//! # What is kept to, whatever happens
+//!
+//! - An event is approved only when its own steps are done; never for other VMs only, never because of another event.
+//! - What was begun is undone when the event is over, cancelled or not, and only then; while another event keeps this
+//!   VM out of service, it stays out.
+//! - The last document is believed until there is another. An error is no document.
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use notbefore_client::clock::Moment;
+use notbefore_client::document::{Document, Event, EventId, EventStatus};
 use notbefore_client::identity::Identity;
 use serde::{Deserialize, Serialize};
 
-use crate::rules::Rule;
-use io::{Action, Input};
+use crate::rules::{OnFailure, Rule};
+use handled::{Approval, Doing, Handled, Phase, Progress};
+use io::{Action, ApprovalAnswer, Fact, Input, RunId, Stage, StepOutcome, Then, What};
 
+pub mod handled;
 pub mod io;
+mod resume;
+mod settle;
+
+/// What is left of the notice for the approval itself, and for a slow clock: the steps end so long before NotBefore.
+/// Of the 30 seconds of Preempt a second may be gone before the event is seen, so it cannot be much.
+pub const RESERVE: Duration = Duration::from_millis(500);
+
+/// How long an approval that did not get through rests, at first; it doubles each time, up to [`APPROVAL_REST_MAX`].
+const APPROVAL_REST: Duration = Duration::from_millis(500);
+/// The same for one that was refused though the event still waits: the platform has to change its mind.
+const REFUSED_REST: Duration = Duration::from_secs(5);
+/// The longest that an approval rests. Shorter than any notice but that of Preempt.
+const APPROVAL_REST_MAX: Duration = Duration::from_secs(15);
 
 /// What does not change while the agent runs.
 #[derive(Clone, Debug)]
@@ -22,32 +57,301 @@ pub struct Setup {
 
 /// All that the agent remembers. It is what the journal holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {}
+pub struct State {
+    boot: Option<String>,
+    next_run: u64,
+    /// In the order in which they were first seen.
+    events: Vec<Handled>,
+    /// Until when, after a start, what was under way waits for a document to say how things are.
+    resting_until: Option<Duration>,
+}
 
 impl State {
     /// Nothing is remembered. `boot` tells this boot of the VM from every other; none where the system does not say.
-    pub fn new(_boot: Option<String>) -> State {
-        State {}
-    }
-
-    /// Goes on with what an agent before this one remembered: steps that were begun and had not ended, a boot since
-    /// then, ticks of a clock that counts anew. To be called once, before anything else.
-    pub fn resume(self, _setup: &Setup, _boot: Option<String>, _now: Moment) -> (State, Vec<Action>) {
-        (self, Vec::new())
+    pub fn new(boot: Option<String>) -> State {
+        State { boot, next_run: 1, events: Vec::new(), resting_until: None }
     }
 
     /// Takes in what happened, and says what is to be done about it. The state is to be saved before that.
-    pub fn handle(self, _setup: &Setup, _input: Input, _now: Moment) -> (State, Vec<Action>) {
-        (self, Vec::new())
+    pub fn handle(self, setup: &Setup, input: Input, now: Moment) -> (State, Vec<Action>) {
+        let mut turn = Turn { setup, now, state: self, actions: Vec::new() };
+        match input {
+            Input::Document { document, served_at } => turn.read(document, served_at.unwrap_or(now.wall)),
+            Input::StepEnded { run, outcome } => turn.ended(run, outcome),
+            Input::Answered { event, answer } => turn.answered(&event, answer),
+            Input::Tick => {}
+        }
+        turn.settle();
+        (turn.state, turn.actions)
     }
 
     /// At which tick something is due, if nothing happens before: [`Input::Tick`] is wanted then.
-    pub fn next_due(&self) -> Option<Duration> {
-        None
+    pub fn next_due(&self, setup: &Setup, now: Moment) -> Option<Duration> {
+        let due = self.events.iter().filter_map(|handled| settle::due(handled, setup, now.tick)).min();
+        // While it rests nothing else is due.
+        self.resting_until.map_or(due, |rest| due.map(|due| due.max(rest)))
     }
 
     /// Whether this VM should get no new work now.
     pub fn draining(&self) -> bool {
-        false
+        self.events.iter().any(Handled::drains)
+    }
+
+    /// The events that it knows of, in the order in which they were first seen.
+    pub fn events(&self) -> &[Handled] {
+        &self.events
+    }
+}
+
+/// One input's worth of work.
+struct Turn<'a> {
+    setup: &'a Setup,
+    now: Moment,
+    state: State,
+    actions: Vec<Action>,
+}
+
+impl Turn<'_> {
+    fn tell(&mut self, place: usize, what: What) {
+        let handled = &self.state.events[place];
+        let rule = handled.rule.as_ref().map(|rule| rule.name.clone());
+        self.actions.push(Action::Tell(Box::new(Fact { event: handled.event.clone(), rule, what })));
+    }
+
+    /// Takes in a document.
+    fn read(&mut self, document: Document, served_at: Timestamp) {
+        self.state.resting_until = None;
+        for place in 0..self.state.events.len() {
+            let id = &self.state.events[place].event.id;
+            if !document.events.iter().any(|listed| listed.id == *id) {
+                self.gone(place);
+            }
+        }
+        for event in document.events {
+            let deadline = self.deadline(&event, served_at);
+            match self.state.events.iter().position(|handled| handled.event.id == event.id) {
+                Some(place) => self.seen_again(place, event, deadline),
+                None => self.appeared(event, deadline),
+            }
+        }
+    }
+
+    /// The tick of an event's NotBefore. The platform's times are compared with the platform's clock.
+    fn deadline(&self, event: &Event, served_at: Timestamp) -> Option<Duration> {
+        let scheduled = event.status != EventStatus::Started;
+        let not_before = event.not_before.filter(|_| scheduled)?;
+        let left = Duration::try_from(not_before.duration_since(served_at)).unwrap_or(Duration::ZERO);
+        Some(self.now.tick.saturating_add(left))
+    }
+
+    fn appeared(&mut self, event: Event, deadline: Option<Duration>) {
+        let mine = self.mine(&event);
+        self.state.events.push(Handled {
+            event,
+            mine,
+            seen_at: self.now.wall,
+            rule: None,
+            phase: Phase::Unmatched,
+            approval: Approval::Undecided,
+            prepared: false,
+            begun: false,
+            booted: false,
+            heard: true,
+            listed: true,
+            cancelled: false,
+            went_back: false,
+            held: false,
+            deadline,
+        });
+        self.tell_appeared(self.state.events.len() - 1);
+    }
+
+    fn tell_appeared(&mut self, place: usize) {
+        let Handled { deadline, mine, .. } = self.state.events[place];
+        let time_left = deadline.map(|deadline| deadline.saturating_sub(self.now.tick));
+        self.tell(place, What::Appeared { time_left, mine });
+    }
+
+    fn mine(&self, event: &Event) -> bool {
+        event.resources.iter().any(|resource| self.setup.me.is(resource))
+    }
+
+    fn gone(&mut self, place: usize) {
+        let now = self.now.tick;
+        let handled = &mut self.state.events[place];
+        handled.heard = true;
+        if !handled.listed {
+            return;
+        }
+        handled.listed = false;
+        // Documents may be missed: what was approved, or was due, has most likely happened meanwhile.
+        let approved = matches!(handled.approval, Approval::Given | Approval::Moot);
+        let due = handled.deadline.is_some_and(|deadline| deadline <= now);
+        handled.cancelled = !handled.started() && !approved && !due && !handled.booted;
+        handled.deadline = None;
+        let what = if handled.cancelled { What::Cancelled } else { What::Ended };
+        self.tell(place, what);
+    }
+
+    /// Takes in an event that is known already.
+    fn seen_again(&mut self, place: usize, mut event: Event, deadline: Option<Duration>) {
+        let mine = self.mine(&event);
+        let handled = &mut self.state.events[place];
+        handled.heard = true;
+        let back = !handled.listed;
+        if back {
+            // It was gone, and is there again: what is being put back is prepared anew, by the same rule.
+            handled.listed = true;
+            handled.cancelled = false;
+            handled.booted = false;
+            handled.went_back = false;
+            handled.approval = Approval::Undecided;
+            handled.prepared = false;
+            handled.event = event;
+            handled.deadline = deadline;
+            handled.mine = mine;
+            self.tell_appeared(place);
+            return;
+        }
+        let was_started = handled.started();
+        let takes_back = was_started && event.status != EventStatus::Started;
+        if takes_back {
+            // Phases never go back; whatever it means, the VM stays as it is until the event is gone.
+            event.status = EventStatus::Started;
+            event.not_before = None;
+        }
+        let starts = !was_started && event.status == EventStatus::Started;
+        let changed = handled.event != event && !starts && !takes_back;
+        handled.event = event;
+        handled.mine = mine;
+        handled.deadline = if handled.started() { None } else { deadline };
+        // An event that still waits is not what the VM booted for.
+        handled.booted &= handled.started();
+        let tell_back = takes_back && !handled.went_back;
+        handled.went_back |= takes_back;
+        let prepared = handled.prepared;
+        if starts {
+            self.tell(place, What::Started { prepared });
+        }
+        if tell_back {
+            self.tell(place, What::WentBack);
+        }
+        if changed {
+            self.tell(place, What::Changed);
+        }
+    }
+
+    /// Takes in that an attempt has ended.
+    fn ended(&mut self, run: RunId, outcome: StepOutcome) {
+        let Some(place) = self.state.events.iter().position(|handled| handled.running() == Some(run)) else {
+            return;
+        };
+        let handled = &mut self.state.events[place];
+        if let Phase::Over { stopping } = &mut handled.phase {
+            *stopping = None;
+            return;
+        }
+        let Some((stage, step)) = handled.step() else { return };
+        let name = step.name.clone();
+        match outcome {
+            StepOutcome::Done => {
+                self.tell(place, What::StepDone { step: name, stage });
+                self.next_step(place, false);
+            }
+            StepOutcome::Failed { reason } => self.failed(place, reason),
+            StepOutcome::TimedOut => self.failed(place, "it took longer than it may".into()),
+            StepOutcome::Stopped => self.failed(place, "it was stopped".into()),
+        }
+    }
+
+    /// Goes to the next step of the list that is being run.
+    fn next_step(&mut self, place: usize, failed: bool) {
+        match &mut self.state.events[place].phase {
+            Phase::Preparing(progress) | Phase::Restoring(progress) => {
+                *progress = Progress { failed: progress.failed || failed, ..Progress::at(progress.step + 1) };
+            }
+            Phase::Unmatched | Phase::Ready | Phase::Over { .. } | Phase::Done => {}
+        }
+    }
+
+    /// An attempt has failed: it is tried again, or passed over, or it is the end of the list.
+    fn failed(&mut self, place: usize, reason: String) {
+        let now = self.now.tick;
+        let handled = &self.state.events[place];
+        let Some((stage, step)) = handled.step() else { return };
+        let (Phase::Preparing(progress) | Phase::Restoring(progress)) = &handled.phase else { return };
+        let again_at = now.saturating_add(step.retry_delay);
+        let in_time = settle::time_for_step(handled, again_at).is_none_or(|left| !left.is_zero());
+        let then = if progress.attempt <= step.retries && in_time {
+            Then::Retry
+        } else {
+            match step.on_failure {
+                OnFailure::Withhold => Then::Withhold,
+                OnFailure::GoOn => Then::GoOn,
+            }
+        };
+        let mut progress = *progress;
+        let step = step.name.clone();
+        self.tell(place, What::StepFailed { step: step.clone(), stage, reason, then });
+        match then {
+            Then::Retry => {
+                progress.attempt += 1;
+                progress.doing = Doing::Due(again_at);
+                self.state.events[place].phase = match stage {
+                    Stage::Before => Phase::Preparing(progress),
+                    Stage::After => Phase::Restoring(progress),
+                };
+            }
+            Then::GoOn => self.next_step(place, true),
+            Then::Withhold => match stage {
+                Stage::Before => {
+                    self.state.events[place].phase = Phase::Ready;
+                    self.not_approving(place, format!("the step `{step}` failed"));
+                }
+                Stage::After => self.restored(place, false),
+            },
+        }
+    }
+
+    fn not_approving(&mut self, place: usize, reason: String) {
+        self.state.events[place].approval = Approval::Not { reason: reason.clone() };
+        self.tell(place, What::NotApproving { reason });
+    }
+
+    fn restored(&mut self, place: usize, whole: bool) {
+        let handled = &mut self.state.events[place];
+        let told = handled.begun;
+        handled.phase = Phase::Done;
+        handled.begun = false;
+        handled.held = false;
+        if told {
+            self.tell(place, What::Restored { whole });
+        }
+    }
+
+    /// Takes in what became of an approval.
+    fn answered(&mut self, event: &EventId, answer: ApprovalAnswer) {
+        let now = self.now.tick;
+        let Some(place) = self.state.events.iter().position(|handled| handled.event.id == *event) else {
+            return;
+        };
+        let handled = &mut self.state.events[place];
+        let Approval::Sent { failures } = handled.approval else { return };
+        let (reason, first) = match answer {
+            ApprovalAnswer::Accepted => {
+                handled.approval = Approval::Given;
+                return self.tell(place, What::Approved);
+            }
+            ApprovalAnswer::Moot => {
+                handled.approval = Approval::Moot;
+                return self.tell(place, What::ApprovalMoot);
+            }
+            ApprovalAnswer::Refused { reason } => (reason, REFUSED_REST),
+            ApprovalAnswer::Failed { reason } => (reason, APPROVAL_REST),
+        };
+        let again_in = first.saturating_mul(1 << failures.min(8)).min(APPROVAL_REST_MAX);
+        handled.approval =
+            Approval::Wanted { failures: failures.saturating_add(1), due: now.saturating_add(again_in) };
+        self.tell(place, What::ApprovalFailed { reason, again_in });
     }
 }

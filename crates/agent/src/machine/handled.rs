@@ -1,0 +1,186 @@
+//! One event that the agent knows of, and how far it has come with it.
+//!
+//! ```text
+//!               a rule matches            steps done, or one failed           gone
+//!   Unmatched ────────────────▶ Preparing ────────────────────────▶ Ready ──────────▶ Over ──▶ Restoring ──▶ Done
+//!                                   └──────────────── gone (cancelled) ───────────────▲
+//! ```
+//!
+//! Nothing goes back, with two exceptions that are new beginnings: an event that the platform lists again after it was
+//! gone, and one that still waits when the VM has booted (which started anew all that had been stopped).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use notbefore_client::document::{Event, EventStatus};
+use serde::{Deserialize, Serialize};
+
+use super::io::{RunId, Stage};
+use crate::rules::{Rule, Step};
+
+/// An event, and how far the agent has come with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handled {
+    /// As it was last seen. It never goes back from started.
+    pub event: Event,
+    /// Whether this VM is among its resources.
+    pub mine: bool,
+    /// When it was first seen, by the wall clock.
+    pub seen_at: Timestamp,
+    /// Its rule, as it was when it matched.
+    pub rule: Option<Rule>,
+    /// How far it has come.
+    pub phase: Phase,
+    /// What has become of its approval.
+    pub approval: Approval,
+    /// Whether every step before it has been dealt with as its rule wants.
+    pub prepared: bool,
+    /// Whether a step before it was ever begun: only then there is something to undo.
+    pub begun: bool,
+    /// Whether the VM has booted since the event was last seen waiting.
+    pub booted: bool,
+    /// Whether a document has said since the last boot how it is with the event.
+    pub heard: bool,
+    /// Whether the event is in the last document.
+    pub listed: bool,
+    /// Whether it was cancelled, as far as can be told: gone unstarted, unapproved, and before its time.
+    pub cancelled: bool,
+    /// Whether it was told that the platform took a start back.
+    pub went_back: bool,
+    /// Whether it was told that restoring waits for another event.
+    pub held: bool,
+    /// The tick of NotBefore; none where there is no such time.
+    pub(super) deadline: Option<Duration>,
+}
+
+/// How far the agent has come with an event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// No rule is for it, or none yet.
+    Unmatched,
+    /// The steps before it are run.
+    Preparing(Progress),
+    /// There is nothing more to do until it is over, but for its approval.
+    Ready,
+    /// It is over, and the VM is to be put back; a step that still runs has to end first, or another event.
+    Over {
+        /// The step before it that was told to stop.
+        stopping: Option<RunId>,
+    },
+    /// The steps after it are run.
+    Restoring(Progress),
+    /// All is done; it is forgotten when it is no longer listed.
+    Done,
+}
+
+/// Where in a list of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Which step, from 0.
+    pub step: usize,
+    /// Which attempt at it, from 1.
+    pub attempt: u32,
+    /// Whether it runs.
+    pub doing: Doing,
+    /// Whether a step of this list has failed.
+    pub failed: bool,
+}
+
+/// Whether a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// Not yet: it is begun at this tick.
+    Due(Duration),
+    /// It does.
+    Running(RunId),
+}
+
+/// What has become of an event's approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Approval {
+    /// It is not yet time.
+    Undecided,
+    /// It is to be sent.
+    Wanted {
+        /// How often it was sent in vain.
+        failures: u32,
+        /// At which tick it is sent.
+        due: Duration,
+    },
+    /// It is under way.
+    Sent {
+        /// How often it was sent in vain before.
+        failures: u32,
+    },
+    /// The platform has taken it.
+    Given,
+    /// There is nothing to approve any more.
+    Moot,
+    /// This agent does not approve.
+    Not {
+        /// Why, in a line for a person.
+        reason: String,
+    },
+}
+
+impl Progress {
+    /// At the first attempt of a step that is due at once.
+    pub(super) fn at(step: usize) -> Progress {
+        Progress { step, attempt: 1, doing: Doing::Due(Duration::ZERO), failed: false }
+    }
+}
+
+impl Phase {
+    /// The phase in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Phase::Unmatched => "unmatched",
+            Phase::Preparing(_) => "preparing",
+            Phase::Ready => "ready",
+            Phase::Over { .. } => "over",
+            Phase::Restoring(_) => "restoring",
+            Phase::Done => "done",
+        }
+    }
+}
+
+impl Handled {
+    /// Whether the platform says that it has started.
+    pub fn started(&self) -> bool {
+        self.event.status == EventStatus::Started
+    }
+
+    /// Whether this VM should get no new work because of it.
+    pub fn drains(&self) -> bool {
+        let wanted = self.mine && self.rule.as_ref().is_some_and(|rule| rule.drain);
+        wanted && !matches!(self.phase, Phase::Unmatched | Phase::Done)
+    }
+
+    /// Whether the VM is out of service for it and the event is still to come, or under way.
+    pub(super) fn keeps_out(&self) -> bool {
+        self.drains() && matches!(self.phase, Phase::Preparing(_) | Phase::Ready)
+    }
+
+    /// The step that runs or comes next, and of which list.
+    pub fn step(&self) -> Option<(Stage, &Step)> {
+        let rule = self.rule.as_ref()?;
+        match &self.phase {
+            Phase::Preparing(progress) => Some((Stage::Before, rule.before.get(progress.step)?)),
+            Phase::Restoring(progress) => Some((Stage::After, rule.after.get(progress.step)?)),
+            Phase::Unmatched | Phase::Ready | Phase::Over { .. } | Phase::Done => None,
+        }
+    }
+
+    /// The attempt that runs.
+    pub(super) fn running(&self) -> Option<RunId> {
+        match &self.phase {
+            Phase::Preparing(Progress { doing: Doing::Running(run), .. })
+            | Phase::Restoring(Progress { doing: Doing::Running(run), .. }) => Some(*run),
+            Phase::Over { stopping } => *stopping,
+            Phase::Preparing(_) | Phase::Restoring(_) | Phase::Unmatched | Phase::Ready | Phase::Done => None,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Going on with every event until there is nothing left to do but wait.
+
+use std::time::Duration;
+
+use notbefore_client::document::EventStatus;
+
+use super::handled::{Approval, Doing, Handled, Phase, Progress};
+use super::io::{Action, Run, RunId, Stage, What};
+use super::{RESERVE, Setup, Turn};
+use crate::rules::matching::{Sight, first};
+use crate::rules::{Approve, Restore};
+
+/// What rules look at, `now` being a tick.
+fn sight(handled: &Handled, now: Duration) -> Sight<'_> {
+    Sight {
+        kind: &handled.event.kind,
+        source: handled.event.source.as_ref(),
+        mine: handled.mine,
+        duration: handled.event.duration_seconds.map(Duration::from_secs),
+        time_left: handled.deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now)),
+    }
+}
+
+/// How long the step that comes next may take if it begins at this tick, as far as NotBefore bounds it: less the reserve,
+/// and less what later steps want kept.
+pub(super) fn time_for_step(handled: &Handled, now: Duration) -> Option<Duration> {
+    let Phase::Preparing(progress) = &handled.phase else { return None };
+    let rule = handled.rule.as_ref()?;
+    let kept: Duration = rule.before.iter().skip(progress.step + 1).map(|step| step.keep).sum();
+    Some(handled.deadline?.saturating_sub(now).saturating_sub(RESERVE).saturating_sub(kept))
+}
+
+/// The tick at which there is something to do about this event by itself.
+pub(super) fn due(handled: &Handled, setup: &Setup, now: Duration) -> Option<Duration> {
+    match &handled.phase {
+        Phase::Preparing(_) if !handled.heard => None,
+        Phase::Preparing(Progress { doing: Doing::Due(at), .. })
+        | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => Some(*at),
+        Phase::Ready => match handled.approval {
+            Approval::Wanted { due, .. } if handled.event.status == EventStatus::Scheduled => Some(due),
+            Approval::Wanted { .. }
+            | Approval::Undecided
+            | Approval::Sent { .. }
+            | Approval::Given
+            | Approval::Moot
+            | Approval::Not { .. } => None,
+        },
+        Phase::Unmatched => {
+            // A rule may be for the last of an event's time.
+            let deadline = handled.deadline.filter(|_| handled.listed)?;
+            let sight = sight(handled, Duration::ZERO);
+            let rules = setup.rules.iter().filter(|rule| rule.matches.covers_but_for_time(&sight));
+            let bounds = rules.filter_map(|rule| rule.matches.time_left.at_most);
+            // Those that have passed have passed without a match: their rule wants more time left than there is.
+            bounds.map(|most| deadline.saturating_sub(most)).filter(|at| *at > now).min()
+        }
+        Phase::Preparing(_) | Phase::Restoring(_) | Phase::Over { .. } | Phase::Done => None,
+    }
+}
+
+impl Turn<'_> {
+    /// Goes on with every event until nothing changes.
+    pub(super) fn settle(&mut self) {
+        if self.state.resting_until.is_some_and(|until| self.now.tick < until) {
+            return;
+        }
+        self.state.resting_until = None;
+        while (0..self.state.events.len()).any(|place| self.advance(place)) {}
+        self.state.events.retain(|handled| handled.listed || handled.phase != Phase::Done);
+    }
+
+    /// Goes one step on with an event; false if there is nothing to do.
+    fn advance(&mut self, place: usize) -> bool {
+        match self.state.events[place].phase {
+            Phase::Unmatched => self.look_for_a_rule(place),
+            Phase::Preparing(progress) => self.prepare(place, progress),
+            Phase::Ready => self.wait_for_the_end(place),
+            Phase::Over { stopping } => stopping.is_none() && self.begin_to_restore(place),
+            Phase::Restoring(progress) => self.restore(place, progress),
+            Phase::Done => false,
+        }
+    }
+
+    fn look_for_a_rule(&mut self, place: usize) -> bool {
+        let handled = &mut self.state.events[place];
+        if !handled.listed {
+            handled.phase = Phase::Done;
+            return true;
+        }
+        let Some(rule) = first(&self.setup.rules, &sight(handled, self.now.tick)) else { return false };
+        handled.rule = Some(rule.clone());
+        handled.phase = Phase::Preparing(Progress::at(0));
+        self.tell(place, What::Matched);
+        true
+    }
+
+    fn prepare(&mut self, place: usize, progress: Progress) -> bool {
+        let now = self.now.tick;
+        let handled = &mut self.state.events[place];
+        if !handled.listed {
+            let stopping = handled.running();
+            handled.phase = Phase::Over { stopping };
+            self.actions.extend(stopping.map(Action::Stop));
+            return true;
+        }
+        if handled.booted && handled.heard && handled.started() {
+            // It is what was prepared for that has happened, prepared or not.
+            handled.phase = Phase::Ready;
+            return true;
+        }
+        let Doing::Due(at) = progress.doing else { return false };
+        if at > now || !handled.heard {
+            return false;
+        }
+        if handled.step().is_none() {
+            handled.phase = Phase::Ready;
+            handled.prepared = true;
+            self.tell(place, What::Prepared);
+            self.decide_on_approval(place);
+            return true;
+        }
+        match time_for_step(handled, now) {
+            Some(Duration::ZERO) => {
+                self.failed(place, "there is no time left for it before NotBefore".into())
+            }
+            left => self.begin(place, progress, left),
+        }
+        true
+    }
+
+    /// Begins an attempt that has so much time, or all it may want.
+    fn begin(&mut self, place: usize, mut progress: Progress, left: Option<Duration>) {
+        let run = RunId(self.state.next_run);
+        self.state.next_run += 1;
+        progress.doing = Doing::Running(run);
+        let handled = &mut self.state.events[place];
+        let (Some((stage, step)), Some(rule)) = (handled.step(), &handled.rule) else { return };
+        let step = step.clone();
+        let budget = left.map_or(step.timeout, |left| left.min(step.timeout));
+        let begun = What::StepBegun { step: step.name.clone(), stage, attempt: progress.attempt, budget };
+        let run = Run {
+            id: run,
+            event: handled.event.clone(),
+            rule: rule.name.clone(),
+            stage,
+            step,
+            attempt: progress.attempt,
+            budget,
+            cancelled: handled.cancelled,
+        };
+        match stage {
+            Stage::Before => {
+                handled.begun = true;
+                handled.phase = Phase::Preparing(progress);
+            }
+            Stage::After => handled.phase = Phase::Restoring(progress),
+        }
+        self.tell(place, begun);
+        self.actions.push(Action::Run(Box::new(run)));
+    }
+
+    /// The steps before the event are done: does this agent approve?
+    fn decide_on_approval(&mut self, place: usize) {
+        let handled = &mut self.state.events[place];
+        let Some(rule) = &handled.rule else { return };
+        if handled.approval != Approval::Undecided {
+            // Prepared anew after a boot; the approval was given, or withheld, before.
+            return;
+        }
+        if handled.started() {
+            handled.approval = Approval::Moot;
+            return;
+        }
+        let leader = handled.event.leader().unwrap_or_default();
+        let reason = match rule.approve {
+            Approve::Never => "its rule says never".into(),
+            Approve::WhenDone | Approve::Leader if !handled.mine => "it is for other VMs to approve".into(),
+            Approve::Leader if !self.setup.me.is(leader) => {
+                format!("{leader} is the first of its VMs, and approves")
+            }
+            Approve::WhenDone | Approve::Leader => {
+                handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+                return;
+            }
+        };
+        self.not_approving(place, reason);
+    }
+
+    fn wait_for_the_end(&mut self, place: usize) -> bool {
+        let now = self.now.tick;
+        let handled = &mut self.state.events[place];
+        let early = handled.rule.as_ref().is_some_and(|rule| rule.restore == Restore::Booted);
+        if !handled.listed || early && handled.booted && handled.started() {
+            handled.phase = Phase::Over { stopping: None };
+            return true;
+        }
+        match handled.approval {
+            Approval::Wanted { .. } if handled.started() => {
+                handled.approval = Approval::Moot;
+                true
+            }
+            Approval::Wanted { failures, due }
+                if due <= now && handled.event.status == EventStatus::Scheduled =>
+            {
+                handled.approval = Approval::Sent { failures };
+                self.actions.push(Action::Approve(handled.event.id.clone()));
+                true
+            }
+            Approval::Wanted { .. }
+            | Approval::Undecided
+            | Approval::Sent { .. }
+            | Approval::Given
+            | Approval::Moot
+            | Approval::Not { .. } => false,
+        }
+    }
+
+    fn begin_to_restore(&mut self, place: usize) -> bool {
+        let handled = &mut self.state.events[place];
+        if handled.listed && !handled.booted {
+            // It is there again before anything was put back.
+            handled.phase = Phase::Preparing(Progress::at(0));
+            handled.held = false;
+            return true;
+        }
+        if !handled.begun {
+            self.restored(place, true);
+            return true;
+        }
+        match self.holder(place) {
+            Some(by) => {
+                let by = self.state.events[by].event.id.clone();
+                let told = std::mem::replace(&mut self.state.events[place].held, true);
+                if !told {
+                    self.tell(place, What::RestoreHeld { by });
+                }
+                false
+            }
+            None => {
+                self.state.events[place].phase = Phase::Restoring(Progress::at(0));
+                true
+            }
+        }
+    }
+
+    /// The event that has to be over, or put back, before this one is put back. What was taken out last is put back
+    /// first, as one would by hand; events that do not keep the VM out of service stand in nobody's way.
+    fn holder(&self, place: usize) -> Option<usize> {
+        if !self.state.events[place].drains() {
+            return None;
+        }
+        let stands_in_the_way = |other: usize| {
+            let handled = &self.state.events[other];
+            let later = other > place && handled.drains();
+            other != place && (handled.keeps_out() || later && handled.begun)
+        };
+        (0..self.state.events.len()).find(|other| stands_in_the_way(*other))
+    }
+
+    fn restore(&mut self, place: usize, progress: Progress) -> bool {
+        let now = self.now.tick;
+        let handled = &mut self.state.events[place];
+        let back = handled.listed && !handled.booted;
+        match progress.doing {
+            Doing::Running(run) if back => {
+                // It is there again: preparing for it is more urgent than putting back.
+                handled.phase = Phase::Over { stopping: Some(run) };
+                self.actions.push(Action::Stop(run));
+                true
+            }
+            Doing::Due(_) if back => {
+                handled.phase = Phase::Preparing(Progress::at(0));
+                true
+            }
+            Doing::Due(at) if at <= now => {
+                match handled.step() {
+                    Some(_) => self.begin(place, progress, None),
+                    None => self.restored(place, !progress.failed),
+                }
+                true
+            }
+            Doing::Due(_) | Doing::Running(_) => false,
+        }
+    }
+}
