@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use jiff::Timestamp;
 
 #[cfg(unix)]
@@ -120,6 +121,20 @@ pub enum Noun {
         after_help = "Examples:\n  notbefore import backup.jsonl --data /var/lib/notbefore\n  zstd -dc backup.jsonl.zst | notbefore import - --data /var/lib/notbefore\n  notbefore import --check backup.jsonl\n\nThe directory must not hold a store yet. Whatever is wrong with the export is\nnamed with its line, and then nothing is imported. Start the service there when\nit is done, and not the one that was exported from: both would act."
     )]
     Import(Import),
+    /// Print what a shell reads to complete these commands
+    #[command(
+        after_help = "Examples:\n  notbefore completions bash > /usr/share/bash-completion/completions/notbefore\n  notbefore completions zsh > /usr/share/zsh/site-functions/_notbefore\n  notbefore completions powershell >> $PROFILE"
+    )]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages, for a package to carry
+    #[command(name = "manual-pages", hide = true)]
+    ManualPages {
+        /// The directory, made if it is not there
+        dir: PathBuf,
+    },
     /// See to it that nothing of a command of the exec driver outlives it or the service, which alone calls this
     #[cfg(unix)]
     #[command(name = notbefore_service::exec::keeper::SUBCOMMAND, hide = true)]

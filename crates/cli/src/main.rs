@@ -21,6 +21,7 @@ mod fleet_file;
 mod host;
 #[cfg(unix)]
 mod import;
+mod manual;
 mod mistakes;
 mod operation;
 mod output;
@@ -78,6 +79,8 @@ fn main() -> ExitCode {
         }
         #[cfg(unix)]
         Noun::Import(verb) => import::run(&args.reach, verb, args.output),
+        Noun::Completions { shell } => manual::completions(shell),
+        Noun::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]
         Noun::LinuxOnly { words: _ } => Err(anyhow::anyhow!(
             "the service, its store and its description are there on Linux only; \

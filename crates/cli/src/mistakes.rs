@@ -9,6 +9,7 @@ pub struct Mistakes(pub Vec<String>);
 
 impl Mistakes {
     /// A single one.
+    #[cfg(unix)]
     pub fn one(wrong: String) -> Self {
         Self(vec![wrong])
     }

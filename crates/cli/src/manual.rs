@@ -1,0 +1,77 @@
+//! What is made from the words that can be typed, and so never says anything else: shell completions, which anybody can
+//! ask for, and manual pages, which packages carry.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::output;
+
+/// Prints what a shell reads to complete our words.
+pub fn completions(shell: Shell) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "notbefore", &mut script);
+    output::text(&String::from_utf8(script)?)
+}
+
+/// Writes a page for every command into a directory: `notbefore.1`, `notbefore-vm-list.1`, and so on.
+pub fn pages(dir: &Path) -> Result<()> {
+    let cannot = || format!("cannot write manual pages into {}", dir.display());
+    fs::create_dir_all(dir).with_context(cannot)?;
+    // `help` says of every command what its page says.
+    let command = Args::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, dir).with_context(cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Command;
+
+    /// Every command that people are shown, with the words that lead to it.
+    fn shown(command: &Command, words: &[&str]) -> Vec<String> {
+        let words: Vec<&str> = words.iter().copied().chain([command.get_name()]).collect();
+        let below = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let below = below.flat_map(|command| shown(command, &words));
+        std::iter::once(words.join("-")).chain(below).collect()
+    }
+
+    #[test]
+    fn every_command_has_a_page_that_says_what_it_does() {
+        let dir = tempfile::tempdir().unwrap();
+        pages(dir.path()).unwrap();
+        let mut expected: Vec<String> =
+            shown(&Args::command(), &[]).iter().map(|name| format!("{name}.1")).collect();
+        let found = fs::read_dir(dir.path()).unwrap();
+        let mut found: Vec<String> =
+            found.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+        for page in found {
+            let text = fs::read_to_string(dir.path().join(&page)).unwrap();
+            let name = text.split_once(".SH NAME\n").and_then(|(_, rest)| rest.lines().next());
+            // The page's name, a dash, and then a sentence.
+            let said =
+                name.and_then(|line| line.split_once(" \\- ")).unwrap_or_else(|| panic!("{page}: {text}"));
+            assert!(said.1.contains(' '), "{page} says only {said:?}");
+        }
+    }
+
+    #[test]
+    fn every_shell_is_told_of_every_command() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "notbefore", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for name in shown(&Args::command(), &[]) {
+                let last = name.rsplit('-').next().unwrap();
+                assert!(script.contains(last), "{shell} knows no {name}");
+            }
+        }
+    }
+}
