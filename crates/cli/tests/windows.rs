@@ -1,0 +1,43 @@
+//! The guest's side on Windows: `notbefore.exe`, run by Wine, against a service that runs on this machine.
+//!
+//! `./dev test windows` builds the program and says in `NOTBEFORE_WINDOWS_EXE` where it is. Wine is not Windows: what
+//! these tests show is that the program starts there, speaks HTTP, starts children through `cmd`, keeps its files in
+//! the places where Windows has them, and does as a service is told. `docs/windows.md` says what nobody has tried.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+#[path = "windows/wine.rs"]
+mod wine;
+
+use support::Service;
+use wine::{Windows, complaint, said};
+
+/// The command line on Windows, for a service elsewhere.
+fn operator(service: &Service, words: &[&str]) -> std::process::Command {
+    let mut command = Windows::get().notbefore(words);
+    let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
+    command.env("NOTBEFORE_TOKEN", token.trim());
+    command.env("NOTBEFORE_OPERATOR", format!("http://{}", service.operator));
+    command
+}
+
+#[test]
+fn an_operator_at_a_windows_machine_announces_an_event() {
+    let service = Service::start(&[]);
+    service.apply_fleet(
+        "scopes: [{ name: web-0, kind: standalone, vms: [{ name: web-0, addresses: [127.0.0.1] }] }]",
+    );
+    assert!(said(&mut operator(&service, &["vm", "list"])).contains("web-0"));
+    said(&mut operator(&service, &["vm", "restart", "web-0"]));
+    assert_eq!(service.document()["Events"][0]["EventType"], "Reboot");
+}
+
+#[test]
+fn what_runs_on_linux_only_says_so() {
+    for words in [["serve", "--notice", "0.01"], ["import", "--check", "backup.jsonl"]] {
+        let output = Windows::get().notbefore(&words).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
+        assert!(complaint(&output).contains("on Linux only"), "{}", complaint(&output));
+    }
+}
