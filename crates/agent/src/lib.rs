@@ -3,5 +3,9 @@
 //!
 //! [`rules`] is what its owner wants; [`machine`] decides, without IO, clock or randomness, what to do next.
 
+pub mod boot;
+pub mod config;
 pub mod machine;
 pub mod rules;
+pub mod span;
+pub mod suggest;

@@ -1,0 +1,224 @@
+//! The one list of keys: what may be written where, with its default and its meaning. Unknown keys are told by it, and
+//! the table of the documentation is made from it.
+
+/// A key of the file.
+#[derive(Debug)]
+pub struct Key {
+    /// As it is written.
+    pub name: &'static str,
+    /// What holds where it is not written, for people.
+    pub default: &'static str,
+    /// What it is for, in a sentence without its full stop.
+    pub what: &'static str,
+}
+
+/// A table of the file.
+#[derive(Debug)]
+pub struct Group {
+    /// Its path, empty for the top of the file.
+    pub path: &'static str,
+    /// What may be written in it.
+    pub keys: &'static [Key],
+}
+
+const fn key(name: &'static str, default: &'static str, what: &'static str) -> Key {
+    Key { name, default, what }
+}
+
+/// The agent as a whole. Each of these may also come from the environment, and most from a flag.
+pub const GENERAL: Group = Group {
+    path: "",
+    keys: &[
+        key("endpoint", "found by itself", "the URL of the endpoint, as `http://169.254.169.254`"),
+        key(
+            "name",
+            "what instance metadata says, else the host name",
+            "this VM's name in events' `Resources`",
+        ),
+        key(
+            "api_version",
+            "`2020-07-01`",
+            "the newest api-version to ask for; older ones are fallen back to",
+        ),
+        key(
+            "state",
+            "`$STATE_DIRECTORY`, else `/var/lib/notbefore-agent` (Windows: `%ProgramData%\\notbefore\\agent`)",
+            "the directory of the journal, on a disk that survives a redeployment",
+        ),
+        key("listen", "`127.0.0.1:9256`", "where the signals are served; `none` turns them off"),
+        key(
+            "dry_run",
+            "`false`",
+            "steps and approvals are told and not done, and nothing is written to the journal",
+        ),
+        key("log", "`info`", "what is logged: a level, or levels by module as `info,notbefore_agent=debug`"),
+        key("notify", "nobody is told", "the table of the administrator's webhook"),
+        key("rule", "", "the rules, in the order in which they are tried"),
+    ],
+};
+
+/// Those of [`GENERAL`] that are tables of their own, which no flag and no variable can say.
+pub const TABLES: [&str; 2] = ["notify", "rule"];
+
+/// The table that tells an administrator.
+pub const NOTIFY: Group = Group {
+    path: "notify",
+    keys: &[
+        key("url", "", "where a POST goes when something happened that is in `on`"),
+        key(
+            "headers",
+            "none",
+            "further headers, as `{ Authorization = \"Bearer …\" }`; they are never logged",
+        ),
+        key(
+            "on",
+            "`[\"appeared\", \"withheld\", \"failed\"]`",
+            "which of `appeared`, `failed`, `withheld`, `approved`, `started`, `cancelled`, `ended`, `restored`",
+        ),
+        key("timeout", "`10s`", "how long one request may take"),
+    ],
+};
+
+/// One rule.
+pub const RULE: Group = Group {
+    path: "rule",
+    keys: &[
+        key("name", "", "what it is called in logs, metrics and the journal; unique"),
+        key("types", "any", "which of Freeze, Reboot, Redeploy, Preempt, Terminate; in any case"),
+        key("sources", "any", "which of Platform, User; any also takes events that do not say"),
+        key("resources", "`mine`", "whose events: `mine`, `others` (not this VM's) or `any`"),
+        key("duration", "any", "how long the interruption is expected to last"),
+        key("time_left", "any", "how long it is until NotBefore when the event is first seen"),
+        key(
+            "approve",
+            "`when-done` for mine, else `never`",
+            "`when-done` (the steps before it are done), `leader` (the same, and this VM is first in Resources) or `never`",
+        ),
+        key(
+            "restore",
+            "`gone`",
+            "when the steps after it begin: `gone` from the document, or `booted` if that is sooner",
+        ),
+        key(
+            "drain",
+            "`true` for mine with steps before",
+            "whether `/drainz` is red from the event's appearance until the VM is restored",
+        ),
+        key("before", "none", "steps before the event, one after the other"),
+        key("after", "none", "steps when it is over, or cancelled"),
+    ],
+};
+
+/// How long an interruption lasts.
+pub const DURATION: Group = Group {
+    path: "rule.duration",
+    keys: &[
+        key("at_least", "unbounded", "the shortest that matches"),
+        key("at_most", "unbounded", "the longest that matches"),
+        key("unknown", "`true`", "whether an event matches whose duration nobody knows"),
+    ],
+};
+
+/// How long it is until NotBefore.
+pub const TIME_LEFT: Group = Group {
+    path: "rule.time_left",
+    keys: &[
+        key("at_least", "unbounded", "the least that matches"),
+        key("at_most", "unbounded", "the most that matches"),
+    ],
+};
+
+/// The keys that say what a step does; it has exactly one of them.
+pub const DEEDS: [&str; 9] = [
+    "command",
+    "shell",
+    "webhook",
+    "stop_unit",
+    "start_unit",
+    "write_file",
+    "remove_file",
+    "wait",
+    "wait_for",
+];
+
+/// One step; `rule.after` takes the same but `keep`.
+pub const STEP: Group = Group {
+    path: "rule.before",
+    keys: &[
+        key("name", "its place, from 1", "what it is called in logs and metrics; unique in its list"),
+        key("command", "", "a program and its arguments, no shell in between; exit code 0 is success"),
+        key("shell", "", "a line for `sh -c` (Windows: `cmd /C`)"),
+        key("webhook", "", "a request; 2xx is success"),
+        key("stop_unit", "", "a systemd unit that is stopped"),
+        key("start_unit", "", "a systemd unit that is started"),
+        key("write_file", "", "a file that is written, all of it at once"),
+        key("remove_file", "", "a file that is removed; one that is not there is no failure"),
+        key("wait", "", "a span that passes"),
+        key("wait_for", "", "a program that is run again and again until it succeeds"),
+        key("every", "`1s`", "how long `wait_for` rests in between"),
+        key(
+            "timeout",
+            "`1h` before, `5m` after",
+            "how long an attempt may take; before an event NotBefore bounds it, too",
+        ),
+        key("keep", "`0s`", "time that the steps before this one may not use up"),
+        key("retries", "`0`", "further attempts after a failed one, as long as there is time"),
+        key("retry_delay", "`1s`", "the rest between two attempts"),
+        key(
+            "on_failure",
+            "`withhold` before, `go-on` after",
+            "`withhold`: the steps that follow are not run, and the event is not approved; `go-on`: they are",
+        ),
+        key(
+            "on_interrupt",
+            "`rerun`",
+            "what happens to a step that the agent's own end interrupted: `rerun` or `skip`",
+        ),
+    ],
+};
+
+/// A request.
+pub const WEBHOOK: Group = Group {
+    path: "rule.before.webhook",
+    keys: &[
+        key("url", "", "where it goes"),
+        key("method", "`POST`", "GET, HEAD, POST, PUT, PATCH or DELETE"),
+        key("headers", "none", "further headers; they are never logged"),
+        key("body", "the JSON that programs have on stdin", "what is sent; `{NAME}` stands for a variable"),
+    ],
+};
+
+/// A file to be written.
+pub const WRITE_FILE: Group = Group {
+    path: "rule.before.write_file",
+    keys: &[
+        key("path", "", "where, from the root on"),
+        key("content", "empty", "what; `{NAME}` stands for a variable"),
+    ],
+};
+
+/// Every table.
+pub const GROUPS: [&Group; 8] =
+    [&GENERAL, &NOTIFY, &RULE, &DURATION, &TIME_LEFT, &STEP, &WEBHOOK, &WRITE_FILE];
+
+impl Group {
+    /// The names of its keys.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().map(|key| key.name)
+    }
+
+    /// Whether it has such a key.
+    pub fn has(&self, name: &str) -> bool {
+        self.names().any(|known| known == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_deed_is_a_key_of_a_step() {
+        assert!(DEEDS.iter().all(|deed| STEP.has(deed)));
+    }
+}

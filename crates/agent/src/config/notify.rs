@@ -1,0 +1,69 @@
+//! `[notify]`: the administrator's webhook.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::file::{Reader, Table};
+use super::keys::NOTIFY;
+use super::steps::needed;
+use super::value::{Headers, List, Url};
+
+/// How long one request may take where nobody says.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Something that an administrator may want to hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Happening {
+    /// An event is there.
+    Appeared,
+    /// A step has failed for good.
+    Failed,
+    /// An event is not approved.
+    Withheld,
+    /// The platform has taken an approval.
+    Approved,
+    /// An event has started.
+    Started,
+    /// An event was called off.
+    Cancelled,
+    /// An event is over.
+    Ended,
+    /// The VM is put back.
+    Restored,
+}
+
+/// Whom to tell, and of what.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// Where a POST goes.
+    pub url: String,
+    /// Further headers, which may be secret.
+    pub headers: BTreeMap<String, String>,
+    /// Of what.
+    pub on: Vec<Happening>,
+    /// How long one request may take.
+    pub timeout: Duration,
+}
+
+/// Headers and the URL's path may hold secrets.
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notify").field("on", &self.on).finish_non_exhaustive()
+    }
+}
+
+/// Reads the table, if it is there.
+pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Option<Notify> {
+    let table = reader.inner(top, "notify", &NOTIFY)?;
+    let headers = reader.value(&table, "headers").map_or_else(BTreeMap::new, |Headers(map)| map);
+    let on = reader
+        .value(&table, "on")
+        .map_or_else(|| vec![Happening::Appeared, Happening::Withheld, Happening::Failed], |List(on)| on);
+    let timeout = reader.value(&table, "timeout").unwrap_or(TIMEOUT);
+    let Url(url) = needed(reader, &table, "url")?;
+    Some(Notify { url, headers, on, timeout })
+}

@@ -1,0 +1,120 @@
+//! `[[rule]]`: what is written becomes validated rules.
+
+use std::collections::BTreeSet;
+
+use notbefore_client::document::{EventKind, EventSource};
+
+use super::file::{Reader, Table};
+use super::keys::{DURATION, RULE, TIME_LEFT};
+use super::steps;
+use super::value::List;
+use crate::machine::io::Stage;
+use crate::rules::{Approve, DurationMatch, Match, Rule, Whose, Within};
+use crate::suggest;
+
+/// The most rules: an event is compared with each of them once.
+const RULES_MAX: usize = 100;
+/// The longest name of a rule or step, so that logs and metrics stay readable.
+pub const NAME_CHARS_MAX: usize = 100;
+
+/// Reads all rules, each with its place in the file.
+pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<(usize, Rule)> {
+    let mut names = BTreeSet::new();
+    let mut rules = Vec::new();
+    let tables = reader.many(top, "rule", &RULE);
+    if let Some(table) = tables.get(RULES_MAX) {
+        reader.wrong(table.at, format!("there are more than {RULES_MAX} rules; join some of them"));
+    }
+    for table in tables.iter().take(RULES_MAX) {
+        let name = name(reader, table);
+        if let Some(name) = &name
+            && !names.insert(name.clone())
+        {
+            reader.wrong(table.at("name"), format!("rule.name: there are two rules {name:?}; rename one"));
+        }
+        if !table.has("name") {
+            reader.wrong(table.at, "a rule has no name; write name = \"drain\" below its [[rule]]");
+        }
+        rules.push((table.at, rule(reader, table, name.unwrap_or_default())));
+    }
+    rules
+}
+
+/// A name that can stand in a log line and in a metric's label.
+pub fn name(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<String> {
+    let name: String = reader.value(table, "name")?;
+    if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let key = table.key("name");
+        reader.wrong(
+            table.at("name"),
+            format!("{key}: expected one line of at most {NAME_CHARS_MAX} characters"),
+        );
+    }
+    Some(name)
+}
+
+fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
+    let resources = reader.value(table, "resources").unwrap_or_default();
+    let mine = resources == Whose::Mine;
+    let approve = match reader.value(table, "approve") {
+        Some(approve) if !mine && approve != Approve::Never => {
+            reader.wrong(
+                table.at("approve"),
+                "rule.approve: an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"",
+            );
+            Approve::Never
+        }
+        Some(approve) => approve,
+        None if mine => Approve::WhenDone,
+        None => Approve::Never,
+    };
+    let before = steps::read(reader, table, Stage::Before);
+    let after = steps::read(reader, table, Stage::After);
+    let drain = reader.value(table, "drain").unwrap_or(mine && !before.is_empty());
+    let kinds = words(reader, table, "types", &EventKind::KNOWN.map(|kind| kind.as_str().to_owned()));
+    let sources = words(reader, table, "sources", &["Platform".to_owned(), "User".to_owned()]);
+    let matches = Match {
+        kinds: kinds.into_iter().map(EventKind::from).collect(),
+        sources: sources.into_iter().map(EventSource::from).collect(),
+        resources,
+        duration: duration(reader, table),
+        time_left: reader
+            .inner(table, "time_left", &TIME_LEFT)
+            .map(|inner| within(reader, &inner))
+            .unwrap_or_default(),
+    };
+    let restore = reader.value(table, "restore").unwrap_or_default();
+    Rule { name, matches, before, approve, after, restore, drain }
+}
+
+fn duration(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> DurationMatch {
+    let Some(inner) = reader.inner(table, "duration", &DURATION) else { return DurationMatch::default() };
+    let unknown = reader.value(&inner, "unknown").unwrap_or(true);
+    DurationMatch { within: within(reader, &inner), unknown }
+}
+
+fn within(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Within {
+    Within { at_least: reader.value(table, "at_least"), at_most: reader.value(table, "at_most") }
+}
+
+/// Words that the platform knows. One that nobody knows may be newer than this program; one that is nearly a known
+/// word is a slip.
+fn words(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: &str, known: &[String]) -> Vec<String> {
+    let Some(List(words)) = reader.value::<List<String>>(table, name) else { return Vec::new() };
+    let key = table.key(name);
+    if words.is_empty() {
+        let all = known.join(", ");
+        reader.wrong(
+            table.at(name),
+            format!("{key}: an empty list matches nothing; leave it out for any of {all}"),
+        );
+    }
+    for word in &words {
+        let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(word));
+        let meant = suggest::nearest(word, known.iter().map(String::as_str)).filter(|_| !is_known);
+        if let Some(meant) = meant {
+            reader.wrong(table.at(name), format!("{key}: {word:?} is unknown; did you mean {meant:?}?"));
+        }
+    }
+    words
+}

@@ -1,0 +1,186 @@
+//! Tests of the configuration as a whole.
+
+use std::time::Duration;
+
+use super::*;
+use crate::rules::{Approve, Deed, OnFailure, OnInterrupt, Restore, Whose};
+
+fn sources(environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Sources {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Sources {
+        file: None,
+        environment: environment.iter().map(owned).collect(),
+        flags: flags.iter().map(|(key, text)| (*key, (*text).to_owned())).collect(),
+    }
+}
+
+fn read_text(text: &str) -> Result<Config, Mistakes> {
+    read(Path::new("a.toml"), text, &Sources::default())
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    read_text(text).unwrap_err().0
+}
+
+const RULE: &str = "[[rule]]\nname = 'drain'\n";
+
+#[test]
+fn the_sample_is_a_configuration() {
+    let config = read_text(SAMPLE).unwrap();
+    let names: Vec<&str> = config.rules.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["short-freeze", "drain"]);
+    assert_eq!((config.rules[0].drain, config.rules[1].drain), (false, true));
+    let is_key = |line: &str| line.starts_with(|c: char| c.is_ascii_lowercase() || c == '[');
+    let uncommented: String = SAMPLE
+        .lines()
+        .map(|line| line.strip_prefix('#').filter(|rest| is_key(rest)).unwrap_or(line).to_owned() + "\n")
+        .collect();
+    let config = read_text(&uncommented).unwrap();
+    assert!(config.notify.is_some() && config.dry_run && config.rules[1].after.len() == 1);
+}
+
+#[test]
+fn a_rule_has_the_defaults_that_the_documentation_names() {
+    let rule = &read_text(&format!("{RULE}[[rule.before]]\nshell='x'\n[[rule.after]]\ncommand=['y', '']\n"))
+        .unwrap()
+        .rules[0];
+    assert_eq!((rule.approve, rule.restore, rule.drain), (Approve::WhenDone, Restore::Gone, true));
+    assert_eq!(rule.matches.resources, Whose::Mine);
+    let (before, after) = (&rule.before[0], &rule.after[0]);
+    assert_eq!((before.name.as_str(), before.timeout), ("1", Duration::from_secs(3_600)));
+    assert_eq!((before.on_failure, before.on_interrupt), (OnFailure::Withhold, OnInterrupt::Rerun));
+    assert_eq!((after.timeout, after.on_failure), (Duration::from_secs(300), OnFailure::GoOn));
+    assert_eq!(after.does, Deed::Command { argv: vec!["y".to_owned(), String::new()] });
+    let others =
+        &read_text(&format!("{RULE}resources='others'\n[[rule.before]]\nwait='2h'\n")).unwrap().rules[0];
+    assert_eq!((others.approve, others.drain), (Approve::Never, false));
+    assert_eq!(others.before[0].timeout, Duration::from_secs(7_260), "a wait has time to end");
+}
+
+#[test]
+fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+    let text = format!("listen = '127.0.0.1:1'\nname = 'file'\nlog = 'warn'\n{RULE}");
+    let said = sources(
+        &[
+            ("NOTBEFORE_AGENT_LISTEN", "none"),
+            ("NOTBEFORE_AGENT_NAME", "env"),
+            ("STATE_DIRECTORY", "/var/lib/x"),
+        ],
+        &[("name", "flag"), ("dry_run", "true")],
+    );
+    let config = read(Path::new("a.toml"), &text, &said).unwrap();
+    assert_eq!((config.listen, config.name.as_deref(), config.log.as_str()), (None, Some("flag"), "warn"));
+    assert_eq!((config.dry_run, config.state.as_path()), (true, Path::new("/var/lib/x")));
+}
+
+#[test]
+fn every_mistake_is_named_with_its_line_and_its_cure() {
+    let text = "
+endpont = 'http://x'
+listen = 80
+rule_name = 1
+[notify]
+on = ['sometimes']
+[[rule]]
+name = 'a'
+types = ['Rebot', 'Hibernate']
+resources = 'others'
+approve = 'leader'
+duration = { at_lest = '1s' }
+[[rule.before]]
+timout = '5m'
+[[rule.before]]
+shell = 'x'
+wait = '1s'
+[[rule.before]]
+wait = '1m'
+timeout = '5s'
+every = '1s'
+[[rule.after]]
+keep = '1s'
+write_file = { path = 'run/drained' }
+[[rule]]
+name = 'a'
+[[rule.before]]
+webhook = 'http://x'
+[[rule.before]]
+webhook = { url = 'ftp://x', method = 'BREW' }
+retries = 101
+[[rule]]
+approve = 'yes'
+";
+    assert_eq!(
+        mistakes(text),
+        [
+            "a.toml:2: unknown key endpont; did you mean endpoint?",
+            "a.toml:3: listen: expected an address with its port, as \"127.0.0.1:9256\", or \"none\", not 80",
+            "a.toml:4: unknown key rule_name; there are endpoint, name, api_version, state, listen, dry_run, log, notify, rule",
+            "a.toml:5: notify.url is missing; expected a URL, as \"https://hooks.example/drain\"",
+            "a.toml:6: notify.on: expected a list of \"appeared\", \"failed\", \"withheld\", \"approved\", \"started\", \"cancelled\", \"ended\" and \"restored\", not [\"sometimes\"]",
+            "a.toml:9: rule.types: \"Rebot\" is unknown; did you mean \"Reboot\"?",
+            "a.toml:11: rule.approve: an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"",
+            "a.toml:12: unknown key rule.duration.at_lest; did you mean at_least?",
+            "a.toml:13: a step does nothing; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for",
+            "a.toml:14: unknown key rule.before.timout; did you mean timeout?",
+            "a.toml:15: a step does one thing, not shell and wait; make several of it",
+            "a.toml:20: rule.before.timeout: a wait of 1m cannot end within it; leave it out, or write more",
+            "a.toml:21: rule.before.every: only wait_for looks again and again; leave it out",
+            "a.toml:23: rule.after.keep: nothing bounds the steps after an event, so there is nothing to keep; leave it out",
+            "a.toml:24: rule.after.write_file.path: expected the name of a file from the root on, as \"/run/drained\", not \"run/drained\"",
+            "a.toml:26: rule.name: there are two rules \"a\"; rename one",
+            "a.toml:28: rule.before.webhook: expected a table with url, method, headers, body",
+            "a.toml:30: rule.before.webhook.url: expected a URL, as \"https://hooks.example/drain\", not \"ftp://x\"",
+            "a.toml:31: rule.before.retries: expected a whole number from 0 to 100, not 101",
+            "a.toml:32: a rule has no name; write name = \"drain\" below its [[rule]]",
+            "a.toml:33: rule.approve: expected \"when-done\", \"leader\" or \"never\", not \"yes\"",
+        ]
+    );
+}
+
+#[test]
+fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
+    assert_eq!(
+        mistakes(&format!("{RULE}dry_run = true\n")),
+        ["a.toml:3: unknown key rule.dry_run; it belongs to the top of the file, above the first [table]"]
+    );
+    assert_eq!(
+        mistakes(&format!("on_failure = 'go-on'\n{RULE}")),
+        ["a.toml:1: unknown key on_failure; it belongs to rule.before"]
+    );
+    assert!(
+        mistakes("rule = 1")[0].starts_with("a.toml:1: rule: expected tables, each under a line [[rule]]")
+    );
+    assert!(mistakes("\n\nx = = 1")[0].starts_with("a.toml:3: "));
+    assert!(mistakes("")[0].contains("there is no [[rule]]"));
+}
+
+#[test]
+fn variables_that_are_no_settings_are_refused() {
+    let said = sources(
+        &[
+            ("NOTBEFORE_AGENT_LISTN", "none"),
+            ("NOTBEFORE_AGENT_RULE", "x"),
+            ("NOTBEFORE_AGENT_DRY_RUN", "perhaps"),
+            ("NOTBEFORE_AGENT_BOOT_ID", "1"),
+            ("NOTBEFORE_AGENT_NAME", ""),
+            ("NOTBEFORE_LOG", "x"),
+        ],
+        &[("api_version", "2020-7-1")],
+    );
+    assert_eq!(
+        read(Path::new("a.toml"), RULE, &said).unwrap_err().0,
+        [
+            "environment NOTBEFORE_AGENT_LISTN: there is no such setting; did you mean NOTBEFORE_AGENT_LISTEN?",
+            "environment NOTBEFORE_AGENT_RULE: there is no such setting; unset it",
+            "environment NOTBEFORE_AGENT_DRY_RUN: expected true or false, not \"perhaps\"",
+            "flag --api-version: expected an api-version of scheduled events, as \"2020-07-01\", not \"2020-7-1\"",
+        ]
+    );
+}
+
+#[test]
+fn without_a_file_it_says_how_to_make_one() {
+    let said = Sources { file: Some("/nowhere/agent.toml".into()), ..Sources::default() };
+    let wrong = load(&said).unwrap_err().to_string();
+    assert!(wrong.contains("notbefore agent sample > /nowhere/agent.toml"), "{wrong}");
+}

@@ -1,0 +1,70 @@
+//! Spans of time as people write them: `90s`, `20m`, `1h30m`, `7d`. The command line reads the same.
+
+use std::time::Duration;
+
+/// Past this, adding to a date stops making sense: a hundred years.
+const SECONDS_MAX: u64 = 100 * 366 * 86_400;
+
+/// Reads `90s`, `20m`, `1h30m`, `7d`; a bare number is seconds.
+pub fn parse(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no span; write 30s, 20m, 1h30m or 7d");
+    let mut total = 0_u64;
+    let mut digits = String::new();
+    for c in text.trim().chars() {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        let unit = match c {
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        let count: u64 = digits.parse().map_err(|_| wrong())?;
+        digits.clear();
+        total = count.checked_mul(unit).and_then(|seconds| total.checked_add(seconds)).ok_or_else(wrong)?;
+    }
+    if !digits.is_empty() {
+        let seconds: u64 = digits.parse().map_err(|_| wrong())?;
+        total = total.checked_add(seconds).ok_or_else(wrong)?;
+    } else if text.trim().is_empty() {
+        return Err(wrong());
+    }
+    if total > SECONDS_MAX {
+        return Err(format!("{text:?} is longer than a hundred years"));
+    }
+    Ok(Duration::from_secs(total))
+}
+
+/// In the largest unit that leaves no rest: `90s`, `3m`, `7d`.
+pub fn show(seconds: u64) -> String {
+    let units = [(86_400, 'd'), (3_600, 'h'), (60, 'm')];
+    let fitting = units.iter().find(|(size, _)| seconds > 0 && seconds.is_multiple_of(*size));
+    fitting.map_or_else(|| format!("{seconds}s"), |(size, unit)| format!("{}{unit}", seconds / size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_people_write_them() {
+        for (text, seconds) in
+            [("90", 90), ("30s", 30), ("20m", 1_200), ("1h30m", 5_400), ("7d", 604_800), (" 5m ", 300)]
+        {
+            assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "m", "5x", "-5m", "1.5h", "99999999999999999999s", "200000d"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_span_is_shown_in_the_largest_unit_that_fits() {
+        for (seconds, text) in [(0, "0s"), (90, "90s"), (180, "3m"), (7_200, "2h"), (604_800, "7d")] {
+            assert_eq!(show(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The nearest known name to one that is not known.
+
+/// How alike two names must be (1 is equal) for one to be meant by the other. A transposed or missing letter in a
+/// short name passes, another word does not.
+const ALIKE_MIN: f64 = 0.7;
+
+/// How alike two names are; `-` and `_` are one.
+pub fn alike(left: &str, right: &str) -> f64 {
+    strsim::normalized_damerau_levenshtein(&left.replace('-', "_"), &right.replace('-', "_"))
+}
+
+/// The best of several candidates, if it is good enough to be meant.
+pub fn best(scored: impl Iterator<Item = (f64, String)>) -> Option<String> {
+    let best = scored.max_by(|(left, _), (right, _)| left.total_cmp(right));
+    best.filter(|(score, _)| *score >= ALIKE_MIN).map(|(_, name)| name)
+}
+
+/// The name of a list that was probably meant, whatever its case.
+pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let unknown = unknown.to_lowercase();
+    best(known.into_iter().map(|name| (alike(&unknown, &name.to_lowercase()), name.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_known_and_another_word_is_not() {
+        let known = ["timeout", "retries", "Reboot"];
+        assert_eq!(nearest("timout", known).as_deref(), Some("timeout"));
+        assert_eq!(nearest("REBOTO", known).as_deref(), Some("Reboot"));
+        assert_eq!(nearest("colour", known), None);
+    }
+}
