@@ -22,7 +22,6 @@ mod host;
 #[cfg(unix)]
 mod import;
 mod manual;
-mod mistakes;
 mod operation;
 mod output;
 mod progress;
@@ -43,7 +42,7 @@ use clap::Parser;
 
 use args::{Args, Noun};
 use client::Client;
-use mistakes::Mistakes;
+use notbefore_agent::config::Mistakes;
 
 fn main() -> ExitCode {
     let args = Args::parse();

@@ -19,8 +19,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{Output, Serve};
 use crate::config::print::Effective;
-use crate::mistakes::Mistakes;
 use crate::{config, output, systemd};
+use notbefore_agent::config::Mistakes;
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
     let merged = config::load(serve.config.as_deref(), &config::process_environment(), serve.settings)?;

@@ -54,6 +54,11 @@ impl<'a> Reader<'a> {
         self.mistakes
     }
 
+    /// Whether nothing is wrong so far.
+    pub fn is_clean(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
     /// Notes what is wrong at a place.
     pub fn wrong(&mut self, at: usize, what: impl Into<String>) {
         let before = self.text.as_bytes().get(..at).unwrap_or_default();

@@ -100,6 +100,13 @@ impl Sources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<String>);
 
+impl Mistakes {
+    /// A single one.
+    pub fn one(wrong: String) -> Self {
+        Self(vec![wrong])
+    }
+}
+
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_slice() {
@@ -116,11 +123,11 @@ pub fn load(sources: &Sources) -> Result<Config, Mistakes> {
     let path = sources.file();
     match file::read_text(&path) {
         Ok(text) => read(&path, &text, sources),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Mistakes(vec![format!(
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Mistakes::one(format!(
             "there is no configuration at {path}; make one with 'notbefore agent sample > {path}', or name another with --config",
             path = path.display()
-        )])),
-        Err(error) => Err(Mistakes(vec![format!("cannot read {}: {error}", path.display())])),
+        ))),
+        Err(error) => Err(Mistakes::one(format!("cannot read {}: {error}", path.display()))),
     }
 }
 
@@ -162,7 +169,7 @@ pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Mistak
         dry_run: general.dry_run.unwrap_or(false),
         log: general.log.unwrap_or_else(|| "info".to_owned()),
         notify: told,
-        rules: rules.into_iter().map(|(_, rule)| rule).collect(),
+        rules,
     })
 }
 

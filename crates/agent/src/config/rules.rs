@@ -9,16 +9,15 @@ use super::keys::{DURATION, RULE, TIME_LEFT};
 use super::steps;
 use super::value::List;
 use crate::machine::io::Stage;
-use crate::rules::{Approve, DurationMatch, Match, Rule, Whose, Within};
+use crate::rules::reach::{Unreachable, unreachable};
+use crate::rules::{Approve, DurationMatch, Match, RULES_MAX, Rule, Whose, Within};
 use crate::suggest;
 
-/// The most rules: an event is compared with each of them once.
-const RULES_MAX: usize = 100;
 /// The longest name of a rule or step, so that logs and metrics stay readable.
 pub const NAME_CHARS_MAX: usize = 100;
 
-/// Reads all rules, each with its place in the file.
-pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<(usize, Rule)> {
+/// Reads all rules. One that can never match is a mistake: somebody counts on it.
+pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
     let mut names = BTreeSet::new();
     let mut rules = Vec::new();
     let tables = reader.many(top, "rule", &RULE);
@@ -35,7 +34,14 @@ pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<(usize, Rule)> 
         if !table.has("name") {
             reader.wrong(table.at, "a rule has no name; write name = \"drain\" below its [[rule]]");
         }
-        rules.push((table.at, rule(reader, table, name.unwrap_or_default())));
+        rules.push(rule(reader, table, name.unwrap_or_default()));
+    }
+    // What is misread would only seem never to match.
+    let never = if reader.is_clean() { unreachable(&rules) } else { Vec::new() };
+    for never in never {
+        let (Unreachable::Contradiction { rule, .. } | Unreachable::Shadowed { rule, .. }) = &never;
+        let at = rules.iter().position(|known| known.name == *rule).and_then(|place| tables.get(place));
+        reader.wrong(at.map_or(0, |table| table.at), never.to_string());
     }
     rules
 }
@@ -57,7 +63,7 @@ fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
     let resources = reader.value(table, "resources").unwrap_or_default();
     let mine = resources == Whose::Mine;
     let approve = match reader.value(table, "approve") {
-        Some(approve) if !mine && approve != Approve::Never => {
+        Some(approve) if resources == Whose::Others && approve != Approve::Never => {
             reader.wrong(
                 table.at("approve"),
                 "rule.approve: an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"",

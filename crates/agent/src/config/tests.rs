@@ -138,6 +138,15 @@ approve = 'yes'
 }
 
 #[test]
+fn a_rule_that_can_never_match_is_a_mistake() {
+    let behind = mistakes(&format!("{RULE}\n[[rule]]\nname = 'late'\ntypes = ['Freeze']\n"));
+    assert_eq!(behind.len(), 1);
+    assert!(behind[0].starts_with("a.toml:4: the rule `late` can never match"), "{behind:?}");
+    let empty = mistakes(&format!("{RULE}time_left = {{ at_least = '2m', at_most = '1m' }}\n"));
+    assert!(empty[0].starts_with("a.toml:1: the rule `drain` can never match"), "{empty:?}");
+}
+
+#[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     assert_eq!(
         mistakes(&format!("{RULE}dry_run = true\n")),

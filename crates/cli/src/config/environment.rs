@@ -8,11 +8,15 @@ use super::{FILE_VARIABLE, Source, Written, suggest};
 /// Variables that begin like settings and are for the command line.
 const NOT_SETTINGS: [&str; 3] = [FILE_VARIABLE, "NOTBEFORE_OPERATOR", "NOTBEFORE_TOKEN"];
 
+/// What the agent's own settings begin with.
+const AGENT: &str = "NOTBEFORE_AGENT_";
+
 /// Reads the variables; adds what is wrong with them to `mistakes`.
 pub fn read(environment: &[(String, String)], mistakes: &mut Vec<String>) -> Vec<Written> {
     let mut written = Vec::new();
     for (name, text) in environment {
-        if !name.starts_with("NOTBEFORE_") || NOT_SETTINGS.contains(&name.as_str()) || text.is_empty() {
+        let ours = name.starts_with("NOTBEFORE_") && !name.starts_with(AGENT);
+        if !ours || NOT_SETTINGS.contains(&name.as_str()) || text.is_empty() {
             continue;
         }
         let setting = SETTINGS.iter().find(|setting| setting.variable() == *name);

@@ -28,7 +28,7 @@ pub use settings::{Exec, Settings};
 use table::{FromMerged, Setting};
 pub use value::Variable;
 
-use crate::mistakes::Mistakes;
+use notbefore_agent::config::Mistakes;
 
 /// The file that is used if it exists and no other is named.
 pub const USUAL_FILE: &str = "/etc/notbefore/notbefore.toml";
@@ -304,6 +304,7 @@ mod tests {
             ("NOTBEFORE_OPERATOR", "http://x"),
             ("NOTBEFORE_TOKEN", "nb_x"),
             ("NOTBEFORE_CONFIG", "x"),
+            ("NOTBEFORE_AGENT_LISTEN", "none"),
             ("NOTBEFORE_DRIVER_KIND", ""),
         ];
         assert!(loaded("", &others, Flags::default()).is_ok());

@@ -1,11 +1,9 @@
 //! The nearest known name to one that is not known.
 
+use notbefore_agent::suggest::{alike, best};
+
 use super::settings::SETTINGS;
 use super::table::{Flag, Setting};
-
-/// How alike two names must be (1 is equal) for one to be meant by the other. A transposed or missing letter in a
-/// short name passes, another word does not.
-const ALIKE_MIN: f64 = 0.7;
 
 /// The key or section that was probably meant.
 pub fn key(unknown: &str) -> Option<String> {
@@ -34,13 +32,4 @@ fn score(unknown: &str, setting: &Setting) -> f64 {
         Flag::None | Flag::Everywhere(_) => 0.0,
     };
     alike(unknown, &setting.key()).max(elsewhere * alike(name, setting.name)).max(elsewhere * by_flag)
-}
-
-fn alike(left: &str, right: &str) -> f64 {
-    strsim::normalized_damerau_levenshtein(&left.replace('-', "_"), &right.replace('-', "_"))
-}
-
-fn best(scored: impl Iterator<Item = (f64, String)>) -> Option<String> {
-    let best = scored.max_by(|(left, _), (right, _)| left.total_cmp(right));
-    best.filter(|(score, _)| *score >= ALIKE_MIN).map(|(_, name)| name)
 }

@@ -16,6 +16,8 @@ use notbefore_service::{GuestListener, GuestVm, ProxyAddress};
 use toml::Value as Toml;
 use tracing_subscriber::EnvFilter;
 
+use notbefore_agent::span::show as show_span;
+
 use crate::time::parse_duration;
 
 /// What is written where an optional setting is not set. TOML has no word for it, and a flag must be able to
@@ -158,13 +160,6 @@ impl<const MIN: u64, const MAX: u64> Scalar for Span<MIN, MAX> {
     fn show(&self) -> String {
         show_span(self.0.as_secs())
     }
-}
-
-/// In the largest unit that leaves no rest: `90s`, `3m`, `7d`.
-fn show_span(seconds: u64) -> String {
-    let units = [(86_400, 'd'), (3_600, 'h'), (60, 'm')];
-    let fitting = units.iter().find(|(size, _)| seconds > 0 && seconds.is_multiple_of(*size));
-    fitting.map_or_else(|| format!("{seconds}s"), |(size, unit)| format!("{}{unit}", seconds / size))
 }
 
 /// A whole number from `MIN` to `MAX`.
