@@ -195,6 +195,7 @@ fn every_page_that_is_linked_to_is_there() {
         "docs/fleet.md",
         "docs/first-day.md",
         "docs/hypervisor.md",
+        "examples/README.md",
     ] {
         let path = root().join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Polls Scheduled Events once a second, shows every change, and approves what happens to this VM. Needs curl and jq.
+#
+#   watch-events.sh [--endpoint URL] [--api-version VERSION] [--name VM] [--once] [--yes]
+#
+# It asks before it approves; --yes approves without asking, --once looks once and ends (1 if it could not read).
+set -euo pipefail
+
+endpoint=http://169.254.169.254 version=2020-07-01 name='' once=false yes=false
+while [ $# -gt 0 ]; do
+  case $1 in
+    --endpoint) endpoint=${2%/}; shift 2 ;;
+    --api-version) version=$2; shift 2 ;;
+    --name) name=$2; shift 2 ;;
+    --once) once=true; shift ;;
+    --yes) yes=true; shift ;;
+    *) echo "watch-events.sh: there is no '$1'" >&2; exit 2 ;;
+  esac
+done
+url="$endpoint/metadata/scheduledevents?api-version=$version"
+
+# The endpoint is never behind a proxy, and the first answer may take two minutes.
+ask() { curl --silent --show-error --noproxy '*' --max-time 120 --header 'Metadata: true' "$@"; }
+
+# A document has a list of events. Anything else, an empty answer too, is an error and not "no events".
+read_document() {
+  document=$(ask --fail "$url") &&
+    jq --slurp --exit-status 'length == 1 and (.[0].Events | type == "array")' >/dev/null 2>&1 <<<"$document"
+}
+
+# One line an event: incarnation, id, status, type, names, NotBefore. At 2017-03-01 names begin with a '_'.
+list_events() {
+  jq --raw-output --arg version "$version" '.DocumentIncarnation as $incarnation | .Events[] | [
+    $incarnation, .EventId, .EventStatus, .EventType,
+    (.Resources | map(if $version == "2017-03-01" then ltrimstr("_") else . end) | join(",")),
+    .NotBefore // ""
+  ] | @tsv' <<<"$document"
+}
+
+# "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be relied on.
+utc() { if [ -n "$1" ]; then date --utc --date "${1#*, }" +%FT%TZ; else echo -; fi; }
+
+# One event a request: where one of several is refused, all are.
+approve() {
+  local status
+  status=$(ask --output /dev/null --write-out '%{http_code}' \
+    --data "{\"StartRequests\":[{\"EventId\":\"$1\"}]}" "$url") || return
+  case $status in
+    200) echo "approved $1" ;;
+    400) echo "not approved $1: refused" >&2 ;;
+    *) echo "not approved $1: answered $status" >&2; return 1 ;;
+  esac
+}
+
+# Resources hold the name that the platform gave the VM, which the host name need not be.
+if [ -z "$name" ]; then
+  name=$(ask --fail "$endpoint/metadata/instance/compute/name?api-version=2021-02-01&format=text") || {
+    name=$(hostname)
+    echo "the endpoint does not say what this VM is called; taking it to be $name" >&2
+  }
+fi
+
+shown='' settled=' '
+while true; do
+  if read_document; then
+    incarnation=$(jq --raw-output .DocumentIncarnation <<<"$document")
+    [ "$incarnation" = "$shown" ] || [ "$(jq '.Events | length' <<<"$document")" -gt 0 ] || echo "$incarnation nothing"
+    while IFS=$'\t' read -r -u 3 _ id status type resources not_before; do
+      whose=others
+      [[ ",${resources,,}," == *",${name,,},"* ]] && whose=mine
+      [ "$incarnation" = "$shown" ] || echo "$incarnation $id $status $type $resources $(utc "$not_before") $whose"
+      [[ $whose = mine && $status = Scheduled && $settled != *" $id "* ]] || continue
+      answer=y
+      $yes || read -r -p "approve the $type $id? [y/N] " answer || answer=n
+      case $answer in
+        y | Y) approve "$id" && settled+="$id " ;; # else it is tried again with the next poll
+        *) settled+="$id " ;;
+      esac
+    done 3< <(list_events)
+    shown=$incarnation
+  else
+    echo "no document from $url" >&2
+    $once && exit 1
+  fi
+  $once && exit 0
+  sleep 1
+done
