@@ -16,7 +16,7 @@ use notbefore_client::document::{Event, EventStatus};
 use serde::{Deserialize, Serialize};
 
 use super::io::{RunId, Stage};
-use crate::rules::{Rule, Step};
+use crate::rules::{Restore, Rule, Step};
 
 /// An event, and how far the agent has come with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,9 +159,15 @@ impl Handled {
         wanted && !matches!(self.phase, Phase::Unmatched | Phase::Done)
     }
 
-    /// Whether the VM is out of service for it and the event is still to come, or under way.
+    /// Whether the VM is out of service for it, or soon will be, and the event is still to come, or under way.
     pub(super) fn keeps_out(&self) -> bool {
-        self.drains() && matches!(self.phase, Phase::Preparing(_) | Phase::Ready)
+        self.drains() && !self.is_over()
+    }
+
+    /// Whether the VM may be put back: the event is gone, or it was this boot that it was about, if that is enough.
+    pub(super) fn is_over(&self) -> bool {
+        let enough = self.rule.as_ref().is_some_and(|rule| rule.restore == Restore::Booted);
+        !self.listed || enough && self.booted && self.started()
     }
 
     /// The step that runs or comes next, and of which list.

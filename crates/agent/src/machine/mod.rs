@@ -87,9 +87,10 @@ impl State {
 
     /// At which tick something is due, if nothing happens before: [`Input::Tick`] is wanted then.
     pub fn next_due(&self, setup: &Setup, now: Moment) -> Option<Duration> {
-        let due = self.events.iter().filter_map(|handled| settle::due(handled, setup, now.tick)).min();
-        // While it rests nothing else is due.
-        self.resting_until.map_or(due, |rest| due.map(|due| due.max(rest)))
+        let rest = self.resting_until.unwrap_or_default();
+        let due = self.events.iter().flat_map(|handled| settle::due(handled, setup));
+        // What was due by now and is not done waits for something else to happen.
+        due.map(|due| due.max(rest)).filter(|due| *due > now.tick).min()
     }
 
     /// Whether this VM should get no new work now.

@@ -7,8 +7,8 @@ use notbefore_client::document::EventStatus;
 use super::handled::{Approval, Doing, Handled, Phase, Progress};
 use super::io::{Action, Run, RunId, Stage, What};
 use super::{RESERVE, Setup, Turn};
+use crate::rules::Approve;
 use crate::rules::matching::{Sight, first};
-use crate::rules::{Approve, Restore};
 
 /// What rules look at, `now` being a tick.
 fn sight(handled: &Handled, now: Duration) -> Sight<'_> {
@@ -30,31 +30,28 @@ pub(super) fn time_for_step(handled: &Handled, now: Duration) -> Option<Duration
     Some(handled.deadline?.saturating_sub(now).saturating_sub(RESERVE).saturating_sub(kept))
 }
 
-/// The tick at which there is something to do about this event by itself.
-pub(super) fn due(handled: &Handled, setup: &Setup, now: Duration) -> Option<Duration> {
+/// The ticks at which there is something to do about this event by itself.
+pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
     match &handled.phase {
-        Phase::Preparing(_) if !handled.heard => None,
         Phase::Preparing(Progress { doing: Doing::Due(at), .. })
-        | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => Some(*at),
+        | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => vec![*at],
         Phase::Ready => match handled.approval {
-            Approval::Wanted { due, .. } if handled.event.status == EventStatus::Scheduled => Some(due),
-            Approval::Wanted { .. }
-            | Approval::Undecided
+            Approval::Wanted { due, .. } => vec![due],
+            Approval::Undecided
             | Approval::Sent { .. }
             | Approval::Given
             | Approval::Moot
-            | Approval::Not { .. } => None,
+            | Approval::Not { .. } => vec![],
         },
         Phase::Unmatched => {
             // A rule may be for the last of an event's time.
-            let deadline = handled.deadline.filter(|_| handled.listed)?;
+            let Some(deadline) = handled.deadline else { return vec![] };
             let sight = sight(handled, Duration::ZERO);
             let rules = setup.rules.iter().filter(|rule| rule.matches.covers_but_for_time(&sight));
             let bounds = rules.filter_map(|rule| rule.matches.time_left.at_most);
-            // Those that have passed have passed without a match: their rule wants more time left than there is.
-            bounds.map(|most| deadline.saturating_sub(most)).filter(|at| *at > now).min()
+            bounds.map(|most| deadline.saturating_sub(most)).collect()
         }
-        Phase::Preparing(_) | Phase::Restoring(_) | Phase::Over { .. } | Phase::Done => None,
+        Phase::Preparing(_) | Phase::Restoring(_) | Phase::Over { .. } | Phase::Done => vec![],
     }
 }
 
@@ -65,7 +62,10 @@ impl Turn<'_> {
             return;
         }
         self.state.resting_until = None;
-        while (0..self.state.events.len()).any(|place| self.advance(place)) {}
+        // What is put back depends on what keeps the VM out, so that is found out first.
+        while (0..self.state.events.len()).any(|place| self.advance(place))
+            || (0..self.state.events.len()).any(|place| self.put_back(place))
+        {}
         self.state.events.retain(|handled| handled.listed || handled.phase != Phase::Done);
     }
 
@@ -75,9 +75,16 @@ impl Turn<'_> {
             Phase::Unmatched => self.look_for_a_rule(place),
             Phase::Preparing(progress) => self.prepare(place, progress),
             Phase::Ready => self.wait_for_the_end(place),
+            Phase::Over { .. } | Phase::Restoring(_) | Phase::Done => false,
+        }
+    }
+
+    /// Goes one step on with putting the VM back after an event; false if there is nothing to do.
+    fn put_back(&mut self, place: usize) -> bool {
+        match self.state.events[place].phase {
             Phase::Over { stopping } => stopping.is_none() && self.begin_to_restore(place),
             Phase::Restoring(progress) => self.restore(place, progress),
-            Phase::Done => false,
+            Phase::Unmatched | Phase::Preparing(_) | Phase::Ready | Phase::Done => false,
         }
     }
 
@@ -109,9 +116,10 @@ impl Turn<'_> {
             return true;
         }
         let Doing::Due(at) = progress.doing else { return false };
-        if at > now || !handled.heard {
+        if at > now || !handled.heard || self.is_being_put_back(place) {
             return false;
         }
+        let handled = &mut self.state.events[place];
         if handled.step().is_none() {
             handled.phase = Phase::Ready;
             handled.prepared = true;
@@ -162,35 +170,37 @@ impl Turn<'_> {
     /// The steps before the event are done: does this agent approve?
     fn decide_on_approval(&mut self, place: usize) {
         let handled = &mut self.state.events[place];
-        let Some(rule) = &handled.rule else { return };
         if handled.approval != Approval::Undecided {
-            // Prepared anew after a boot; the approval was given, or withheld, before.
+            // Prepared anew after a boot; the approval was given before.
             return;
         }
         if handled.started() {
             handled.approval = Approval::Moot;
             return;
         }
+        handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+    }
+
+    /// Why this agent does not approve an event that it is prepared for. Asked again whenever an approval is sent: the
+    /// platform may have changed whom an event is for.
+    fn reason_not_to_approve(&self, handled: &Handled) -> Option<String> {
         let leader = handled.event.leader().unwrap_or_default();
-        let reason = match rule.approve {
-            Approve::Never => "its rule says never".into(),
-            Approve::WhenDone | Approve::Leader if !handled.mine => "it is for other VMs to approve".into(),
+        match handled.rule.as_ref()?.approve {
+            Approve::Never => Some("its rule says never".into()),
+            Approve::WhenDone | Approve::Leader if !handled.mine => {
+                Some("it is for other VMs to approve".into())
+            }
             Approve::Leader if !self.setup.me.is(leader) => {
-                format!("{leader} is the first of its VMs, and approves")
+                Some(format!("{leader} is the first of its VMs, and approves"))
             }
-            Approve::WhenDone | Approve::Leader => {
-                handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
-                return;
-            }
-        };
-        self.not_approving(place, reason);
+            Approve::WhenDone | Approve::Leader => None,
+        }
     }
 
     fn wait_for_the_end(&mut self, place: usize) -> bool {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
-        let early = handled.rule.as_ref().is_some_and(|rule| rule.restore == Restore::Booted);
-        if !handled.listed || early && handled.booted && handled.started() {
+        if handled.is_over() {
             handled.phase = Phase::Over { stopping: None };
             return true;
         }
@@ -202,8 +212,14 @@ impl Turn<'_> {
             Approval::Wanted { failures, due }
                 if due <= now && handled.event.status == EventStatus::Scheduled =>
             {
-                handled.approval = Approval::Sent { failures };
-                self.actions.push(Action::Approve(handled.event.id.clone()));
+                match self.reason_not_to_approve(&self.state.events[place]) {
+                    Some(reason) => self.not_approving(place, reason),
+                    None => {
+                        let handled = &mut self.state.events[place];
+                        handled.approval = Approval::Sent { failures };
+                        self.actions.push(Action::Approve(handled.event.id.clone()));
+                    }
+                }
                 true
             }
             Approval::Wanted { .. }
@@ -217,7 +233,7 @@ impl Turn<'_> {
 
     fn begin_to_restore(&mut self, place: usize) -> bool {
         let handled = &mut self.state.events[place];
-        if handled.listed && !handled.booted {
+        if !handled.is_over() {
             // It is there again before anything was put back.
             handled.phase = Phase::Preparing(Progress::at(0));
             handled.held = false;
@@ -257,19 +273,30 @@ impl Turn<'_> {
         (0..self.state.events.len()).find(|other| stands_in_the_way(*other))
     }
 
+    /// Whether a step runs that puts this VM back into the service that this event takes it out of. It has been told to stop.
+    fn is_being_put_back(&self, place: usize) -> bool {
+        let stopping = |handled: &Handled| {
+            matches!(handled.phase, Phase::Over { stopping: Some(_) } | Phase::Restoring(_))
+        };
+        let events = self.state.events.iter().enumerate();
+        let mut others = events.filter(|(other, handled)| *other != place && handled.drains());
+        self.state.events[place].drains()
+            && others.any(|(_, handled)| stopping(handled) && handled.running().is_some())
+    }
+
     fn restore(&mut self, place: usize, progress: Progress) -> bool {
         let now = self.now.tick;
+        let interrupted = !self.state.events[place].is_over() || self.holder(place).is_some();
         let handled = &mut self.state.events[place];
-        let back = handled.listed && !handled.booted;
         match progress.doing {
-            Doing::Running(run) if back => {
-                // It is there again: preparing for it is more urgent than putting back.
+            // The event is there again, or another takes the VM out: that is more urgent than putting it back.
+            Doing::Running(run) if interrupted => {
                 handled.phase = Phase::Over { stopping: Some(run) };
                 self.actions.push(Action::Stop(run));
                 true
             }
-            Doing::Due(_) if back => {
-                handled.phase = Phase::Preparing(Progress::at(0));
+            Doing::Due(_) if interrupted => {
+                handled.phase = Phase::Over { stopping: None };
                 true
             }
             Doing::Due(at) if at <= now => {

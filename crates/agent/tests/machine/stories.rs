@@ -1,0 +1,404 @@
+//! What the machine does in the cases that have a name.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use notbefore_agent::machine::RESERVE;
+use notbefore_agent::machine::io::{ApprovalAnswer, Stage, StepOutcome, What};
+use notbefore_agent::rules::{Approve, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Within};
+use notbefore_client::document::{EventId, EventKind};
+
+use crate::world::{ME, World, rule, seconds, step};
+
+const QUARTER: Duration = Duration::from_secs(900);
+
+fn failed() -> StepOutcome {
+    StepOutcome::Failed { reason: "exit code 1".into() }
+}
+
+fn told(world: &World, id: &str, what: &What) -> bool {
+    world.facts.contains(&(EventId::new(id), what.clone()))
+}
+
+/// A world in which an event of this VM was announced and read.
+fn with_event(rules: Vec<Rule>, kind: EventKind, notice: Duration) -> World {
+    let mut world = World::new(rules);
+    world.announce("A", kind, notice);
+    world.poll();
+    world
+}
+
+/// The same, with both steps done and the approval taken.
+fn approved(rules: Vec<Rule>, kind: EventKind) -> World {
+    let mut world = with_event(rules, kind, QUARTER);
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    world.answer(ApprovalAnswer::Accepted);
+    world
+}
+
+#[test]
+fn an_event_is_prepared_for_approved_and_undone() {
+    let mut world = with_event(vec![rule("r")], EventKind::Freeze, QUARTER);
+    assert!(world.state.draining());
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().step.name, "stop");
+    assert!(world.approving.is_empty());
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving, [EventId::new("a")]);
+    world.answer(ApprovalAnswer::Accepted);
+    world.start("A");
+    world.poll();
+    assert!(told(&world, "A", &What::Started { prepared: true }));
+    assert!(world.running.is_empty());
+    world.remove("A");
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
+    assert!(world.state.draining(), "until everything is put back");
+    world.end(StepOutcome::Done);
+    assert!(told(&world, "A", &What::Restored { whole: true }));
+    assert!(!world.state.draining());
+    world.wind_up();
+}
+
+#[test]
+fn a_cancelled_event_is_undone_and_the_step_that_runs_is_stopped() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    let drain = world.only_run().id;
+    world.remove("A");
+    world.poll();
+    assert!(world.stopping.contains(&drain));
+    assert!(told(&world, "A", &What::Cancelled));
+    world.end_run(drain, StepOutcome::Stopped);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", true));
+    world.wind_up();
+}
+
+#[test]
+fn of_what_was_not_begun_nothing_is_undone() {
+    let nothing_before = Rule { before: vec![], ..rule("r") };
+    let mut world = with_event(vec![nothing_before], EventKind::Freeze, QUARTER);
+    assert_eq!(world.approving.len(), 1, "nothing to do before is done at once");
+    world.remove("A");
+    world.poll();
+    assert!(world.running.is_empty());
+    world.wind_up();
+}
+
+#[test]
+fn a_step_that_fails_is_tried_again_and_then_withholds() {
+    let stubborn = Step { retries: 1, retry_delay: seconds(4), ..step("drain") };
+    let mut world = with_event(
+        vec![Rule { before: vec![stubborn, step("stop")], ..rule("r") }],
+        EventKind::Reboot,
+        QUARTER,
+    );
+    world.end(failed());
+    assert!(world.running.is_empty());
+    world.pass(seconds(4));
+    assert_eq!(world.only_run().attempt, 2);
+    world.end(failed());
+    assert!(world.running.is_empty() && world.approving.is_empty());
+    assert!(told(&world, "A", &What::NotApproving { reason: "the step `drain` failed".into() }));
+    assert!(world.state.draining());
+    world.start("A");
+    world.poll();
+    assert!(told(&world, "A", &What::Started { prepared: false }));
+    world.remove("A");
+    world.poll();
+    assert_eq!(world.only_run().step.name, "start", "what was begun is undone, failed or not");
+    world.wind_up();
+}
+
+#[test]
+fn a_failure_that_does_not_matter_does_not() {
+    let optional = Step { on_failure: OnFailure::GoOn, ..step("drain") };
+    let mut world = with_event(
+        vec![Rule { before: vec![optional, step("stop")], ..rule("r") }],
+        EventKind::Reboot,
+        QUARTER,
+    );
+    world.end(failed());
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving.len(), 1);
+    world.wind_up();
+}
+
+#[test]
+fn of_the_thirty_seconds_of_preempt_the_hooks_get_all_but_the_reserve() {
+    let keeps = Step { keep: seconds(5), ..step("stop") };
+    let mut world = with_event(
+        vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }],
+        EventKind::Preempt,
+        seconds(30),
+    );
+    assert_eq!(world.only_run().budget, seconds(25) - RESERVE);
+    world.pass(seconds(25) - RESERVE);
+    world.end(StepOutcome::TimedOut);
+    assert!(world.approving.is_empty(), "withheld");
+    let mut world = with_event(vec![rule("r")], EventKind::Preempt, seconds(30));
+    world.pass(seconds(20));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().budget, seconds(10) - RESERVE);
+    world.wind_up();
+}
+
+#[test]
+fn a_step_for_which_there_is_no_time_is_not_begun() {
+    let optional = Step { on_failure: OnFailure::GoOn, retries: 3, ..step("drain") };
+    let mut world = with_event(
+        vec![Rule { before: vec![optional, step("stop")], ..rule("r") }],
+        EventKind::Preempt,
+        seconds(30),
+    );
+    world.pass(seconds(30) - RESERVE);
+    world.end(StepOutcome::TimedOut);
+    assert!(world.running.is_empty(), "neither a retry nor the next step");
+    world.wind_up();
+}
+
+#[test]
+fn a_refused_approval_is_sent_again_until_it_does_not_matter() {
+    let mut world = with_event(vec![Rule { before: vec![], ..rule("r") }], EventKind::Reboot, QUARTER);
+    for _ in 0..20 {
+        assert_eq!(world.approving.len(), 1);
+        world.answer(ApprovalAnswer::Failed { reason: "connection refused".into() });
+        assert!(world.approving.is_empty());
+        world.pass(seconds(15));
+    }
+    world.start("A");
+    world.poll();
+    world.answer(ApprovalAnswer::Refused { reason: "too late".into() });
+    world.pass(seconds(100));
+    assert!(world.approving.is_empty(), "it has started");
+    world.wind_up();
+}
+
+#[test]
+fn only_the_first_of_its_vms_approves_as_leader() {
+    let leader = Rule { approve: Approve::Leader, before: vec![], ..rule("r") };
+    let mut world = World::new(vec![leader]);
+    world.announce_for("A", EventKind::Reboot, &["web-1", ME], QUARTER);
+    world.announce_for("B", EventKind::Reboot, &[ME, "web-1"], QUARTER);
+    world.poll();
+    assert_eq!(world.approving, [EventId::new("B")]);
+    world.wind_up();
+}
+
+#[test]
+fn an_event_for_others_only_is_left_alone() {
+    let mut world = World::new(vec![rule("r")]);
+    world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
+    world.poll();
+    assert!(world.running.is_empty() && world.approving.is_empty() && !world.state.draining());
+    world.wind_up();
+}
+
+#[test]
+fn while_a_second_event_keeps_the_vm_out_it_stays_out() {
+    let mut world = approved(vec![rule("r")], EventKind::Freeze);
+    world.announce("B", EventKind::Reboot, QUARTER);
+    world.poll();
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving, [EventId::new("B")], "each for itself");
+    world.remove("A");
+    world.poll();
+    assert!(world.running.is_empty());
+    assert!(told(&world, "A", &What::RestoreHeld { by: EventId::new("B") }));
+    world.remove("B");
+    world.poll();
+    assert_eq!(world.only_run().event.id, EventId::new("B"), "what was taken out last is put back first");
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().event.id, EventId::new("A"));
+    world.wind_up();
+}
+
+#[test]
+fn after_a_restart_an_interrupted_step_is_run_again_or_taken_for_done() {
+    for (on_interrupt, next) in [(OnInterrupt::Rerun, "drain"), (OnInterrupt::Skip, "stop")] {
+        let drain = Step { on_interrupt, ..step("drain") };
+        let mut world = with_event(
+            vec![Rule { before: vec![drain, step("stop")], ..rule("r") }],
+            EventKind::Reboot,
+            QUARTER,
+        );
+        world.restart(false);
+        assert!(world.running.is_empty(), "first it is asked whether there is still a reason");
+        world.poll();
+        assert_eq!(world.only_run().step.name, next);
+        world.wind_up();
+    }
+}
+
+#[test]
+fn after_a_restart_with_the_endpoint_down_it_goes_on_with_what_it_knows() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.restart(false);
+    world.pass(seconds(5));
+    assert_eq!(world.only_run().step.name, "drain");
+    world.wind_up();
+}
+
+#[test]
+fn after_the_reboot_it_waits_for_the_end_and_restores() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.restart(true);
+    world.pass(seconds(60));
+    world.poll();
+    assert!(world.running.is_empty(), "the event is still there");
+    assert!(world.state.draining());
+    world.remove("A");
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
+    world.wind_up();
+}
+
+#[test]
+fn a_reboot_whose_start_nobody_saw_is_no_reason_to_prepare_anew() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.start("A");
+    world.restart(true);
+    world.pass(seconds(3_600));
+    assert!(world.running.is_empty(), "until a document says how it is, nothing is begun");
+    world.poll();
+    assert!(world.running.is_empty(), "it has started, and the VM has booted");
+    world.remove("A");
+    world.poll();
+    assert_eq!(world.only_run().step.name, "start");
+    assert!(!world.only_run().cancelled);
+    world.wind_up();
+}
+
+#[test]
+fn restore_may_begin_as_soon_as_the_vm_has_booted() {
+    let early = Rule { restore: Restore::Booted, ..rule("r") };
+    let mut world = approved(vec![early], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.restart(true);
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("start", Stage::After));
+    world.end(StepOutcome::Done);
+    assert!(!world.state.draining());
+    world.poll();
+    assert!(world.running.is_empty(), "once is enough");
+    world.wind_up();
+}
+
+#[test]
+fn a_boot_before_the_event_means_preparing_anew() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.restart(true);
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert!(world.approving.is_empty(), "it was approved before");
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_comes_back_is_prepared_for_again() {
+    let mut world = approved(vec![rule("r")], EventKind::Freeze);
+    world.remove("A");
+    world.poll();
+    let start = world.only_run().id;
+    world.announce("A", EventKind::Freeze, QUARTER);
+    world.poll();
+    assert!(world.stopping.contains(&start));
+    world.end_run(start, StepOutcome::Stopped);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
+    world.wind_up();
+}
+
+#[test]
+fn a_start_that_the_platform_takes_back_changes_nothing() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.go_back("A", QUARTER);
+    world.poll();
+    world.poll();
+    let backs = world.facts.iter().filter(|(_, what)| *what == What::WentBack).count();
+    assert_eq!(backs, 1, "said once");
+    assert!(world.running.is_empty() && world.approving.is_empty());
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_begins_started_is_prepared_for_without_a_deadline_or_an_approval() {
+    let mut world = World::new(vec![rule("r")]);
+    world.announce("A", EventKind::Reboot, QUARTER);
+    world.start("A");
+    world.poll();
+    assert_eq!(world.only_run().budget, seconds(60));
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert!(world.approving.is_empty());
+    world.wind_up();
+}
+
+#[test]
+fn a_rule_for_the_last_hour_waits_for_it() {
+    let time_left = Within { at_least: None, at_most: Some(seconds(3_600)) };
+    let late = Rule { matches: Match { time_left, ..Match::default() }, ..rule("late") };
+    let week = seconds(7 * 24 * 3_600);
+    let mut world = with_event(vec![late], EventKind::Redeploy, week);
+    assert!(world.running.is_empty() && !world.state.draining());
+    world.pass(week - seconds(3_601));
+    assert!(world.running.is_empty());
+    world.pass(seconds(1));
+    assert_eq!(world.only_run().step.name, "drain");
+    world.wind_up();
+}
+
+#[test]
+fn a_clock_that_is_wrong_or_stepped_changes_no_deadline() {
+    let mut world = World::new(vec![rule("r")]);
+    world.step_clock(SignedDuration::from_hours(5));
+    world.announce("A", EventKind::Preempt, seconds(30));
+    world.poll();
+    assert_eq!(world.only_run().budget, seconds(30) - RESERVE);
+    world.step_clock(SignedDuration::from_hours(-50));
+    world.pass(seconds(10));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().budget, seconds(20) - RESERVE);
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_is_no_longer_this_vms_is_not_approved() {
+    let mut world = with_event(vec![Rule { before: vec![], ..rule("r") }], EventKind::Reboot, QUARTER);
+    world.answer(ApprovalAnswer::Failed { reason: "connection refused".into() });
+    world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
+    world.poll();
+    world.pass(seconds(60));
+    assert!(world.approving.is_empty());
+    assert!(told(&world, "A", &What::NotApproving { reason: "it is for other VMs to approve".into() }));
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_comes_while_the_vm_is_put_back_goes_first() {
+    let mut world = approved(vec![rule("r")], EventKind::Freeze);
+    world.remove("A");
+    world.poll();
+    let start = world.only_run().id;
+    world.announce("B", EventKind::Preempt, seconds(30));
+    world.poll();
+    assert!(world.stopping.contains(&start));
+    assert_eq!(world.running.len(), 1, "nothing is begun before that has ended");
+    world.end_run(start, StepOutcome::Stopped);
+    assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::Before));
+    world.remove("B");
+    world.poll();
+    world.end(StepOutcome::Stopped);
+    assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::After));
+    world.end(StepOutcome::Done);
+    assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("A", Stage::After));
+    world.wind_up();
+}

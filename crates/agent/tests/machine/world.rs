@@ -1,0 +1,470 @@
+//! A world around the machine: a platform with events, hooks that run until they are ended, approvals that wait for an
+//! answer, clocks, restarts. After everything the machine says, the world checks what must hold whatever happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_agent::machine::io::{
+    Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome, Then, What,
+};
+use notbefore_agent::machine::{RESERVE, Setup, State};
+use notbefore_agent::rules::{
+    Approve, Deed, DurationMatch, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Whose, Within,
+};
+use notbefore_client::clock::Moment;
+use notbefore_client::document::{Document, Event, EventId, EventKind, EventSource, EventStatus};
+use notbefore_client::identity::Identity;
+
+pub const ME: &str = "web-0";
+
+pub fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A step that does nothing in particular.
+pub fn step(name: &str) -> Step {
+    Step {
+        name: name.into(),
+        does: Deed::Wait { time: Duration::ZERO },
+        timeout: seconds(60),
+        keep: Duration::ZERO,
+        retries: 0,
+        retry_delay: seconds(1),
+        on_failure: OnFailure::Withhold,
+        on_interrupt: OnInterrupt::Rerun,
+    }
+}
+
+/// A rule for every event of this VM, with two steps before and one after.
+pub fn rule(name: &str) -> Rule {
+    Rule {
+        name: name.into(),
+        matches: Match::default(),
+        before: vec![step("drain"), step("stop")],
+        approve: Approve::WhenDone,
+        after: vec![step("start")],
+        restore: Restore::Gone,
+        drain: true,
+    }
+}
+
+pub fn event(id: &str, kind: EventKind, resources: &[&str], not_before: Timestamp) -> Event {
+    Event {
+        id: EventId::new(id),
+        kind,
+        status: EventStatus::Scheduled,
+        resources: resources.iter().map(|&name| name.into()).collect(),
+        not_before: Some(not_before),
+        description: String::new(),
+        source: Some(EventSource::Platform),
+        duration_seconds: None,
+        raw: serde_json::Value::Null,
+    }
+}
+
+/// Rules with every policy, for the property test.
+pub fn rules_of_every_sort() -> Vec<Rule> {
+    let of = |kind| Match { kinds: vec![kind], ..Match::default() };
+    let stubborn = Step { retries: 2, on_failure: OnFailure::GoOn, ..step("stubborn") };
+    let once = Step { on_interrupt: OnInterrupt::Skip, ..step("once") };
+    let last = Step { keep: seconds(3), timeout: seconds(10), ..step("last") };
+    let late =
+        Match { time_left: Within { at_least: None, at_most: Some(seconds(60)) }, ..of(EventKind::Redeploy) };
+    let short =
+        DurationMatch { within: Within { at_least: None, at_most: Some(seconds(10)) }, unknown: false };
+    vec![
+        Rule { matches: of(EventKind::Reboot), before: vec![once, stubborn, last], ..rule("reboot") },
+        Rule {
+            matches: Match { duration: short, ..of(EventKind::Freeze) },
+            before: vec![],
+            after: vec![],
+            drain: false,
+            ..rule("short freeze")
+        },
+        Rule { matches: of(EventKind::Freeze), approve: Approve::Leader, ..rule("freeze") },
+        Rule {
+            matches: late,
+            restore: Restore::Booted,
+            after: vec![Step { on_failure: OnFailure::GoOn, ..step("first") }, step("second")],
+            ..rule("late redeploy")
+        },
+        Rule { matches: of(EventKind::Preempt), ..rule("preempt") },
+        Rule {
+            matches: of(EventKind::Terminate),
+            approve: Approve::Never,
+            after: vec![],
+            ..rule("terminate")
+        },
+        Rule {
+            matches: Match { resources: Whose::Any, ..Match::default() },
+            before: vec![step("log")],
+            after: vec![step("log the end")],
+            drain: false,
+            ..rule("log")
+        },
+    ]
+}
+
+/// What the world has seen of an event, for judging what the machine does next.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    rule: Option<Rule>,
+    /// Which steps before it are dealt with, in the preparation that is under way.
+    dealt_with: BTreeSet<String>,
+    /// Whether a step that may not fail has.
+    withheld: bool,
+    /// Whether something was begun that nobody has undone.
+    owes: bool,
+    booted: bool,
+}
+
+#[derive(Clone)]
+pub struct World {
+    setup: Setup,
+    pub state: State,
+    pub now: Moment,
+    /// When ticks were zero, by the platform's clock.
+    ticks_began: Timestamp,
+    boot: u32,
+    incarnation: u64,
+    /// The platform's events, with the true tick of their NotBefore.
+    pub platform: BTreeMap<EventId, (Event, Duration)>,
+    /// The last document, with the tick of each NotBefore as far as the agent can know it.
+    document: Vec<(Event, Option<Duration>)>,
+    pub running: BTreeMap<RunId, Run>,
+    pub stopping: BTreeSet<RunId>,
+    pub approving: Vec<EventId>,
+    pub facts: Vec<(EventId, What)>,
+    seen: BTreeMap<EventId, Seen>,
+    runs: BTreeSet<RunId>,
+}
+
+impl World {
+    pub fn new(rules: Vec<Rule>) -> World {
+        World {
+            setup: Setup { rules, me: Identity::named(ME) },
+            state: State::new(Some("boot 0".into())),
+            now: Moment { tick: Duration::ZERO, wall: "2026-11-16T10:00:00Z".parse().unwrap() },
+            ticks_began: "2026-11-16T10:00:00Z".parse().unwrap(),
+            boot: 0,
+            incarnation: 1,
+            platform: BTreeMap::new(),
+            document: Vec::new(),
+            running: BTreeMap::new(),
+            stopping: BTreeSet::new(),
+            approving: Vec::new(),
+            facts: Vec::new(),
+            seen: BTreeMap::new(),
+            runs: BTreeSet::new(),
+        }
+    }
+
+    /// The platform announces an event of this VM.
+    pub fn announce(&mut self, id: &str, kind: EventKind, notice: Duration) {
+        self.announce_for(id, kind, &[ME], notice);
+    }
+
+    pub fn announce_for(&mut self, id: &str, kind: EventKind, resources: &[&str], notice: Duration) {
+        let event = event(id, kind, resources, self.platform_time() + notice);
+        self.announce_event(event, notice);
+    }
+
+    pub fn announce_event(&mut self, event: Event, notice: Duration) {
+        self.platform.insert(event.id.clone(), (event, self.now.tick + notice));
+    }
+
+    /// The platform's clock goes with the ticks, whatever happens to this VM's.
+    pub fn platform_time(&self) -> Timestamp {
+        self.ticks_began + self.now.tick
+    }
+
+    pub fn start(&mut self, id: &str) {
+        if let Some((event, _)) = self.platform.get_mut(&EventId::new(id)) {
+            event.status = EventStatus::Started;
+            event.not_before = None;
+        }
+    }
+
+    pub fn go_back(&mut self, id: &str, notice: Duration) {
+        let not_before = self.platform_time() + notice;
+        let tick = self.now.tick + notice;
+        if let Some((event, at)) = self.platform.get_mut(&EventId::new(id)) {
+            event.status = EventStatus::Scheduled;
+            event.not_before = Some(not_before);
+            *at = tick;
+        }
+    }
+
+    pub fn remove(&mut self, id: &str) {
+        self.platform.remove(&EventId::new(id));
+    }
+
+    /// The agent polls, and reads a document.
+    pub fn poll(&mut self) {
+        self.poll_served_at(Some(self.platform_time()));
+    }
+
+    pub fn poll_served_at(&mut self, served_at: Option<Timestamp>) {
+        self.incarnation += 1;
+        let knows = served_at.is_some() || self.clock_is_right();
+        self.document =
+            self.platform.values().map(|(event, at)| (event.clone(), knows.then_some(*at))).collect();
+        let events = self.document.iter().map(|(event, _)| event.clone()).collect();
+        let document = Document { incarnation: self.incarnation.to_string(), events };
+        self.tell(Input::Document { document, served_at });
+    }
+
+    /// Time passes, and the machine is woken when it wants to be.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now.tick + time;
+        while let Some(due) = self.state.next_due(&self.setup, self.now).filter(|due| *due <= end) {
+            self.move_to(due);
+            self.tell(Input::Tick);
+        }
+        self.move_to(end);
+    }
+
+    fn move_to(&mut self, tick: Duration) {
+        self.now.wall += tick - self.now.tick;
+        self.now.tick = tick;
+    }
+
+    /// Somebody sets this VM's wall clock.
+    pub fn step_clock(&mut self, by: SignedDuration) {
+        self.now.wall = self.now.wall.checked_add(by).unwrap();
+    }
+
+    /// The only step that runs.
+    pub fn only_run(&self) -> &Run {
+        assert_eq!(self.running.len(), 1, "{:?}", self.running);
+        self.running.values().next().unwrap()
+    }
+
+    /// The only step that runs ends.
+    pub fn end(&mut self, outcome: StepOutcome) {
+        let run = self.only_run().id;
+        self.end_run(run, outcome);
+    }
+
+    pub fn end_run(&mut self, run: RunId, outcome: StepOutcome) {
+        let Some(ended) = self.running.remove(&run) else { return };
+        let stopped = self.stopping.remove(&run);
+        let seen = self.seen.entry(ended.event.id.clone()).or_default();
+        if ended.stage == Stage::Before && outcome == StepOutcome::Done && !stopped {
+            seen.dealt_with.insert(ended.step.name.clone());
+        }
+        self.tell(Input::StepEnded { run, outcome });
+    }
+
+    pub fn answer(&mut self, answer: ApprovalAnswer) {
+        if !self.approving.is_empty() {
+            let event = self.approving.remove(0);
+            self.tell(Input::Answered { event, answer });
+        }
+    }
+
+    /// The agent ends, with all that it runs, and is started again; the VM with it, if it boots.
+    pub fn restart(&mut self, boots: bool) {
+        self.boot += u32::from(boots);
+        for seen in self.seen.values_mut().filter(|_| boots) {
+            seen.booted = true;
+            seen.dealt_with.clear();
+            seen.withheld = false;
+        }
+        self.running.clear();
+        self.stopping.clear();
+        self.approving.clear();
+        // Ticks count anew, the platform's clock does not.
+        self.ticks_began = self.platform_time();
+        for (_, at) in self.platform.values_mut() {
+            *at = at.saturating_sub(self.now.tick);
+        }
+        let knows = self.clock_is_right();
+        for (_, at) in &mut self.document {
+            *at = at.filter(|_| knows).map(|at| at.saturating_sub(self.now.tick));
+        }
+        self.now.tick = Duration::ZERO;
+        let text = serde_json::to_string(&self.state).unwrap();
+        let state: State = serde_json::from_str(&text).unwrap();
+        assert_eq!(state, self.state, "a state survives its journal");
+        let boot = Some(format!("boot {}", self.boot));
+        let (state, actions) = state.resume(&self.setup, boot, self.now);
+        self.state = state;
+        self.judge(actions);
+    }
+
+    /// What the agent did since then did not come into the journal. The platform has not forgotten it.
+    pub fn forget_since(&mut self, written: &World) {
+        let forgotten = std::mem::replace(self, written.clone());
+        (self.now, self.ticks_began) = (forgotten.now, forgotten.ticks_began);
+        self.platform = forgotten.platform;
+    }
+
+    pub fn tell(&mut self, input: Input) {
+        let state = self.state.clone();
+        let (state, actions) = state.handle(&self.setup, input, self.now);
+        self.state = state;
+        self.judge(actions);
+        let due = self.state.next_due(&self.setup, self.now);
+        assert!(
+            due.is_none_or(|due| due > self.now.tick),
+            "settled, and something is due: {due:?} {:?}",
+            self.state
+        );
+        let (again, more) = self.state.clone().handle(&self.setup, Input::Tick, self.now);
+        assert_eq!((&again, more), (&self.state, vec![]), "settled means settled");
+    }
+
+    fn listed(&self, id: &EventId) -> Option<&Event> {
+        self.document.iter().map(|(event, _)| event).find(|event| event.id == *id)
+    }
+
+    fn judge(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Run(run) => self.judge_run(*run),
+                Action::Stop(run) => {
+                    assert!(self.running.contains_key(&run), "stops what does not run: {run:?}");
+                    self.stopping.insert(run);
+                }
+                Action::Approve(id) => self.judge_approval(id),
+                Action::Tell(fact) => self.judge_fact(fact.event.id.clone(), fact.what),
+            }
+        }
+    }
+
+    fn judge_run(&mut self, run: Run) {
+        assert!(self.runs.insert(run.id), "an attempt's number is used twice: {run:?}");
+        let id = run.event.id.clone();
+        let elsewhere = self.running.values().find(|other| other.event.id == id);
+        assert!(elsewhere.is_none(), "two steps of one event at once: {run:?} {elsewhere:?}");
+        assert!(run.budget <= run.step.timeout && !run.budget.is_zero(), "{run:?}");
+        let listed = self.listed(&id).cloned();
+        let seen = &self.seen[&id];
+        let rule = seen.rule.clone().expect("a step belongs to a rule");
+        match run.stage {
+            Stage::Before => {
+                assert!(listed.is_some(), "prepares for what is gone: {run:?}");
+                let deadline = self.document.iter().find(|(event, _)| event.id == id).and_then(|(_, at)| *at);
+                if let Some(deadline) = deadline.filter(|_| run.event.status == EventStatus::Scheduled) {
+                    let later = rule.before.iter().skip_while(|step| step.name != run.step.name).skip(1);
+                    let kept: Duration = later.map(|step| step.keep).sum();
+                    let left = deadline.saturating_sub(self.now.tick);
+                    assert!(run.budget + RESERVE + kept <= left, "{run:?} has only {left:?}");
+                }
+                let position = rule.before.iter().position(|step| step.name == run.step.name).unwrap();
+                for earlier in &rule.before[..position] {
+                    assert!(seen.dealt_with.contains(&earlier.name), "{run:?} before {}", earlier.name);
+                }
+                assert!(!seen.withheld, "goes on after a failure that withholds: {run:?}");
+            }
+            Stage::After => {
+                let early = rule.restore == Restore::Booted && seen.booted;
+                assert!(listed.is_none() || early, "puts back what is not over: {run:?}");
+                assert!(seen.owes, "undoes what nobody did: {run:?}");
+                for (other, theirs) in &self.seen {
+                    let Some(their_rule) = &theirs.rule else { continue };
+                    let mine =
+                        self.listed(other).is_some_and(|event| event.resources.iter().any(|name| name == ME));
+                    let over_early = their_rule.restore == Restore::Booted && theirs.booted;
+                    let keeps_out = mine && their_rule.drain && theirs.owes && !over_early;
+                    let held = rule.drain && run.event.resources.iter().any(|name| name == ME);
+                    assert!(*other == id || !held || !keeps_out, "{run:?} although {other} keeps the VM out");
+                }
+            }
+        }
+        if run.stage == Stage::Before {
+            self.seen.get_mut(&id).unwrap().owes = true;
+        }
+        self.running.insert(run.id, run);
+    }
+
+    /// Whether this VM's clock agrees with the platform's.
+    fn clock_is_right(&self) -> bool {
+        self.now.wall.duration_since(self.platform_time()).abs() < SignedDuration::from_millis(1)
+    }
+
+    fn judge_approval(&mut self, id: EventId) {
+        let event = self.listed(&id).expect("approves what is not listed").clone();
+        let seen = &self.seen[&id];
+        let rule = seen.rule.as_ref().expect("approves without a rule");
+        assert_eq!(event.status, EventStatus::Scheduled, "approves what has started");
+        assert!(event.resources.iter().any(|name| name == ME), "approves for others");
+        match rule.approve {
+            Approve::WhenDone => {}
+            Approve::Leader => assert_eq!(event.leader(), Some(ME)),
+            Approve::Never => panic!("approves what its rule says never to: {event:?}"),
+        }
+        for step in &rule.before {
+            assert!(
+                seen.dealt_with.contains(&step.name),
+                "approves before `{}` is done: {event:?}",
+                step.name
+            );
+        }
+        assert!(!seen.withheld, "approves although a step failed: {event:?}");
+        self.approving.push(id);
+    }
+
+    fn judge_fact(&mut self, id: EventId, what: What) {
+        let seen = self.seen.entry(id.clone()).or_default();
+        match &what {
+            What::Appeared { .. } => {
+                seen.dealt_with.clear();
+                seen.withheld = false;
+                seen.booted = false;
+            }
+            What::Matched => {
+                let handled = self.state.events().iter().find(|handled| handled.event.id == id);
+                seen.rule = handled.and_then(|handled| handled.rule.clone());
+                // An event whose way was short is forgotten already.
+                seen.rule = seen.rule.take().or_else(|| self.setup.rules.last().cloned());
+            }
+            What::StepFailed { step, stage: Stage::Before, then: Then::GoOn, .. } => {
+                seen.dealt_with.insert(step.clone());
+            }
+            What::StepFailed { stage: Stage::Before, then: Then::Withhold, .. } => seen.withheld = true,
+            What::StepInterrupted { step, stage: Stage::Before, rerun: false } => {
+                seen.dealt_with.insert(step.clone());
+            }
+            What::Restored { .. } => seen.owes = false,
+            What::StepBegun { .. }
+            | What::StepDone { .. }
+            | What::StepFailed { .. }
+            | What::StepInterrupted { .. }
+            | What::Prepared
+            | What::NotApproving { .. }
+            | What::Approved
+            | What::ApprovalMoot
+            | What::ApprovalFailed { .. }
+            | What::Started { .. }
+            | What::WentBack
+            | What::Changed
+            | What::Booted
+            | What::Cancelled
+            | What::Ended
+            | What::RestoreHeld { .. } => {}
+        }
+        self.facts.push((id, what));
+    }
+
+    /// Everything is over, and all that runs ends well: then nothing may be left.
+    pub fn wind_up(&mut self) {
+        self.platform.clear();
+        self.poll();
+        for _ in 0..10_000 {
+            if let Some(run) = self.running.keys().next().copied() {
+                self.end_run(run, StepOutcome::Done);
+            } else if self.state.next_due(&self.setup, self.now).is_some() {
+                self.pass(seconds(10));
+            } else {
+                break;
+            }
+        }
+        assert_eq!(self.state.events(), [], "something is left for ever");
+        assert!(!self.state.draining());
+        let owing: Vec<&EventId> = self.seen.iter().filter(|(_, seen)| seen.owes).map(|(id, _)| id).collect();
+        assert!(owing.is_empty(), "never undone: {owing:?}");
+    }
+}
