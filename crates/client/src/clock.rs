@@ -1,8 +1,9 @@
 //! The one place in client and agent that reads the clocks. Everything else is handed a [`Moment`].
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 /// One instant, by both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +15,7 @@ pub struct Moment {
     pub wall: Timestamp,
 }
 
-/// The machine's own clocks.
+/// The machine's own clocks. Ticks are the runtime's, so that a test that pauses tokio's time moves them too.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,
@@ -37,5 +38,10 @@ impl Clock {
     )]
     pub fn now(&self) -> Moment {
         Moment { tick: self.started.elapsed(), wall: Timestamp::now() }
+    }
+
+    /// Waits until a tick; not at all for one that has passed.
+    pub async fn until(&self, tick: Duration) {
+        tokio::time::sleep_until(self.started + tick).await;
     }
 }

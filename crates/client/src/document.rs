@@ -1,4 +1,7 @@
 //! What the endpoint answers, read tolerantly.
+//!
+//! These are the words that the rest of client and agent speak; `read` makes them from bytes. Words that came later than
+//! this program are kept as they are, so that a rule or a person can still name them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,6 +9,15 @@ use std::hash::{Hash, Hasher};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub use notbefore_wire::guest::version::EventsVersion;
+
+mod read;
+mod repair;
+pub(crate) mod time;
+
+pub(crate) use read::start_of;
+pub use read::{BODY_BYTES_MAX, Oddity, ReadError};
 
 /// The events that are live, and the number that tells one document from another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +60,9 @@ impl Event {
     }
 }
 
+/// How the name of an event begins to which the platform gave none. No GUID does.
+const MADE_UP: &str = "no-id:";
+
 /// What an event is called. A GUID, compared without regard to case and sent back as it came.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -62,6 +77,17 @@ impl EventId {
     /// As the platform spelt it.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name that an event goes by to which the platform gave none: the same for as long as its kind and its
+    /// resources are. It can be followed by it, not approved.
+    pub(crate) fn made_up(kind: &EventKind, resources: &[String]) -> Self {
+        EventId(format!("{MADE_UP}{kind}:{}", resources.join(",")))
+    }
+
+    /// Whether the platform gave the event no id. Nobody can approve it then.
+    pub fn is_made_up(&self) -> bool {
+        self.0.starts_with(MADE_UP)
     }
 
     fn folded(&self) -> impl Iterator<Item = u8> + '_ {

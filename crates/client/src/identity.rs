@@ -1,24 +1,201 @@
 //! Who this VM is, among the names that stand in an event's resources.
+//!
+//! `compute.name` of the instance metadata is what stands there, so that is asked for; where it cannot be had, the host
+//! name has to do. In a uniform scale set these differ: instance 36 of `web` is called `web_36` by the platform and
+//! `web000010` by its own system, six digits to the base of 36. A name that the VM's owner has set comes first, because
+//! somebody meant it; if the metadata says otherwise, that is said aloud, since an agent with another VM's name approves
+//! another VM's events.
+
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::failure::Failure;
+
+/// How many digits a scale set's host names end in.
+const DIGITS: usize = 6;
+/// What the digits are to the base of.
+const BASE: u32 = 36;
+/// The longest name that is believed; Azure's have 64 characters at most.
+const NAME_BYTES_MAX: usize = 256;
+/// How often the metadata is asked for a name before the host name has to do.
+const TRIES: u32 = 5;
+/// How long to rest in between.
+const REST: Duration = Duration::from_secs(1);
+/// An api-version of the instance metadata that every platform with scheduled events knows by now.
+const METADATA_VERSION: &str = "2021-02-01";
 
 /// This VM's name, and the ways in which the platform may spell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     name: String,
+    /// What the same VM may be called in a scale set.
+    also: Vec<String>,
 }
 
 impl Identity {
     /// A VM that is called exactly this, without regard to case.
     pub fn named(name: impl Into<String>) -> Self {
-        Identity { name: name.into() }
+        Identity { name: name.into(), also: Vec::new() }
+    }
+
+    /// A VM whose own system is called this: by its first label, or as a scale set would call it.
+    pub fn of_host(host_name: &str) -> Self {
+        let name = host_name.split('.').next().unwrap_or(host_name);
+        Identity {
+            name: name.to_owned(),
+            also: [scale_set_name(name), scale_set_host(name)].into_iter().flatten().collect(),
+        }
+    }
+
+    /// Finds out: the name that was set, else `compute.name` of the instance metadata, else the host name.
+    pub async fn find(client: &Client, setting: Option<&str>, host_name: &str) -> Self {
+        let told = match setting {
+            // It is only compared with: no reason to wait for it.
+            Some(_) => metadata_name(client).await,
+            None => metadata_name_at_last(client).await,
+        };
+        match (setting, told) {
+            (Some(set), Ok(told)) if !told.eq_ignore_ascii_case(set) => {
+                tracing::warn!(
+                    "this VM is set to be {set:?}, and its instance metadata says {told:?}; the setting holds"
+                );
+                Identity::named(set)
+            }
+            (Some(set), _) => Identity::named(set),
+            (None, Ok(told)) => Identity::named(told),
+            (None, Err(failure)) => {
+                let me = Identity::of_host(host_name);
+                tracing::warn!(
+                    "the instance metadata has no name for this VM, so it goes by its host name {}: {failure}",
+                    me.name
+                );
+                me
+            }
+        }
     }
 
     /// Whether a name in an event's resources is this VM's.
     pub fn is(&self, resource: &str) -> bool {
-        self.name.eq_ignore_ascii_case(resource)
+        let same = |name: &str| name.eq_ignore_ascii_case(resource);
+        same(&self.name) || self.also.iter().any(|name| same(name))
     }
 
     /// The name, as a person would say it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+/// This machine's host name; empty where the system does not say.
+pub fn host_name() -> String {
+    #[cfg(unix)]
+    return rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    return std::env::var("COMPUTERNAME").unwrap_or_default();
+}
+
+async fn metadata_name_at_last(client: &Client) -> Result<String, Failure> {
+    let mut tries = 1;
+    loop {
+        match metadata_name(client).await {
+            Err(failure) if failure.kind.may_pass() && tries < TRIES => tries += 1,
+            done => return done,
+        }
+        tokio::time::sleep(REST).await;
+    }
+}
+
+async fn metadata_name(client: &Client) -> Result<String, Failure> {
+    let answer = client.metadata("compute/name", METADATA_VERSION).await?;
+    let name = answer.trim();
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(plain) {
+        true => Ok(name.to_owned()),
+        false => {
+            Err(Failure::unreadable(client.endpoint(), format_args!("compute.name is no name: {name:.80}")))
+        }
+    }
+}
+
+/// `web_36` for the host `web000010`.
+fn scale_set_name(host: &str) -> Option<String> {
+    let (prefix, digits) = host.split_at_checked(host.len().checked_sub(DIGITS)?)?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let number = u32::from_str_radix(digits, BASE).ok()?;
+    (plain && !prefix.is_empty()).then(|| format!("{prefix}_{number}"))
+}
+
+/// `web000010` for the name `web_36`.
+fn scale_set_host(name: &str) -> Option<String> {
+    let (prefix, number) = name.rsplit_once('_')?;
+    let plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let mut rest: u32 = number.parse().ok().filter(|_| plain && !prefix.is_empty())?;
+    let mut digits = Vec::new();
+    for _ in 0..DIGITS {
+        digits.push(char::from_digit(rest % BASE, BASE)?.to_ascii_uppercase());
+        rest /= BASE;
+    }
+    (rest == 0).then(|| format!("{prefix}{}", digits.into_iter().rev().collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_compared_without_regard_to_case() {
+        let me = Identity::named("Web-0");
+        assert!(me.is("web-0") && me.is("WEB-0"));
+        assert!(!me.is("web-00") && !me.is("_web-0") && !me.is(""));
+        assert_eq!(me.name(), "Web-0");
+    }
+
+    #[test]
+    fn a_name_of_the_platform_is_not_read_as_anything_else() {
+        assert!(!Identity::named("web000010").is("web_36"));
+    }
+
+    #[test]
+    fn a_host_goes_by_its_scale_sets_name_and_the_other_way_round() {
+        for (host, instance) in [
+            ("aks-pool1-vmss000000", "aks-pool1-vmss_0"),
+            ("web00000A", "web_10"),
+            ("web00000a", "web_10"),
+            ("web000010", "web_36"),
+            ("webZZZZZZ", "web_2176782335"),
+            ("a_b000001", "a_b_1"),
+        ] {
+            assert!(Identity::of_host(host).is(instance), "{host}");
+            assert!(Identity::of_host(instance).is(host), "{instance}");
+        }
+        assert!(Identity::of_host("web-0.internal.example").is("web-0"));
+        for (host, not) in [
+            ("000001", "_1"),
+            ("web-01", "_37"),
+            ("web_", "web000000"),
+            ("wébé", "w_1"),
+            ("web_2176782336", "web1000000"),
+            ("", ""),
+        ] {
+            assert!(!Identity::of_host(host).is(not) || host == not, "{host}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_instance_has_one_host_and_every_host_one_instance(number in 0..BASE.pow(DIGITS as u32)) {
+            let name = format!("web_{number}");
+            let host = scale_set_host(&name).unwrap();
+            prop_assert_eq!(host.len(), 3 + DIGITS);
+            prop_assert_eq!(scale_set_name(&host), Some(name));
+        }
+
+        #[test]
+        fn no_host_name_is_too_odd(host in "\\PC{0,20}") {
+            let me = Identity::of_host(&host);
+            prop_assert!(me.is(me.name()));
+        }
     }
 }

@@ -4,7 +4,9 @@
 //! server renders these types, a client reads them; both link this crate and neither links the domain.
 //!
 //! [`guest`] is what a VM sees: documents per api-version, approvals, instance metadata and errors.
-//! [`operator`] is what those who run VMs use: the types of the API under `/v1`.
+//! `operator` is what those who run VMs use: the types of the API under `/v1`. It is a feature, on by itself, so that a
+//! guest's client can do without.
 
 pub mod guest;
+#[cfg(feature = "operator")]
 pub mod operator;

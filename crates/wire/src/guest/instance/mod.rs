@@ -9,13 +9,13 @@ pub mod path;
 mod version;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use version::{InstanceVersion, versions_body};
 
 /// What is known of a VM. Whatever is unknown is empty, and reads as an empty string in the document.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Instance {
     /// The VM's name, as the events' Resources have it.
@@ -105,7 +105,8 @@ pub struct Instance {
 }
 
 /// Whether a VM can be evicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     /// It cannot.
@@ -129,7 +130,8 @@ impl Priority {
 }
 
 /// A network interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Interface {
     /// Twelve upper-case hexadecimal digits, without separators.
@@ -147,7 +149,8 @@ pub struct Interface {
 }
 
 /// An address and the public one that leads to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct IpAddress {
     /// The address the VM itself has.
@@ -159,7 +162,8 @@ pub struct IpAddress {
 }
 
 /// An IPv4 subnet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Subnet {
     /// Its first address.

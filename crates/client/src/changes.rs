@@ -1,0 +1,134 @@
+//! What changes from one document to the next.
+//!
+//! A platform may skip documents, so nothing is expected: an event may appear started, and be gone without ever having
+//! been seen so. Events are told apart by their id alone.
+
+use std::collections::VecDeque;
+
+use crate::document::{Document, Event, EventStatus};
+use crate::watch::{Update, Watch};
+
+/// Something that has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An event that was not there. It may have started already: its status says so.
+    Appeared(Event),
+    /// An event that was there has started.
+    Started(Event),
+    /// Anything else about an event is another than before: its time, its resources, or a status that went back.
+    Changed {
+        /// As it was.
+        before: Box<Event>,
+        /// As it is.
+        event: Event,
+    },
+    /// An event is over, or was cancelled; as it was last seen.
+    Gone(Event),
+}
+
+/// Tells what changes from document to document.
+#[derive(Clone, Debug, Default)]
+pub struct Tracker {
+    events: Vec<Event>,
+}
+
+impl Tracker {
+    /// What has changed since the last document: what is gone first, then the rest in the document's order.
+    pub fn take(&mut self, document: &Document) -> Vec<Change> {
+        let before = std::mem::replace(&mut self.events, document.events.clone());
+        let is_there = |event: &Event| self.events.iter().any(|now| now.id == event.id);
+        let gone = before.iter().filter(|event| !is_there(event)).cloned().map(Change::Gone);
+        let now = self.events.iter().filter_map(|event| {
+            let Some(before) = before.iter().find(|before| before.id == event.id) else {
+                return Some(Change::Appeared(event.clone()));
+            };
+            if event.status == EventStatus::Started && before.status != EventStatus::Started {
+                return Some(Change::Started(event.clone()));
+            }
+            let changed = || Change::Changed { before: Box::new(before.clone()), event: event.clone() };
+            (before != event).then(changed)
+        });
+        gone.chain(now).collect()
+    }
+}
+
+/// A [`Watch`] that says what changes. Troubles are logged and sat out.
+pub struct Changes {
+    watch: Watch,
+    tracker: Tracker,
+    found: VecDeque<Change>,
+}
+
+impl Changes {
+    pub(crate) fn of(watch: Watch) -> Self {
+        Changes { watch, tracker: Tracker::default(), found: VecDeque::new() }
+    }
+
+    /// The next change. It may be dropped at any time, and called again.
+    pub async fn next(&mut self) -> Change {
+        loop {
+            if let Some(change) = self.found.pop_front() {
+                return change;
+            }
+            match self.watch.next().await {
+                Update::Document { document, .. } => self.found.extend(self.tracker.take(&document)),
+                Update::Unchanged => {}
+                Update::Trouble(trouble) => {
+                    tracing::warn!(tries = trouble.tries, "the platform was asked in vain: {}", trouble.text);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::document::EventsVersion;
+
+    fn document(events: &[(&str, &str, &str)]) -> Document {
+        let event = |&(id, status, not_before): &(&str, &str, &str)| json!({"EventId": id, "EventStatus": status, "NotBefore": not_before});
+        let events: Vec<Value> = events.iter().map(event).collect();
+        let body = json!({"DocumentIncarnation": 1, "Events": events}).to_string();
+        Document::read(body.as_bytes(), EventsVersion::NEWEST).unwrap()
+    }
+
+    /// The changes in words.
+    fn told(changes: Vec<Change>) -> Vec<String> {
+        let word = |change| match change {
+            Change::Appeared(event) => format!("{} appeared {}", event.id, event.status.as_str()),
+            Change::Started(event) => format!("{} started", event.id),
+            Change::Changed { before, event } => {
+                format!("{} changed {} to {}", event.id, before.status.as_str(), event.status.as_str())
+            }
+            Change::Gone(event) => format!("{} gone", event.id),
+        };
+        changes.into_iter().map(word).collect()
+    }
+
+    #[test]
+    fn an_event_appears_starts_and_is_gone() {
+        let mut tracker = Tracker::default();
+        let mut take = |events: &[(&str, &str, &str)]| told(tracker.take(&document(events)));
+        assert!(take(&[]).is_empty());
+        assert_eq!(take(&[("a", "Scheduled", "2016-09-19T18:29:47Z")]), ["a appeared Scheduled"]);
+        assert!(take(&[("A", "Scheduled", "2016-09-19T18:29:47Z")]).len() < 2);
+        assert_eq!(take(&[("a", "Started", ""), ("b", "Started", "")]), ["a started", "b appeared Started"]);
+        assert_eq!(take(&[("b", "Started", "")]), ["a gone"]);
+        assert_eq!(take(&[("c", "Scheduled", "")]), ["b gone", "c appeared Scheduled"]);
+        assert_eq!(take(&[]), ["c gone"]);
+    }
+
+    #[test]
+    fn another_time_is_a_change_and_so_is_a_status_that_goes_back() {
+        let mut tracker = Tracker::default();
+        let mut take = |events: &[(&str, &str, &str)]| told(tracker.take(&document(events)));
+        take(&[("a", "Scheduled", "2016-09-19T18:29:47Z")]);
+        assert_eq!(take(&[("a", "Scheduled", "2016-09-19T19:29:47Z")]), ["a changed Scheduled to Scheduled"]);
+        take(&[("a", "Started", "")]);
+        assert_eq!(take(&[("a", "Scheduled", "2016-09-19T19:29:47Z")]), ["a changed Started to Scheduled"]);
+        assert!(take(&[("a", "Scheduled", "2016-09-19T19:29:47Z")]).is_empty());
+    }
+}

@@ -1,0 +1,282 @@
+//! One question, one answer: the document, an approval, a line of instance metadata.
+//!
+//! A [`Client`] is cheap to clone; clones share the connection and what was learnt about the platform's api-versions.
+//! It does not repeat itself: whoever wants to follow the document has [`Watch`](crate::watch::Watch) for that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::document::{self, Document, EventId, EventStatus, EventsVersion, Oddity};
+use crate::endpoint::Endpoint;
+use crate::failure::{Failure, FailureKind};
+use crate::http::{Received, Sent, Transport};
+use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT};
+
+/// How long an approval may take once the platform has answered anything at all. It is committed to a disk there, and
+/// may wait for others.
+const APPROVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a line of instance metadata may take.
+const METADATA_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The newest api-version to ask for. Older ones are asked for only where the platform refuses it.
+    pub newest: EventsVersion,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { newest: EventsVersion::NEWEST }
+    }
+}
+
+/// A client of one endpoint.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    transport: Transport,
+    options: Options,
+    /// The version in use, by its index.
+    version: AtomicUsize,
+    /// Whether the platform has answered anything yet.
+    heard: AtomicBool,
+}
+
+/// A document, and what came with it.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The document.
+    pub document: Document,
+    /// What was odd about it.
+    pub oddities: Vec<Oddity>,
+    /// What the platform's clock said, if it did.
+    pub served_at: Option<Timestamp>,
+    /// At which version it was read.
+    pub version: EventsVersion,
+    /// The document's own bytes.
+    pub body: Bytes,
+}
+
+/// What became of an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// The platform has taken it.
+    Accepted,
+    /// It was refused, and the event has started or is gone: there is nothing left to approve.
+    Moot,
+}
+
+/// Why an event is not approved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApproveError {
+    /// The platform refuses, and the event still waits.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// It could not be sent, or the answer is one that may be another next time.
+    #[error("{0}")]
+    Transient(Failure),
+}
+
+impl Client {
+    /// A client of this endpoint. Nothing is sent yet.
+    pub fn new(endpoint: Endpoint, options: Options) -> Self {
+        let version = AtomicUsize::new(options.newest.index());
+        let transport = Transport::new(endpoint);
+        Client { inner: Arc::new(Inner { transport, options, version, heard: AtomicBool::new(false) }) }
+    }
+
+    /// Where it asks.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.inner.transport.endpoint()
+    }
+
+    /// How it behaves.
+    pub fn options(&self) -> Options {
+        self.inner.options
+    }
+
+    /// The document as it is now. The first answer of a platform may take two minutes.
+    pub async fn get(&self) -> Result<Reading, Failure> {
+        let mut version = self.version();
+        loop {
+            let ask = Ask { version, if_none_match: None, wait: None, timeout: FIRST_TIMEOUT };
+            let answer = self.poll(ask).await?;
+            match answer.status {
+                200 => {
+                    self.uses(version);
+                    return self.reading(answer, version);
+                }
+                400 if poll::speaks_of_the_version(&answer.body) => {
+                    let older = poll::older_than(version, &answer.body);
+                    version = older.ok_or_else(|| self.unexpected(400, &answer.body))?;
+                }
+                status => return Err(self.unexpected(status, &answer.body)),
+            }
+        }
+    }
+
+    fn reading(&self, answer: Answer, version: EventsVersion) -> Result<Reading, Failure> {
+        let unreadable = |error| Failure::unreadable(self.endpoint(), error);
+        let (document, oddities) = Document::read_closely(&answer.body, version).map_err(unreadable)?;
+        Ok(Reading { document, oddities, served_at: answer.served_at, version, body: answer.body })
+    }
+
+    /// Approves this event and no other. An event that has started or is gone meanwhile needs no approval.
+    pub async fn approve(&self, event: &EventId) -> Result<Approval, ApproveError> {
+        if event.is_made_up() {
+            return Err(ApproveError::Refused(
+                "the platform gave this event no id to approve it by".to_owned(),
+            ));
+        }
+        let mut version = self.version();
+        let refused = loop {
+            let answer = self.post(event, version).await.map_err(ApproveError::Transient)?;
+            match answer.status {
+                200..=299 => return Ok(Approval::Accepted),
+                400 if poll::speaks_of_the_version(&answer.body) => {
+                    match poll::older_than(version, &answer.body) {
+                        Some(older) => version = older,
+                        None => break self.unexpected(400, &answer.body),
+                    }
+                }
+                status => break self.unexpected(status, &answer.body),
+            }
+        };
+        let refused_for_good =
+            matches!(refused.kind, FailureKind::Status(400..=499)) && !refused.kind.may_pass();
+        if !refused_for_good {
+            return Err(ApproveError::Transient(refused));
+        }
+        let document = self.get().await.map_err(ApproveError::Transient)?.document;
+        let waits = |listed: &&document::Event| listed.id == *event && listed.status != EventStatus::Started;
+        match document.events.iter().find(waits) {
+            Some(_) => Err(ApproveError::Refused(refused.text)),
+            None => Ok(Approval::Moot),
+        }
+    }
+
+    async fn post(&self, event: &EventId, version: EventsVersion) -> Result<Received, Failure> {
+        let body = json!({"StartRequests": [{"EventId": event.as_str()}]}).to_string();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let sent = Sent { method: Method::POST, target: target(version), headers, body: body.into() };
+        let heard = self.inner.heard.load(Ordering::Relaxed);
+        self.exchange(sent, if heard { APPROVE_TIMEOUT } else { FIRST_TIMEOUT }).await
+    }
+
+    /// One poll, as it is to be asked.
+    pub(crate) async fn poll(&self, ask: Ask) -> Result<Answer, Failure> {
+        let mut sent = Sent::get(target(ask.version));
+        // A tag that came in a header fits into one.
+        if let Some(tag) = ask.if_none_match.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+            sent.headers.insert(IF_NONE_MATCH, tag);
+        }
+        if let Some(wait) =
+            ask.wait.and_then(|wait| HeaderValue::from_str(&format!("wait={}", wait.as_secs())).ok())
+        {
+            sent.headers.insert("prefer", wait);
+        }
+        let received = self.exchange(sent, ask.timeout).await?;
+        let served_at = received.header("date").and_then(document::time::read);
+        Ok(Answer {
+            status: received.status,
+            etag: received.header("etag").map(str::to_owned),
+            waited: received.header("preference-applied").is_some_and(waited),
+            retry_after: received.header("retry-after").and_then(|text| retry_after(text, served_at)),
+            served_at,
+            body: received.body,
+        })
+    }
+
+    /// A value of the instance metadata, as text.
+    pub(crate) async fn metadata(&self, path: &str, version: &str) -> Result<String, Failure> {
+        let sent = Sent::get(format!("/metadata/instance/{path}?api-version={version}&format=text"));
+        let received = self.exchange(sent, METADATA_TIMEOUT).await?;
+        match received.status {
+            200 => Ok(String::from_utf8_lossy(&received.body).into_owned()),
+            status => Err(self.unexpected(status, &received.body)),
+        }
+    }
+
+    async fn exchange(&self, sent: Sent, answer_within: Duration) -> Result<Received, Failure> {
+        let received = self.inner.transport.exchange(sent, answer_within).await?;
+        self.inner.heard.store(true, Ordering::Relaxed);
+        Ok(received)
+    }
+
+    fn unexpected(&self, status: u16, body: &[u8]) -> Failure {
+        let text = format!("{}: {}", self.endpoint(), poll::said(status, body));
+        Failure::new(FailureKind::Status(status), text)
+    }
+
+    fn version(&self) -> EventsVersion {
+        EventsVersion::ALL[self.inner.version.load(Ordering::Relaxed)]
+    }
+
+    /// Remembers a version that the platform has answered at, for approvals and later questions.
+    pub(crate) fn uses(&self, version: EventsVersion) {
+        self.inner.version.store(version.index(), Ordering::Relaxed);
+    }
+}
+
+fn target(version: EventsVersion) -> String {
+    format!("/metadata/scheduledevents?api-version={version}")
+}
+
+/// Whether `Preference-Applied` names a wait that is one.
+fn waited(applied: &str) -> bool {
+    applied.split([',', ';']).filter_map(|one| one.split_once('=')).any(|(name, value)| {
+        let seconds = value.trim().trim_matches('"').parse::<u64>();
+        name.trim().eq_ignore_ascii_case("wait") && seconds.is_ok_and(|seconds| seconds > 0)
+    })
+}
+
+/// `Retry-After`: seconds, or a time, which counts from the answer's own.
+fn retry_after(text: &str, served_at: Option<Timestamp>) -> Option<Duration> {
+    let seconds = text.trim().parse().map(Duration::from_secs).ok();
+    seconds.or_else(|| Duration::try_from(document::time::read(text)? - served_at?).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_wait_is_a_wait() {
+        for (applied, expected) in [
+            ("wait=60", true),
+            ("Wait = \"5\"", true),
+            ("return=minimal, wait=1", true),
+            ("wait=0", false),
+            ("wait", false),
+            ("respond-async", false),
+            ("wait=long", false),
+            ("waiting=5", false),
+            ("", false),
+        ] {
+            assert_eq!(waited(applied), expected, "{applied}");
+        }
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_time() {
+        let served_at = "2016-09-19T18:29:47Z".parse().ok();
+        assert_eq!(retry_after("7", None), Some(Duration::from_secs(7)));
+        assert_eq!(retry_after("Mon, 19 Sep 2016 18:30:00 GMT", served_at), Some(Duration::from_secs(13)));
+        assert_eq!(retry_after("Mon, 19 Sep 2016 18:29:00 GMT", served_at), None);
+        assert_eq!(retry_after("Mon, 19 Sep 2016 18:30:00 GMT", None), None);
+        assert_eq!(retry_after("soon", served_at), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! Bodies that are nearly JSON.
+//!
+//! Platforms have been seen to send raw line ends inside of strings, which JSON forbids. Nothing is lost by reading
+//! them as what they are, and an event may be if they are refused; so where a body does not parse, it is tried once more
+//! with these escaped. Bytes that are no UTF-8 become U+FFFD, and a byte order mark is passed over.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// The byte order mark that some servers begin with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Reads a body as JSON; the answer says whether it had to be mended for that.
+pub fn parse(body: &[u8]) -> Result<(Value, bool), serde_json::Error> {
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
+    serde_json::from_slice(body).map(|value| (value, false)).or_else(|error| {
+        let text = String::from_utf8_lossy(body);
+        let mended = escape_controls(&text);
+        // What a person is told is what was wrong with the body as it came.
+        serde_json::from_str(&mended).map(|value| (value, true)).map_err(|_| error)
+    })
+}
+
+/// The text with control characters inside of strings escaped.
+fn escape_controls(text: &str) -> Cow<'_, str> {
+    if !text.bytes().any(|byte| byte < 0x20) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    let (mut inside, mut escaped) = (false, false);
+    for c in text.chars() {
+        match c {
+            '"' if !escaped => inside = !inside,
+            control if inside && control < ' ' => {
+                // A backslash before it has been written already; with it this would be no escape at all.
+                if escaped {
+                    out.push('\\');
+                }
+                out.push_str(&format!("\\u{:04x}", u32::from(control)));
+                escaped = false;
+                continue;
+            }
+            _ => {}
+        }
+        escaped = inside && c == '\\' && !escaped;
+        out.push(c);
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn raw_line_ends_inside_of_strings_are_read_as_such() {
+        let (value, mended) = parse(b"{\r\n \"a\\\"b\": \"one\r\ntwo\\\\\",\t\"c\": \"x\\\ny\"}").unwrap();
+        assert_eq!(value, json!({"a\"b": "one\r\ntwo\\", "c": "x\\\ny"}));
+        assert!(mended);
+    }
+
+    #[test]
+    fn what_is_json_is_left_alone_and_what_is_not_is_refused() {
+        assert_eq!(parse(b"\xef\xbb\xbf{\n\"a\": 1}").unwrap(), (json!({"a": 1}), false));
+        assert_eq!(parse(b"\"\xff\"").unwrap(), (json!("\u{fffd}"), true));
+        for body in ["", "<html>", "{\"a\": \"", "{} {}", "{\"a\": 1,}"] {
+            assert!(parse(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_with_its_line_ends_left_raw_comes_back(text in "[a\"\\\\\r\n\t\u{0}é]{0,12}") {
+            let raw = text.replace('\\', "\\\\").replace('"', "\\\"");
+            let body = format!("{{\"text\": \"{raw}\"}}");
+            prop_assert_eq!(&parse(body.as_bytes()).unwrap().0["text"], &json!(text));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Where the platform answers: plain HTTP at a host and a port.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+/// The ports that platforms answer at, in the order in which they are tried where none is named.
+pub const PORTS: [u16; 2] = [80, 8080];
+/// Longer than any name that can be resolved.
+const HOST_BYTES_MAX: usize = 253;
+
+/// Where the platform answers.
+///
+/// ```
+/// use notbefore_client::endpoint::Endpoint;
+///
+/// let endpoint: Endpoint = "http://169.254.169.254".parse()?;
+/// assert_eq!((endpoint.host(), endpoint.port()), ("169.254.169.254", 80));
+/// assert_eq!("127.0.0.1:9254".parse::<Endpoint>()?.to_string(), "http://127.0.0.1:9254");
+/// # Ok::<(), notbefore_client::endpoint::EndpointError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// A name or an address; without brackets.
+    host: String,
+    port: Option<u16>,
+}
+
+/// Why a text is no endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no endpoint: {reason}; write http://169.254.169.254, or host:port")]
+pub struct EndpointError {
+    text: String,
+    reason: &'static str,
+}
+
+impl Endpoint {
+    /// The link-local address that published clients call.
+    pub fn usual() -> Self {
+        Endpoint { host: "169.254.169.254".to_owned(), port: None }
+    }
+
+    /// The name or the address.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port; where none was named, the first that platforms answer at.
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(PORTS[0])
+    }
+
+    /// The same host at each port that it may answer at: the one that was named, or all the usual ones.
+    pub fn at_each_port(&self) -> Vec<Endpoint> {
+        let ports = self.port.map_or(PORTS.to_vec(), |port| vec![port]);
+        ports.into_iter().map(|port| Endpoint { host: self.host.clone(), port: Some(port) }).collect()
+    }
+
+    /// As the `Host` header wants it: with the port unless that is HTTP's own.
+    pub(crate) fn authority(&self) -> String {
+        let host = match self.host.parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => self.host.clone(),
+        };
+        if self.port() == PORTS[0] { host } else { format!("{host}:{}", self.port()) }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority())
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        let wrong = |reason| EndpointError { text: text.to_owned(), reason };
+        let rest = match text.trim().split_once("://") {
+            None => text.trim(),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some(_) => return Err(wrong("platforms answer in plain HTTP only")),
+        };
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => {
+                (host, Some(port.strip_prefix(':').ok_or_else(|| wrong("the port is unclear"))?))
+            }
+            None if rest.parse::<Ipv6Addr>().is_ok() => (rest, None),
+            None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
+        };
+        if host.is_empty() || host.len() > HOST_BYTES_MAX {
+            return Err(wrong("the host is missing, or too long"));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if !host.chars().all(plain) && host.parse::<Ipv6Addr>().is_err() {
+            return Err(wrong("there is more to it than a host and a port"));
+        }
+        let port =
+            port.map(|port| port.parse().map_err(|_| wrong("the port is not a number from 1 to 65535")));
+        match port.transpose()? {
+            Some(0) => Err(wrong("the port is not a number from 1 to 65535")),
+            port => Ok(Endpoint { host: host.to_owned(), port }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_written_in_several_ways() {
+        for (text, shown) in [
+            ("169.254.169.254", "http://169.254.169.254"),
+            ("http://169.254.169.254/", "http://169.254.169.254"),
+            ("HTTP://metadata.example:80", "http://metadata.example"),
+            ("127.0.0.1:9254", "http://127.0.0.1:9254"),
+            (" http://[fd00::1]:8080 ", "http://[fd00::1]:8080"),
+            ("fd00::1", "http://[fd00::1]"),
+            ("[fd00::1]", "http://[fd00::1]"),
+        ] {
+            assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_the_cure() {
+        for text in [
+            "",
+            "http://",
+            "https://169.254.169.254",
+            "http://a/metadata",
+            "http://user@host",
+            "host:0",
+            "host:65536",
+            "host:",
+            "a b",
+            "[fd00::1]8080",
+            "a?b",
+        ] {
+            let error = text.parse::<Endpoint>().unwrap_err().to_string();
+            assert!(error.contains("write http://169.254.169.254"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn without_a_port_both_usual_ones_are_tried() {
+        let shown = |text: &str| {
+            let endpoint: Endpoint = text.parse().unwrap();
+            endpoint.at_each_port().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(shown("10.0.0.1"), ["http://10.0.0.1", "http://10.0.0.1:8080"]);
+        assert_eq!(shown("10.0.0.1:80"), ["http://10.0.0.1"]);
+    }
+}

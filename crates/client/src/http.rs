@@ -1,0 +1,223 @@
+//! The way to the platform and back: HTTP/1.1 on one connection that is kept.
+//!
+//! It goes straight to the endpoint, whatever the environment says about proxies, and follows no redirect: whoever
+//! answers instead of the platform is not believed. A connection that closed while it was idle is made anew; one that
+//! breaks with a request under way is a failure, and whoever asked decides when to ask again. While one request waits
+//! for its answer, another takes a connection of its own.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::document::BODY_BYTES_MAX;
+use crate::endpoint::Endpoint;
+use crate::failure::{Failure, FailureKind};
+
+/// How long a connection may take: the endpoint is at most one hop away, and one lost packet costs a second.
+pub const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How large an answer's head may be. Platforms send some six headers; this is the least that hyper can be told.
+const HEAD_BYTES_MAX: usize = 8 << 10;
+/// How many headers an answer may have.
+const HEADERS_MAX: usize = 64;
+/// When the system asks a silent peer whether it is still there: a poll that waits on a dead connection would
+/// miss an eviction's half minute.
+const KEEPALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(2));
+
+/// What is sent, beside what every request has.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// GET or POST.
+    pub method: Method,
+    /// Path and query.
+    pub target: String,
+    /// Further headers.
+    pub headers: HeaderMap,
+    /// The body; empty for a GET.
+    pub body: Bytes,
+}
+
+impl Sent {
+    /// A GET.
+    pub fn get(target: String) -> Self {
+        Sent { method: Method::GET, target, headers: HeaderMap::new(), body: Bytes::new() }
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Received {
+    /// A header's text, as far as it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// An endpoint, and the connection to it that is idle, if one is.
+#[derive(Debug)]
+pub struct Transport {
+    endpoint: Endpoint,
+    host: HeaderValue,
+    idle: Mutex<Option<SendRequest<Full<Bytes>>>>,
+}
+
+impl Transport {
+    pub fn new(endpoint: Endpoint) -> Self {
+        // A host is made of letters, digits, dots, colons and brackets, all of which a header may hold.
+        let host =
+            HeaderValue::from_str(&endpoint.authority()).unwrap_or(HeaderValue::from_static("invalid"));
+        Transport { endpoint, host, idle: Mutex::new(None) }
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Sends a request and reads the answer, all of it within a time; connecting has a limit of its own.
+    pub async fn exchange(&self, sent: Sent, answer_within: Duration) -> Result<Received, Failure> {
+        let late = |_| self.failure(FailureKind::TimedOut, format!("no answer within {answer_within:?}"));
+        let request = self.request(sent)?;
+        let kept = self.idle().take();
+        let (response, sender) = match kept {
+            Some(sender) if !sender.is_closed() => {
+                match timeout(answer_within, self.send(sender, request)).await.map_err(late)? {
+                    Ok(answered) => answered,
+                    Err(Unsent::Closed(request)) => {
+                        let sender = self.connect().await?;
+                        let again =
+                            timeout(answer_within, self.send(sender, *request)).await.map_err(late)?;
+                        again.map_err(|unsent| unsent.failure(self))?
+                    }
+                    Err(Unsent::Failed(failure)) => return Err(failure),
+                }
+            }
+            Some(_) | None => {
+                let sender = self.connect().await?;
+                let answered = timeout(answer_within, self.send(sender, request)).await.map_err(late)?;
+                answered.map_err(|unsent| unsent.failure(self))?
+            }
+        };
+        *self.idle() = Some(sender);
+        Ok(response)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Option<SendRequest<Full<Bytes>>>> {
+        // Nothing can panic while it is held but an allocation.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self, kind: FailureKind, what: impl std::fmt::Display) -> Failure {
+        Failure::new(kind, format!("{}: {what}", self.endpoint))
+    }
+
+    fn request(&self, sent: Sent) -> Result<Request<Full<Bytes>>, Failure> {
+        let mut request = Request::new(Full::new(sent.body));
+        *request.method_mut() = sent.method;
+        *request.uri_mut() = sent.target.parse().map_err(|error| self.failure(FailureKind::Broken, error))?;
+        let headers = request.headers_mut();
+        *headers = sent.headers;
+        headers.insert(hyper::header::HOST, self.host.clone());
+        // Azure refuses any other spelling of it.
+        headers.insert("metadata", HeaderValue::from_static("true"));
+        headers.insert(
+            hyper::header::USER_AGENT,
+            HeaderValue::from_static(concat!("notbefore/", env!("CARGO_PKG_VERSION"))),
+        );
+        Ok(request)
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
+        let unreachable = |what: String| self.failure(FailureKind::Unreachable, what);
+        let connecting = TcpStream::connect((self.endpoint.host(), self.endpoint.port()));
+        let stream = timeout(CONNECT_TIME_MAX, connecting)
+            .await
+            .map_err(|_| unreachable(format!("no connection within {CONNECT_TIME_MAX:?}")))?
+            .map_err(|error| unreachable(format!("cannot connect: {error}")))?;
+        // Without these it works as well, only slower or slower to notice.
+        let _ = stream.set_nodelay(true);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.failure(FailureKind::Broken, error))?;
+        // It ends with the sender. What goes wrong on it is told to whoever waits for an answer.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    async fn send(
+        &self,
+        mut sender: SendRequest<Full<Bytes>>,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Received, SendRequest<Full<Bytes>>), Unsent> {
+        if sender.ready().await.is_err() {
+            return Err(Unsent::Closed(Box::new(request)));
+        }
+        let response = match sender.try_send_request(request).await {
+            Ok(response) => response,
+            Err(mut error) => {
+                return Err(match error.take_message() {
+                    Some(request) => Unsent::Closed(Box::new(request)),
+                    None => Unsent::Failed(self.failure(FailureKind::Broken, reason(error.error()))),
+                });
+            }
+        };
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|error| {
+            let what = if error.is::<LengthLimitError>() {
+                format!("the answer is larger than the limit of {BODY_BYTES_MAX} bytes")
+            } else {
+                format!("the answer broke off: {}", reason(error.as_ref()))
+            };
+            Unsent::Failed(self.failure(FailureKind::Broken, what))
+        })?;
+        let received =
+            Received { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() };
+        Ok((received, sender))
+    }
+}
+
+/// An error with what is behind it: hyper's own words say little without.
+fn reason(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// Why there is no answer.
+enum Unsent {
+    /// The connection was closed before the request was on it.
+    Closed(Box<Request<Full<Bytes>>>),
+    /// Anything else.
+    Failed(Failure),
+}
+
+impl Unsent {
+    fn failure(self, transport: &Transport) -> Failure {
+        match self {
+            Unsent::Closed(_) => transport.failure(FailureKind::Broken, "the connection was closed at once"),
+            Unsent::Failed(failure) => failure,
+        }
+    }
+}

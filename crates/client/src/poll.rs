@@ -1,0 +1,321 @@
+//! What to ask next, and when: a pure machine, `(answer, now) → next`, without IO, clock or randomness.
+//!
+//! The rules it keeps, each for a reason:
+//!
+//! - **At most one poll a second**, counted from one poll's beginning to the next's, whatever the answer. Only a server
+//!   that has said `Preference-Applied: wait` holds polls, and is asked again when it has answered one; even then there
+//!   are no more than [`HURRIED_MAX`] polls ahead of that pace.
+//! - **Every poll that has a tag asks to wait** (`Prefer: wait`). A server that does not know that passes over it, and
+//!   nothing about the pace changes. It costs nothing to ask, and there is no other way to learn that it can be had.
+//! - **The first answer may take two minutes**, because a platform may only now begin to look for events. Later ones may
+//!   not, but whoever was too slow gets twice the time for the next.
+//! - **Failures back off**, with jitter, to some ten seconds: an eviction gives half a minute, and a poller that rests
+//!   longer than that may as well not be there. `Retry-After` is honoured up to a minute.
+//! - **An older api-version only where a 400 speaks of the version**; the newest is tried again every hour.
+//! - **A document is the same if all of it is.** The incarnation alone does not tell: a platform that forgets a scope
+//!   counts anew. For the same reason the document is asked for without its tag once a minute.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::document::{Document, EventsVersion, Oddity, start_of};
+use crate::failure::{Failure, FailureKind};
+
+/// From the beginning of a poll to the beginning of the next.
+pub const PACE: Duration = Duration::from_secs(1);
+/// How many polls may be ahead of [`PACE`] where the server lets polls wait: so many changes in a row are heard of at
+/// once. Azure grants a VM five requests a second.
+pub const HURRIED_MAX: u32 = 4;
+/// How long the first answer may take: the platform's documents say two minutes.
+pub const FIRST_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long any later answer may take, beside the time that it was asked to wait.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a poll asks to wait where waiting was granted before. A broken connection is noticed after this, at the latest.
+pub const WAIT: Duration = Duration::from_secs(30);
+/// How long it asks to wait where it was not: short, for a server that waits without saying so.
+pub const WAIT_AT_FIRST: Duration = Duration::from_secs(5);
+/// How often the document is asked for without its tag, so that a tag that means something else by now does no harm.
+pub const REFRESH: Duration = Duration::from_secs(60);
+/// How often a newer api-version is tried where an older one is in use.
+pub const RAISE: Duration = Duration::from_secs(3_600);
+/// The rest after a failure doubles up to this, and has up to half of it as jitter on top.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(8);
+/// The longest `Retry-After` that is believed.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// What to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// At which version.
+    pub version: EventsVersion,
+    /// The tag of the document that is held, as it came.
+    pub if_none_match: Option<String>,
+    /// How long the server is asked to wait for news.
+    pub wait: Option<Duration>,
+    /// How long the answer may take.
+    pub timeout: Duration,
+}
+
+/// What was answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// `ETag`, verbatim.
+    pub etag: Option<String>,
+    /// Whether `Preference-Applied` says that it waited, or would have.
+    pub waited: bool,
+    /// `Retry-After`, if it can be read.
+    pub retry_after: Option<Duration>,
+    /// `Date`, if it can be read.
+    pub served_at: Option<Timestamp>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// What an answer means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Another document than before.
+    News {
+        /// It.
+        document: Document,
+        /// The platform's clock.
+        served_at: Option<Timestamp>,
+        /// At which version it was read.
+        version: EventsVersion,
+        /// What was odd about it.
+        oddities: Vec<Oddity>,
+    },
+    /// The same as before.
+    Same,
+    /// The version was refused, and another will be asked for.
+    OtherVersion {
+        /// What was refused.
+        refused: EventsVersion,
+        /// What comes next.
+        next: EventsVersion,
+    },
+    /// No document.
+    Failed(Failure),
+}
+
+/// What is remembered from poll to poll. Ticks count from any fixed point.
+#[derive(Clone, Debug)]
+pub struct Poller {
+    newest: EventsVersion,
+    version: EventsVersion,
+    held: Option<Held>,
+    /// The next poll may begin then.
+    due: Duration,
+    /// Where the pace is: a poll at every second since the first would begin the next then.
+    paced: Duration,
+    /// Whether the server lets polls wait.
+    waits: bool,
+    /// In a row.
+    failures: u32,
+    /// Timeouts in a row; none is counted before the first answer.
+    timeouts: u32,
+    heard: bool,
+    refresh_at: Duration,
+    raise_at: Duration,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    version: EventsVersion,
+    etag: Option<String>,
+    document: Document,
+}
+
+/// A poll that was begun.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// What is asked.
+    pub ask: Ask,
+    at: Duration,
+}
+
+impl Poller {
+    /// Begins with the newest version that is wanted. The first poll is due at once.
+    pub fn new(newest: EventsVersion) -> Self {
+        Poller {
+            newest,
+            version: newest,
+            held: None,
+            due: Duration::ZERO,
+            paced: Duration::ZERO,
+            waits: false,
+            failures: 0,
+            timeouts: 0,
+            heard: false,
+            refresh_at: Duration::ZERO,
+            raise_at: Duration::ZERO,
+        }
+    }
+
+    /// At which tick the next poll may begin.
+    pub fn due(&self) -> Duration {
+        self.due
+    }
+
+    /// Begins a poll.
+    pub fn begin(&mut self, now: Duration) -> Begun {
+        if self.version < self.newest && now >= self.raise_at && self.failures == 0 {
+            self.raise_at = now + RAISE;
+            self.version = self.newest;
+        }
+        let held = self.held.as_ref().filter(|held| held.version == self.version && now < self.refresh_at);
+        let if_none_match = held.and_then(|held| held.etag.clone());
+        let wait = if_none_match.is_some().then_some(if self.waits { WAIT } else { WAIT_AT_FIRST });
+        let patience = match self.heard {
+            true => (TIMEOUT * 2_u32.saturating_pow(self.timeouts.min(8))).min(FIRST_TIMEOUT),
+            false => FIRST_TIMEOUT,
+        };
+        let ask =
+            Ask { version: self.version, if_none_match, wait, timeout: patience + wait.unwrap_or_default() };
+        self.paced = self.paced.max(now) + PACE;
+        Begun { ask, at: now }
+    }
+
+    /// Takes in what was answered. `dice` is any number, and decides how long a failed poller rests.
+    pub fn answered(
+        &mut self,
+        begun: &Begun,
+        heard: Result<Answer, Failure>,
+        now: Duration,
+        dice: u32,
+    ) -> Verdict {
+        let Begun { ask, at } = begun;
+        self.due = (*at + PACE).max(now);
+        let answer = match heard {
+            Ok(answer) => answer,
+            Err(failure) => return self.failed(failure, None, now, dice),
+        };
+        self.timeouts = 0;
+        match answer.status {
+            200 => self.read(ask, answer, now, dice),
+            304 => match &mut self.held {
+                Some(held) if held.version == ask.version && ask.if_none_match.is_some() => {
+                    // Some servers send the tag anew, in another spelling.
+                    if answer.etag.is_some() {
+                        held.etag = answer.etag;
+                    }
+                    let in_vain = now < *at + PACE;
+                    self.went_well(answer.waited && !in_vain, Some(answer.waited), now);
+                    Verdict::Same
+                }
+                _ => {
+                    self.held = None;
+                    let text = "304 Not Modified, and nothing was there to be modified";
+                    self.failed(Failure::new(FailureKind::Status(304), text), None, now, dice)
+                }
+            },
+            400 if speaks_of_the_version(&answer.body) => self.refused(ask, &answer, now, dice),
+            status => {
+                let text = said(status, &answer.body);
+                let failure = Failure::new(FailureKind::Status(status), text);
+                self.failed(failure, answer.retry_after, now, dice)
+            }
+        }
+    }
+
+    fn read(&mut self, ask: &Ask, answer: Answer, now: Duration, dice: u32) -> Verdict {
+        let (document, oddities) = match Document::read_closely(&answer.body, ask.version) {
+            Ok(read) => read,
+            Err(error) => {
+                let failure = Failure::new(FailureKind::Unreadable, error.to_string());
+                return self.failed(failure, answer.retry_after, now, dice);
+            }
+        };
+        // What was asked for without its tag is answered at once by everybody, so it says nothing about waiting.
+        let waited = ask.wait.map(|_| answer.waited);
+        self.went_well(waited.unwrap_or(self.waits), waited, now);
+        self.refresh_at = now + REFRESH;
+        let same =
+            self.held.as_ref().is_some_and(|held| held.version == ask.version && held.document == document);
+        self.held = Some(Held { version: ask.version, etag: answer.etag, document: document.clone() });
+        match same {
+            true => Verdict::Same,
+            false => Verdict::News { document, served_at: answer.served_at, version: ask.version, oddities },
+        }
+    }
+
+    /// A poll was answered as it should be; `at_once` where the next may begin ahead of the pace.
+    fn went_well(&mut self, at_once: bool, waited: Option<bool>, now: Duration) {
+        self.failures = 0;
+        self.heard = true;
+        self.waits = waited.unwrap_or(self.waits);
+        if at_once {
+            self.due = self.paced.saturating_sub(PACE * HURRIED_MAX).max(now);
+        }
+    }
+
+    fn failed(
+        &mut self,
+        failure: Failure,
+        retry_after: Option<Duration>,
+        now: Duration,
+        dice: u32,
+    ) -> Verdict {
+        let rest = (PACE * 2_u32.saturating_pow(self.failures.min(8))).min(BACKOFF_MAX);
+        let rest = rest.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));
+        let jitter = rest.min(BACKOFF_MAX).mul_f64(f64::from(dice) / f64::from(u32::MAX) / 2.0);
+        self.failures = self.failures.saturating_add(1);
+        if failure.kind == FailureKind::TimedOut && self.heard {
+            self.timeouts = self.timeouts.saturating_add(1);
+        }
+        self.due = self.due.max(now + rest + jitter);
+        Verdict::Failed(failure)
+    }
+
+    /// The version was refused: what worked before comes next, or what the answer names, or the next older one.
+    fn refused(&mut self, ask: &Ask, answer: &Answer, now: Duration, dice: u32) -> Verdict {
+        let worked = self.held.as_ref().map(|held| held.version).filter(|version| *version < ask.version);
+        match worked.or_else(|| older_than(ask.version, &answer.body)) {
+            Some(next) => {
+                self.version = next;
+                self.raise_at = now + RAISE;
+                Verdict::OtherVersion { refused: ask.version, next }
+            }
+            None => {
+                // All were refused: from the top again, after a rest.
+                self.version = self.newest;
+                self.held = None;
+                let failure = Failure::new(FailureKind::Status(400), said(400, &answer.body));
+                self.failed(failure, answer.retry_after, now, dice)
+            }
+        }
+    }
+}
+
+/// Whether a 400 is about the api-version. Pages of servers in between hold the word version, too: so more than that
+/// is looked for.
+pub(crate) fn speaks_of_the_version(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    ["api-version", "newest-versions", "invalid version"].iter().any(|words| text.contains(words))
+}
+
+/// The version to try after one was refused: the newest older one that the refusal names, or the next older one.
+pub(crate) fn older_than(version: EventsVersion, body: &[u8]) -> Option<EventsVersion> {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let named = body["newest-versions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let named = named.filter_map(EventsVersion::parse).filter(|named| *named < version).max();
+    named.or_else(|| EventsVersion::ALL.into_iter().rfind(|older| *older < version))
+}
+
+/// A refusal in a line: the status, and how the body begins.
+pub(crate) fn said(status: u16, body: &[u8]) -> String {
+    let reason = hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    let head = format!("{status} {}", reason.unwrap_or_default());
+    match start_of(body) {
+        start if start.is_empty() => head.trim_end().to_owned(),
+        start => format!("{}: {start}", head.trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

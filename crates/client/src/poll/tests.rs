@@ -1,0 +1,342 @@
+//! The poller's rules, one by one and under any sequence of answers.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const EMPTY: &str = r#"{"DocumentIncarnation":1,"Events":[]}"#;
+const EVENT: &str = r#"{"DocumentIncarnation":2,"Events":[{"EventId":"a","EventStatus":"Scheduled"}]}"#;
+const BAD_VERSION: &str =
+    r#"{"error":"Bad request. api-version is invalid or was not specified in the request."}"#;
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn answer(status: u16, body: &str) -> Result<Answer, Failure> {
+    Ok(Answer {
+        status,
+        etag: (status == 200).then(|| "7".to_owned()),
+        waited: false,
+        retry_after: None,
+        served_at: None,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+    })
+}
+
+fn waited(status: u16, body: &str) -> Result<Answer, Failure> {
+    answer(status, body).map(|answer| Answer { waited: true, ..answer })
+}
+
+fn failure(kind: FailureKind) -> Result<Answer, Failure> {
+    Err(Failure::new(kind, "it failed"))
+}
+
+/// Polls when it is due; the answer takes so long. Gives the question, the verdict, and the rest until the next one.
+fn round(poller: &mut Poller, heard: Result<Answer, Failure>, takes: Duration) -> (Ask, Verdict, Duration) {
+    let at = poller.due();
+    let begun = poller.begin(at);
+    let verdict = poller.answered(&begun, heard, at + takes, 0);
+    (begun.ask, verdict, poller.due() - at - takes)
+}
+
+fn is_news(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::News { .. })
+}
+
+#[test]
+fn a_poll_a_second_with_the_tag_echoed() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let (ask, verdict, rest) = round(&mut poller, answer(200, EMPTY), seconds(0));
+    assert_eq!((ask.if_none_match, ask.wait, ask.timeout), (None, None, FIRST_TIMEOUT));
+    assert!(is_news(&verdict));
+    assert_eq!(rest, PACE);
+    let (ask, verdict, rest) = round(&mut poller, answer(304, ""), Duration::from_millis(300));
+    assert_eq!(ask.if_none_match.as_deref(), Some("7"));
+    assert_eq!((ask.wait, ask.timeout), (Some(WAIT_AT_FIRST), TIMEOUT + WAIT_AT_FIRST));
+    assert_eq!((verdict, rest), (Verdict::Same, Duration::from_millis(700)));
+    // An answer that took longer than the pace is followed at once by the next question.
+    let (_, verdict, rest) = round(&mut poller, answer(200, EVENT), seconds(3));
+    assert!(is_news(&verdict));
+    assert_eq!(rest, seconds(0));
+}
+
+#[test]
+fn polls_wait_only_for_a_server_that_says_so_and_only_as_long_as_it_does() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    assert_eq!(round(&mut poller, waited(304, ""), seconds(5)).0.wait, Some(WAIT_AT_FIRST));
+    let (ask, verdict, rest) = round(&mut poller, waited(200, EVENT), Duration::from_millis(10));
+    assert_eq!((ask.wait, ask.timeout), (Some(WAIT), TIMEOUT + WAIT));
+    assert!(is_news(&verdict));
+    assert_eq!(rest, seconds(0), "what comes next is heard of at once, too");
+    // 304 at once: the server has too many that wait. No reason to ask faster.
+    let (_, _, rest) = round(&mut poller, waited(304, ""), Duration::from_millis(10));
+    assert_eq!(rest, PACE - Duration::from_millis(10));
+    let (_, _, rest) = round(&mut poller, answer(304, ""), Duration::from_millis(10));
+    assert_eq!(rest, PACE - Duration::from_millis(10));
+    assert_eq!(round(&mut poller, answer(304, ""), seconds(0)).0.wait, Some(WAIT_AT_FIRST));
+}
+
+#[test]
+fn a_server_that_waits_and_changes_all_the_time_is_not_hammered() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    let mut at = Vec::new();
+    for turn in 0..40 {
+        at.push(poller.due());
+        round(&mut poller, waited(200, if turn % 2 == 0 { EVENT } else { EMPTY }), Duration::from_millis(1));
+    }
+    assert!(at[3] - at[0] < seconds(1), "{at:?}");
+    assert!(at[39] - at[0] > seconds(34), "{at:?}");
+}
+
+#[test]
+fn the_same_document_is_no_news_and_another_with_the_same_number_is() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EVENT), seconds(0));
+    assert_eq!(round(&mut poller, answer(200, EVENT), seconds(0)).1, Verdict::Same);
+    // The platform forgot the scope, counts anew, and has come to the same number.
+    let other = EVENT.replace("\"a\"", "\"b\"");
+    assert!(is_news(&round(&mut poller, answer(200, &other), seconds(0)).1));
+    // It falls, it skips.
+    assert!(is_news(&round(&mut poller, answer(200, EMPTY), seconds(0)).1));
+    assert!(is_news(&round(&mut poller, answer(200, &EMPTY.replace('1', "9")), seconds(0)).1));
+}
+
+#[test]
+fn once_a_minute_the_tag_is_left_out() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    let asked = (0..120).map(|_| round(&mut poller, answer(304, ""), seconds(0)).0);
+    let without: Vec<usize> =
+        asked.enumerate().filter(|(_, ask)| ask.if_none_match.is_none()).map(|(index, _)| index).collect();
+    // The one without a tag was answered 304, which is a failure and forgets the document.
+    assert_eq!(without.first(), Some(&59));
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    let mut without = 0;
+    for _ in 0..600 {
+        let tag = poller.clone().begin(poller.due()).ask.if_none_match;
+        without += u32::from(tag.is_none());
+        round(&mut poller, if tag.is_some() { answer(304, "") } else { answer(200, EMPTY) }, seconds(0));
+    }
+    assert_eq!(without, 10);
+}
+
+#[test]
+fn the_question_without_a_tag_does_not_slow_down_a_server_that_waits() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    for _ in 0..4 {
+        round(&mut poller, waited(304, ""), WAIT);
+    }
+    let (ask, _, rest) = round(&mut poller, answer(200, EMPTY), Duration::from_millis(1));
+    assert_eq!((ask.if_none_match, rest), (None, seconds(0)));
+    assert_eq!(round(&mut poller, waited(304, ""), WAIT).0.wait, Some(WAIT));
+}
+
+#[test]
+fn not_modified_without_a_document_is_an_error() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let (_, verdict, _) = round(&mut poller, answer(304, ""), seconds(0));
+    assert!(
+        matches!(verdict, Verdict::Failed(Failure { kind: FailureKind::Status(304), .. })),
+        "{verdict:?}"
+    );
+    // A document without a tag is asked for without one.
+    let no_tag = answer(200, EMPTY).map(|answer| Answer { etag: None, ..answer });
+    round(&mut poller, no_tag, seconds(0));
+    let (ask, verdict, _) = round(&mut poller, answer(304, ""), seconds(0));
+    assert_eq!((ask.if_none_match, ask.wait), (None, None));
+    assert!(matches!(verdict, Verdict::Failed(_)));
+}
+
+#[test]
+fn what_is_no_document_is_a_failure() {
+    for body in ["", "<html>", "{}", r#"{"Events":null}"#] {
+        let mut poller = Poller::new(EventsVersion::NEWEST);
+        let (_, verdict, _) = round(&mut poller, answer(200, body), seconds(0));
+        assert!(matches!(verdict, Verdict::Failed(Failure { kind: FailureKind::Unreadable, .. })), "{body}");
+    }
+}
+
+#[test]
+fn failures_back_off_with_jitter_and_are_over_with_the_first_answer() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    for (status, least) in [(410, 1), (429, 2), (500, 4), (503, 8), (403, 8), (404, 8), (302, 8)] {
+        let mut lucky = poller.clone();
+        let at = poller.due();
+        let begun = poller.begin(at);
+        lucky.begin(at);
+        poller.answered(&begun, answer(status, "no"), at, 0);
+        lucky.answered(&begun, answer(status, "no"), at, u32::MAX);
+        assert_eq!(poller.due() - at, seconds(least), "{status}");
+        assert_eq!(lucky.due() - at, seconds(least) * 3 / 2, "{status}");
+    }
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    assert_eq!(round(&mut poller, failure(FailureKind::Unreachable), seconds(0)).2, seconds(1));
+}
+
+#[test]
+fn retry_after_is_honoured_up_to_a_minute() {
+    for (said, rest) in [(0, 1), (7, 7), (60, 60), (3_600, 60)] {
+        let mut poller = Poller::new(EventsVersion::NEWEST);
+        let busy = answer(429, "").map(|answer| Answer { retry_after: Some(seconds(said)), ..answer });
+        assert_eq!(round(&mut poller, busy, seconds(0)).2, seconds(rest), "{said}");
+    }
+}
+
+#[test]
+fn who_is_too_slow_gets_more_time() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    assert_eq!(round(&mut poller, failure(FailureKind::TimedOut), FIRST_TIMEOUT).0.timeout, FIRST_TIMEOUT);
+    assert_eq!(round(&mut poller, answer(200, EMPTY), seconds(100)).0.timeout, FIRST_TIMEOUT);
+    let mut timeouts = Vec::new();
+    for _ in 0..6 {
+        let (ask, _, _) = round(&mut poller, failure(FailureKind::TimedOut), seconds(0));
+        timeouts.push((ask.timeout - ask.wait.unwrap_or_default()).as_secs());
+    }
+    assert_eq!(timeouts, [10, 20, 40, 80, 120, 120]);
+    round(&mut poller, answer(503, ""), seconds(0));
+    let (ask, _, _) = round(&mut poller, answer(304, ""), seconds(0));
+    assert_eq!(ask.timeout - ask.wait.unwrap_or_default(), TIMEOUT);
+}
+
+#[test]
+fn an_older_version_only_where_the_refusal_speaks_of_it() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    for (status, body) in [
+        (400, "Bad request. Required metadata header not specified"),
+        (404, BAD_VERSION),
+        (500, BAD_VERSION),
+        (400, "Your browser's version"),
+    ] {
+        assert!(
+            matches!(round(&mut poller, answer(status, body), seconds(0)).1, Verdict::Failed(_)),
+            "{body}"
+        );
+        assert_eq!(poller.clone().begin(poller.due()).ask.version, EventsVersion::NEWEST);
+    }
+    let (_, verdict, rest) = round(&mut poller, answer(400, BAD_VERSION), seconds(0));
+    let next = EventsVersion::V2019_08_01;
+    assert_eq!(verdict, Verdict::OtherVersion { refused: EventsVersion::NEWEST, next });
+    assert_eq!(rest, PACE);
+    let named = r#"{"error":"api-version","newest-versions":["2021-01-01","2017-11-01","2017-08-01"]}"#;
+    let (ask, verdict, _) = round(&mut poller, answer(400, named), seconds(0));
+    assert_eq!(ask.version, next);
+    assert_eq!(verdict, Verdict::OtherVersion { refused: next, next: EventsVersion::V2017_11_01 });
+}
+
+#[test]
+fn where_every_version_is_refused_it_begins_anew() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut asked = Vec::new();
+    for turn in 0..8 {
+        let (ask, verdict, _) = round(&mut poller, answer(400, BAD_VERSION), seconds(0));
+        assert_eq!(matches!(verdict, Verdict::Failed(_)), turn == 6, "{turn}");
+        asked.push(ask.version);
+    }
+    let mut expected: Vec<_> = EventsVersion::ALL.into_iter().rev().collect();
+    expected.push(EventsVersion::NEWEST);
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(400, BAD_VERSION), seconds(0));
+    round(&mut poller, answer(400, BAD_VERSION), seconds(0));
+    let works = EventsVersion::V2019_04_01;
+    let mut raised = Vec::new();
+    let mut began = None;
+    while raised.len() < 3 {
+        let at = poller.due();
+        let begun = poller.begin(at);
+        let ask = &begun.ask;
+        let heard = match (ask.version == works, ask.if_none_match.is_some()) {
+            (false, tag) => {
+                assert!(!tag, "the tag is the other version's");
+                raised.push(at - *began.get_or_insert(at));
+                answer(400, BAD_VERSION)
+            }
+            (true, true) => answer(304, ""),
+            (true, false) => answer(200, EMPTY),
+        };
+        let verdict = poller.answered(&begun, heard, at, 0);
+        if ask.version != works {
+            // Not step by step: straight back to what worked, and its document is still held.
+            assert_eq!(verdict, Verdict::OtherVersion { refused: EventsVersion::NEWEST, next: works });
+        }
+    }
+    assert!(raised[1] >= RAISE && raised[1] < RAISE + seconds(3), "{raised:?}");
+    assert!(raised[2] - raised[1] >= RAISE, "{raised:?}");
+    // The platform has learnt it.
+    loop {
+        let (ask, verdict, _) = round(&mut poller, answer(200, EMPTY), seconds(0));
+        if ask.version == EventsVersion::NEWEST {
+            assert!(is_news(&verdict));
+            break;
+        }
+    }
+    assert_eq!(round(&mut poller, answer(304, ""), seconds(0)).0.version, EventsVersion::NEWEST);
+}
+
+fn any_answer() -> impl Strategy<Value = Result<Answer, Failure>> {
+    let kinds =
+        prop_oneof![Just(FailureKind::Unreachable), Just(FailureKind::TimedOut), Just(FailureKind::Broken)];
+    let answered = (
+        prop_oneof![4 => Just(200_u16), 4 => Just(304), 1 => Just(400), 1 => 100_u16..600],
+        prop_oneof![Just(EMPTY), Just(EVENT), Just(BAD_VERSION), Just(""), Just("<html>")],
+        any::<bool>(),
+        proptest::option::of(0_u64..100_000),
+        proptest::option::of("[0-9]{1,2}"),
+    );
+    let answered = answered.prop_map(|(status, body, waited, retry_after, etag)| {
+        let retry_after = retry_after.map(seconds);
+        answer(status, body).map(|answer| Answer { waited, retry_after, etag, ..answer })
+    });
+    prop_oneof![1 => kinds.prop_map(failure), 5 => answered]
+}
+
+proptest! {
+    /// Whatever is answered, and however fast: the pace is kept, no rest is longer than it may be, an error is never
+    /// taken for a document, and every 200 that is one is believed.
+    #[test]
+    fn under_any_answers(answers in prop::collection::vec((any_answer(), 0_u64..40_000, any::<u32>()), 1..80)) {
+        let mut poller = Poller::new(EventsVersion::NEWEST);
+        let mut began: Vec<Duration> = Vec::new();
+        let mut granted = false;
+        for (heard, takes, dice) in answers {
+            let at = poller.due();
+            // Without a server that waits, never two within a second; with one, never more than a few ahead.
+            if let Some(last) = began.last() {
+                prop_assert!(granted || at - *last >= PACE);
+            }
+            if began.len() > HURRIED_MAX as usize + 1 {
+                let before = began[began.len() - HURRIED_MAX as usize - 1];
+                prop_assert!(at >= before + PACE, "{began:?} {at:?}");
+            }
+            began.push(at);
+            let begun = poller.begin(at);
+            let ask = begun.ask.clone();
+            prop_assert!(ask.timeout <= FIRST_TIMEOUT + WAIT);
+            prop_assert_eq!(ask.wait.is_some(), ask.if_none_match.is_some());
+            let now = at + Duration::from_millis(takes);
+            let expected = heard.as_ref().ok().filter(|answer| answer.status == 200);
+            let expected = expected.and_then(|answer| Document::read(&answer.body, ask.version).ok());
+            granted |= heard.as_ref().is_ok_and(|answer| answer.waited);
+            let verdict = poller.answered(&begun, heard.clone(), now, dice);
+            prop_assert!(poller.due() <= now + RETRY_AFTER_MAX + BACKOFF_MAX);
+            match verdict {
+                Verdict::News { document, version, .. } => {
+                    prop_assert_eq!(Some(document), expected);
+                    prop_assert_eq!(version, ask.version);
+                }
+                Verdict::Same => prop_assert!(expected.is_some() || (ask.if_none_match.is_some() && heard.is_ok_and(|answer| answer.status == 304))),
+                Verdict::OtherVersion { refused, next } => prop_assert!(next < refused && expected.is_none()),
+                Verdict::Failed(_) => prop_assert!(expected.is_none()),
+            }
+        }
+    }
+}

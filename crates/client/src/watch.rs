@@ -1,0 +1,136 @@
+//! Following the document: [`Watch`] asks when it is time to, and says what has come of it.
+//!
+//! What to ask and when is [`Poller`]'s; this sends it. The poll that is under way belongs to the watch and not to the
+//! call that waits for it: a [`Watch::next`] that is dropped loses nothing and sends nothing twice.
+
+use std::pin::Pin;
+
+use jiff::Timestamp;
+
+use crate::changes::Changes;
+use crate::client::Client;
+use crate::clock::{Clock, Moment};
+use crate::dice;
+use crate::document::{Document, EventsVersion};
+use crate::failure::{Failure, FailureKind};
+use crate::poll::{Answer, Begun, Poller, Verdict};
+
+/// What a poll has brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Another document than before.
+    Document {
+        /// It.
+        document: Document,
+        /// What the platform's own clock said, if it did.
+        served_at: Option<Timestamp>,
+        /// At which version it was read.
+        version: EventsVersion,
+    },
+    /// The platform has answered, and nothing has changed.
+    Unchanged,
+    /// No document. What was last read still holds, as far as anybody knows.
+    Trouble(Trouble),
+}
+
+/// The platform was asked in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What sort of failure the last one was.
+    pub kind: FailureKind,
+    /// In a line for a person.
+    pub text: String,
+    /// When the first of these failures was.
+    pub since: Moment,
+    /// How many there were in a row.
+    pub tries: u32,
+}
+
+/// A poll, and what was heard.
+type Polled = (Begun, Result<Answer, Failure>);
+
+/// Follows the document of one endpoint.
+pub struct Watch {
+    client: Client,
+    clock: Clock,
+    poller: Poller,
+    under_way: Option<Pin<Box<dyn Future<Output = Polled> + Send>>>,
+    trouble: Option<Trouble>,
+    version: Option<EventsVersion>,
+}
+
+impl Watch {
+    /// Follows the document that this client sees.
+    pub fn new(client: Client) -> Self {
+        let poller = Poller::new(client.options().newest);
+        Watch { client, clock: Clock::start(), poller, under_way: None, trouble: None, version: None }
+    }
+
+    /// What the next poll brings. It may be dropped at any time, and called again.
+    pub async fn next(&mut self) -> Update {
+        loop {
+            let verdict = self.poll().await;
+            if !matches!(verdict, Verdict::Failed(_) | Verdict::OtherVersion { .. })
+                && let Some(trouble) = self.trouble.take()
+            {
+                tracing::info!(endpoint = %self.client.endpoint(), tries = trouble.tries, "the platform answers again");
+            }
+            match verdict {
+                Verdict::News { document, served_at, version, oddities } => {
+                    for oddity in oddities {
+                        tracing::warn!(endpoint = %self.client.endpoint(), "{oddity}");
+                    }
+                    self.uses(version);
+                    return Update::Document { document, served_at, version };
+                }
+                Verdict::Same => return Update::Unchanged,
+                Verdict::OtherVersion { refused, next } => {
+                    tracing::warn!(
+                        endpoint = %self.client.endpoint(),
+                        "the platform does not know api-version {refused}: asking for {next}"
+                    );
+                }
+                Verdict::Failed(failure) => return Update::Trouble(self.troubled(failure)),
+            }
+        }
+    }
+
+    /// A stream of what changes, instead of documents.
+    pub fn changes(self) -> Changes {
+        Changes::of(self)
+    }
+
+    async fn poll(&mut self) -> Verdict {
+        let (begun, heard) = match &mut self.under_way {
+            Some(under_way) => under_way.await,
+            none => {
+                self.clock.until(self.poller.due()).await;
+                let begun = self.poller.begin(self.clock.now().tick);
+                let client = self.client.clone();
+                let poll = async move {
+                    let heard = client.poll(begun.ask.clone()).await;
+                    (begun, heard)
+                };
+                none.insert(Box::pin(poll)).await
+            }
+        };
+        self.under_way = None;
+        self.poller.answered(&begun, heard, self.clock.now().tick, dice::throw())
+    }
+
+    fn uses(&mut self, version: EventsVersion) {
+        if self.version.is_some_and(|before| before != version) {
+            tracing::info!(endpoint = %self.client.endpoint(), "the platform answers at api-version {version}");
+        }
+        self.version = Some(version);
+        self.client.uses(version);
+    }
+
+    fn troubled(&mut self, Failure { kind, text }: Failure) -> Trouble {
+        let (since, tries) = match &self.trouble {
+            Some(before) => (before.since, before.tries.saturating_add(1)),
+            None => (self.clock.now(), 1),
+        };
+        self.trouble.insert(Trouble { kind, text, since, tries }).clone()
+    }
+}
