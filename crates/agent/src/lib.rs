@@ -5,7 +5,10 @@
 
 pub mod boot;
 pub mod config;
+pub mod hooks;
+pub mod journal;
 pub mod machine;
 pub mod rules;
 pub mod span;
 pub mod suggest;
+pub mod text;

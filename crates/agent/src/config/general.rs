@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use notbefore_wire::guest::version::EventsVersion;
+use notbefore_client::document::EventsVersion;
+use notbefore_client::endpoint::Endpoint;
 
 use super::file::{Reader, Table};
 use super::keys::{GENERAL, TABLES};
-use super::value::{Listen, Said, Url};
+use super::value::{Listen, Said};
 use crate::suggest;
 
 /// What every variable of the agent begins with.
@@ -17,7 +18,7 @@ const NOT_SETTINGS: [&str; 2] = ["NOTBEFORE_AGENT_CONFIG", crate::boot::VARIABLE
 /// What somebody has said; none where nobody has.
 #[derive(Debug, Default)]
 pub struct General {
-    pub endpoint: Option<Url>,
+    pub endpoint: Option<Endpoint>,
     pub name: Option<String>,
     pub api_version: Option<EventsVersion>,
     pub state: Option<PathBuf>,

@@ -17,7 +17,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use notbefore_wire::guest::version::EventsVersion;
+use notbefore_client::document::EventsVersion;
+use notbefore_client::endpoint::Endpoint;
 use toml::de::DeTable;
 
 use crate::rules::Rule;
@@ -41,7 +42,7 @@ pub struct Config {
     /// The file that it was read from.
     pub file: PathBuf,
     /// The endpoint's URL; none is to be found.
-    pub endpoint: Option<String>,
+    pub endpoint: Option<Endpoint>,
     /// This VM's name; none is to be found.
     pub name: Option<String>,
     /// The newest api-version to ask for.
@@ -161,7 +162,7 @@ pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Mistak
     };
     Ok(Config {
         file: path.to_owned(),
-        endpoint: general.endpoint.map(|url| url.0),
+        endpoint: general.endpoint,
         name: general.name,
         api_version: general.api_version.unwrap_or(EventsVersion::NEWEST),
         state: general.state.unwrap_or_else(state),

@@ -7,9 +7,10 @@ use super::file::{Reader, Table};
 use super::keys::{DEEDS, STEP, WEBHOOK, WRITE_FILE};
 use super::rules::name;
 use super::value::{Argv, Content, FullPath, Headers, Method, Retries, Url};
+use crate::hooks::facts::{VARIABLES, unknown_names};
 use crate::machine::io::Stage;
 use crate::rules::{Deed, OnFailure, OnInterrupt, Step, Webhook};
-use crate::span;
+use crate::{span, suggest};
 
 /// The most steps of a list: they run one after the other, within a quarter of an hour as a rule.
 const STEPS_MAX: usize = 100;
@@ -137,7 +138,7 @@ fn deed(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<Deed> {
         "write_file" => {
             let inner = reader.inner(table, "write_file", &WRITE_FILE)?;
             let FullPath(path) = needed(reader, &inner, "path")?;
-            let content = reader.value(&inner, "content").map_or_else(String::new, |Content(text)| text);
+            let content = template(reader, &inner, "content").unwrap_or_default();
             Some(Deed::WriteFile { path, content })
         }
         _ => {
@@ -146,7 +147,7 @@ fn deed(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<Deed> {
             let method =
                 reader.value(&inner, "method").map_or_else(|| "POST".to_owned(), |Method(verb)| verb);
             let headers = reader.value(&inner, "headers").map_or_else(BTreeMap::new, |Headers(map)| map);
-            let body = reader.value(&inner, "body").map(|Content(text)| text);
+            let body = template(reader, &inner, "body");
             Some(Deed::Webhook(Webhook { url, method, headers, body }))
         }
     }
@@ -163,6 +164,18 @@ fn unit(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: &str) -> Option<St
         );
     }
     Some(unit)
+}
+
+/// A text with variables in it. One that looks like a variable and is none is a slip.
+fn template(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: &str) -> Option<String> {
+    let Content(text) = reader.value(table, name)?;
+    for unknown in unknown_names(&text) {
+        let meant = suggest::nearest(unknown, VARIABLES.iter().map(|(known, _)| *known));
+        let cure = meant.map_or_else(String::new, |meant| format!("; did you mean {{{meant}}}?"));
+        reader
+            .wrong(table.at(name), format!("{}: there is no variable {{{unknown}}}{cure}", table.key(name)));
+    }
+    Some(text)
 }
 
 /// What a key says; that it is missing is a mistake.

@@ -106,6 +106,8 @@ webhook = 'http://x'
 [[rule.before]]
 webhook = { url = 'ftp://x', method = 'BREW' }
 retries = 101
+[[rule.before]]
+write_file = { path = '/run/x', content = '{EVENT_IDD} {a: 1}' }
 [[rule]]
 approve = 'yes'
 ";
@@ -131,8 +133,9 @@ approve = 'yes'
             "a.toml:28: rule.before.webhook: expected a table with url, method, headers, body",
             "a.toml:30: rule.before.webhook.url: expected a URL, as \"https://hooks.example/drain\", not \"ftp://x\"",
             "a.toml:31: rule.before.retries: expected a whole number from 0 to 100, not 101",
-            "a.toml:32: a rule has no name; write name = \"drain\" below its [[rule]]",
-            "a.toml:33: rule.approve: expected \"when-done\", \"leader\" or \"never\", not \"yes\"",
+            "a.toml:33: rule.before.write_file.content: there is no variable {EVENT_IDD}; did you mean {EVENT_ID}?",
+            "a.toml:34: a rule has no name; write name = \"drain\" below its [[rule]]",
+            "a.toml:35: rule.approve: expected \"when-done\", \"leader\" or \"never\", not \"yes\"",
         ]
     );
 }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use notbefore_wire::guest::version::EventsVersion;
+use notbefore_client::document::EventsVersion;
+use notbefore_client::endpoint::Endpoint;
 use toml::Value as Toml;
 
 use super::Happening;
@@ -146,6 +147,14 @@ impl Value for EventsVersion {
 
     fn from_text(text: &str) -> Option<Self> {
         EventsVersion::parse(text)
+    }
+}
+
+impl Value for Endpoint {
+    const EXPECTED: &'static str = "where the platform answers, as \"http://169.254.169.254\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
     }
 }
 

@@ -1,0 +1,246 @@
+//! What a hook is told of the event: variables, one JSON object, and the `{NAME}`s of files and requests.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::machine::io::{Run, Stage};
+
+/// What every variable begins with.
+const PREFIX: &str = "NOTBEFORE_";
+/// The longest value of a variable: Linux refuses to start a program with one of 128 KiB. The JSON on stdin has all of it.
+const VALUE_BYTES_MAX: usize = 32 * 1024;
+
+/// The variables, without their prefix, and what each says.
+pub const VARIABLES: [(&str, &str); 17] = [
+    ("EVENT_ID", "the event's id, as the platform spells it"),
+    ("EVENT_TYPE", "Freeze, Reboot, Redeploy, Preempt, Terminate, or a type that came later"),
+    ("EVENT_STATUS", "Scheduled or Started, as it was last seen"),
+    ("EVENT_SOURCE", "Platform or User; empty where the platform does not say"),
+    ("NOT_BEFORE", "the time before which it does not start without approval (RFC 3339), or empty"),
+    ("DESCRIPTION", "the platform's words, often empty"),
+    ("DURATION", "the expected interruption in seconds, -1 if unknown"),
+    ("RESOURCES", "the names of the VMs it happens to, separated by spaces"),
+    ("VM", "this VM's name"),
+    ("RULE", "the rule's name"),
+    ("STAGE", "before or after"),
+    ("STEP", "the step's name"),
+    ("ATTEMPT", "which attempt at this step, from 1"),
+    ("BUDGET", "whole seconds that this attempt may take"),
+    ("CANCELLED", "true in steps after an event that never started, else false"),
+    ("DRY_RUN", "true where the agent only tells what it would do, else false"),
+    ("AGENT", "the agent's version"),
+];
+
+/// All that a hook is told.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// In the order of [`VARIABLES`].
+    values: Vec<String>,
+    /// The JSON object.
+    pub json: String,
+}
+
+/// The object on stdin.
+#[derive(Serialize)]
+struct OnStdin<'a> {
+    vm: &'a str,
+    rule: &'a str,
+    stage: Stage,
+    step: &'a str,
+    attempt: u32,
+    budget_seconds: u64,
+    cancelled: bool,
+    event: &'a Value,
+}
+
+impl Facts {
+    /// What one attempt is told.
+    pub fn new(run: &Run, vm: &str, dry_run: bool) -> Facts {
+        let event = &run.event;
+        let stage = match run.stage {
+            Stage::Before => "before",
+            Stage::After => "after",
+        };
+        let budget_seconds = run.budget.as_secs();
+        let values = [
+            event.id.as_str().to_owned(),
+            event.kind.as_str().to_owned(),
+            event.status.as_str().to_owned(),
+            event.source.as_ref().map_or("", |source| source.as_str()).to_owned(),
+            event.not_before.map(|at| at.to_string()).unwrap_or_default(),
+            event.description.clone(),
+            event.duration_seconds.map_or("-1".to_owned(), |seconds| seconds.to_string()),
+            event.resources.join(" "),
+            vm.to_owned(),
+            run.rule.clone(),
+            stage.to_owned(),
+            run.step.name.clone(),
+            run.attempt.to_string(),
+            budget_seconds.to_string(),
+            run.cancelled.to_string(),
+            dry_run.to_string(),
+            env!("CARGO_PKG_VERSION").to_owned(),
+        ];
+        let on_stdin = OnStdin {
+            vm,
+            rule: &run.rule,
+            stage: run.stage,
+            step: &run.step.name,
+            attempt: run.attempt,
+            budget_seconds,
+            cancelled: run.cancelled,
+            event: &event.raw,
+        };
+        // Text and numbers always are JSON.
+        let json = serde_json::to_string(&on_stdin).unwrap_or_default();
+        Facts { values: values.into_iter().map(fit).collect(), json }
+    }
+
+    /// The variables, with their prefix.
+    pub fn variables(&self) -> impl Iterator<Item = (String, &str)> {
+        let names = VARIABLES.iter().map(|(name, _)| format!("{PREFIX}{name}"));
+        names.zip(self.values.iter().map(String::as_str))
+    }
+
+    /// A text in which every `{NAME}` of a variable is replaced; other braces stay, they may be JSON.
+    pub fn fill(&self, template: &str) -> String {
+        let mut filled = String::with_capacity(template.len());
+        let mut rest = template;
+        while let Some(open) = rest.find('{') {
+            let (before, from) = rest.split_at(open);
+            filled.push_str(before);
+            let known = VARIABLES.iter().zip(&self.values).find_map(|((name, _), value)| {
+                let after = from[1..].strip_prefix(name)?.strip_prefix('}')?;
+                Some((value, after))
+            });
+            match known {
+                Some((value, after)) => {
+                    filled.push_str(value);
+                    rest = after;
+                }
+                None => {
+                    filled.push('{');
+                    rest = &from[1..];
+                }
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+}
+
+/// The names in a text that look like variables, `{LIKE_THIS}`, and are none.
+pub fn unknown_names(template: &str) -> Vec<&str> {
+    let inside = |part: &'_ str| part.split_once('}').map(|(name, _)| name.len());
+    let names = template.split('{').skip(1).filter_map(|part| Some(&part[..inside(part)?]));
+    let looks_so = |name: &&str| {
+        name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    };
+    names.filter(looks_so).filter(|name| VARIABLES.iter().all(|(known, _)| known != name)).collect()
+}
+
+/// A value that a program can be started with: no zero byte, and not too long.
+fn fit(value: String) -> String {
+    let mut value = if value.contains('\0') { value.replace('\0', "\u{fffd}") } else { value };
+    if value.len() > VALUE_BYTES_MAX {
+        let end = (0..=VALUE_BYTES_MAX).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
+        value.truncate(end);
+    }
+    value
+}
+
+/// What the tests of other files use, too.
+#[cfg(test)]
+pub mod tests {
+    use std::time::Duration;
+
+    use notbefore_client::document::{Event, EventId, EventKind, EventSource, EventStatus};
+
+    use super::*;
+    use crate::machine::io::RunId;
+    use crate::rules::{Deed, OnFailure, OnInterrupt, Step};
+
+    /// An attempt at something.
+    pub fn run_of(does: Deed, budget: Duration) -> Run {
+        Run {
+            id: RunId(1),
+            event: Event {
+                id: EventId::new("A123"),
+                kind: EventKind::Reboot,
+                status: EventStatus::Scheduled,
+                resources: vec!["web-0".to_owned(), "web-1".to_owned()],
+                not_before: Some("2026-11-16T08:00:00Z".parse().unwrap()),
+                description: "Host \"maintenance\"".to_owned(),
+                source: Some(EventSource::Platform),
+                duration_seconds: None,
+                raw: serde_json::json!({"EventId": "A123", "Novel": [1]}),
+            },
+            rule: "drain".to_owned(),
+            stage: Stage::Before,
+            step: Step {
+                name: "pool".to_owned(),
+                does,
+                timeout: budget,
+                keep: Duration::ZERO,
+                retries: 0,
+                retry_delay: Duration::ZERO,
+                on_failure: OnFailure::Withhold,
+                on_interrupt: OnInterrupt::Rerun,
+            },
+            attempt: 2,
+            budget,
+            cancelled: false,
+        }
+    }
+
+    fn facts() -> Facts {
+        Facts::new(&run_of(Deed::Wait { time: Duration::ZERO }, Duration::from_millis(5_900)), "web-0", false)
+    }
+
+    #[test]
+    fn a_hook_learns_the_event_from_variables_and_from_json() {
+        let facts = facts();
+        let said: Vec<String> = facts.variables().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            said[..16],
+            [
+                "NOTBEFORE_EVENT_ID=A123",
+                "NOTBEFORE_EVENT_TYPE=Reboot",
+                "NOTBEFORE_EVENT_STATUS=Scheduled",
+                "NOTBEFORE_EVENT_SOURCE=Platform",
+                "NOTBEFORE_NOT_BEFORE=2026-11-16T08:00:00Z",
+                "NOTBEFORE_DESCRIPTION=Host \"maintenance\"",
+                "NOTBEFORE_DURATION=-1",
+                "NOTBEFORE_RESOURCES=web-0 web-1",
+                "NOTBEFORE_VM=web-0",
+                "NOTBEFORE_RULE=drain",
+                "NOTBEFORE_STAGE=before",
+                "NOTBEFORE_STEP=pool",
+                "NOTBEFORE_ATTEMPT=2",
+                "NOTBEFORE_BUDGET=5",
+                "NOTBEFORE_CANCELLED=false",
+                "NOTBEFORE_DRY_RUN=false",
+            ]
+        );
+        assert_eq!(
+            facts.json,
+            r#"{"vm":"web-0","rule":"drain","stage":"before","step":"pool","attempt":2,"budget_seconds":5,"cancelled":false,"event":{"EventId":"A123","Novel":[1]}}"#
+        );
+    }
+
+    #[test]
+    fn names_in_braces_are_replaced_and_other_braces_are_left() {
+        assert_eq!(
+            facts().fill("{\"id\":\"{EVENT_ID}\",\"x\":{}} {NOPE} {VM}{"),
+            "{\"id\":\"A123\",\"x\":{}} {NOPE} web-0{"
+        );
+        assert_eq!(unknown_names("{EVENT_ID} {\"a\":{}} {EVENT_IDD} {lower} {X"), ["EVENT_IDD"]);
+    }
+
+    #[test]
+    fn a_value_that_no_program_could_be_given_is_made_fit() {
+        assert_eq!(fit("a\0b".to_owned()), "a\u{fffd}b");
+        assert!(fit("ä".repeat(VALUE_BYTES_MAX)).len() <= VALUE_BYTES_MAX);
+    }
+}

@@ -1,0 +1,229 @@
+//! Steps, carried out: each in a task of its own, whose end comes back to the machine.
+//!
+//! [`Runner`] keeps who runs; [`carry_out`] does one attempt. `process/` runs programs, `webhook.rs` sends requests,
+//! `files.rs` writes; [`facts`] is what all of them are told of the event.
+
+pub mod facts;
+mod files;
+mod output;
+mod process;
+pub mod stop;
+pub mod webhook;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tracing::Instrument;
+
+use crate::machine::io::{Run, RunId, StepOutcome};
+use crate::rules::Deed;
+use facts::Facts;
+use process::Program;
+use stop::{STOP_GRACE, Stop, Stopper, TIMEOUT_GRACE};
+use webhook::Call;
+
+/// How many ends of steps may wait to be taken in; each event has one step at a time.
+const ENDS_MAX: usize = 64;
+/// How long everything that runs has to end when the agent does: the grace of programs, and a little for their ends.
+const STOP_ALL_MAX: Duration = STOP_GRACE.saturating_add(Duration::from_secs(1));
+
+/// The steps that run.
+#[derive(Debug)]
+pub struct Runner {
+    vm: String,
+    dry_run: bool,
+    running: BTreeMap<RunId, (Stopper, JoinHandle<()>)>,
+    ends: mpsc::Sender<Ended>,
+}
+
+/// The end of an attempt.
+#[derive(Debug)]
+pub struct Ended {
+    /// Which attempt.
+    pub run: RunId,
+    /// How it ended.
+    pub outcome: StepOutcome,
+}
+
+impl Runner {
+    /// Nothing runs. What ends comes out of the receiver.
+    pub fn new(vm: String, dry_run: bool) -> (Runner, mpsc::Receiver<Ended>) {
+        let (ends, ended) = mpsc::channel(ENDS_MAX);
+        (Runner { vm, dry_run, running: BTreeMap::new(), ends }, ended)
+    }
+
+    /// Begins an attempt, in the background.
+    pub fn start(&mut self, run: Run) {
+        let (stopper, mut stop) = stop::pair();
+        let facts = Facts::new(&run, &self.vm, self.dry_run);
+        let (ends, dry_run) = (self.ends.clone(), self.dry_run);
+        let id = run.id;
+        let span =
+            tracing::info_span!("hook", event = %run.event.id, rule = %run.rule, step = %run.step.name);
+        let work = async move {
+            let outcome = match dry_run {
+                true => StepOutcome::Done,
+                false => carry_out(&run.step.does, &facts, run.budget, &mut stop).await,
+            };
+            let _ = ends.send(Ended { run: id, outcome }).await;
+        };
+        self.running.insert(id, (stopper, tokio::spawn(work.instrument(span))));
+    }
+
+    /// Has an attempt end before its time. Its end comes like any other.
+    pub fn stop(&self, run: RunId) {
+        if let Some((stopper, _)) = self.running.get(&run) {
+            stopper.stop(STOP_GRACE);
+        }
+    }
+
+    /// Forgets an attempt that has ended.
+    pub fn forget(&mut self, run: RunId) {
+        self.running.remove(&run);
+    }
+
+    /// How many attempts run.
+    pub fn count(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Has everything end. Nobody hears of it: the next agent finds these steps begun.
+    pub async fn stop_all(&mut self) {
+        let running = std::mem::take(&mut self.running);
+        for (stopper, _) in running.values() {
+            stopper.stop(STOP_GRACE);
+        }
+        let ends = async {
+            for (_, task) in running.into_values() {
+                let _ = task.await;
+            }
+        };
+        let _ = timeout(STOP_ALL_MAX, ends).await;
+    }
+}
+
+/// Does what a step says, within its budget, until it is told to stop.
+pub async fn carry_out(deed: &Deed, facts: &Facts, budget: Duration, stop: &mut Stop) -> StepOutcome {
+    match deed {
+        Deed::Command { argv } => {
+            process::run(&Program::Argv(argv.clone()), facts, budget, stop).await.logged()
+        }
+        Deed::Shell { line } => {
+            process::run(&Program::Shell(line.clone()), facts, budget, stop).await.logged()
+        }
+        Deed::StartUnit { unit } => {
+            process::run(&systemctl("start", unit), facts, budget, stop).await.logged()
+        }
+        Deed::StopUnit { unit } => process::run(&systemctl("stop", unit), facts, budget, stop).await.logged(),
+        Deed::Webhook(hook) => {
+            let call = Call {
+                url: hook.url.clone(),
+                method: hook.method.clone(),
+                headers: hook.headers.clone(),
+                body: hook.body.as_ref().map_or_else(|| facts.json.clone(), |body| facts.fill(body)),
+                timeout: budget,
+            };
+            within(budget, stop, webhook::send(call)).await
+        }
+        Deed::WriteFile { path, content } => {
+            let (path, content) = (path.clone(), facts.fill(content));
+            within(budget, stop, on_disk("write", path, move |path| files::write(path, &content))).await
+        }
+        Deed::RemoveFile { path } => {
+            within(budget, stop, on_disk("remove", path.clone(), files::remove)).await
+        }
+        Deed::Wait { time } => {
+            let time = *time;
+            within(budget, stop, async move {
+                sleep(time).await;
+                Ok(())
+            })
+            .await
+        }
+        Deed::WaitFor { argv, every } => wait_for(argv, *every, facts, budget, stop).await,
+    }
+}
+
+fn systemctl(verb: &str, unit: &str) -> Program {
+    let words = ["systemctl", "--no-ask-password", verb, "--", unit];
+    Program::Argv(words.map(str::to_owned).to_vec())
+}
+
+/// Something that cannot be interrupted, only be waited for no longer.
+async fn within(
+    budget: Duration,
+    stop: &mut Stop,
+    work: impl Future<Output = Result<(), String>>,
+) -> StepOutcome {
+    tokio::select! {
+        biased;
+        outcome = work => match outcome {
+            Ok(()) => StepOutcome::Done,
+            Err(reason) => StepOutcome::Failed { reason },
+        },
+        _ = stop.told() => StepOutcome::Stopped,
+        () = sleep(budget) => StepOutcome::TimedOut,
+    }
+}
+
+async fn on_disk(
+    verb: &str,
+    path: std::path::PathBuf,
+    work: impl FnOnce(&std::path::Path) -> io::Result<()> + Send + 'static,
+) -> Result<(), String> {
+    let done = tokio::task::spawn_blocking({
+        let path = path.clone();
+        move || work(&path)
+    });
+    let done = done.await.map_err(|panicked| panicked.to_string())?;
+    done.map_err(|error| format!("cannot {verb} {}: {error}", path.display()))
+}
+
+/// Runs a program again and again until it succeeds. One that cannot be started never will.
+async fn wait_for(
+    argv: &[String],
+    every: Duration,
+    facts: &Facts,
+    budget: Duration,
+    stop: &mut Stop,
+) -> StepOutcome {
+    let program = Program::Argv(argv.to_vec());
+    let (stopper, mut inner) = stop::pair();
+    let looking = async {
+        loop {
+            let ran = process::run(&program, facts, budget, &mut inner).await;
+            match ran.outcome {
+                StepOutcome::Failed { reason } if ran.started => {
+                    tracing::debug!(target: "notbefore_agent::hook", %reason, "not yet");
+                }
+                ended @ (StepOutcome::Done
+                | StepOutcome::Failed { .. }
+                | StepOutcome::TimedOut
+                | StepOutcome::Stopped) => return ended,
+            }
+            tokio::select! {
+                () = sleep(every) => {}
+                _ = inner.told() => return StepOutcome::Stopped,
+            }
+        }
+    };
+    tokio::pin!(looking);
+    let (cut, grace) = tokio::select! {
+        biased;
+        ended = &mut looking => return ended,
+        grace = stop.told() => (StepOutcome::Stopped, grace),
+        () = sleep(budget) => (StepOutcome::TimedOut, TIMEOUT_GRACE),
+    };
+    // A look that is under way is ended like any program.
+    stopper.stop(grace);
+    let _ = looking.await;
+    cut
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! What a hook prints: its lines go to the log at debug, and the last of it is kept for whoever asks why it failed. A
+//! hook that floods neither stops for want of a reader, nor makes the agent grow, nor takes a core.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::text::{printable, shorten};
+
+/// How much of each stream is kept.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
+/// How much of each stream is logged, at debug: enough for a chatty script, too little for a loop to fill a disk with.
+const LOGGED_BYTES_MAX: usize = 64 * 1024;
+/// How much of a line is shown.
+const LINE_CHARS_MAX: usize = 400;
+/// How much is read at a time.
+const CHUNK: usize = 16 * 1024;
+/// The pause after each chunk beyond what is logged: some 15 MiB a second is more than any honest hook prints.
+const FLOOD_PAUSE: Duration = Duration::from_millis(1);
+
+/// The end of what a stream has said.
+#[derive(Clone, Debug, Default)]
+pub struct Tail(Arc<Mutex<VecDeque<u8>>>);
+
+impl Tail {
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = &bytes[bytes.len().saturating_sub(KEPT_BYTES_MAX)..];
+        let too_many = (kept.len() + bytes.len()).saturating_sub(KEPT_BYTES_MAX);
+        kept.drain(..too_many);
+        kept.extend(bytes);
+    }
+
+    /// The last lines that say something, the latest last.
+    pub fn lines(&self, most: usize) -> Vec<String> {
+        let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let text = String::from_utf8_lossy(&kept).into_owned();
+        let said: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        said[said.len().saturating_sub(most)..].iter().map(|line| shown(line)).collect()
+    }
+}
+
+fn shown(line: &str) -> String {
+    shorten(&printable(line.trim_end()), LINE_CHARS_MAX)
+}
+
+/// Reads a stream to its end.
+pub async fn follow(mut stream: impl AsyncRead + Unpin, name: &'static str, tail: Tail) {
+    let mut chunk = vec![0; CHUNK];
+    let (mut line, mut logged) = (Vec::new(), 0_usize);
+    while let Ok(length @ 1..) = stream.read(&mut chunk).await {
+        tail.push(&chunk[..length]);
+        logged = logged.saturating_add(length);
+        if logged > LOGGED_BYTES_MAX {
+            if !line.is_empty() {
+                tracing::debug!(target: "notbefore_agent::hook", stream = name, "further output is not logged");
+                line = Vec::new();
+            }
+            tokio::time::sleep(FLOOD_PAUSE).await;
+            continue;
+        }
+        line.extend_from_slice(&chunk[..length]);
+        while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+            let rest = line.split_off(end + 1);
+            log(name, &line);
+            line = rest;
+        }
+    }
+    log(name, &line);
+}
+
+fn log(stream: &'static str, line: &[u8]) {
+    let text = shown(&String::from_utf8_lossy(line));
+    if !text.is_empty() {
+        tracing::debug!(target: "notbefore_agent::hook", stream, "{text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_with_an_end_or_without() {
+        let tail = Tail::default();
+        follow(&b"one\r\n\n two\n\xff\x1b[31mthree"[..], "stdout", tail.clone()).await;
+        assert_eq!(tail.lines(2), [" two", "\u{fffd}\\u{1b}[31mthree"]);
+        assert_eq!(tail.lines(9).len(), 3);
+        assert!(Tail::default().lines(3).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_read_to_its_end_in_little_memory() {
+        let mut flood = b"again and again\n".repeat(200_000);
+        flood.extend_from_slice(b"and out");
+        let tail = Tail::default();
+        follow(&flood[..], "stderr", tail.clone()).await;
+        assert_eq!(tail.lines(1), ["and out"]);
+        assert!(tail.0.lock().unwrap().len() <= KEPT_BYTES_MAX);
+    }
+}

@@ -1,0 +1,218 @@
+//! One program, from its start to its end: in a process group of its own, with the facts in its environment and on
+//! stdin, and within its budget.
+//!
+//! When its time is up, or it is told to stop, the group is asked to end (SIGTERM), and what is left of it after a
+//! grace is killed. A program that ends well may leave something running: that is what starting a daemon is. It is
+//! done when it has ended itself, whoever still holds its pipes. Windows has no groups: there the tree of processes is
+//! killed at once (`windows.rs`).
+
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod group;
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod group;
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+use tracing::Instrument;
+
+use super::facts::Facts;
+use super::output::{Tail, follow};
+use super::stop::{Stop, TIMEOUT_GRACE};
+use crate::machine::io::StepOutcome;
+
+/// How often it is looked whether anything of a group is left.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a killed process has until it is given up on. The kernel needs milliseconds, but for one that waits for
+/// a dead disk.
+const KILLED_GRACE: Duration = Duration::from_millis(500);
+/// How long the last words may take to arrive when the program has ended. If they do not, something else holds the pipe.
+const LAST_WORDS_GRACE: Duration = Duration::from_millis(200);
+/// How many of the last lines are logged of a program that failed.
+const LINES_SHOWN: usize = 20;
+/// Variables by which systemd knows the agent, and which a hook would speak in its name with.
+const NOT_PASSED_ON: [&str; 4] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "STATE_DIRECTORY"];
+
+/// A program to be run.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// With arguments.
+    Argv(Vec<String>),
+    /// A line for the system's shell.
+    Shell(String),
+}
+
+impl Program {
+    /// What it is called in messages.
+    fn name(&self) -> &str {
+        match self {
+            Program::Argv(argv) => argv.first().map_or("", String::as_str),
+            Program::Shell(_) => group::SHELL,
+        }
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            Program::Argv(argv) => {
+                let mut command = Command::new(self.name());
+                command.args(argv.iter().skip(1));
+                command
+            }
+            Program::Shell(line) => group::shell(line),
+        }
+    }
+}
+
+/// A program that has run, and the last of what it said.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub outcome: StepOutcome,
+    /// Whether it ran at all.
+    pub started: bool,
+    streams: [(&'static str, Tail); 2],
+}
+
+impl Ran {
+    /// The end of one that failed goes to the log.
+    pub fn logged(self) -> StepOutcome {
+        if matches!(self.outcome, StepOutcome::Failed { .. } | StepOutcome::TimedOut) {
+            for (stream, tail) in &self.streams {
+                for line in tail.lines(LINES_SHOWN) {
+                    tracing::warn!(target: "notbefore_agent::hook", stream, "{line}");
+                }
+            }
+        }
+        self.outcome
+    }
+}
+
+/// Runs a program until it ends, its time is up, or it is told to stop.
+pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut Stop) -> Ran {
+    let (out, err) = (Tail::default(), Tail::default());
+    let streams = [("stdout", out.clone()), ("stderr", err.clone())];
+    let mut child = match start(program, facts) {
+        Ok(child) => child,
+        Err(error) => {
+            let outcome = StepOutcome::Failed { reason: not_started(program.name(), &error) };
+            return Ran { outcome, started: false, streams };
+        }
+    };
+    let pid = child.id();
+    let readers = [
+        child
+            .stdout
+            .take()
+            .map(|stream| tokio::spawn(follow(stream, "stdout", out.clone()).in_current_span())),
+        child
+            .stderr
+            .take()
+            .map(|stream| tokio::spawn(follow(stream, "stderr", err.clone()).in_current_span())),
+    ];
+    let telling = child.stdin.take().map(|mut stdin| {
+        let json = facts.json.clone();
+        // A hook that does not read is fine.
+        tokio::spawn(async move {
+            let _ = stdin.write_all(json.as_bytes()).await;
+        })
+    });
+
+    let end = tokio::select! {
+        biased;
+        status = child.wait() => End::Ended(status),
+        grace = stop.told() => End::Stopped(grace),
+        () = sleep(budget) => End::TimedOut,
+    };
+    match (&end, pid) {
+        (End::Stopped(grace), Some(pid)) => make_end(&mut child, pid, *grace).await,
+        (End::TimedOut, Some(pid)) => make_end(&mut child, pid, TIMEOUT_GRACE).await,
+        // What a failed program has left in its group is part of the failure.
+        (End::Ended(Ok(status)), Some(pid)) if !status.success() => group::kill(pid),
+        (End::Ended(_) | End::Stopped(_) | End::TimedOut, _) => {}
+    }
+    for reader in readers.into_iter().flatten() {
+        let abort = reader.abort_handle();
+        if timeout(LAST_WORDS_GRACE, reader).await.is_err() {
+            abort.abort();
+        }
+    }
+    if let Some(telling) = telling {
+        telling.abort();
+    }
+    let outcome = match end {
+        End::Ended(Ok(status)) if status.success() => StepOutcome::Done,
+        End::Ended(Ok(status)) => {
+            let last = err.lines(1).pop().or_else(|| out.lines(1).pop());
+            let said = last.map(|line| format!(": {line}")).unwrap_or_default();
+            StepOutcome::Failed { reason: format!("{}{said}", how(status)) }
+        }
+        End::Ended(Err(error)) => {
+            StepOutcome::Failed { reason: format!("nobody can tell how {} ended: {error}", program.name()) }
+        }
+        End::Stopped(_) => StepOutcome::Stopped,
+        End::TimedOut => StepOutcome::TimedOut,
+    };
+    Ran { outcome, started: true, streams }
+}
+
+#[derive(Debug)]
+enum End {
+    Ended(io::Result<ExitStatus>),
+    Stopped(Duration),
+    TimedOut,
+}
+
+fn start(program: &Program, facts: &Facts) -> io::Result<Child> {
+    let mut command = program.command();
+    for name in NOT_PASSED_ON {
+        command.env_remove(name);
+    }
+    command.envs(facts.variables());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    group::apart(&mut command);
+    command.spawn()
+}
+
+/// Sees to it that nothing of a group is left.
+async fn make_end(child: &mut Child, pid: u32, grace: Duration) {
+    group::ask_to_end(pid);
+    let all_gone = async {
+        let _ = child.wait().await;
+        while group::is_there(pid) {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    if timeout(grace, all_gone).await.is_err() {
+        group::kill(pid);
+        let _ = child.start_kill();
+        let _ = timeout(KILLED_GRACE, child.wait()).await;
+    }
+}
+
+/// How a program ended that did not end well.
+fn how(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("exit code {code}"),
+        None => group::signal_of(status),
+    }
+}
+
+/// Why a program could not be started, and the cure.
+fn not_started(name: &str, error: &io::Error) -> String {
+    let why = if error.kind() == io::ErrorKind::NotFound {
+        "there is no such file, or the interpreter that its first line names is not there"
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        "it is not executable for the user that the agent runs as"
+    } else if group::is_no_program(error) {
+        "it is no program; a script begins with a line such as #!/bin/sh"
+    } else {
+        return format!("cannot start {name}: {error}");
+    };
+    format!("cannot start {name}: {why}")
+}

@@ -1,0 +1,60 @@
+//! Process groups of Unix.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::process::Command;
+
+/// What lines are handed to.
+pub const SHELL: &str = "/bin/sh";
+
+/// A line for the shell.
+pub fn shell(line: &str) -> Command {
+    let mut command = Command::new(SHELL);
+    command.args(["-c", line]);
+    command
+}
+
+/// Gives a program a group of its own, so that all of it can be ended, and a Ctrl-C at the agent's terminal is for the
+/// agent. It starts at the root, wherever the agent was started.
+pub fn apart(command: &mut Command) {
+    command.process_group(0).current_dir("/");
+}
+
+/// Asks a group to end.
+pub fn ask_to_end(leader: u32) {
+    send(leader, Signal::TERM);
+}
+
+/// Ends a group.
+pub fn kill(leader: u32) {
+    send(leader, Signal::KILL);
+}
+
+/// Whether anything of a group is left.
+pub fn is_there(leader: u32) -> bool {
+    pid(leader).is_some_and(|group| test_kill_process_group(group).is_ok())
+}
+
+fn send(leader: u32, signal: Signal) {
+    if let Some(group) = pid(leader) {
+        // A group that is gone needs no signal.
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+fn pid(leader: u32) -> Option<Pid> {
+    i32::try_from(leader).ok().and_then(Pid::from_raw)
+}
+
+/// Which signal ended a program.
+pub fn signal_of(status: ExitStatus) -> String {
+    status.signal().map_or("it ended".to_owned(), |signal| format!("killed by signal {signal}"))
+}
+
+/// Whether a file could not be started because it is no program.
+pub fn is_no_program(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error())
+}

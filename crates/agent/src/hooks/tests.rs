@@ -1,0 +1,216 @@
+//! Hooks that behave and hooks that do not.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::*;
+use crate::hooks::facts::tests::run_of;
+use crate::rules::Webhook;
+
+const LONG: Duration = Duration::from_secs(20);
+
+async fn outcome(does: Deed, budget: Duration) -> StepOutcome {
+    let facts = Facts::new(&run_of(does.clone(), budget), "web-0", false);
+    let (_stopper, mut stop) = stop::pair();
+    timeout(LONG, carry_out(&does, &facts, budget, &mut stop)).await.expect("it hangs")
+}
+
+fn shell(line: &str) -> Deed {
+    Deed::Shell { line: line.to_owned() }
+}
+
+fn command(argv: &[&str]) -> Deed {
+    Deed::Command { argv: argv.iter().map(|&word| word.to_owned()).collect() }
+}
+
+fn reason(outcome: StepOutcome) -> String {
+    match outcome {
+        StepOutcome::Failed { reason } => reason,
+        StepOutcome::Done | StepOutcome::TimedOut | StepOutcome::Stopped => panic!("{outcome:?}"),
+    }
+}
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    (dir, file)
+}
+
+#[tokio::test]
+async fn a_program_sees_the_event_in_its_environment_and_on_stdin() {
+    let (_dir, file) = place();
+    let line = format!(
+        "cat > {f}; echo \" $NOTBEFORE_EVENT_ID $NOTBEFORE_BUDGET $(pwd)\" >> {f}",
+        f = file.display()
+    );
+    assert_eq!(outcome(shell(&line), LONG).await, StepOutcome::Done);
+    let said = std::fs::read_to_string(&file).unwrap();
+    assert!(said.starts_with("{\"vm\":\"web-0\"") && said.ends_with("}} A123 20 /\n"), "{said}");
+    assert_eq!(outcome(shell("exec <&-"), LONG).await, StepOutcome::Done, "nobody has to read");
+}
+
+#[tokio::test]
+async fn a_program_that_fails_says_how_and_its_last_words() {
+    assert_eq!(
+        reason(outcome(shell("echo out; echo first >&2; echo last >&2; exit 3"), LONG).await),
+        "exit code 3: last"
+    );
+    assert_eq!(reason(outcome(shell("echo only; exit 1"), LONG).await), "exit code 1: only");
+    assert_eq!(reason(outcome(shell("kill -9 $$"), LONG).await), "killed by signal 9");
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_says_why() {
+    let (_dir, file) = place();
+    let name = file.to_str().unwrap();
+    assert!(reason(outcome(command(&[name]), LONG).await).contains("there is no such file"));
+    std::fs::write(&file, "x").unwrap();
+    assert!(reason(outcome(command(&[name]), LONG).await).contains("it is not executable"));
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(reason(outcome(command(&[name]), LONG).await).contains("it is no program"));
+}
+
+#[tokio::test]
+async fn a_program_that_hangs_is_ended_with_all_that_it_started() {
+    let (_dir, file) = place();
+    let line = format!(
+        "trap '' TERM; sh -c \"trap '' TERM; echo \\$\\$ > {f}; sleep 60; true\" & wait; sleep 60; true",
+        f = file.display()
+    );
+    assert_eq!(outcome(shell(&line), Duration::from_millis(700)).await, StepOutcome::TimedOut);
+    let pid: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+    let is_gone = || {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        state.is_empty() || state.contains(") Z ")
+    };
+    timeout(LONG, async {
+        while !is_gone() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("a child of a hook that was killed lives on");
+}
+
+#[tokio::test]
+async fn a_program_that_is_stopped_may_clean_up() {
+    let (_dir, file) = place();
+    let does = shell(&format!(
+        "trap 'echo clean > {f}; exit 0' TERM; echo up > {f}; while :; do sleep 0.05; done",
+        f = file.display()
+    ));
+    let run = run_of(does, LONG);
+    let (mut runner, mut ends) = Runner::new("web-0".to_owned(), false);
+    runner.start(run.clone());
+    timeout(LONG, async {
+        while !file.exists() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("it never started");
+    runner.stop(run.id);
+    let ended = timeout(LONG, ends.recv()).await.unwrap().unwrap();
+    assert_eq!((ended.run, ended.outcome), (run.id, StepOutcome::Stopped));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "clean\n");
+}
+
+#[tokio::test]
+async fn a_program_that_daemonises_is_done_when_it_ends_itself() {
+    // The child keeps both pipes; were they waited for, this would take a minute.
+    assert_eq!(
+        timeout(Duration::from_secs(10), outcome(shell("sleep 60 & exit 0"), LONG)).await.unwrap(),
+        StepOutcome::Done
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_floods_is_read_and_its_end_is_known() {
+    let line = "head -c 8000000 /dev/zero | tr '\\0' 'x'; echo; echo enough >&2; exit 9";
+    assert_eq!(reason(outcome(shell(line), LONG).await), "exit code 9: enough");
+}
+
+#[tokio::test]
+async fn files_are_written_whole_and_removed() {
+    let (_dir, file) = place();
+    let write = |content: &str| Deed::WriteFile { path: file.clone(), content: content.to_owned() };
+    assert_eq!(outcome(write("{EVENT_ID} of {RULE}\n"), LONG).await, StepOutcome::Done);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "A123 of drain\n");
+    let remove = Deed::RemoveFile { path: file.clone() };
+    assert_eq!(outcome(remove.clone(), LONG).await, StepOutcome::Done);
+    assert_eq!(outcome(remove, LONG).await, StepOutcome::Done, "what is not there is as it should be");
+    let nowhere = Deed::WriteFile { path: "/nowhere/at/all".into(), content: String::new() };
+    assert!(reason(outcome(nowhere, LONG).await).starts_with("cannot write /nowhere/at/all: "));
+}
+
+#[tokio::test]
+async fn a_program_is_waited_for() {
+    let (_dir, file) = place();
+    // It succeeds at the third look.
+    let look = format!("echo x >> {f}; test $(wc -l < {f}) -ge 3", f = file.display());
+    let argv = ["sh", "-c", &look].map(str::to_owned).to_vec();
+    let every = Duration::from_millis(10);
+    assert_eq!(outcome(Deed::WaitFor { argv, every }, LONG).await, StepOutcome::Done);
+    let never = Deed::WaitFor { argv: vec!["false".to_owned()], every };
+    assert_eq!(outcome(never, Duration::from_millis(200)).await, StepOutcome::TimedOut);
+    let missing = Deed::WaitFor { argv: vec!["/nowhere/look".to_owned()], every };
+    assert!(reason(outcome(missing, LONG).await).starts_with("cannot start /nowhere/look"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_takes_its_time_and_no_more_than_its_budget() {
+    let minute = Duration::from_secs(60);
+    let (_stopper, mut stop) = stop::pair();
+    let wait = Deed::Wait { time: minute };
+    let facts = Facts::new(&run_of(wait.clone(), minute), "web-0", false);
+    assert_eq!(carry_out(&wait, &facts, minute * 2, &mut stop).await, StepOutcome::Done);
+    assert_eq!(carry_out(&wait, &facts, minute / 2, &mut stop).await, StepOutcome::TimedOut);
+}
+
+/// A server for one request: answers `status`, and gives what it was sent.
+async fn server(status: &'static str) -> (String, JoinHandle<String>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/secret-path", listener.local_addr().unwrap());
+    let task = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut seen = String::new();
+        let mut chunk = [0; 4_096];
+        while !seen.ends_with('}') {
+            let length = stream.read(&mut chunk).await.unwrap();
+            seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
+        }
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 8\r\nConnection: close\r\n\r\nno way\r\n");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        seen
+    });
+    (url, task)
+}
+
+#[tokio::test]
+async fn a_webhook_sends_what_it_is_told_and_keeps_its_secrets() {
+    let hook = |url: &str| Webhook {
+        url: url.to_owned(),
+        method: "PUT".to_owned(),
+        headers: [("Authorization".to_owned(), "Bearer s3cret".to_owned())].into(),
+        body: Some("{\"id\":\"{EVENT_ID}\"}".to_owned()),
+    };
+    let (url, seen) = server("204 No Content").await;
+    assert_eq!(outcome(Deed::Webhook(hook(&url)), LONG).await, StepOutcome::Done);
+    let seen = seen.await.unwrap().to_lowercase();
+    assert!(seen.starts_with("put /secret-path") && seen.ends_with("{\"id\":\"a123\"}"), "{seen}");
+    assert!(seen.contains("authorization: bearer s3cret"), "{seen}");
+    let (url, _seen) = server("418 I'm a teapot").await;
+    assert_eq!(reason(outcome(Deed::Webhook(hook(&url)), LONG).await), "127.0.0.1 answered 418: no way");
+    let refused = reason(outcome(Deed::Webhook(hook("http://127.0.0.1:1/secret-path")), LONG).await);
+    assert!(refused.starts_with("127.0.0.1 cannot be reached") && !refused.contains("secret"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_dry_run_does_nothing() {
+    let (_dir, file) = place();
+    let (mut runner, mut ends) = Runner::new("web-0".to_owned(), true);
+    runner.start(run_of(shell(&format!("touch {}", file.display())), LONG));
+    assert_eq!(ends.recv().await.unwrap().outcome, StepOutcome::Done);
+    assert!(!file.exists());
+}

@@ -1,0 +1,86 @@
+//! Requests to servers of others: steps of a rule, and word to an administrator. They go through the proxy that the
+//! environment names, unlike anything that is said to the platform. URLs and headers may be secrets, so messages name the
+//! host alone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::{Request, Uri};
+
+use crate::text::{printable, shorten};
+
+/// How much of an answer is read, for its first words.
+const ANSWER_BYTES_MAX: u64 = 16 * 1024;
+/// How much of an answer is shown.
+const ANSWER_CHARS_MAX: usize = 200;
+
+/// A request, ready to be sent.
+#[derive(Clone)]
+pub struct Call {
+    /// Where.
+    pub url: String,
+    /// How.
+    pub method: String,
+    /// Further headers.
+    pub headers: BTreeMap<String, String>,
+    /// What.
+    pub body: String,
+    /// How long all of it may take.
+    pub timeout: Duration,
+}
+
+/// Sends it; anything but a 2xx is a failure, told in a line for a person. Redirects are not followed: a body would be
+/// lost on the way.
+pub async fn send(call: Call) -> Result<(), String> {
+    let timeout = call.timeout;
+    let sending = tokio::task::spawn_blocking(move || send_now(&call));
+    // The request's own limit does not cover the name service of every system.
+    match tokio::time::timeout(timeout, sending).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panicked)) => Err(panicked.to_string()),
+        Err(_) => Err(format!("no answer within {} s", timeout.as_secs())),
+    }
+}
+
+fn send_now(call: &Call) -> Result<(), String> {
+    let host = host(&call.url);
+    let agent: Agent = Agent::config_builder()
+        .timeout_global(Some(call.timeout))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .allow_non_standard_methods(true)
+        .user_agent(concat!("notbefore-agent/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into();
+    let mut request = Request::builder().method(call.method.as_str()).uri(&call.url);
+    if !call.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type")) {
+        request = request.header("Content-Type", "application/json");
+    }
+    for (name, value) in &call.headers {
+        request = request.header(name, value);
+    }
+    let sent = if matches!(call.method.as_str(), "GET" | "HEAD") {
+        request.body(()).map_err(|error| error.to_string()).map(|request| agent.run(request))?
+    } else {
+        request
+            .body(call.body.as_str())
+            .map_err(|error| error.to_string())
+            .map(|request| agent.run(request))?
+    };
+    let mut answer = sent.map_err(|error| format!("{host} cannot be reached: {error}"))?;
+    if answer.status().is_success() {
+        return Ok(());
+    }
+    let read = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).lossy_utf8(true).read_to_string();
+    let words = printable(&shorten(read.unwrap_or_default().trim(), ANSWER_CHARS_MAX));
+    let words = if words.is_empty() { words } else { format!(": {words}") };
+    Err(format!("{host} answered {}{words}", answer.status().as_u16()))
+}
+
+/// The host of a URL, which is no secret.
+pub fn host(url: &str) -> String {
+    let uri = url.parse::<Uri>().ok();
+    uri.and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_else(|| "the server".to_owned())
+}

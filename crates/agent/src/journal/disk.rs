@@ -1,0 +1,108 @@
+//! Whether a directory is on a disk that survives what events do: not in memory, and not on the ephemeral disk of an
+//! Azure VM, which is empty after a redeployment. Azure puts a file with a warning at that disk's root.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The file at the root of Azure's ephemeral disk.
+const WARNING: &str = "DATALOSS_WARNING_README.txt";
+
+/// Why a directory is no place for a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// Its file system is in memory.
+    InMemory {
+        /// Which: `tmpfs`, `ramfs`.
+        kind: String,
+    },
+    /// It is on the ephemeral disk.
+    Ephemeral {
+        /// Where that is mounted.
+        root: PathBuf,
+    },
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::InMemory { kind } => write!(f, "is in memory ({kind})"),
+            Unfit::Ephemeral { root } => {
+                write!(f, "is on the ephemeral disk ({} has {WARNING})", root.display())
+            }
+        }
+    }
+}
+
+/// Looks at the disk that a directory is on. Where the system does not say, it is believed to be fit.
+#[cfg(target_os = "linux")]
+pub fn check(dir: &Path) -> Result<(), Unfit> {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(device) = std::fs::metadata(dir).map(|metadata| metadata.dev()) else { return Ok(()) };
+    let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    judge(&mounts, &device, |root| root.join(WARNING).exists())
+}
+
+/// On Windows the ephemeral disk is a drive of its own, with the file at its root.
+#[cfg(not(target_os = "linux"))]
+pub fn check(dir: &Path) -> Result<(), Unfit> {
+    let full = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let root: PathBuf = full.components().take(2).collect();
+    let is_ephemeral = root.join(WARNING).exists();
+    if is_ephemeral { Err(Unfit::Ephemeral { root }) } else { Ok(()) }
+}
+
+/// Finds the mounts of a device in `mountinfo`, and what speaks against it. The lines are by device and not by path, so
+/// that no symbolic link leads astray.
+#[cfg(any(target_os = "linux", test))]
+fn judge(mounts: &str, device: &str, warned: impl Fn(&Path) -> bool) -> Result<(), Unfit> {
+    for line in mounts.lines() {
+        // 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw
+        let Some((left, right)) = line.split_once(" - ") else { continue };
+        let mut left = left.split(' ').skip(2);
+        let (Some(of), Some(root), Some(at)) = (left.next(), left.next(), left.next()) else { continue };
+        if of != device {
+            continue;
+        }
+        let kind = right.split(' ').next().unwrap_or_default();
+        if ["tmpfs", "ramfs"].contains(&kind) {
+            return Err(Unfit::InMemory { kind: kind.to_owned() });
+        }
+        let at = PathBuf::from(at.replace("\\040", " "));
+        if root == "/" && warned(&at) {
+            return Err(Unfit::Ephemeral { root: at });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+23 22 0:5 / /run rw,nosuid shared:2 - tmpfs tmpfs rw,size=1k
+24 22 8:17 / /mnt/with\\040room rw shared:3 - ext4 /dev/sdb1 rw
+25 22 8:1 /srv /srv/again rw shared:4 - ext4 /dev/sda1 rw
+";
+
+    #[test]
+    fn memory_and_the_ephemeral_disk_are_refused() {
+        let warned = |root: &Path| root == Path::new("/mnt/with room");
+        assert_eq!(judge(MOUNTS, "8:1", warned), Ok(()));
+        assert_eq!(judge(MOUNTS, "0:5", warned), Err(Unfit::InMemory { kind: "tmpfs".to_owned() }));
+        assert_eq!(judge(MOUNTS, "8:17", warned), Err(Unfit::Ephemeral { root: "/mnt/with room".into() }));
+        assert_eq!(judge(MOUNTS, "9:9", warned), Ok(()), "what nobody knows is believed");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernels_own_tmpfs_is_found_out() {
+        // Every Linux has one here, whatever else it mounts.
+        if Path::new("/dev/shm").is_dir() {
+            assert!(matches!(check(Path::new("/dev/shm")), Err(Unfit::InMemory { .. })));
+        }
+        assert_eq!(check(Path::new(env!("CARGO_MANIFEST_DIR"))), Ok(()));
+    }
+}

@@ -1,0 +1,349 @@
+//! What the agent remembers, on disk: one file that is replaced as a whole, so that whatever ends the agent, the next one
+//! finds the state before or after a change and nothing in between.
+//!
+//! The file is `journal.json` in the state directory: a format level and the machine's state. It holds copies of rules,
+//! with whatever secrets their webhooks have, so only its owner can read it. Beside it is `lock`, which the agent holds for
+//! as long as it runs: two agents would undo each other's work. A file that cannot be read is kept aside under another
+//! name and said aloud. `disk.rs` refuses a directory that would be empty after the event.
+//!
+//! A write that fails is no reason to leave a VM unprepared: the caller goes on with what is in memory, says so, and
+//! tries again. A disk that hangs is given up on after [`SAVE_TIMEOUT`]; the write that hangs is the only one under way.
+
+mod disk;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+
+pub use disk::Unfit;
+
+use crate::machine::State;
+
+/// What this release writes, and the only level that it reads.
+const FORMAT: u32 = 1;
+/// The largest journal that is read: a thousand events with their rules are some 4 MiB.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// How long a write may take before the agent goes on without it. A Preempt has thirty seconds for everything.
+pub const SAVE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The journal's name.
+const NAME: &str = "journal.json";
+
+/// The journal, held by this agent alone.
+#[derive(Debug)]
+pub struct Journal {
+    dir: PathBuf,
+    _lock: File,
+    /// What is on disk, as far as is known.
+    written: Option<Vec<u8>>,
+    /// A write that has not ended in time.
+    hanging: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// What was found at the start.
+#[derive(Debug)]
+pub enum Found {
+    /// No journal.
+    Nothing,
+    /// What an agent before this one remembered.
+    State(Box<State>),
+    /// A journal that cannot be read. Its content is safe under another name.
+    Corrupt {
+        /// The other name.
+        aside: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Why there can be no journal.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The directory cannot be made or used.
+    #[error("cannot use the state directory {}: {source}; make it writable for the agent, or name another with --state", path.display())]
+    Io {
+        /// The directory, or what is in it.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another agent runs.
+    #[error("another agent holds {}; stop it, or name another state directory with --state", path.display())]
+    Held {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// What is there will not be there after a reboot or a redeployment.
+    #[error("the state directory {} {why}; the journal has to survive what happens to the VM: name a directory on the OS disk with --state (state = …)", path.display())]
+    Unfit {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        why: Unfit,
+    },
+    /// Written by another release.
+    #[error("{} is of format {found}, and this release reads format {FORMAT} only; it is left as it is: run the release that wrote it until its events are over, or move it away", path.display())]
+    Format {
+        /// The journal.
+        path: PathBuf,
+        /// Its level.
+        found: u64,
+    },
+}
+
+/// Why a change is not on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The system says why.
+    #[error("cannot write {}: {source}", path.display())]
+    Io {
+        /// The journal.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The disk does not answer.
+    #[error("writing {} takes longer than {} s", path.display(), SAVE_TIMEOUT.as_secs())]
+    Hangs {
+        /// The journal.
+        path: PathBuf,
+    },
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    format: u32,
+    state: &'a State,
+}
+
+#[derive(Deserialize)]
+struct Read1 {
+    state: State,
+}
+
+#[derive(Deserialize)]
+struct Level {
+    format: u64,
+}
+
+impl Journal {
+    /// Takes hold of the journal in a directory, which is made if it is missing, and reads it.
+    pub fn open(dir: &Path, now: Timestamp) -> Result<(Journal, Found), OpenError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OpenError::Io { path, source }
+        };
+        make_private(dir).map_err(failed(dir))?;
+        disk::check(dir).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
+        let lock_path = dir.join("lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
+        let lock = lock.map_err(failed(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Held { path: lock_path }),
+            Err(TryLockError::Error(error)) => return Err(failed(&lock_path)(error)),
+        }
+        let path = dir.join(NAME);
+        let mut journal = Journal { dir: dir.to_owned(), _lock: lock, written: None, hanging: None };
+        let bytes = match read_bytes(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((journal, Found::Nothing)),
+            Err(error) => return Err(failed(&path)(error)),
+        };
+        let found = match read_state(&bytes) {
+            Ok(state) => {
+                journal.written = Some(bytes);
+                Found::State(Box::new(state))
+            }
+            Err(Unreadable::Format(found)) => return Err(OpenError::Format { path, found }),
+            Err(Unreadable::Corrupt(why)) => {
+                let aside = dir.join(format!("journal.corrupt-{}", now.strftime("%Y%m%dT%H%M%SZ")));
+                fs::rename(&path, &aside).map_err(failed(&path))?;
+                Found::Corrupt { aside, why }
+            }
+        };
+        Ok((journal, found))
+    }
+
+    /// Puts a state on disk, unless it is there already. Once this has returned well, the state survives a power cut.
+    pub async fn save(&mut self, state: &State) -> Result<(), SaveError> {
+        let path = self.dir.join(NAME);
+        let failed = |source| SaveError::Io { path: path.clone(), source };
+        let bytes = serde_json::to_vec(&Written { format: FORMAT, state });
+        let bytes = bytes.map_err(|error| failed(io::Error::other(error)))?;
+        if self.written.as_ref() == Some(&bytes) {
+            return Ok(());
+        }
+        if let Some(hanging) = self.hanging.take_if(|hanging| !hanging.is_finished()) {
+            self.hanging = Some(hanging);
+            return Err(SaveError::Hangs { path });
+        }
+        self.hanging = None;
+        self.written = None;
+        let mut writing = tokio::task::spawn_blocking({
+            let (dir, bytes) = (self.dir.clone(), bytes.clone());
+            move || replace(&dir, &bytes)
+        });
+        match tokio::time::timeout(SAVE_TIMEOUT, &mut writing).await {
+            Ok(Ok(Ok(()))) => {
+                self.written = Some(bytes);
+                Ok(())
+            }
+            Ok(Ok(Err(error))) => Err(failed(error)),
+            Ok(Err(panicked)) => Err(failed(io::Error::other(panicked))),
+            Err(_) => {
+                self.hanging = Some(writing);
+                Err(SaveError::Hangs { path })
+            }
+        }
+    }
+}
+
+/// Reads the journal of an agent that does not run, for people: without holding or changing anything.
+pub fn peek(dir: &Path) -> io::Result<State> {
+    read_state(&read_bytes(&dir.join(NAME))?).map_err(|unreadable| match unreadable {
+        Unreadable::Format(found) => io::Error::other(format!("it is of format {found}, not {FORMAT}")),
+        Unreadable::Corrupt(why) => io::Error::other(why),
+    })
+}
+
+enum Unreadable {
+    Format(u64),
+    Corrupt(String),
+}
+
+fn read_state(bytes: &[u8]) -> Result<State, Unreadable> {
+    let corrupt = |error: serde_json::Error| Unreadable::Corrupt(error.to_string());
+    let level: Level = serde_json::from_slice(bytes).map_err(corrupt)?;
+    if level.format != u64::from(FORMAT) {
+        return Err(Unreadable::Format(level.format));
+    }
+    serde_json::from_slice(bytes).map(|read: Read1| read.state).map_err(corrupt)
+}
+
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Replaces the journal so that it is there whole or as it was.
+fn replace(dir: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (temporary, path) = (dir.join(".journal.json.new"), dir.join(NAME));
+    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, &path));
+    if written.is_err() {
+        // What is left of it takes room on a disk that may have none.
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    // Windows has no handle of a directory to sync, and renames through its own journal.
+    if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn make_private(dir: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dir() -> tempfile::TempDir {
+        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+    }
+
+    fn open(dir: &Path) -> Result<(Journal, Found), OpenError> {
+        Journal::open(dir, Timestamp::UNIX_EPOCH)
+    }
+
+    #[tokio::test]
+    async fn what_was_saved_is_found_and_only_its_owner_can_read_it() {
+        let dir = dir();
+        let state = State::new(Some("boot".to_owned()));
+        let (mut journal, found) = open(&dir.path().join("a/b")).unwrap();
+        assert!(matches!(found, Found::Nothing));
+        journal.save(&state).await.unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &str| fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode("a/b"), mode("a/b/journal.json")), (0o700, 0o600));
+        }
+        drop(journal);
+        let (_journal, found) = open(&dir.path().join("a/b")).unwrap();
+        assert!(matches!(found, Found::State(found) if *found == state));
+        assert_eq!(peek(&dir.path().join("a/b")).unwrap(), state);
+    }
+
+    #[tokio::test]
+    async fn a_state_that_is_on_disk_is_not_written_again() {
+        let dir = dir();
+        let (mut journal, _) = open(dir.path()).unwrap();
+        let state = State::new(None);
+        journal.save(&state).await.unwrap();
+        fs::remove_file(dir.path().join(NAME)).unwrap();
+        journal.save(&state).await.unwrap();
+        assert!(!dir.path().join(NAME).exists());
+        journal.save(&State::new(Some("another".to_owned()))).await.unwrap();
+        assert!(dir.path().join(NAME).exists());
+    }
+
+    #[test]
+    fn two_agents_do_not_share_a_journal() {
+        let dir = dir();
+        let (_first, _) = open(dir.path()).unwrap();
+        let second = open(dir.path()).unwrap_err();
+        assert!(matches!(second, OpenError::Held { .. }), "{second}");
+    }
+
+    #[test]
+    fn a_corrupt_journal_is_kept_aside() {
+        let dir = dir();
+        for broken in ["", "{\"format\":1,\"state\":{", "{\"format\":1,\"state\":7}", "\0\0\0"] {
+            fs::write(dir.path().join(NAME), broken).unwrap();
+            let (_journal, found) = open(dir.path()).unwrap();
+            let Found::Corrupt { aside, .. } = found else { panic!("{broken:?} was read") };
+            assert_eq!(fs::read_to_string(aside).unwrap(), broken);
+            assert!(!dir.path().join(NAME).exists());
+        }
+    }
+
+    #[test]
+    fn a_journal_of_another_release_is_left_alone() {
+        let dir = dir();
+        fs::write(dir.path().join(NAME), "{\"format\":2,\"whatever\":1}").unwrap();
+        assert!(matches!(open(dir.path()), Err(OpenError::Format { found: 2, .. })));
+        assert!(dir.path().join(NAME).exists());
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_says_why_and_the_next_one_is_tried() {
+        let dir = dir();
+        let (mut journal, _) = open(dir.path()).unwrap();
+        let in_the_way = dir.path().join(NAME);
+        fs::create_dir(&in_the_way).unwrap();
+        let error = journal.save(&State::new(None)).await.unwrap_err();
+        assert!(error.to_string().starts_with("cannot write "), "{error}");
+        assert!(!dir.path().join(".journal.json.new").exists(), "what is left of it takes room");
+        fs::remove_dir(&in_the_way).unwrap();
+        journal.save(&State::new(None)).await.unwrap();
+    }
+}
