@@ -4,7 +4,7 @@
 //! - [`client`]: one question, one answer: the document, an approval;
 //! - [`watch`]: following the document, and [`changes`]: what changes from one to the next;
 //! - [`poll`]: what to ask next and when, without IO;
-//! - [`endpoint`]: where the platform answers;
+//! - [`endpoint`]: where the platform answers, and [`discovery`]: finding it;
 //! - [`identity`]: which of an event's resources is this VM;
 //! - [`clock`]: the one place that reads the clocks.
 //!
@@ -28,6 +28,7 @@ pub mod changes;
 pub mod client;
 pub mod clock;
 mod dice;
+pub mod discovery;
 pub mod document;
 pub mod endpoint;
 pub mod failure;

@@ -1,0 +1,159 @@
+//! Asking DHCP ourselves: a DISCOVER out of every Ethernet interface that is up, and a wait for offers.
+//!
+//! It needs the right to use port 68, which root has. A DHCP client that runs beside it is not disturbed: the port
+//! is shared, answers are asked for as broadcasts, which all sockets get, and every answer is checked to be ours.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::packet::{self, Asker, MESSAGE_BYTES_MAX, PacketError};
+use crate::dice;
+
+/// How long each try waits for an answer. A server may first look whether an address is in use, which takes one to
+/// three seconds.
+const TRIES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(4)];
+/// How many interfaces are asked. A VM has a few; a host of containers has hundreds, and nobody behind them.
+const INTERFACES_MAX: usize = 16;
+/// How many packets that do not help are read while one is waited for.
+const STRANGERS_MAX: usize = 1_000;
+
+const CLIENT_PORT: u16 = 68;
+const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::BROADCAST), 67);
+/// What the kernel calls Ethernet.
+const ETHERNET: &str = "1";
+
+/// An interface that can be asked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Interface {
+    name: String,
+    mac: [u8; 6],
+}
+
+/// What came of it: an address, or why there is none, for each interface.
+pub type Asked = Vec<(String, Result<Ipv4Addr, String>)>;
+
+/// Asks on all interfaces at once.
+pub async fn ask() -> Asked {
+    let interfaces = interfaces(Path::new("/sys/class/net"));
+    let mut asking = JoinSet::new();
+    for interface in interfaces {
+        asking.spawn(async move {
+            let answer = ask_on(&interface).await;
+            (interface.name, answer)
+        });
+    }
+    let mut asked = asking.join_all().await;
+    asked.sort();
+    asked
+}
+
+async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, String> {
+    let socket =
+        open(&interface.name).map_err(|error| match error.kind() == io::ErrorKind::PermissionDenied {
+            true => "asking DHCP needs root".to_owned(),
+            false => format!("cannot ask DHCP: {error}"),
+        })?;
+    let asker = Asker { xid: dice::throw().to_be_bytes(), mac: interface.mac };
+    let question = packet::discover(asker);
+    let mut useless = None;
+    for patience in TRIES {
+        socket.send_to(&question, SERVER).await.map_err(|error| format!("cannot ask DHCP: {error}"))?;
+        match timeout(patience, answer(&socket, asker, &mut useless)).await {
+            Ok(answered) => return answered,
+            // Servers answer, and none of them knows.
+            Err(_) if useless.is_some() => break,
+            Err(_) => {}
+        }
+    }
+    let silence = || format!("no DHCP server answers within {:?}", TRIES.iter().sum::<Duration>());
+    Err(useless.map_or_else(silence, |error| error.to_string()))
+}
+
+/// The first answer to us that says where the endpoint is. One that does not is noted, and another server waited for.
+async fn answer(
+    socket: &UdpSocket,
+    asker: Asker,
+    useless: &mut Option<PacketError>,
+) -> Result<Ipv4Addr, String> {
+    let mut buffer = [0; MESSAGE_BYTES_MAX];
+    for _ in 0..STRANGERS_MAX {
+        let (bytes, _) = socket.recv_from(&mut buffer).await.map_err(|error| error.to_string())?;
+        match packet::endpoint_in(&buffer[..bytes], asker) {
+            Ok(address) => return Ok(address),
+            Err(PacketError::NotOurs | PacketError::NoAnswer) => {}
+            Err(
+                error
+                @ (PacketError::Short { .. } | PacketError::NoOption | PacketError::OptionLength { .. }),
+            ) => *useless = Some(error),
+        }
+    }
+    Err(format!("{STRANGERS_MAX} DHCP packets that do not help"))
+}
+
+fn open(interface: &str) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_broadcast(true)?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, CLIENT_PORT)).into())?;
+    UdpSocket::from_std(socket.into())
+}
+
+/// The Ethernet interfaces that are up, by name.
+fn interfaces(class: &Path) -> Vec<Interface> {
+    let Ok(entries) = fs::read_dir(class) else {
+        return Vec::new();
+    };
+    let interface = |entry: fs::DirEntry| {
+        let read = |what: &str| fs::read_to_string(entry.path().join(what)).ok();
+        let is = |what: &str, expected: &str| read(what).is_some_and(|text| text.trim() == expected);
+        if !is("type", ETHERNET) || !is("carrier", "1") {
+            return None;
+        }
+        Some(Interface { name: entry.file_name().into_string().ok()?, mac: mac(read("address")?.trim())? })
+    };
+    let mut found: Vec<Interface> = entries.filter_map(Result::ok).filter_map(interface).collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.truncate(INTERFACES_MAX);
+    found
+}
+
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let bytes: Option<Vec<u8>> = text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ethernet_that_is_up_is_asked_on() {
+        let class = tempfile::tempdir().unwrap();
+        let put = |name: &str, kind: &str, carrier: &str, address: &str| {
+            let place = class.path().join(name);
+            fs::create_dir(&place).unwrap();
+            for (file, text) in [("type", kind), ("carrier", carrier), ("address", address)] {
+                fs::write(place.join(file), format!("{text}\n")).unwrap();
+            }
+        };
+        put("eth1", "1", "1", "02:00:00:00:00:0a");
+        put("eth0", "1", "1", "02:00:00:00:00:09");
+        put("eth2", "1", "0", "02:00:00:00:00:0b");
+        put("lo", "772", "1", "00:00:00:00:00:00");
+        put("odd", "1", "1", "02:00");
+        let found = interfaces(class.path());
+        assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["eth0", "eth1"]);
+        assert_eq!(found[0].mac, [2, 0, 0, 0, 0, 9]);
+        assert!(interfaces(Path::new("/nowhere")).is_empty());
+    }
+}
