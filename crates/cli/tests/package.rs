@@ -1,0 +1,132 @@
+//! The Debian package, installed by dpkg on a machine that is thrown away: what it puts where, what runs, what it
+//! leaves when it is removed and when it is purged.
+//!
+//! `./dev test deb` builds the package and says in `NOTBEFORE_DEB` where it is.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "package/machine.rs"]
+mod machine;
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use machine::Machine;
+use support::wait_for;
+
+const UNITS: [&str; 2] = ["notbefore.service", "notbefore-agent.service"];
+
+fn deb() -> PathBuf {
+    let deb = std::env::var_os("NOTBEFORE_DEB").map(PathBuf::from);
+    let deb = deb.expect("NOTBEFORE_DEB does not name the package; './dev test deb' builds it and does");
+    assert!(deb.is_file(), "{} is no file", deb.display());
+    deb
+}
+
+fn installed() -> Machine {
+    let machine = Machine::with_package(&deb());
+    machine.said("dpkg", &["--install", "/tmp/package.deb"]);
+    machine
+}
+
+/// Every file of the package: its mode, its owner, its path.
+fn contents() -> Vec<(String, String, String)> {
+    let listed = Command::new("dpkg-deb").arg("--contents").arg(deb()).output().unwrap();
+    assert!(listed.status.success());
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let entry = |line: &str| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap(), words.nth(3).unwrap())
+    };
+    listed.lines().map(entry).collect()
+}
+
+#[test]
+fn files_are_where_debian_has_them_and_belong_to_root() {
+    let homes = [
+        "./etc/notbefore/",
+        "./usr/bin/notbefore",
+        "./usr/lib/systemd/system/",
+        "./usr/share/bash-completion/completions/notbefore",
+        "./usr/share/doc/notbefore/",
+        "./usr/share/fish/vendor_completions.d/notbefore.fish",
+        "./usr/share/man/man1/",
+        "./usr/share/zsh/vendor-completions/_notbefore",
+    ];
+    let programs = ["./usr/bin/notbefore", "./usr/share/doc/notbefore/examples/exec/virsh"];
+    for (mode, owner, path) in contents() {
+        assert!(owner == "0/0" || owner == "root/root", "{path} belongs to {owner}");
+        let expected = match (mode.starts_with('d'), programs.contains(&path.as_str())) {
+            (true, _) => "drwxr-xr-x",
+            (false, true) => "-rwxr-xr-x",
+            (false, false) => "-rw-r--r--",
+        };
+        assert_eq!(mode, expected, "{path}");
+        let at_home = homes
+            .iter()
+            .any(|home| path.starts_with(home) || (mode.starts_with('d') && home.starts_with(&path)));
+        assert!(at_home, "what is {path} doing in the package?");
+        let is_manual = path.starts_with("./usr/share/man/") && !mode.starts_with('d');
+        assert!(!is_manual || path.ends_with(".1.gz"), "{path} is not compressed");
+    }
+}
+
+#[test]
+fn what_is_installed_runs_and_waits_to_be_told() {
+    let machine = installed();
+    let version = format!("notbefore {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(machine.said("notbefore", &["--version"]), version);
+    assert!(machine.said("notbefore", &["serve", "--check-config"]).contains("no mistakes"));
+    for unit in UNITS {
+        let path = format!("/usr/lib/systemd/system/{unit}");
+        let verified = machine.command("systemd-analyze", &["verify", &path]).output().unwrap();
+        assert!(verified.status.success() && verified.stderr.is_empty(), "{}", machine::all_of(&verified));
+        // Nobody has said yet what this machine is to do.
+        let enabled = machine.command("systemctl", &["--root=/", "is-enabled", unit]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&enabled.stdout).trim(), "disabled");
+    }
+    for page in ["notbefore", "notbefore-serve", "notbefore-vm-restart"] {
+        let shown = machine.said("man", &[page]);
+        assert!(shown.contains("SYNOPSIS") && shown.contains(&page.replacen('-', " ", 2)), "{page}: {shown}");
+    }
+    // As bash does when somebody types 'notbefore ev' and the tabulator.
+    let typed = "source /usr/share/bash-completion/completions/notbefore; COMP_WORDS=(notbefore ev); COMP_CWORD=1; \
+                 _notbefore notbefore ev notbefore; echo \"${COMPREPLY[@]}\"";
+    assert_eq!(machine.said("bash", &["-c", typed]), "event\n");
+}
+
+#[test]
+fn the_service_of_the_package_answers() {
+    let machine = installed();
+    let mut service = machine.command("notbefore", &["serve", "--data", "/var/lib/notbefore"]);
+    let mut service = service.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let asked = ["vm", "list", "--data", "/var/lib/notbefore", "--output", "json"];
+    wait_for("the service to answer", || {
+        let output = machine.command("notbefore", &asked).output().unwrap();
+        output.status.success().then_some(())
+    });
+    drop(machine);
+    service.wait().unwrap();
+}
+
+#[test]
+fn a_package_that_is_removed_leaves_what_is_the_sites_own_and_a_purged_one_nothing() {
+    let machine = installed();
+    let mine = "echo '# mine' >> /etc/notbefore/agent.toml; mkdir -p /var/lib/notbefore-agent; echo > /var/lib/notbefore-agent/journal";
+    machine.said("sh", &["-c", mine]);
+    let keeps = "grep -q '# mine' /etc/notbefore/agent.toml && test -f /var/lib/notbefore-agent/journal";
+    // A further installation is an upgrade.
+    machine.said("dpkg", &["--install", "/tmp/package.deb"]);
+    assert!(machine.finds(keeps), "an upgrade has thrown away what the site wrote");
+    machine.said("dpkg", &["--remove", "notbefore"]);
+    assert!(machine.finds(keeps), "what the site wrote has gone with the package");
+    for path in
+        ["/usr/bin/notbefore", "/usr/lib/systemd/system/notbefore-agent.service", "/usr/share/doc/notbefore"]
+    {
+        assert!(!machine.finds(&format!("test -e {path}")), "{path} is still there");
+    }
+    machine.said("dpkg", &["--purge", "notbefore"]);
+    let left = machine.said("sh", &["-c", "find /etc /usr /var -xdev -iname '*notbefore*'"]);
+    assert_eq!(left, "");
+}
