@@ -62,6 +62,28 @@ pub fn csharp() -> Command {
     command
 }
 
+/// The sample in Rust, built once for all tests as one would build it.
+pub fn rust() -> Command {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--locked", "-p", "notbefore-client", "--example", "watch-events"]);
+        let done = cargo
+            .args(["--message-format", "json"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let said = String::from_utf8(done.stdout).unwrap();
+        let executable = |line: &str| {
+            let message: Value = serde_json::from_str(line).ok()?;
+            message["executable"].as_str().map(PathBuf::from)
+        };
+        said.lines().find_map(executable).unwrap_or_else(|| panic!("cargo names no executable: {said}"))
+    });
+    bounded(built)
+}
+
 /// A sample that calls this address.
 pub fn at(mut sample: Command, endpoint: SocketAddr, words: &[&str]) -> Command {
     sample.args(["--endpoint", &format!("http://{endpoint}")]).args(words);
@@ -184,4 +206,19 @@ fn csharp_at_2017_03_01() {
 #[test]
 fn csharp_once() {
     once(csharp);
+}
+
+#[test]
+fn rust_through_a_whole_event() {
+    whole_event(rust(), "2020-07-01");
+}
+
+#[test]
+fn rust_at_2017_03_01() {
+    whole_event(rust(), "2017-03-01");
+}
+
+#[test]
+fn rust_once() {
+    once(rust);
 }

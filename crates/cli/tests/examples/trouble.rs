@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
 use super::program::Program;
-use super::samples::{at, bash, csharp, python3};
+use super::samples::{at, bash, csharp, python3, rust};
 
 /// What is answered to one poll after the other, as status and body; an empty status is a connection that is closed.
 /// The last one stays. Its id is asked about, its incarnation is text, its type nobody knows, its VM is spelt in
@@ -99,4 +99,10 @@ fn python3_gets_through() {
 fn csharp_gets_through() {
     gets_through(csharp());
     fails_once(csharp());
+}
+
+/// The crate rests ever longer after failures, and has tests of its own for what it gets through.
+#[test]
+fn rust_fails_once() {
+    fails_once(rust());
 }
