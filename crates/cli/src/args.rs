@@ -1,6 +1,7 @@
 //! What can be typed. What needs the service's own code is there on Unix only, and has a file of its own; the rest is
 //! the same everywhere.
 
+mod guest;
 #[cfg(unix)]
 mod service;
 
@@ -11,6 +12,7 @@ use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
 
+pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};
 
@@ -121,6 +123,16 @@ pub enum Noun {
         after_help = "Examples:\n  notbefore import backup.jsonl --data /var/lib/notbefore\n  zstd -dc backup.jsonl.zst | notbefore import - --data /var/lib/notbefore\n  notbefore import --check backup.jsonl\n\nThe directory must not hold a store yet. Whatever is wrong with the export is\nnamed with its line, and then nothing is imported. Start the service there when\nit is done, and not the one that was exported from: both would act."
     )]
     Import(Import),
+    /// Inside of a VM: see what is about to happen to it
+    #[command(
+        after_help = "Examples:\n  notbefore get\n  notbefore get --watch\n  notbefore get --endpoint http://127.0.0.1:9254 --output json\n  notbefore get --raw --api-version 2017-08-01\n\nIt asks the platform as any guest does, on Azure and on notbefore alike; no token is needed, and no proxy is used."
+    )]
+    Get(Get),
+    /// Inside of a VM: say that it is ready, so that an event may start
+    #[command(
+        after_help = "Examples:\n  notbefore approve 602D9444-D2CD-49C7-8624-8643E7171297\n  notbefore approve --all-mine\n\nEach event is approved by itself. One that has started or is gone needs no approval, and is no error."
+    )]
+    Approve(Approve),
     /// Print what a shell reads to complete these commands
     #[command(
         after_help = "Examples:\n  notbefore completions bash > /usr/share/bash-completion/completions/notbefore\n  notbefore completions zsh > /usr/share/zsh/site-functions/_notbefore\n  notbefore completions powershell >> $PROFILE"

@@ -18,6 +18,7 @@ mod export;
 mod fleet;
 mod fleet_apply;
 mod fleet_file;
+mod guest;
 mod host;
 #[cfg(unix)]
 mod import;
@@ -78,6 +79,8 @@ fn main() -> ExitCode {
         }
         #[cfg(unix)]
         Noun::Import(verb) => import::run(&args.reach, verb, args.output),
+        Noun::Get(get) => guest::get(get, args.output),
+        Noun::Approve(approve) => guest::approve(approve, args.output),
         Noun::Completions { shell } => manual::completions(shell),
         Noun::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]

@@ -127,6 +127,9 @@ impl Watch {
     }
 
     fn troubled(&mut self, Failure { kind, text }: Failure) -> Trouble {
+        // The poller does not know whom it asks.
+        let endpoint = self.client.endpoint().to_string();
+        let text = if text.starts_with(&endpoint) { text } else { format!("{endpoint}: {text}") };
         let (since, tries) = match &self.trouble {
             Some(before) => (before.since, before.tries.saturating_add(1)),
             None => (self.clock.now(), 1),

@@ -1,0 +1,237 @@
+//! `notbefore get` and `notbefore approve`: what a VM asks of its platform, by hand.
+//!
+//! These speak to any platform, Azure's or ours, through the client crate, and know nothing of the service or its
+//! operators. They run on Windows too.
+
+use anyhow::{Context, Result, anyhow};
+use jiff::Timestamp;
+use notbefore_client::changes::{Change, Tracker};
+use notbefore_client::client::{Approval, Client, Options, Reading};
+use notbefore_client::discovery::Discovery;
+use notbefore_client::document::{Document, Event, EventId, EventStatus};
+use notbefore_client::identity::{self, Identity};
+use notbefore_client::watch::{Trouble, Update, Watch};
+use serde_json::{Value, json};
+
+use crate::args::{self, Output};
+use crate::output::{self, Table};
+use crate::time;
+
+pub fn get(get: args::Get, output: Output) -> Result<()> {
+    in_runtime(async {
+        let client = find(&get.platform).await?;
+        if get.watch {
+            let me = identity(&client, &get.platform).await;
+            return watch(client, &me, get.count, output).await;
+        }
+        let reading = client.get().await?;
+        match get.raw {
+            true => output::text(&String::from_utf8_lossy(&reading.body)),
+            false => show(&reading, &client, &identity(&client, &get.platform).await, output),
+        }
+    })
+}
+
+pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
+    in_runtime(async {
+        let client = find(&approve.platform).await?;
+        let events = match approve.all_mine {
+            true => {
+                let document = client.get().await?.document;
+                waiting_for(&identity(&client, &approve.platform).await, &document)
+            }
+            false => approve.events.into_iter().map(EventId::new).collect(),
+        };
+        let mut outcomes = Vec::new();
+        for event in &events {
+            outcomes.push((event, client.approve(event).await));
+        }
+        let in_words = |outcome: &Result<Approval, _>| match outcome {
+            Ok(Approval::Accepted) => "approved".to_owned(),
+            Ok(Approval::Moot) => "has started or is gone: there is nothing to approve".to_owned(),
+            Err(error) => format!("{error}"),
+        };
+        match output {
+            Output::Json => {
+                let outcome = |outcome: &Result<Approval, _>| match outcome {
+                    Ok(Approval::Accepted) => "approved",
+                    Ok(Approval::Moot) => "moot",
+                    Err(_) => "failed",
+                };
+                let one = |(event, result): &(&EventId, _)| json!({"event": event, "outcome": outcome(result), "text": in_words(result)});
+                output::json(&outcomes.iter().map(one).collect::<Vec<Value>>())?;
+            }
+            Output::Table if outcomes.is_empty() => output::line("no event waits that names this VM")?,
+            Output::Table => {
+                for (event, result) in outcomes.iter().filter(|(_, result)| result.is_ok()) {
+                    output::line(&format!("event {event}: {}", in_words(result)))?;
+                }
+            }
+        }
+        let failed: Vec<String> = outcomes
+            .iter()
+            .filter(|(_, result)| result.is_err())
+            .map(|(event, result)| format!("event {event} is not approved: {}", in_words(result)))
+            .collect();
+        if failed.is_empty() { Ok(()) } else { Err(anyhow!(failed.join("\n"))) }
+    })
+}
+
+/// Runs on this thread: one connection needs no others.
+fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start")?.block_on(work)
+}
+
+async fn find(platform: &args::Platform) -> Result<Client> {
+    let options = Options { newest: platform.api_version };
+    match &platform.endpoint {
+        // Whoever names it sees its answer, whatever that is.
+        Some(endpoint) => Ok(Client::new(endpoint.clone(), options)),
+        None => Ok(Discovery::new(None, options).find().await?.client),
+    }
+}
+
+async fn identity(client: &Client, platform: &args::Platform) -> Identity {
+    Identity::find(client, platform.name.as_deref(), &identity::host_name()).await
+}
+
+/// The events that wait and name this VM.
+fn waiting_for(me: &Identity, document: &Document) -> Vec<EventId> {
+    let waits = |event: &&Event| event.status != EventStatus::Started && is_mine(event, me);
+    document.events.iter().filter(waits).map(|event| event.id.clone()).collect()
+}
+
+fn is_mine(event: &Event, me: &Identity) -> bool {
+    event.resources.iter().any(|resource| me.is(resource))
+}
+
+fn show(reading: &Reading, client: &Client, me: &Identity, output: Output) -> Result<()> {
+    for oddity in &reading.oddities {
+        eprintln!("notbefore: {oddity}");
+    }
+    let events = &reading.document.events;
+    match output {
+        Output::Json => output::json(&json!({
+            "endpoint": client.endpoint().to_string(),
+            "api_version": reading.version.as_str(),
+            "served_at": reading.served_at,
+            "vm": me.name(),
+            "incarnation": reading.document.incarnation,
+            "events": events.iter().map(|event| in_json(event, me)).collect::<Vec<_>>(),
+        })),
+        // The platform's clock decides when an event starts, so that is the one to count from.
+        Output::Table => table(events, me, reading.served_at.unwrap_or_else(time::now))
+            .print("no event is announced or under way"),
+    }
+}
+
+fn in_json(event: &Event, me: &Identity) -> Value {
+    json!({
+        "id": event.id,
+        "type": event.kind,
+        "status": event.status,
+        "mine": is_mine(event, me),
+        "resources": event.resources,
+        "not_before": event.not_before,
+        "description": event.description,
+        "source": event.source,
+        "duration_seconds": event.duration_seconds,
+    })
+}
+
+fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
+    let mut table = Table::new(&[
+        "EVENT",
+        "TYPE",
+        "STATUS",
+        "NOT BEFORE",
+        "MINE",
+        "RESOURCES",
+        "SOURCE",
+        "LASTS",
+        "DESCRIPTION",
+    ]);
+    for event in events {
+        table.row([
+            event.id.to_string(),
+            event.kind.to_string(),
+            event.status.as_str().to_owned(),
+            event
+                .not_before
+                .map_or_else(|| "-".to_owned(), |at| format!("{at} ({})", time::relative(at, now))),
+            if is_mine(event, me) { "yes" } else { "no" }.to_owned(),
+            event.resources.join(","),
+            output::or_dash(event.source.as_ref().map(|source| source.as_str())),
+            event.duration_seconds.map_or_else(|| "-".to_owned(), time::span),
+            output::or_dash(Some(&one_line(&event.description))),
+        ]);
+    }
+    table
+}
+
+/// Line ends and other controls in somebody else's text would break the table, or the terminal.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Prints changes as they come, and troubles when they begin and when they are over.
+async fn watch(client: Client, me: &Identity, count: Option<u64>, output: Output) -> Result<()> {
+    let mut left = count.unwrap_or(u64::MAX);
+    let (mut watch, mut tracker, mut trouble) = (Watch::new(client), Tracker::default(), None::<Trouble>);
+    eprintln!("waiting for something to happen to {}; end with Ctrl-C", me.name());
+    loop {
+        let update = watch.next().await;
+        match (&update, &trouble) {
+            (Update::Trouble(new), None) => eprintln!("notbefore: {}", new.text),
+            (Update::Trouble(new), Some(old)) if new.kind != old.kind => eprintln!("notbefore: {}", new.text),
+            (Update::Document { .. } | Update::Unchanged, Some(_)) => {
+                eprintln!("notbefore: it answers again")
+            }
+            (Update::Trouble(_), Some(_)) | (Update::Document { .. } | Update::Unchanged, None) => {}
+        }
+        trouble = match update {
+            Update::Trouble(new) => Some(new),
+            Update::Unchanged => None,
+            Update::Document { document, served_at, .. } => {
+                let now = served_at.unwrap_or_else(time::now);
+                for change in tracker.take(&document) {
+                    output::line(&told(&change, me, now, output))?;
+                    left -= 1;
+                    if left == 0 {
+                        return Ok(());
+                    }
+                }
+                None
+            }
+        };
+    }
+}
+
+fn told(change: &Change, me: &Identity, now: Timestamp, output: Output) -> String {
+    let (what, event) = match change {
+        Change::Appeared(event) => ("appeared", event),
+        Change::Started(event) => ("started", event),
+        Change::Changed { event, .. } => ("changed", event),
+        Change::Gone(event) => ("gone", event),
+    };
+    if output == Output::Json {
+        return json!({"at": now, "change": what, "event": in_json(event, me)}).to_string();
+    }
+    let mine = if is_mine(event, me) { "mine" } else { "others'" };
+    let when = match (change, event.not_before) {
+        (Change::Appeared(_) | Change::Changed { .. }, Some(at)) => {
+            format!(", not before {at} ({})", time::relative(at, now))
+        }
+        (Change::Appeared(_) | Change::Changed { .. }, None) | (Change::Started(_) | Change::Gone(_), _) => {
+            String::new()
+        }
+    };
+    format!(
+        "{now:.0}  {what:<8}  {} {} {mine}: {} is {}{when}",
+        event.id,
+        event.kind,
+        event.resources.join(","),
+        event.status.as_str()
+    )
+}

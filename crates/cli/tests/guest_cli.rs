@@ -1,0 +1,192 @@
+//! `notbefore get` and `notbefore approve` against the real service, which is as strict as Azure is.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use support::{Service, binary, first_event, wait_for};
+use tempfile::TempDir;
+
+/// Two VMs that see one document.
+const FLEET: &str = "scopes:
+  - name: web
+    kind: availability-set
+    vms:
+      - { name: web-0, update_domain: 0, addresses: [127.0.1.1] }
+      - { name: web-1, update_domain: 1, addresses: [127.0.1.2] }
+";
+
+/// A service with a door for each of the two, at ports that it keeps when it is started again.
+fn service(data: &TempDir) -> Service {
+    Service::start_in(data.path(), &[]).apply_fleet(FLEET);
+    let door = |vm: &str| format!("web/{vm}=127.0.0.1:{}", free_port());
+    let (first, second) = (door("web-0"), door("web-1"));
+    let doors = ["--guest-vm", &first, "--guest-vm", &second];
+    Service::start_in(data.path(), &[&doors[..], &["--strict", "--simulated-duration", "1h"]].concat())
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Runs the command line as the VM of a door.
+fn guest(service: &Service, door: usize, words: &[&str]) -> Output {
+    let endpoint = format!("http://{}", service.guest_vms[door]);
+    let mut command = Command::new(binary());
+    // A proxy that is not there must not be asked.
+    command.env("http_proxy", "http://127.0.0.1:9").env("HTTP_PROXY", "http://127.0.0.1:9");
+    command.args(words).args(["--endpoint", &endpoint]).output().unwrap()
+}
+
+fn said(output: Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {out}{err}", output.status);
+    out.into_owned()
+}
+
+fn refused(output: Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn json(output: Output) -> Value {
+    serde_json::from_str(&said(output)).unwrap()
+}
+
+#[test]
+fn an_event_is_seen_approved_and_over() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    assert_eq!(said(guest(&service, 0, &["get"])), "no event is announced or under way\n");
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
+
+    let table = said(guest(&service, 0, &["get"]));
+    let lines: Vec<&str> = table.lines().collect();
+    let head =
+        ["EVENT", "TYPE", "STATUS", "NOT", "BEFORE", "MINE", "RESOURCES", "SOURCE", "LASTS", "DESCRIPTION"];
+    assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), head);
+    let event = lines[1].split_whitespace().next().unwrap();
+    for cell in ["Reboot", "Scheduled", "(in 1", " min)", "yes", "web-0", "Platform"] {
+        assert!(lines[1].contains(cell), "{table}");
+    }
+
+    // The other VM of the scope sees the same event, and that it is not its own.
+    let seen = json(guest(&service, 1, &["get", "-o", "json"]));
+    assert_eq!((&seen["vm"], &seen["api_version"]), (&"web-1".into(), &"2020-07-01".into()));
+    assert_eq!(seen["events"][0]["id"], event);
+    assert_eq!((&seen["events"][0]["mine"], &seen["events"][0]["type"]), (&false.into(), &"Reboot".into()));
+    assert_eq!(said(guest(&service, 1, &["approve", "--all-mine"])), "no event waits that names this VM\n");
+    assert_eq!(
+        json(guest(&service, 1, &["get", "-o", "json", "--name", "WEB-0"]))["events"][0]["mine"],
+        true
+    );
+
+    assert_eq!(said(guest(&service, 0, &["approve", "--all-mine"])), format!("event {event}: approved\n"));
+    assert_eq!(json(guest(&service, 0, &["get", "-o", "json"]))["events"][0]["status"], "Started");
+    assert_eq!(said(guest(&service, 0, &["approve", "--all-mine"])), "no event waits that names this VM\n");
+    // Again by its id: the platform answers 200 to what has started.
+    assert_eq!(json(guest(&service, 0, &["approve", event, "-o", "json"]))[0]["outcome"], "approved");
+    service.cli(&["event", "complete", event]);
+    assert_eq!(json(guest(&service, 0, &["get", "-o", "json"]))["events"], Value::Array(vec![]));
+}
+
+#[test]
+fn the_raw_document_is_what_any_guest_reads_at_any_version() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
+    for version in ["2017-03-01", "2019-01-01", "2020-07-01"] {
+        let raw = said(guest(&service, 0, &["get", "--raw", "--api-version", version]));
+        assert_eq!(raw, service.poll([127, 0, 1, 1].into(), version).body, "{version}");
+    }
+    let old = json(guest(&service, 0, &["get", "-o", "json", "--api-version", "2017-03-01"]));
+    assert_eq!(old["events"][0]["resources"][0], "web-0", "without the underscore");
+    assert_eq!(old["events"][0]["mine"], true);
+    assert_eq!(old["events"][0]["source"], Value::Null);
+    let event = first_event(&service.poll([127, 0, 1, 1].into(), "2020-07-01").json());
+    assert_eq!(
+        json(guest(
+            &service,
+            0,
+            &["approve", &event.to_lowercase(), "-o", "json", "--api-version", "2017-08-01"]
+        ))[0]["outcome"],
+        "approved"
+    );
+}
+
+#[test]
+fn an_event_that_never_was_needs_no_approval_and_is_no_error() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    let event = "602D9444-D2CD-49C7-8624-8643E7171297";
+    let told = said(guest(&service, 0, &["approve", event]));
+    assert!(told.contains("there is nothing to approve"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_exit_code() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    for (words, complaint) in [
+        (&["approve"][..], "required"),
+        (&["approve", "a", "--all-mine"], "cannot be used with"),
+        (&["get", "--api-version", "latest"], "known are 2017-03-01"),
+        (&["get", "--raw", "--watch"], "cannot be used with"),
+        (&["get", "--count", "1"], "--watch"),
+    ] {
+        let told = refused(guest(&service, 0, words), 2);
+        assert!(told.contains(complaint), "{words:?}: {told}");
+    }
+    let bad = Command::new(binary()).args(["get", "--endpoint", "https://169.254.169.254"]).output().unwrap();
+    assert!(refused(bad, 2).contains("plain HTTP only"));
+    let nobody = format!("127.0.0.1:{}", free_port());
+    let there = Command::new(binary()).args(["get", "--endpoint", &nobody]).output().unwrap();
+    assert!(refused(there, 1).contains("cannot connect"), "nobody is there");
+    // A caller who is no VM is refused, and not told that there are no events.
+    let stranger =
+        Command::new(binary()).args(["get", "--endpoint", &service.guest.to_string()]).output().unwrap();
+    assert!(refused(stranger, 1).contains("403 Forbidden"));
+}
+
+/// A program that is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn changes_are_told_as_they_come_and_over_a_restart_of_the_service() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    let mut command = Command::new(binary());
+    let endpoint = service.guest_vms[1].to_string();
+    let words = ["get", "--watch", "--count", "4", "-o", "json", "--endpoint", &endpoint];
+    let mut watching =
+        Running(command.args(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut lines = BufReader::new(watching.0.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().expect("a change").unwrap()).unwrap();
+    // The first poll is what lets it hear of anything.
+    wait_for("the first poll", || service.cli(&["vm", "show", "web-1"]).contains("listens").then_some(()));
+    service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
+    let change = next();
+    assert_eq!((&change["change"], &change["event"]["mine"]), (&"appeared".into(), &true.into()));
+    let event = change["event"]["id"].as_str().unwrap().to_owned();
+    let service = service.restart();
+    service.cli(&["event", "start", &event]);
+    assert_eq!(next()["change"], "started");
+    service.cli(&["event", "complete", &event]);
+    assert_eq!(next()["change"], "gone");
+    service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
+    let change = next();
+    assert_eq!((&change["change"], &change["event"]["mine"]), (&"appeared".into(), &false.into()));
+    assert!(watching.0.wait().unwrap().success());
+}
