@@ -1,6 +1,7 @@
 //! What can be typed. What needs the service's own code is there on Unix only, and has a file of its own; the rest is
 //! the same everywhere.
 
+mod agent;
 mod guest;
 #[cfg(unix)]
 mod service;
@@ -12,6 +13,7 @@ use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
 
+pub use agent::{Agent, LogFormat, Settings};
 pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};
@@ -81,6 +83,9 @@ pub enum Noun {
         after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n  notbefore serve --driver exec --exec /usr/local/lib/notbefore/virsh\n  notbefore serve --config notbefore.toml --print-config\n\nEvery setting, with and without a flag, is in docs/configuration.md. Stop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
     )]
     Serve(Box<Serve>),
+    /// On a VM: prepare for what is announced, approve, and put everything back
+    #[command(subcommand)]
+    Agent(Agent),
     /// Describe scopes and VMs in a file and apply it
     #[command(subcommand)]
     Fleet(Fleet),

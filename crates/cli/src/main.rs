@@ -7,6 +7,7 @@
 //! The service runs on Linux, so its code and the commands that need it are there on Unix only. Everything else speaks
 //! HTTP and is there on Windows too.
 
+mod agent;
 mod args;
 mod audit;
 mod client;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         Noun::Import(verb) => import::run(&args.reach, verb, args.output),
         Noun::Get(get) => guest::get(get, args.output),
         Noun::Approve(approve) => guest::approve(approve, args.output),
+        Noun::Agent(verb) => agent::run(verb, args.output),
         Noun::Completions { shell } => manual::completions(shell),
         Noun::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]

@@ -34,7 +34,6 @@ const STOP_ALL_MAX: Duration = STOP_GRACE.saturating_add(Duration::from_secs(1))
 /// The steps that run.
 #[derive(Debug)]
 pub struct Runner {
-    vm: String,
     dry_run: bool,
     running: BTreeMap<RunId, (Stopper, JoinHandle<()>)>,
     ends: mpsc::Sender<Ended>,
@@ -51,15 +50,15 @@ pub struct Ended {
 
 impl Runner {
     /// Nothing runs. What ends comes out of the receiver.
-    pub fn new(vm: String, dry_run: bool) -> (Runner, mpsc::Receiver<Ended>) {
+    pub fn new(dry_run: bool) -> (Runner, mpsc::Receiver<Ended>) {
         let (ends, ended) = mpsc::channel(ENDS_MAX);
-        (Runner { vm, dry_run, running: BTreeMap::new(), ends }, ended)
+        (Runner { dry_run, running: BTreeMap::new(), ends }, ended)
     }
 
-    /// Begins an attempt, in the background.
-    pub fn start(&mut self, run: Run) {
+    /// Begins an attempt for this VM, in the background.
+    pub fn start(&mut self, run: Run, vm: &str) {
         let (stopper, mut stop) = stop::pair();
-        let facts = Facts::new(&run, &self.vm, self.dry_run);
+        let facts = Facts::new(&run, vm, self.dry_run);
         let (ends, dry_run) = (self.ends.clone(), self.dry_run);
         let id = run.id;
         let span =
@@ -84,11 +83,6 @@ impl Runner {
     /// Forgets an attempt that has ended.
     pub fn forget(&mut self, run: RunId) {
         self.running.remove(&run);
-    }
-
-    /// How many attempts run.
-    pub fn count(&self) -> usize {
-        self.running.len()
     }
 
     /// Has everything end. Nobody hears of it: the next agent finds these steps begun.

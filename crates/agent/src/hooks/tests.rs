@@ -100,8 +100,8 @@ async fn a_program_that_is_stopped_may_clean_up() {
         f = file.display()
     ));
     let run = run_of(does, LONG);
-    let (mut runner, mut ends) = Runner::new("web-0".to_owned(), false);
-    runner.start(run.clone());
+    let (mut runner, mut ends) = Runner::new(false);
+    runner.start(run.clone(), "web-0");
     timeout(LONG, async {
         while !file.exists() {
             sleep(Duration::from_millis(10)).await;
@@ -209,8 +209,8 @@ async fn a_webhook_sends_what_it_is_told_and_keeps_its_secrets() {
 #[tokio::test]
 async fn a_dry_run_does_nothing() {
     let (_dir, file) = place();
-    let (mut runner, mut ends) = Runner::new("web-0".to_owned(), true);
-    runner.start(run_of(shell(&format!("touch {}", file.display())), LONG));
+    let (mut runner, mut ends) = Runner::new(true);
+    runner.start(run_of(shell(&format!("touch {}", file.display())), LONG), "web-0");
     assert_eq!(ends.recv().await.unwrap().outcome, StepOutcome::Done);
     assert!(!file.exists());
 }

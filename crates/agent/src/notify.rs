@@ -1,0 +1,81 @@
+//! Word to an administrator: a POST for every fact that the configuration names. It has a queue and a task of its own, so
+//! that a server that hangs delays nothing, and a full queue drops what is new and says so.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::config::{Happening, Notify};
+use crate::hooks::webhook::{self, Call};
+use crate::machine::io::Fact;
+use crate::tell;
+
+/// How many words may wait: a few events with all that can happen to them.
+const QUEUE_MAX: usize = 64;
+/// How often a word is sent before it is given up.
+const TRIES: u32 = 3;
+/// How long to rest in between.
+const REST: Duration = Duration::from_secs(2);
+
+/// Where words are handed in.
+#[derive(Debug)]
+pub struct Notifier {
+    queue: mpsc::Sender<(Notify, String)>,
+}
+
+#[derive(Serialize)]
+struct Word<'a> {
+    what: Happening,
+    text: String,
+    vm: &'a str,
+    rule: Option<&'a str>,
+    dry_run: bool,
+    event: &'a Value,
+}
+
+impl Notifier {
+    /// Starts the task that sends; it ends with the notifier.
+    pub fn start() -> Notifier {
+        let (queue, mut waiting) = mpsc::channel(QUEUE_MAX);
+        tokio::spawn(async move {
+            while let Some((to, body)) = waiting.recv().await {
+                send(&to, body).await;
+            }
+        });
+        Notifier { queue }
+    }
+
+    /// Hands in a fact, if whoever is to be told wants to hear of it.
+    pub fn tell(&self, to: &Notify, fact: &Fact, vm: &str, dry_run: bool) {
+        let Some(what) = tell::happening(&fact.what).filter(|what| to.on.contains(what)) else { return };
+        let (rule, event) = (fact.rule.as_deref(), &fact.event.raw);
+        let word = Word { what, text: tell::sentence(fact), vm, rule, dry_run, event };
+        let body = serde_json::to_string(&word).unwrap_or_default();
+        if self.queue.try_send((to.clone(), body)).is_err() {
+            tracing::warn!("{QUEUE_MAX} words to the administrator wait already; one is dropped");
+        }
+    }
+}
+
+async fn send(to: &Notify, body: String) {
+    let host = webhook::host(&to.url);
+    for attempt in 1..=TRIES {
+        let call = Call {
+            url: to.url.clone(),
+            method: "POST".to_owned(),
+            headers: to.headers.clone(),
+            body: body.clone(),
+            timeout: to.timeout,
+        };
+        match webhook::send(call).await {
+            Ok(()) => return,
+            Err(reason) if attempt < TRIES => {
+                tracing::debug!(attempt, "the administrator was not told: {reason}");
+                tokio::time::sleep(REST).await;
+            }
+            Err(reason) => tracing::warn!(host, "the administrator was not told, given up: {reason}"),
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The agent's loop: something happens, the machine says what it means, the state is saved, and then it is done.
+//!
+//! One thread, one loop. What takes time runs in tasks beside it and comes back as an input: polls ([`Watch`]), steps
+//! ([`Runner`]), approvals. The machine is told of documents, of ends and answers, and of the time it asked to be woken
+//! at; of nothing else. Finding the platform (`platform.rs`) is such a task, too: an agent that comes up after
+//! a reboot puts the VM back although the endpoint is not there yet.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use notbefore_client::client::{Approval, ApproveError, Client};
+use notbefore_client::clock::Clock;
+use notbefore_client::document::EventId;
+use notbefore_client::watch::{Trouble, Update, Watch};
+use tokio::sync::mpsc;
+
+use crate::config::{self, Config, Sources};
+use crate::hooks::{Ended, Runner};
+use crate::journal::{Found, Journal, OpenError};
+use crate::machine::io::{Action, ApprovalAnswer, Input, RunId, StepOutcome};
+use crate::machine::{Setup, State};
+use crate::notify::Notifier;
+use crate::platform::{self, Platform};
+use crate::signals::{self, Answer, Board, ServeError};
+use crate::systemd::{self, Word};
+use crate::{boot, overview, tell};
+
+/// How long the journal rests after a write that failed, if nothing changes before.
+const JOURNAL_REST: Duration = Duration::from_secs(5);
+/// How many answers to approvals may wait to be taken in; each event has one under way at most.
+const ANSWERS_MAX: usize = 64;
+/// Trouble that goes on is said aloud once in so many polls: about every ten minutes.
+const TROUBLE_SAID_EVERY: u32 = 60;
+
+/// What the agent can be told while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// End, in order: what runs is stopped, and the next agent goes on with it.
+    Stop,
+    /// Read the rules anew, for events to come.
+    Reload,
+}
+
+/// Why the agent does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There can be no journal.
+    #[error(transparent)]
+    Journal(#[from] OpenError),
+    /// There can be no signals.
+    #[error(transparent)]
+    Signals(#[from] ServeError),
+}
+
+/// Runs the agent until it is told to stop. `ready` hears where the signals are served, once they are. The configuration is
+/// `sources`' own; they are asked again when it is to be read anew.
+pub async fn run(
+    config: Config,
+    sources: Sources,
+    mut orders: mpsc::Receiver<Order>,
+    ready: impl FnOnce(Option<SocketAddr>),
+) -> Result<(), RunError> {
+    let clock = Clock::start();
+    let board = Board::new(clock, config.dry_run);
+    let opened = match config.dry_run {
+        // A dry run leaves no trace, and takes no part in what a real one remembers.
+        true => None,
+        false => Some(Journal::open(&config.state, clock.now().wall)?),
+    };
+    let served = match config.listen {
+        Some(address) => Some(signals::serve(address, board.clone()).await?),
+        None => None,
+    };
+    tracing::info!(
+        rules = config.rules.len(),
+        file = %config.file.display(),
+        dry_run = config.dry_run,
+        "notbefore agent {} runs",
+        env!("CARGO_PKG_VERSION")
+    );
+    let (mut agent, mut ends, mut answers) = Agent::new(config, sources, clock, board.clone());
+    agent.begin(opened).await;
+    ready(served);
+    systemd::say(Word::Ready);
+    let search = platform::find(&agent.config, board);
+    tokio::pin!(search);
+    let mut watch: Option<Watch> = None;
+    loop {
+        let due = agent.due();
+        let wake = tokio::select! {
+            biased;
+            order = orders.recv() => Wake::Order(order.unwrap_or(Order::Stop)),
+            Some(ended) = ends.recv() => Wake::Ended(ended),
+            Some((event, answer)) = answers.recv() => Wake::Answered(event, answer),
+            () = until(clock, due) => Wake::Due,
+            update = next(&mut watch) => Wake::Update(update),
+            platform = &mut search, if watch.is_none() => Wake::Found(platform),
+        };
+        match wake {
+            Wake::Order(Order::Stop) => break,
+            Wake::Order(Order::Reload) => agent.reload(),
+            Wake::Ended(ended) => agent.ended(ended).await,
+            Wake::Answered(event, answer) => {
+                agent.board.approved(&answer);
+                agent.turn(Input::Answered { event, answer }).await;
+            }
+            Wake::Due => agent.do_what_is_due().await,
+            Wake::Update(update) => agent.update(update).await,
+            Wake::Found(platform) => watch = Some(agent.found(platform)),
+        }
+        agent.say_status();
+    }
+    tracing::info!("stopping: steps that run are ended, the next agent goes on with them");
+    systemd::say(Word::Stopping);
+    agent.runner.stop_all().await;
+    Ok(())
+}
+
+enum Wake {
+    Order(Order),
+    Ended(Ended),
+    Answered(EventId, ApprovalAnswer),
+    Due,
+    Update(Update),
+    Found(Platform),
+}
+
+async fn until(clock: Clock, due: Option<Duration>) {
+    match due {
+        Some(due) => clock.until(due).await,
+        None => pending().await,
+    }
+}
+
+async fn next(watch: &mut Option<Watch>) -> Update {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => pending().await,
+    }
+}
+
+struct Agent {
+    config: Config,
+    sources: Sources,
+    clock: Clock,
+    board: Board,
+    setup: Setup,
+    state: State,
+    journal: Option<Journal>,
+    /// When a write that failed is tried again.
+    journal_due: Option<Duration>,
+    runner: Runner,
+    /// The rule of each attempt that runs, and when that began.
+    begun: BTreeMap<RunId, (String, Duration)>,
+    notifier: Notifier,
+    client: Option<Client>,
+    answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
+    /// How often systemd wants a sign of life, and when the next is due.
+    beat: Option<(Duration, Duration)>,
+    status: String,
+}
+
+type Answers = mpsc::Receiver<(EventId, ApprovalAnswer)>;
+
+impl Agent {
+    fn new(
+        config: Config,
+        sources: Sources,
+        clock: Clock,
+        board: Board,
+    ) -> (Agent, mpsc::Receiver<Ended>, Answers) {
+        let (runner, ends) = Runner::new(config.dry_run);
+        let (answers, answered) = mpsc::channel(ANSWERS_MAX);
+        let setup = Setup { rules: config.rules.clone(), me: platform::remembered(&config) };
+        let beat = systemd::beat().map(|every| (every, clock.now().tick));
+        let agent = Agent {
+            config,
+            sources,
+            clock,
+            board,
+            setup,
+            state: State::new(boot::id()),
+            journal: None,
+            journal_due: None,
+            runner,
+            begun: BTreeMap::new(),
+            notifier: Notifier::start(),
+            client: None,
+            answers,
+            beat,
+            status: String::new(),
+        };
+        (agent, ends, answered)
+    }
+
+    /// Takes up what an agent before this one has left.
+    async fn begin(&mut self, opened: Option<(Journal, Found)>) {
+        let Some((journal, found)) = opened else { return };
+        self.journal = Some(journal);
+        let before = match found {
+            Found::State(before) => *before,
+            Found::Nothing => self.state.clone(),
+            Found::Corrupt { aside, why } => {
+                tracing::error!(
+                    aside = %aside.display(),
+                    "the journal cannot be read ({why}); it is kept aside, and this agent begins anew: \
+                     see to it that whatever was stopped before it runs again"
+                );
+                self.state.clone()
+            }
+        };
+        let (state, actions) = before.resume(&self.setup, boot::id(), self.clock.now());
+        self.state = state;
+        self.carry_out(actions).await;
+    }
+
+    /// The platform was found: from now on its documents come.
+    fn found(&mut self, platform: Platform) -> Watch {
+        let Platform { client, me } = platform;
+        self.board.found(client.endpoint().to_string(), me.name().to_owned());
+        self.setup.me = me;
+        self.client = Some(client.clone());
+        Watch::new(client)
+    }
+
+    async fn update(&mut self, update: Update) {
+        match update {
+            Update::Document { document, served_at, version: _ } => {
+                self.board.answered("document");
+                self.turn(Input::Document { document, served_at }).await;
+            }
+            Update::Unchanged => self.board.answered("unchanged"),
+            Update::Trouble(Trouble { kind, text, since: _, tries }) => {
+                if tries % TROUBLE_SAID_EVERY == 1 {
+                    tracing::warn!(tries, "{text}; what was last read holds until there is an answer");
+                }
+                self.board.troubled(kind.as_str(), text);
+            }
+        }
+    }
+
+    async fn ended(&mut self, Ended { run, outcome }: Ended) {
+        self.runner.forget(run);
+        if let Some((rule, begun)) = self.begun.remove(&run) {
+            let word = match &outcome {
+                StepOutcome::Done => "done",
+                StepOutcome::Failed { .. } => "failed",
+                StepOutcome::TimedOut => "timed_out",
+                StepOutcome::Stopped => "stopped",
+            };
+            self.board.ran(&rule, word, self.clock.now().tick.saturating_sub(begun));
+        }
+        self.turn(Input::StepEnded { run, outcome }).await;
+    }
+
+    /// Tells the machine something, and does what it says.
+    async fn turn(&mut self, input: Input) {
+        let state = std::mem::replace(&mut self.state, State::new(None));
+        let (state, actions) = state.handle(&self.setup, input, self.clock.now());
+        self.state = state;
+        self.carry_out(actions).await;
+    }
+
+    /// The state is on disk before anything is done about it.
+    async fn carry_out(&mut self, actions: Vec<Action>) {
+        self.save().await;
+        self.board.handles(overview::of(&self.state));
+        for action in actions {
+            match action {
+                Action::Run(run) => {
+                    self.begun.insert(run.id, (run.rule.clone(), self.clock.now().tick));
+                    self.runner.start(*run, self.setup.me.name());
+                }
+                Action::Stop(run) => self.runner.stop(run),
+                Action::Approve(event) => self.approve(event),
+                Action::Tell(fact) => {
+                    tell::log(&fact, self.config.dry_run);
+                    self.board.count(&fact);
+                    if let Some(to) = &self.config.notify {
+                        self.notifier.tell(to, &fact, self.setup.me.name(), self.config.dry_run);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn save(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        match journal.save(&self.state).await {
+            Ok(()) => {
+                if self.journal_due.take().is_some() {
+                    tracing::info!("the journal is on disk again");
+                    self.board.journal(None);
+                }
+            }
+            Err(error) => {
+                if self.journal_due.is_none() {
+                    tracing::error!(
+                        "{error}; the agent goes on without its journal, and would forget everything if it ended now"
+                    );
+                }
+                self.journal_due = Some(self.clock.now().tick.saturating_add(JOURNAL_REST));
+                self.board.journal(Some(error.to_string()));
+            }
+        }
+    }
+
+    /// Approves in the background; the answer comes back to the loop.
+    fn approve(&self, event: EventId) {
+        let (answers, client, dry_run) = (self.answers.clone(), self.client.clone(), self.config.dry_run);
+        tokio::spawn(async move {
+            let answer = match client {
+                _ if dry_run => ApprovalAnswer::Accepted,
+                None => ApprovalAnswer::Failed { reason: "the platform is not found yet".to_owned() },
+                Some(client) => match client.approve(&event).await {
+                    Ok(Approval::Accepted) => ApprovalAnswer::Accepted,
+                    Ok(Approval::Moot) => ApprovalAnswer::Moot,
+                    Err(ApproveError::Refused(reason)) => ApprovalAnswer::Refused { reason },
+                    Err(ApproveError::Transient(failure)) => ApprovalAnswer::Failed { reason: failure.text },
+                },
+            };
+            let _ = answers.send((event, answer)).await;
+        });
+    }
+
+    /// When something is to be done although nothing happens.
+    fn due(&self) -> Option<Duration> {
+        let machine = self.state.next_due(&self.setup, self.clock.now());
+        [machine, self.journal_due, self.beat.map(|(_, due)| due)].into_iter().flatten().min()
+    }
+
+    async fn do_what_is_due(&mut self) {
+        let now = self.clock.now();
+        if let Some((every, due)) = self.beat.filter(|(_, due)| *due <= now.tick) {
+            systemd::say(Word::Alive);
+            self.beat = Some((every, due.max(now.tick).saturating_add(every)));
+        }
+        if self.state.next_due(&self.setup, now).is_some_and(|due| due <= now.tick) {
+            self.turn(Input::Tick).await;
+        } else if self.journal_due.is_some_and(|due| due <= now.tick) {
+            self.save().await;
+        }
+    }
+
+    /// Reads the file anew. Rules and the administrator's webhook are for what comes; the rest takes a restart.
+    fn reload(&mut self) {
+        systemd::say(Word::Reloading);
+        match config::load(&self.sources) {
+            Ok(config) => {
+                let rest = |config: &Config| Config { rules: Vec::new(), notify: None, ..config.clone() };
+                if rest(&config) != rest(&self.config) {
+                    tracing::warn!(
+                        "settings other than rules and notify have changed; they take a restart of the agent"
+                    );
+                }
+                tracing::info!(rules = config.rules.len(), "rules are read anew, for events to come");
+                self.setup.rules.clone_from(&config.rules);
+                self.config.rules = config.rules;
+                self.config.notify = config.notify;
+                self.board.config(None);
+            }
+            Err(mistakes) => {
+                tracing::error!("{mistakes}; the rules stay as they were");
+                self.board.config(Some(mistakes.0.join("; ")));
+            }
+        }
+        systemd::say(Word::Ready);
+    }
+
+    /// Keeps systemd's status line true.
+    fn say_status(&mut self) {
+        let vm = self.setup.me.name();
+        let status = match (self.board.ready(), self.board.in_service()) {
+            (Answer::No(why), _) => format!("{vm}: {why}"),
+            (Answer::Yes(_), Answer::No(draining)) => format!("{vm}: {draining}"),
+            (Answer::Yes(_), Answer::Yes(in_service)) => format!("{vm}: {in_service}"),
+        };
+        if status != self.status {
+            systemd::say(Word::Status(&status));
+            self.status = status;
+        }
+    }
+}

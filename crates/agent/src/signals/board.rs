@@ -1,0 +1,227 @@
+//! How the agent is, as last written by its loop.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use notbefore_client::clock::Clock;
+use serde::{Deserialize, Serialize};
+
+use super::metrics::Metrics;
+use crate::machine::io::{ApprovalAnswer, Fact};
+use crate::overview::Overview;
+
+/// How long the platform may be silent before the agent is not ready: two long polls.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+
+/// Shared by the loop, which writes, and the server, which reads.
+#[derive(Clone, Debug)]
+pub struct Board {
+    clock: Clock,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    vm: Option<String>,
+    endpoint: Option<String>,
+    dry_run: bool,
+    /// When the platform last answered.
+    answered_at: Option<Duration>,
+    /// Why it does not.
+    trouble: Option<String>,
+    /// Why the journal is not on disk.
+    journal: Option<String>,
+    /// Why the file's rules are not in force.
+    config: Option<String>,
+    events: Vec<Overview>,
+    metrics: Metrics,
+}
+
+/// What `/events` answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Events {
+    /// This VM's name, once it is known.
+    pub vm: Option<String>,
+    /// Where the platform answers, once that is known.
+    pub endpoint: Option<String>,
+    /// Whether steps and approvals are only told.
+    pub dry_run: bool,
+    /// Whether this VM should get no new work.
+    pub draining: bool,
+    /// Why the agent is not ready, if it is not.
+    pub not_ready: Option<String>,
+    /// What it handles.
+    pub events: Vec<Overview>,
+}
+
+/// Yes, or no and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes.
+    Yes(String),
+    /// No.
+    No(String),
+}
+
+impl Board {
+    /// Nothing is known yet.
+    pub fn new(clock: Clock, dry_run: bool) -> Board {
+        Board { clock, inner: Arc::new(Mutex::new(Inner { dry_run, ..Inner::default() })) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The platform was found.
+    pub fn found(&self, endpoint: String, vm: String) {
+        let mut inner = self.inner();
+        inner.endpoint = Some(endpoint);
+        inner.vm = Some(vm);
+    }
+
+    /// The platform answers.
+    pub fn answered(&self, result: &'static str) {
+        let now = self.clock.now().tick;
+        let mut inner = self.inner();
+        inner.answered_at = Some(now);
+        inner.trouble = None;
+        inner.metrics.polled(result);
+    }
+
+    /// It does not.
+    pub fn troubled(&self, kind: &'static str, why: String) {
+        let mut inner = self.inner();
+        inner.trouble = Some(why);
+        inner.metrics.polled(kind);
+    }
+
+    /// Whether the journal is on disk, and why not.
+    pub fn journal(&self, why_not: Option<String>) {
+        let mut inner = self.inner();
+        if why_not.is_some() {
+            inner.metrics.journal_failed();
+        }
+        inner.journal = why_not;
+    }
+
+    /// Whether the file's rules are in force, and why not.
+    pub fn config(&self, why_not: Option<String>) {
+        self.inner().config = why_not;
+    }
+
+    /// What is handled now.
+    pub fn handles(&self, events: Vec<Overview>) {
+        self.inner().events = events;
+    }
+
+    /// Something happened.
+    pub fn count(&self, fact: &Fact) {
+        self.inner().metrics.count(fact);
+    }
+
+    /// A step has ended.
+    pub fn ran(&self, rule: &str, outcome: &'static str, took: Duration) {
+        self.inner().metrics.ran(rule, outcome, took);
+    }
+
+    /// An approval was answered.
+    pub fn approved(&self, answer: &ApprovalAnswer) {
+        self.inner().metrics.approved(answer);
+    }
+
+    /// Whether the agent can do its work.
+    pub fn ready(&self) -> Answer {
+        let now = self.clock.now().tick;
+        let inner = self.inner();
+        match inner.why_not_ready(now) {
+            None => Answer::Yes("ready".to_owned()),
+            Some(why) => Answer::No(why),
+        }
+    }
+
+    /// Whether this VM may get new work.
+    pub fn in_service(&self) -> Answer {
+        let inner = self.inner();
+        let draining: Vec<String> = inner
+            .events
+            .iter()
+            .filter(|event| event.draining)
+            .map(|event| {
+                let at = event.not_before.map(|at| format!(", not before {at}")).unwrap_or_default();
+                format!("{} {} ({}{at})", event.r#type, event.id, event.phase)
+            })
+            .collect();
+        match draining.is_empty() {
+            true => Answer::Yes("in service".to_owned()),
+            false => Answer::No(format!("draining: {}", draining.join("; "))),
+        }
+    }
+
+    /// All of it, for programs.
+    pub fn events(&self) -> Events {
+        let now = self.clock.now().tick;
+        let inner = self.inner();
+        Events {
+            vm: inner.vm.clone(),
+            endpoint: inner.endpoint.clone(),
+            dry_run: inner.dry_run,
+            draining: inner.events.iter().any(|event| event.draining),
+            not_ready: inner.why_not_ready(now),
+            events: inner.events.clone(),
+        }
+    }
+
+    /// The page for Prometheus.
+    pub fn metrics(&self) -> String {
+        let now = self.clock.now().tick;
+        let inner = self.inner();
+        let silent = inner.answered_at.map(|at| now.saturating_sub(at));
+        let draining = inner.events.iter().any(|event| event.draining);
+        inner.metrics.page(silent, draining, inner.events.len())
+    }
+}
+
+impl Inner {
+    fn why_not_ready(&self, now: Duration) -> Option<String> {
+        let mut reasons = Vec::new();
+        let silent = self.answered_at.map(|at| now.saturating_sub(at));
+        if silent.is_none_or(|silent| silent > SILENCE_MAX) {
+            let since = silent.map_or("has not answered yet".to_owned(), |silent| {
+                format!("has not answered for {} s", silent.as_secs())
+            });
+            let why = self.trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            reasons.push(format!("the platform {since}{why}"));
+        }
+        if let Some(why) = &self.journal {
+            reasons.push(format!("the journal is not on disk: {why}"));
+        }
+        if let Some(why) = &self.config {
+            reasons.push(format!("the configuration was changed and is not in force: {why}"));
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_ready_while_the_platform_answers_and_the_journal_is_on_disk() {
+        let board = Board::new(Clock::start(), false);
+        board.troubled("unreachable", "nobody there".to_owned());
+        assert_eq!(board.ready(), Answer::No("the platform has not answered yet (nobody there)".to_owned()));
+        board.answered("document");
+        assert_eq!(board.ready(), Answer::Yes("ready".to_owned()));
+        tokio::time::advance(Duration::from_secs(121)).await;
+        assert_eq!(board.ready(), Answer::No("the platform has not answered for 121 s".to_owned()));
+        board.answered("unchanged");
+        board.journal(Some("no space".to_owned()));
+        board.config(Some("line 3".to_owned()));
+        assert_eq!(
+            board.ready(),
+            Answer::No("the journal is not on disk: no space; the configuration was changed and is not in force: line 3".to_owned())
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! What `/metrics` says: aggregates, in the text form that Prometheus reads.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::machine::io::{ApprovalAnswer, Fact, What};
+
+type Labels = Vec<(&'static str, String)>;
+
+/// From a quick script to a drain that takes all of a quarter of an hour's notice.
+const STEP_SECONDS: [f64; 9] = [0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0];
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    polls: Family<Labels, Counter>,
+    events: Family<Labels, Counter>,
+    steps: Family<Labels, Counter>,
+    step_seconds: Option<Histogram>,
+    approvals: Family<Labels, Counter>,
+    journal_failures: Counter,
+}
+
+impl Metrics {
+    /// A poll has ended so.
+    pub fn polled(&self, result: &str) {
+        self.polls.get_or_create(&vec![("result", result.to_owned())]).inc();
+    }
+
+    /// Something happened.
+    pub fn count(&self, fact: &Fact) {
+        if let What::Appeared { mine, .. } = fact.what {
+            let labels = vec![("type", fact.event.kind.as_str().to_owned()), ("mine", mine.to_string())];
+            self.events.get_or_create(&labels).inc();
+        }
+    }
+
+    /// A step has ended so.
+    pub fn ran(&mut self, rule: &str, outcome: &str, took: Duration) {
+        let labels = vec![("rule", rule.to_owned()), ("outcome", outcome.to_owned())];
+        self.steps.get_or_create(&labels).inc();
+        self.step_seconds.get_or_insert_with(|| Histogram::new(STEP_SECONDS)).observe(took.as_secs_f64());
+    }
+
+    /// An approval was answered so.
+    pub fn approved(&self, answer: &ApprovalAnswer) {
+        let outcome = match answer {
+            ApprovalAnswer::Accepted => "accepted",
+            ApprovalAnswer::Moot => "moot",
+            ApprovalAnswer::Refused { .. } => "refused",
+            ApprovalAnswer::Failed { .. } => "failed",
+        };
+        self.approvals.get_or_create(&vec![("outcome", outcome.to_owned())]).inc();
+    }
+
+    /// The journal could not be written.
+    pub fn journal_failed(&self) {
+        self.journal_failures.inc();
+    }
+
+    /// The whole page.
+    pub fn page(&self, silent: Option<Duration>, draining: bool, handled: usize) -> String {
+        let mut registry = Registry::with_prefix("notbefore_agent");
+        registry.register("polls", "Polls, by what came of them", self.polls.clone());
+        registry.register(
+            "events_seen",
+            "Events that appeared, by type and whether this VM is one of their resources",
+            self.events.clone(),
+        );
+        registry.register("steps", "Attempts at steps, by rule and how they ended", self.steps.clone());
+        if let Some(step_seconds) = &self.step_seconds {
+            registry.register_with_unit(
+                "step",
+                "How long attempts at steps took",
+                Unit::Seconds,
+                step_seconds.clone(),
+            );
+        }
+        registry.register(
+            "approvals",
+            "Approvals that were sent, by what became of them",
+            self.approvals.clone(),
+        );
+        registry.register(
+            "journal_failures",
+            "Times that the journal could not be written",
+            self.journal_failures.clone(),
+        );
+        gauge(&mut registry, "draining", "Whether this VM should get no new work", i64::from(draining));
+        gauge(
+            &mut registry,
+            "events_handled",
+            "Events that the agent knows of now",
+            i64::try_from(handled).unwrap_or(i64::MAX),
+        );
+        if let Some(silent) = silent {
+            let age: Gauge<f64, std::sync::atomic::AtomicU64> = Gauge::default();
+            age.set(silent.as_secs_f64());
+            registry.register_with_unit(
+                "last_answer_age",
+                "Since the platform last answered",
+                Unit::Seconds,
+                age,
+            );
+        }
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &registry);
+        text
+    }
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {
+    let gauge: Gauge = Gauge::default();
+    gauge.set(value);
+    registry.register(name, help, gauge);
+}

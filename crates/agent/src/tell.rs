@@ -1,0 +1,210 @@
+//! Facts, told: each as one line of the log with its fields, and as a sentence for people.
+
+use jiff::SignedDuration;
+
+use crate::config::Happening;
+use crate::machine::io::{Fact, Stage, Then, What};
+
+/// How loud a fact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loudness {
+    Info,
+    Warn,
+}
+
+/// Writes a fact to the log.
+pub fn log(fact: &Fact, dry_run: bool) {
+    let text = match dry_run {
+        true => format!("dry run: {}", sentence(fact)),
+        false => sentence(fact),
+    };
+    let (event, kind) = (fact.event.id.as_str(), fact.event.kind.as_str());
+    let rule = fact.rule.as_deref().map(tracing::field::display);
+    let step = step(&fact.what).map(tracing::field::display);
+    match loudness(&fact.what) {
+        Loudness::Info => tracing::info!(event, r#type = kind, rule, step, "{text}"),
+        Loudness::Warn => tracing::warn!(event, r#type = kind, rule, step, "{text}"),
+    }
+}
+
+/// What happened, in a sentence without its full stop.
+pub fn sentence(fact: &Fact) -> String {
+    let event = &fact.event;
+    let kind = &event.kind;
+    match &fact.what {
+        What::Appeared { time_left, mine } => {
+            let when = match (event.not_before, time_left) {
+                (Some(at), Some(left)) => format!("not before {at}, in {}", span(*left)),
+                (Some(_) | None, _) => event.status.as_str().to_lowercase(),
+            };
+            let whose = if *mine { "this VM" } else { "other VMs only" };
+            format!("{kind} of {whose} ({}): {when}", event.resources.join(", "))
+        }
+        What::Matched => format!("rule {} is for it", fact.rule.as_deref().unwrap_or("none")),
+        What::StepBegun { step, stage, attempt, budget } => {
+            let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            format!("step {step} {} begins: {} at most{again}", place(*stage, kind.as_str()), span(*budget))
+        }
+        What::StepDone { step, stage } => format!("step {step} {} is done", place(*stage, kind.as_str())),
+        What::StepFailed { step, stage, reason, then } => {
+            let then = match (then, stage) {
+                (Then::Retry, _) => "it is tried again",
+                (Then::GoOn, _) => "the next one runs all the same",
+                (Then::Withhold, Stage::Before) => "the rest is not run, and the event not approved",
+                (Then::Withhold, Stage::After) => "the rest is not run",
+            };
+            format!("step {step} {} failed: {reason}; {then}", place(*stage, kind.as_str()))
+        }
+        What::StepInterrupted { step, stage, rerun } => {
+            let then = if *rerun { "it is run again" } else { "it is taken for done" };
+            format!("step {step} {} had begun when the agent ended: {then}", place(*stage, kind.as_str()))
+        }
+        What::Prepared => format!("this VM is ready for the {kind}"),
+        What::NotApproving { reason } => format!("the {kind} is not approved: {reason}"),
+        What::Approved => format!("the {kind} is approved"),
+        What::ApprovalMoot => format!("the {kind} needs no approval any more: it has started or is gone"),
+        What::ApprovalFailed { reason, again_in } => {
+            format!("the {kind} could not be approved: {reason}; tried again in {}", span(*again_in))
+        }
+        What::Started { prepared: true } => format!("the {kind} has started"),
+        What::Started { prepared: false } => format!("the {kind} has started, and this VM was not ready"),
+        What::WentBack => format!("the platform takes back that the {kind} has started; it is not believed"),
+        What::Changed => format!("the {kind} is another than before"),
+        What::Booted => format!("this VM has booted since the {kind} was last seen"),
+        What::Cancelled => format!("the {kind} is cancelled"),
+        What::Ended => format!("the {kind} is over"),
+        What::RestoreHeld { by } => format!("this VM is put back when event {by} is over, too"),
+        What::Restored { whole: true } => format!("this VM is back after the {kind}"),
+        What::Restored { whole: false } => format!("not every step after the {kind} went well"),
+    }
+}
+
+/// What an administrator may want to hear of it.
+pub fn happening(what: &What) -> Option<Happening> {
+    match what {
+        What::Appeared { .. } => Some(Happening::Appeared),
+        What::StepFailed { then: Then::GoOn | Then::Withhold, .. } => Some(Happening::Failed),
+        What::NotApproving { .. } => Some(Happening::Withheld),
+        What::Approved => Some(Happening::Approved),
+        What::Started { .. } => Some(Happening::Started),
+        What::Cancelled => Some(Happening::Cancelled),
+        What::Ended => Some(Happening::Ended),
+        What::Restored { .. } => Some(Happening::Restored),
+        What::StepFailed { then: Then::Retry, .. }
+        | What::Matched
+        | What::StepBegun { .. }
+        | What::StepDone { .. }
+        | What::StepInterrupted { .. }
+        | What::Prepared
+        | What::ApprovalMoot
+        | What::ApprovalFailed { .. }
+        | What::WentBack
+        | What::Changed
+        | What::Booted
+        | What::RestoreHeld { .. } => None,
+    }
+}
+
+fn loudness(what: &What) -> Loudness {
+    match what {
+        What::StepFailed { .. }
+        | What::NotApproving { .. }
+        | What::ApprovalFailed { .. }
+        | What::Started { prepared: false }
+        | What::WentBack
+        | What::Restored { whole: false } => Loudness::Warn,
+        What::Appeared { .. }
+        | What::Matched
+        | What::StepBegun { .. }
+        | What::StepDone { .. }
+        | What::StepInterrupted { .. }
+        | What::Prepared
+        | What::Approved
+        | What::ApprovalMoot
+        | What::Started { prepared: true }
+        | What::Changed
+        | What::Booted
+        | What::Cancelled
+        | What::Ended
+        | What::RestoreHeld { .. }
+        | What::Restored { whole: true } => Loudness::Info,
+    }
+}
+
+fn step(what: &What) -> Option<&str> {
+    match what {
+        What::StepBegun { step, .. }
+        | What::StepDone { step, .. }
+        | What::StepFailed { step, .. }
+        | What::StepInterrupted { step, .. } => Some(step),
+        What::Appeared { .. }
+        | What::Matched
+        | What::Prepared
+        | What::NotApproving { .. }
+        | What::Approved
+        | What::ApprovalMoot
+        | What::ApprovalFailed { .. }
+        | What::Started { .. }
+        | What::WentBack
+        | What::Changed
+        | What::Booted
+        | What::Cancelled
+        | What::Ended
+        | What::RestoreHeld { .. }
+        | What::Restored { .. } => None,
+    }
+}
+
+fn place(stage: Stage, kind: &str) -> String {
+    match stage {
+        Stage::Before => format!("before the {kind}"),
+        Stage::After => format!("after the {kind}"),
+    }
+}
+
+/// `14m 59s`, `500ms`: to the second, but for what is shorter than ten.
+fn span(length: std::time::Duration) -> String {
+    let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
+    let unit = if length.as_secs() < 10 { jiff::Unit::Millisecond } else { jiff::Unit::Second };
+    length.round(unit).map_or_else(|_| format!("{length:#}"), |rounded| format!("{rounded:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::hooks::facts::tests::run_of;
+    use crate::rules::Deed;
+
+    fn said(what: What) -> String {
+        let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+        sentence(&Fact { event, rule: Some("drain".to_owned()), what })
+    }
+
+    #[test]
+    fn facts_are_sentences() {
+        assert_eq!(
+            said(What::Appeared { time_left: Some(Duration::from_millis(899_600)), mine: true }),
+            "Reboot of this VM (web-0, web-1): not before 2026-11-16T08:00:00Z, in 15m"
+        );
+        assert_eq!(
+            said(What::StepBegun {
+                step: "pool".to_owned(),
+                stage: Stage::Before,
+                attempt: 2,
+                budget: Duration::from_millis(2_500)
+            }),
+            "step pool before the Reboot begins: 2s 500ms at most, attempt 2"
+        );
+        assert_eq!(
+            said(What::StepFailed {
+                step: "1".to_owned(),
+                stage: Stage::Before,
+                reason: "exit code 3".to_owned(),
+                then: Then::Withhold
+            }),
+            "step 1 before the Reboot failed: exit code 3; the rest is not run, and the event not approved"
+        );
+    }
+}

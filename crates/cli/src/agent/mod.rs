@@ -1,0 +1,74 @@
+//! `notbefore agent`: the guest's side, on a VM.
+
+mod logs;
+mod orders;
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use notbefore_agent::config::{self, Sources};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+use crate::args::{Agent, LogFormat, Output, Settings};
+use crate::output;
+
+/// How many orders may wait; a person sends them one by one.
+const ORDERS_MAX: usize = 8;
+
+pub fn run(verb: Agent, _output: Output) -> Result<()> {
+    match verb {
+        Agent::Run(run) => until_told_to_stop(&run.settings, run.log_format),
+        Agent::Sample => output::text(config::SAMPLE),
+    }
+}
+
+fn until_told_to_stop(settings: &Settings, log_format: LogFormat) -> Result<()> {
+    let sources = sources(settings);
+    let config = config::load(&sources)?;
+    logs::start(&config.log, log_format)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let (orders, told) = mpsc::channel(ORDERS_MAX);
+        orders::listen(orders)?;
+        Ok(notbefore_agent::run::run(config, sources, told, announce).await?)
+    });
+    // A request that hangs in the name service keeps nobody.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// One thread: the agent waits nearly all of its life.
+fn runtime() -> Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// What is said besides the file.
+fn sources(settings: &Settings) -> Sources {
+    let said = [
+        ("endpoint", &settings.endpoint),
+        ("name", &settings.name),
+        ("api_version", &settings.api_version),
+        ("state", &settings.state),
+        ("listen", &settings.listen),
+        ("log", &settings.log),
+    ];
+    let said = said.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)));
+    let dry_run = settings.dry_run.then(|| ("dry_run", true.to_string()));
+    Sources {
+        file: settings.config.clone(),
+        environment: config::process_environment(),
+        flags: said.chain(dry_run).collect(),
+    }
+}
+
+/// Tells whoever has started the agent where to look.
+fn announce(signals: Option<SocketAddr>) {
+    let mut lines = vec![format!("notbefore agent {} is ready", env!("CARGO_PKG_VERSION"))];
+    lines
+        .extend(signals.map(|at| format!("  signals  http://{at}/readyz /drainz /events /metrics /healthz")));
+    // Nobody may be reading any more; the agent runs all the same.
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush());
+}

@@ -1,0 +1,42 @@
+//! Signals of the system, as orders to the agent.
+
+use anyhow::Result;
+use notbefore_agent::run::Order;
+use tokio::sync::mpsc;
+
+/// Hands on what the system says, for as long as the runtime runs.
+#[cfg(unix)]
+pub fn listen(orders: mpsc::Sender<Order>) -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        loop {
+            let order = tokio::select! {
+                _ = terminate.recv() => Order::Stop,
+                _ = interrupt.recv() => Order::Stop,
+                _ = hang_up.recv() => Order::Reload,
+            };
+            if orders.send(order).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Hands on what the console says; the service manager has a way of its own.
+#[cfg(windows)]
+pub fn listen(orders: mpsc::Sender<Order>) -> Result<()> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    let mut close = tokio::signal::windows::ctrl_close()?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = close.recv() => {}
+        }
+        let _ = orders.send(Order::Stop).await;
+    });
+    Ok(())
+}
