@@ -10,11 +10,30 @@ mod support;
 #[path = "windows/wine.rs"]
 mod wine;
 
-use support::Service;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use support::{Service, first_event};
 use wine::{Windows, complaint, said};
 
+/// A service with one VM, which calls from this machine, as strict as Azure is.
+fn service() -> Service {
+    let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
+    service.apply_fleet(
+        "scopes: [{ name: web-0, kind: standalone, vms: [{ name: web-0, addresses: [127.0.0.1] }] }]",
+    );
+    service
+}
+
+/// The command line on Windows, inside of the VM.
+fn guest(service: &Service, words: &[&str]) -> Command {
+    let mut command = Windows::get().notbefore(words);
+    command.args(["--endpoint", &format!("http://{}", service.guest)]);
+    command
+}
+
 /// The command line on Windows, for a service elsewhere.
-fn operator(service: &Service, words: &[&str]) -> std::process::Command {
+fn operator(service: &Service, words: &[&str]) -> Command {
     let mut command = Windows::get().notbefore(words);
     let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
     command.env("NOTBEFORE_TOKEN", token.trim());
@@ -23,11 +42,30 @@ fn operator(service: &Service, words: &[&str]) -> std::process::Command {
 }
 
 #[test]
+fn a_guest_sees_an_event_and_approves_it() {
+    let service = service();
+    assert!(said(&mut guest(&service, &["get"])).contains("no event is announced"));
+    service.cli(&["vm", "restart", "web-0"]);
+    let event = first_event(&service.document());
+    let mut watching = guest(&service, &["get", "--watch", "--count", "2"]);
+    let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut changes = BufReader::new(watching.stdout.take().unwrap()).lines();
+    assert!(changes.next().unwrap().unwrap().contains("appeared"));
+    let table = said(&mut guest(&service, &["get"]));
+    for cell in [event.as_str(), "Reboot", "Scheduled", "yes", "web-0"] {
+        assert!(table.contains(cell), "{cell}: {table}");
+    }
+    assert!(said(&mut guest(&service, &["approve", "--all-mine"])).contains("approved"));
+    assert_eq!(service.document()["Events"][0]["EventStatus"], "Started");
+    // Once more is no error: an approval may be repeated.
+    said(&mut guest(&service, &["approve", &event]));
+    assert!(changes.next().unwrap().unwrap().contains("started"));
+    assert!(watching.wait().unwrap().success());
+}
+
+#[test]
 fn an_operator_at_a_windows_machine_announces_an_event() {
-    let service = Service::start(&[]);
-    service.apply_fleet(
-        "scopes: [{ name: web-0, kind: standalone, vms: [{ name: web-0, addresses: [127.0.0.1] }] }]",
-    );
+    let service = service();
     assert!(said(&mut operator(&service, &["vm", "list"])).contains("web-0"));
     said(&mut operator(&service, &["vm", "restart", "web-0"]));
     assert_eq!(service.document()["Events"][0]["EventType"], "Reboot");
