@@ -4,6 +4,7 @@
 //! [`rules`] is what its owner wants; [`machine`] decides, without IO, clock or randomness, what to do next.
 
 pub mod boot;
+pub mod check;
 pub mod config;
 pub mod hooks;
 pub mod journal;
@@ -19,3 +20,4 @@ pub mod suggest;
 mod systemd;
 pub mod tell;
 pub mod text;
+pub mod words;

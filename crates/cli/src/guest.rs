@@ -78,9 +78,14 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
 }
 
 /// Runs on this thread: one connection needs no others.
-fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
+/// One thread is enough for whoever waits nearly all of the time.
+pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start")?.block_on(work)
+    let runtime = runtime.context("cannot start")?;
+    let outcome = runtime.block_on(work);
+    // A request that hangs in the name service keeps nobody.
+    runtime.shutdown_background();
+    outcome
 }
 
 async fn find(platform: &args::Platform) -> Result<Client> {

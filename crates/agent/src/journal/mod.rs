@@ -203,6 +203,13 @@ impl Journal {
     }
 }
 
+/// Why a directory, which need not be there yet, is no place for a journal.
+pub fn unfit(dir: &Path) -> Option<OpenError> {
+    let there = dir.ancestors().find(|place| place.exists())?;
+    let why = disk::check(there).err()?;
+    Some(OpenError::Unfit { path: dir.to_owned(), why })
+}
+
 /// Reads the journal of an agent that does not run, for people: without holding or changing anything.
 pub fn peek(dir: &Path) -> io::Result<State> {
     read_state(&read_bytes(&dir.join(NAME))?).map_err(|unreadable| match unreadable {

@@ -1,25 +1,29 @@
 //! `notbefore agent`: the guest's side, on a VM.
 
+mod check;
 mod logs;
 mod orders;
+mod status;
 
 use std::io::Write;
 use std::net::SocketAddr;
 
 use anyhow::Result;
 use notbefore_agent::config::{self, Sources};
-use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::args::{Agent, LogFormat, Output, Settings};
+use crate::guest::in_runtime;
 use crate::output;
 
 /// How many orders may wait; a person sends them one by one.
 const ORDERS_MAX: usize = 8;
 
-pub fn run(verb: Agent, _output: Output) -> Result<()> {
+pub fn run(verb: Agent, output: Output) -> Result<()> {
     match verb {
         Agent::Run(run) => until_told_to_stop(&run.settings, run.log_format),
+        Agent::Check(check) => check::run(&check, output),
+        Agent::Status(settings) => status::run(&settings, output),
         Agent::Sample => output::text(config::SAMPLE),
     }
 }
@@ -28,20 +32,11 @@ fn until_told_to_stop(settings: &Settings, log_format: LogFormat) -> Result<()> 
     let sources = sources(settings);
     let config = config::load(&sources)?;
     logs::start(&config.log, log_format)?;
-    let runtime = runtime()?;
-    let outcome = runtime.block_on(async {
+    in_runtime(async {
         let (orders, told) = mpsc::channel(ORDERS_MAX);
         orders::listen(orders)?;
         Ok(notbefore_agent::run::run(config, sources, told, announce).await?)
-    });
-    // A request that hangs in the name service keeps nobody.
-    runtime.shutdown_background();
-    outcome
-}
-
-/// One thread: the agent waits nearly all of its life.
-fn runtime() -> Result<Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+    })
 }
 
 /// What is said besides the file.

@@ -11,8 +11,46 @@ pub enum Agent {
         after_help = "Examples:\n  notbefore agent run\n  notbefore agent run --config agent.toml --dry-run --log debug\n\nStop it with Ctrl-C or SIGTERM: steps that run are ended, and the next agent goes on with\nthem. SIGHUP has it read its rules anew, for events to come. docs/agent.md has every key."
     )]
     Run(Run),
+    /// Look over the configuration, its hooks and the platform, without an event
+    #[command(
+        after_help = "Examples:\n  notbefore agent check\n  notbefore agent check --config agent.toml --offline\n  notbefore agent check --run drain --type preempt --stage before\n\nIt tells every rule in words, and whatever would go wrong: programs that are not there, units\nthat nobody knows, hosts without an address. The exit code is 2 for mistakes in the file and\n1 for problems on this machine."
+    )]
+    Check(Check),
+    /// Show what the agent handles, and how far it is
+    Status(Settings),
     /// Print a configuration to begin with
     Sample,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Leave the platform out
+    #[arg(long)]
+    pub offline: bool,
+    /// Run the steps of this rule for real, once each, as if an event had come; it asks first
+    #[arg(long, value_name = "RULE")]
+    pub run: Option<String>,
+    /// With --run: the event's type [default: the first that the rule names, or Reboot]
+    #[arg(long, requires = "run", value_name = "TYPE")]
+    pub r#type: Option<String>,
+    /// With --run: which steps
+    #[arg(long, requires = "run", value_enum, default_value_t = RunStage::Both)]
+    pub stage: RunStage,
+    /// With --run: do not ask
+    #[arg(long, short, requires = "run")]
+    pub yes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunStage {
+    /// Those before the event
+    Before,
+    /// Those after it
+    After,
+    /// One after the other
+    Both,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,0 +1,217 @@
+//! What would go wrong with a rule's steps on this machine, found out without an event; and an event to try them with.
+
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use notbefore_client::document::{Event, EventId, EventKind, EventSource, EventStatus};
+use serde_json::json;
+
+use crate::machine::RESERVE;
+use crate::machine::io::{Run, RunId, Stage};
+use crate::rules::{Deed, Rule, Step};
+
+/// The notice that a sample event gives, as the platform would.
+const NOTICE: Duration = Duration::from_secs(15 * 60);
+/// The notice of an eviction.
+const NOTICE_OF_PREEMPT: Duration = Duration::from_secs(30);
+/// The id of sample events, which no platform gives.
+const SAMPLE_ID: &str = "00000000-0000-0000-0000-000000000000";
+
+/// What would go wrong, a line for each step that cannot do what it should.
+pub fn problems(rules: &[Rule]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for rule in rules {
+        let before = rule.before.iter().map(|step| ("before", step));
+        let after = rule.after.iter().map(|step| ("after", step));
+        for (stage, step) in before.chain(after) {
+            if let Err(why) = looks_well(&step.does) {
+                problems.push(format!("rule {}, step {} {stage}: {why}", rule.name, step.name));
+            }
+        }
+    }
+    problems
+}
+
+fn looks_well(deed: &Deed) -> Result<(), String> {
+    match deed {
+        Deed::Command { argv } | Deed::WaitFor { argv, .. } => {
+            program(argv.first().map_or("", String::as_str)).map(|_| ())
+        }
+        Deed::Shell { line } => shell(line),
+        Deed::StartUnit { unit: name } | Deed::StopUnit { unit: name } => unit(name),
+        Deed::Webhook(hook) => host(&hook.url),
+        Deed::WriteFile { path, .. } => match path.parent() {
+            Some(dir) if !dir.is_dir() => Err(format!("there is no directory {}; make it", dir.display())),
+            Some(_) | None => Ok(()),
+        },
+        Deed::RemoveFile { .. } | Deed::Wait { .. } => Ok(()),
+    }
+}
+
+/// Finds a program the way the system would.
+fn program(name: &str) -> Result<PathBuf, String> {
+    let named = Path::new(name);
+    let candidates: Vec<PathBuf> = if named.components().count() > 1 {
+        vec![named.to_owned()]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|dir| dir.join(name)).collect()
+    };
+    let suffixes: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
+    let with_suffix = |path: &PathBuf| {
+        let files = suffixes.iter().map(|suffix| {
+            let mut file = path.clone().into_os_string();
+            file.push(suffix);
+            PathBuf::from(file)
+        });
+        files.collect::<Vec<_>>()
+    };
+    let files: Vec<PathBuf> = candidates.iter().flat_map(with_suffix).filter(|file| file.is_file()).collect();
+    match files.iter().find(|file| is_executable(file)) {
+        Some(file) => Ok(file.clone()),
+        None if files.is_empty() => Err(format!("there is no program {name}")),
+        None => Err(format!("{name} is not executable; chmod +x it")),
+    }
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_file: &Path) -> bool {
+    true
+}
+
+/// Has the shell read a line without doing what it says; Windows' shell cannot.
+fn shell(line: &str) -> Result<(), String> {
+    if cfg!(windows) {
+        return program("cmd").map(|_| ());
+    }
+    let read = Command::new("/bin/sh").args(["-n", "-c", line]).stdin(Stdio::null()).output();
+    let read = read.map_err(|error| format!("/bin/sh: {error}"))?;
+    let said = String::from_utf8_lossy(&read.stderr).trim().to_owned();
+    if read.status.success() { Ok(()) } else { Err(format!("the shell cannot read it: {said}")) }
+}
+
+fn unit(name: &str) -> Result<(), String> {
+    let systemctl = program("systemctl")?;
+    let mut command = Command::new(systemctl);
+    command.args(["show", "--property=LoadState", "--value", "--", name]).stdin(Stdio::null());
+    let asked = command.output().map_err(|error| format!("systemctl: {error}"))?;
+    let state = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+    match (asked.status.success(), state.as_str()) {
+        (true, "loaded") => Ok(()),
+        (true, "not-found") => Err(format!("systemd knows no unit {name}")),
+        (true, other) => Err(format!("systemd says that {name} is {other}")),
+        (false, _) => {
+            let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
+            Err(format!("systemd cannot be asked about {name}: {said}"))
+        }
+    }
+}
+
+fn host(url: &str) -> Result<(), String> {
+    let uri: ureq::http::Uri = url.parse().map_err(|_| "its URL cannot be read".to_owned())?;
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let name = uri.host().unwrap_or_default();
+    let port = uri.port_u16().unwrap_or(usual);
+    match (name.trim_matches(['[', ']']), port).to_socket_addrs() {
+        Ok(found) if found.len() > 0 => Ok(()),
+        Ok(_) => Err(format!("{name} has no address")),
+        Err(error) => Err(format!("{name} cannot be resolved: {error}")),
+    }
+}
+
+/// An event that a rule is for, as the platform would announce it.
+pub fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
+    let not_before = now.checked_add(notice(&kind)).ok();
+    let raw = json!({
+        "EventId": SAMPLE_ID,
+        "EventType": kind.as_str(),
+        "ResourceType": "VirtualMachine",
+        "Resources": [vm],
+        "EventStatus": "Scheduled",
+        "NotBefore": not_before.map(|at| at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()),
+        "Description": "a rehearsal: notbefore agent check --run",
+        "EventSource": "User",
+        "DurationInSeconds": -1,
+    });
+    Event {
+        id: EventId::new(SAMPLE_ID),
+        kind,
+        status: EventStatus::Scheduled,
+        resources: vec![vm.to_owned()],
+        not_before,
+        description: "a rehearsal: notbefore agent check --run".to_owned(),
+        source: Some(EventSource::User),
+        duration_seconds: None,
+        raw,
+    }
+}
+
+/// One attempt at a step for a sample event, with the time that it would have had.
+pub fn sample_run(rule: &Rule, stage: Stage, step: &Step, event: &Event) -> Run {
+    let budget = match stage {
+        Stage::Before => step.timeout.min(notice(&event.kind).saturating_sub(RESERVE)),
+        Stage::After => step.timeout,
+    };
+    Run {
+        id: RunId(0),
+        event: event.clone(),
+        rule: rule.name.clone(),
+        stage,
+        step: step.clone(),
+        attempt: 1,
+        budget,
+        cancelled: false,
+    }
+}
+
+fn notice(kind: &EventKind) -> Duration {
+    if *kind == EventKind::Preempt { NOTICE_OF_PREEMPT } else { NOTICE }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Webhook;
+
+    fn command(name: &str) -> Deed {
+        Deed::Command { argv: vec![name.to_owned()] }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_found_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("hook");
+        std::fs::write(&file, "#!/bin/sh\n").unwrap();
+        let name = file.to_str().unwrap();
+        assert_eq!(looks_well(&command("sh")), Ok(()));
+        assert!(looks_well(&command("no-such-program-here")).unwrap_err().contains("there is no program"));
+        assert!(looks_well(&command(name)).unwrap_err().contains("is not executable"));
+        let line = |line: &str| looks_well(&Deed::Shell { line: line.to_owned() });
+        assert_eq!(line("if true; then echo x; fi"), Ok(()));
+        assert!(line("if true; then echo x").unwrap_err().contains("the shell cannot read it"));
+        let webhook = |url: &str| {
+            let url = url.to_owned();
+            looks_well(&Deed::Webhook(Webhook {
+                url,
+                method: "POST".to_owned(),
+                headers: [].into(),
+                body: None,
+            }))
+        };
+        assert_eq!(webhook("http://127.0.0.1:9/x"), Ok(()));
+        assert!(webhook("http://no-such-host.invalid/x").unwrap_err().contains("cannot be resolved"));
+        let write = |path: PathBuf| looks_well(&Deed::WriteFile { path, content: String::new() });
+        assert_eq!(write(file), Ok(()));
+        assert!(write("/nowhere/at/all".into()).unwrap_err().contains("there is no directory /nowhere/at"));
+    }
+}

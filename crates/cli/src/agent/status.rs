@@ -1,0 +1,100 @@
+//! `notbefore agent status`: what the agent handles, by its own word or by its journal's.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use notbefore_agent::config::{self, Config};
+use notbefore_agent::journal;
+use notbefore_agent::overview::{self, Overview};
+use notbefore_agent::signals::board::Events;
+
+use super::sources;
+use crate::args::{Output, Settings};
+use crate::output::{self, Table, or_dash};
+use crate::time;
+
+/// How long the agent has to answer: it is on this machine.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+/// More than an agent with a thousand events says.
+const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+pub fn run(settings: &Settings, output: Output) -> Result<()> {
+    let config = config::load(&sources(settings))?;
+    let asked = match config.listen {
+        Some(address) => ask(address),
+        None => Err(anyhow::anyhow!("listen = \"none\"")),
+    };
+    let events = match asked {
+        Ok(events) => events,
+        Err(error) => by_journal(&config).with_context(|| format!("no agent answers ({error:#})"))?,
+    };
+    match output {
+        Output::Json => output::json(&events),
+        Output::Table => show(&events, time::now()),
+    }
+}
+
+/// Asks the agent that runs.
+fn ask(address: SocketAddr) -> Result<Events> {
+    // An agent that listens everywhere also listens here.
+    let host = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    let url = format!("http://{}/events", SocketAddr::new(host, address.port()));
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().timeout_global(Some(ANSWER_WITHIN)).proxy(None).build().into();
+    let mut answer = agent.get(&url).call()?;
+    let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()?;
+    serde_json::from_str(&text).with_context(|| format!("{url} is no agent's"))
+}
+
+/// What the last agent has written down.
+fn by_journal(config: &Config) -> Result<Events> {
+    let state = journal::peek(&config.state)
+        .with_context(|| format!("and there is no journal to read in {}", config.state.display()))?;
+    let events = overview::of(&state);
+    Ok(Events {
+        vm: None,
+        endpoint: None,
+        dry_run: false,
+        draining: events.iter().any(|event| event.draining),
+        not_ready: Some("no agent runs; this is what its journal holds".to_owned()),
+        events,
+    })
+}
+
+fn show(events: &Events, now: Timestamp) -> Result<()> {
+    let vm = events.vm.as_deref().unwrap_or("this VM");
+    let at = events.endpoint.as_ref().map(|endpoint| format!(", platform at {endpoint}")).unwrap_or_default();
+    let service = if events.draining { "draining" } else { "in service" };
+    let dry = if events.dry_run { ", dry run" } else { "" };
+    output::line(&format!("{vm}: {service}{at}{dry}"))?;
+    if let Some(why) = &events.not_ready {
+        output::line(&format!("not ready: {why}"))?;
+    }
+    let mut table =
+        Table::new(&["EVENT", "TYPE", "STATUS", "NOT BEFORE", "MINE", "RULE", "PHASE", "STEP", "APPROVAL"]);
+    for event in &events.events {
+        table.row(row(event, now));
+    }
+    table.print("there are no events")
+}
+
+fn row(event: &Overview, now: Timestamp) -> [String; 9] {
+    let not_before = event.not_before.map(|at| time::relative(at, now));
+    [
+        event.id.clone(),
+        event.r#type.clone(),
+        event.status.clone(),
+        or_dash(not_before.as_deref()),
+        if event.mine { "yes" } else { "no" }.to_owned(),
+        or_dash(event.rule.as_deref()),
+        event.phase.clone(),
+        or_dash(event.step.as_deref()),
+        event.approval.clone(),
+    ]
+}
