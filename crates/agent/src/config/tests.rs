@@ -196,3 +196,54 @@ fn without_a_file_it_says_how_to_make_one() {
     let wrong = load(&said).unwrap_err().to_string();
     assert!(wrong.contains("notbefore agent sample > /nowhere/agent.toml"), "{wrong}");
 }
+
+/// The page with every key and every variable, as the code knows them.
+fn page(there: &str) -> String {
+    let between = |page: &str, name: &str, text: &str| {
+        let (before, rest) =
+            page.split_once(&format!("<!-- {name} -->\n")).expect("the page has a place for it");
+        let end = format!("<!-- end of {name} -->\n");
+        let (_, after) = rest.split_once(&end).expect("the place has an end");
+        format!("{before}<!-- {name} -->\n{text}{end}{after}")
+    };
+    let mut rows = "| in | key | default | what it is |\n|---|---|---|---|\n".to_owned();
+    for group in keys::GROUPS {
+        let path = match group.path {
+            "" => "the top".to_owned(),
+            "rule" => "`[[rule]]`".to_owned(),
+            "rule.before" => "`[[rule.before]]`, `[[rule.after]]`".to_owned(),
+            "notify" => "`[notify]`".to_owned(),
+            path => format!("`{}`", path.rsplit('.').next().unwrap_or(path)),
+        };
+        for key in group.keys {
+            rows.push_str(&format!("| {path} | `{}` | {} | {} |\n", key.name, key.default, key.what));
+        }
+    }
+    let variable = |(name, what): &(&str, &str)| format!("| `NOTBEFORE_{name}` | {what} |\n");
+    let variables: String = crate::hooks::facts::VARIABLES.iter().map(variable).collect();
+    let variables = format!("| variable | what it says |\n|---|---|\n{variables}");
+    between(&between(there, "keys", &rows), "variables", &variables)
+}
+
+#[test]
+fn the_documentation_has_every_key_and_every_variable() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agent.md");
+    let there = std::fs::read_to_string(&path).unwrap();
+    let wanted = page(&there);
+    if std::env::var_os("NOTBEFORE_WRITE").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+        return;
+    }
+    assert!(
+        there == wanted,
+        "docs/agent.md does not say what the keys are; write it anew with\n  NOTBEFORE_WRITE=1 cargo test -p notbefore-agent --lib config"
+    );
+}
+
+#[test]
+fn the_documentations_configuration_is_one() {
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agent.md")).unwrap();
+    let sample = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(read_text(sample).unwrap().rules.len(), 2);
+}
