@@ -249,9 +249,12 @@ fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
     round(&mut poller, answer(400, BAD_VERSION), seconds(0));
     let works = EventsVersion::V2019_04_01;
     let mut raised = Vec::new();
+    let mut polls = 0;
     let mut began = None;
     while raised.len() < 3 {
         let at = poller.due();
+        polls += 1;
+        assert!(polls < 4 * 3_600, "three times within as many hours");
         let begun = poller.begin(at);
         let ask = &begun.ask;
         let heard = match (ask.version == works, ask.if_none_match.is_some()) {
@@ -273,6 +276,8 @@ fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
     assert!(raised[2] - raised[1] >= RAISE, "{raised:?}");
     // The platform has learnt it.
     loop {
+        polls += 1;
+        assert!(polls < 5 * 3_600, "once more within another hour");
         let (ask, verdict, _) = round(&mut poller, answer(200, EMPTY), seconds(0));
         if ask.version == EventsVersion::NEWEST {
             assert!(is_news(&verdict));
