@@ -337,11 +337,8 @@ impl Agent {
             systemd::say(Word::Alive);
             self.beat = Some((every, due.max(now.tick).saturating_add(every)));
         }
-        if self.state.next_due(&self.setup, now).is_some_and(|due| due <= now.tick) {
-            self.turn(Input::Tick).await;
-        } else if self.journal_due.is_some_and(|due| due <= now.tick) {
-            self.save().await;
-        }
+        // The machine names only what is still to come, so it is not asked again whether it was meant. Turns also save.
+        self.turn(Input::Tick).await;
     }
 
     /// Reads the file anew. Rules and the administrator's webhook are for what comes; the rest takes a restart.
