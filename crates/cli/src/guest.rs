@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use jiff::Timestamp;
 use notbefore_client::changes::{Change, Tracker};
 use notbefore_client::client::{Approval, Client, Options, Reading};
-use notbefore_client::discovery::Discovery;
+use notbefore_client::discovery::{Discovery, Found, Way};
 use notbefore_client::document::{Document, Event, EventId, EventStatus};
 use notbefore_client::identity::{self, Identity};
 use notbefore_client::watch::{Trouble, Update, Watch};
@@ -19,7 +19,7 @@ use crate::time;
 
 pub fn get(get: args::Get, output: Output) -> Result<()> {
     in_runtime(async {
-        let client = find(&get.platform).await?;
+        let Found { client, by } = find(&get.platform).await?;
         if get.watch {
             let me = identity(&client, &get.platform).await;
             return watch(client, &me, get.count, output).await;
@@ -27,14 +27,17 @@ pub fn get(get: args::Get, output: Output) -> Result<()> {
         let reading = client.get().await?;
         match get.raw {
             true => output::text(&String::from_utf8_lossy(&reading.body)),
-            false => show(&reading, &client, &identity(&client, &get.platform).await, output),
+            false => {
+                let me = identity(&client, &get.platform).await;
+                show(&reading, &Found { client, by }, &me, output)
+            }
         }
     })
 }
 
 pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
     in_runtime(async {
-        let client = find(&approve.platform).await?;
+        let client = find(&approve.platform).await?.client;
         let events = match approve.all_mine {
             true => {
                 let document = client.get().await?.document;
@@ -88,12 +91,12 @@ pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
     outcome
 }
 
-async fn find(platform: &args::Platform) -> Result<Client> {
+async fn find(platform: &args::Platform) -> Result<Found> {
     let options = Options { newest: platform.api_version };
     match &platform.endpoint {
         // Whoever names it sees its answer, whatever that is.
-        Some(endpoint) => Ok(Client::new(endpoint.clone(), options)),
-        None => Ok(Discovery::new(None, options).find().await?.client),
+        Some(endpoint) => Ok(Found { client: Client::new(endpoint.clone(), options), by: Way::Setting }),
+        None => Ok(Discovery::new(None, options).find().await?),
     }
 }
 
@@ -111,14 +114,15 @@ fn is_mine(event: &Event, me: &Identity) -> bool {
     event.resources.iter().any(|resource| me.is(resource))
 }
 
-fn show(reading: &Reading, client: &Client, me: &Identity, output: Output) -> Result<()> {
+fn show(reading: &Reading, found: &Found, me: &Identity, output: Output) -> Result<()> {
     for oddity in &reading.oddities {
         eprintln!("notbefore: {oddity}");
     }
     let events = &reading.document.events;
     match output {
         Output::Json => output::json(&json!({
-            "endpoint": client.endpoint().to_string(),
+            "endpoint": found.client.endpoint().to_string(),
+            "endpoint_by": found.by.to_string(),
             "api_version": reading.version.as_str(),
             "served_at": reading.served_at,
             "vm": me.name(),
