@@ -109,6 +109,7 @@ fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
     assert!(said.contains(&format!("default/default/{name}/{name}")), "{said}");
     assert!(said.contains(&format!("user-restart of {name}, not before")), "{said}");
     assert!(said.contains("Scheduled") && said.contains("Started"), "{said}");
+    assert!(said.contains("MINE"), "what the guest sees: {said}");
 
     // Then the event ends by itself: here at once, since nobody wants to wait for its minute.
     let id = json(2)["Events"][0]["EventId"].as_str().unwrap().to_owned();
@@ -190,6 +191,7 @@ fn every_page_that_is_linked_to_is_there() {
         "README.md",
         "CONTRIBUTING.md",
         "docs/ARCHITECTURE.md",
+        "docs/client.md",
         "docs/guests.md",
         "docs/operators.md",
         "docs/fleet.md",

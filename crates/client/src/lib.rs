@@ -36,3 +36,8 @@ mod http;
 pub mod identity;
 pub mod poll;
 pub mod watch;
+
+/// The page's own example.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+struct Page;

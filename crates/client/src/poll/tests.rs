@@ -287,6 +287,25 @@ fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
     assert_eq!(round(&mut poller, answer(304, ""), seconds(0)).0.version, EventsVersion::NEWEST);
 }
 
+#[test]
+fn the_page_has_the_numbers() {
+    let page = include_str!("../../../../docs/client.md");
+    for (said, number) in [
+        ("at most {} poll a second", PACE),
+        ("and waits {} s", WAIT),
+        ("| first answer | within {} s", FIRST_TIMEOUT),
+        ("| later ones | within {} s", TIMEOUT),
+        ("| without its tag | once in {} s", REFRESH),
+        ("then {} s, and up to half of that more", BACKOFF_MAX),
+        ("honoured up to {} s", RETRY_AFTER_MAX),
+        ("one, kept; {} s to make it", crate::http::CONNECT_TIME_MAX),
+    ] {
+        let said = said.replace("{}", &number.as_secs().to_string());
+        assert!(page.contains(&said), "{said}");
+    }
+    assert_eq!(RAISE, seconds(3_600), "every hour");
+}
+
 fn any_answer() -> impl Strategy<Value = Result<Answer, Failure>> {
     let kinds =
         prop_oneof![Just(FailureKind::Unreachable), Just(FailureKind::TimedOut), Just(FailureKind::Broken)];
