@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use notbefore_client::client::{Approval, ApproveError, Client};
-use notbefore_client::clock::Clock;
+use notbefore_client::clock::{Clock, Moment};
 use notbefore_client::document::EventId;
 use notbefore_client::watch::{Trouble, Update, Watch};
 use tokio::sync::mpsc;
@@ -148,6 +148,8 @@ struct Agent {
     board: Board,
     setup: Setup,
     state: State,
+    /// When the machine wants to be told that time has passed.
+    machine_due: Option<Duration>,
     journal: Option<Journal>,
     /// When a write that failed is tried again.
     journal_due: Option<Duration>,
@@ -182,6 +184,7 @@ impl Agent {
             board,
             setup,
             state: State::new(boot::id()),
+            machine_due: None,
             journal: None,
             journal_due: None,
             runner,
@@ -211,9 +214,9 @@ impl Agent {
                 self.state.clone()
             }
         };
-        let (state, actions) = before.resume(&self.setup, boot::id(), self.clock.now());
-        self.state = state;
-        self.carry_out(actions).await;
+        let now = self.clock.now();
+        let (state, actions) = before.resume(&self.setup, boot::id(), now);
+        self.goes_on_as(state, actions, now).await;
     }
 
     /// The platform was found: from now on its documents come.
@@ -258,13 +261,16 @@ impl Agent {
     /// Tells the machine something, and does what it says.
     async fn turn(&mut self, input: Input) {
         let state = std::mem::replace(&mut self.state, State::new(None));
-        let (state, actions) = state.handle(&self.setup, input, self.clock.now());
-        self.state = state;
-        self.carry_out(actions).await;
+        let now = self.clock.now();
+        let (state, actions) = state.handle(&self.setup, input, now);
+        self.goes_on_as(state, actions, now).await;
     }
 
-    /// The state is on disk before anything is done about it.
-    async fn carry_out(&mut self, actions: Vec<Action>) {
+    /// Takes the machine's word, of that moment. The state is on disk before anything is done about it.
+    async fn goes_on_as(&mut self, state: State, actions: Vec<Action>, now: Moment) {
+        // Asked for now: what falls due while the state is being saved must not be passed over.
+        self.machine_due = state.next_due(&self.setup, now);
+        self.state = state;
         self.save().await;
         self.board.handles(overview::of(&self.state));
         for action in actions {
@@ -327,8 +333,7 @@ impl Agent {
 
     /// When something is to be done although nothing happens.
     fn due(&self) -> Option<Duration> {
-        let machine = self.state.next_due(&self.setup, self.clock.now());
-        [machine, self.journal_due, self.beat.map(|(_, due)| due)].into_iter().flatten().min()
+        [self.machine_due, self.journal_due, self.beat.map(|(_, due)| due)].into_iter().flatten().min()
     }
 
     async fn do_what_is_due(&mut self) {
@@ -337,8 +342,11 @@ impl Agent {
             systemd::say(Word::Alive);
             self.beat = Some((every, due.max(now.tick).saturating_add(every)));
         }
-        // The machine names only what is still to come, so it is not asked again whether it was meant. Turns also save.
-        self.turn(Input::Tick).await;
+        if self.machine_due.is_some_and(|due| due <= now.tick) {
+            self.turn(Input::Tick).await;
+        } else if self.journal_due.is_some_and(|due| due <= now.tick) {
+            self.save().await;
+        }
     }
 
     /// Reads the file anew. Rules and the administrator's webhook are for what comes; the rest takes a restart.

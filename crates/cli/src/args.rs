@@ -13,7 +13,7 @@ use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
 
-pub use agent::{Agent, Check, LogFormat, RunStage, Settings};
+pub use agent::{Agent, Check, LogFormat, Run, RunStage, Settings};
 pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};

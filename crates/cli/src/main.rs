@@ -42,13 +42,30 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 
-use args::{Args, Noun};
+use args::{Args, Noun, Output};
 use client::Client;
 use notbefore_agent::config::Mistakes;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let outcome = match args.noun {
+    let outcome = match agent::alone() {
+        Some(verb) => agent::run(verb, Output::Table),
+        None => run(Args::parse()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A reader that has seen enough (`| head`) is no error.
+            if output::is_broken_pipe(&error) {
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("notbefore: {error:#}");
+            if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn run(args: Args) -> anyhow::Result<()> {
+    match args.noun {
         #[cfg(unix)]
         Noun::Serve(serve) => serve::run(*serve, args.output),
         Noun::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
@@ -90,16 +107,5 @@ fn main() -> ExitCode {
             "the service, its store and its description are there on Linux only; \
              this program is the guest's side of it, and the operator's hand on a service elsewhere (--operator-url)"
         )),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // A reader that has seen enough (`| head`) is no error.
-            if output::is_broken_pipe(&error) {
-                return ExitCode::SUCCESS;
-            }
-            eprintln!("notbefore: {error:#}");
-            if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-        }
     }
 }

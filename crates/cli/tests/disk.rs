@@ -2,80 +2,17 @@
 //! read-only. Commands are answered 503, guests go on polling, `/readyz` says why, and when the disk is well the
 //! service finds out by itself; nothing acknowledged is lost and nothing happens twice.
 //!
-//! The file systems are a few megabytes large and mounted in a mount namespace of the test's own, which a process
-//! that sleeps keeps open; whoever is outside, the service too, gets there by `/proc/PID/root`. A failing sync
-//! takes no device mapper: the ext4 lies on a loop device whose backing file lies on a tmpfs. Its free blocks are
-//! given back to that, and when it is full the device can no longer write to them: the file system accepts a
-//! file's bytes, and cannot sync them.
+//! The file systems are a few megabytes large; `support/mounts.rs` makes them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
-use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+use support::mounts::Ground;
 use support::{Answer, Service, wait_for};
-use tempfile::TempDir;
-
-/// A mount namespace and a directory in which to mount things.
-struct Ground {
-    holder: Child,
-    place: TempDir,
-}
-
-impl Ground {
-    fn new() -> Self {
-        let mut command = Command::new("unshare");
-        // It ends by itself if the test cannot end it.
-        command.args(["--mount", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 600"]);
-        let mut holder = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "unshare made no mount namespace; are you root?");
-        Self { holder, place: tempfile::tempdir().unwrap() }
-    }
-
-    /// Runs a script within, in the directory, and answers whether it went well.
-    fn try_run(&self, script: &str) -> bool {
-        let mut command = Command::new("nsenter");
-        command.args(["--target", &self.holder.id().to_string(), "--mount", "sh", "-ec"]);
-        command.arg(format!("cd {}; {script}", self.place.path().display()));
-        command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
-    }
-
-    fn run(&self, script: &str) {
-        assert!(self.try_run(script), "{script}");
-    }
-
-    /// The data directory on the file system, as it is found from outside.
-    fn data(&self) -> PathBuf {
-        let place = self.place.path().strip_prefix("/").unwrap();
-        PathBuf::from(format!("/proc/{}/root", self.holder.id())).join(place).join("fs/data")
-    }
-
-    /// An ext4 of its own on a loop device. All of its blocks are there: were it sparse, its journal could fail.
-    fn mount_ext4(&self) {
-        self.run("mkdir back fs; mount -t tmpfs -o size=24m none back");
-        self.run("truncate -s 20M image; mkfs.ext4 -q -m 0 -E nodiscard image; cat image > back/image");
-        self.remount_ext4();
-    }
-
-    fn remount_ext4(&self) {
-        self.run("mount -o loop,errors=remount-ro back/image fs");
-    }
-}
-
-impl Drop for Ground {
-    fn drop(&mut self) {
-        // What is mounted goes with the namespace, and a loop device with its mount.
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
-}
 
 const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 40, 1);
 

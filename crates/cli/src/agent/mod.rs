@@ -9,15 +9,32 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use anyhow::Result;
+use clap::Parser;
 use notbefore_agent::config::{self, Sources};
 use tokio::sync::mpsc;
 
-use crate::args::{Agent, LogFormat, Output, Settings};
+use crate::args::{Agent, LogFormat, Output, Run, Settings};
 use crate::guest::in_runtime;
 use crate::output;
 
 /// How many orders may wait; a person sends them one by one.
 const ORDERS_MAX: usize = 8;
+
+/// What was typed, if it is to run the agent and nothing else. An agent is at rest for nearly all of its life, in every VM:
+/// it does not even look at what the other commands need. Whatever else is typed, mistakes included, is for everybody's
+/// own parser.
+pub fn alone() -> Option<Agent> {
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        run: Run,
+    }
+    let words: Vec<_> = std::env::args_os().collect();
+    let is_run =
+        words.get(1).is_some_and(|word| word == "agent") && words.get(2).is_some_and(|word| word == "run");
+    let alone = is_run.then(|| Alone::try_parse_from(words.into_iter().skip(2)));
+    alone?.ok().map(|alone| Agent::Run(alone.run))
+}
 
 pub fn run(verb: Agent, output: Output) -> Result<()> {
     match verb {

@@ -1,0 +1,28 @@
+//! The agent as its owner and its neighbours meet it: what it answers, what it does when it is told to, hooks that do
+//! not behave, disks that fail, and configurations with mistakes. `agent_events.rs` takes it through events.
+//!
+//! | where | what |
+//! |---|---|
+//! | `vm` | a VM with its service, its agent and the agent's signals |
+//! | `signals` | what others can ask, and an endpoint that comes and goes |
+//! | `orders` | SIGTERM, SIGHUP, a dry run, a second agent |
+//! | `hooks` | hooks that hang, fail, flood, daemonise; word to an administrator |
+//! | `journal` | full, corrupt, and on disks that do not last |
+//! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+#[path = "agent/hooks.rs"]
+mod hooks;
+#[path = "agent/journal.rs"]
+mod journal;
+#[path = "agent/orders.rs"]
+mod orders;
+#[path = "agent/signals.rs"]
+mod signals;
+#[path = "agent/vm.rs"]
+mod vm;
+#[path = "agent/words.rs"]
+mod words;

@@ -1,0 +1,104 @@
+//! Hooks that do not behave, and the administrator who hears of it.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc;
+
+use serde_json::Value;
+
+use crate::support::agent::Place;
+use crate::support::{PATIENCE, wait_for};
+use crate::vm::Vm;
+
+/// A server for an administrator's webhook: what it is sent comes out here, with its head.
+fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (words, heard) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut text, mut chunk) = (String::new(), [0; 4_096]);
+            let body = loop {
+                let length = stream.read(&mut chunk).unwrap();
+                text.push_str(&String::from_utf8_lossy(&chunk[..length]));
+                let body = text.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok());
+                if let Some(body) = body {
+                    break body;
+                }
+            };
+            stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
+            if words.send((text, body)).is_err() {
+                return;
+            }
+        }
+    });
+    (url, heard)
+}
+
+#[test]
+fn a_hook_that_hangs_or_fails_withholds_the_approval_and_somebody_is_told() {
+    let vm = Vm::new();
+    let (url, heard) = administrator();
+    let notify = format!("[notify]\nurl = \"{url}\"\nheaders = {{ Authorization = \"Bearer s3cret\" }}\n");
+    let hang =
+        format!("{}timeout = \"1s\"\non_failure = \"go-on\"\n", Place::traced("hang", "; exec sleep 600"));
+    let fail =
+        format!("{}retries = 1\nretry_delay = \"0s\"\n", Place::traced("fail", "; echo too bad >&2; exit 3"));
+    let steps: String = [hang, fail, Place::traced("never", "")]
+        .iter()
+        .map(|step| format!("[[rule.before]]\n{step}"))
+        .collect();
+    let after = format!("[[rule.after]]\n{}", Place::traced("back", ""));
+    vm.configure(&format!("{notify}[[rule]]\nname = \"all\"\n{steps}{after}"));
+    let _agent = vm.start_ready();
+    let event = vm.announce("reboot");
+    let told: Vec<(String, Value)> = (0..4).map(|_| heard.recv_timeout(PATIENCE).unwrap()).collect();
+    let what: Vec<&str> = told.iter().map(|(_, word)| word["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["appeared", "failed", "failed", "withheld"]);
+    let (head, failed) = &told[2];
+    assert!(head.to_lowercase().contains("authorization: bearer s3cret"), "{head}");
+    assert_eq!(
+        failed["text"],
+        "step fail before the Reboot failed: exit code 3: too bad; the rest is not run, and the event not approved"
+    );
+    assert_eq!(
+        (&failed["vm"], &failed["event"]["EventId"]),
+        (&vm.name.as_str().into(), &event.as_str().into())
+    );
+    assert_eq!(vm.shown(&event)["status"], "Scheduled");
+    assert!(!vm.place.log().contains("s3cret"));
+    // When it is over, what was done is undone all the same.
+    vm.service.cli(&["event", "start", &event]);
+    vm.complete(&event);
+    assert_eq!(
+        vm.place.wait_for_trace(4),
+        ["before hang Reboot", "before fail Reboot", "before fail Reboot", "after back Reboot"]
+    );
+}
+
+#[test]
+fn a_hook_that_floods_costs_no_memory_and_one_that_daemonises_no_time() {
+    let vm = Vm::new();
+    let flood = Place::traced("flood", "; head -c 50000000 /dev/zero | tr \"\\\\0\" x");
+    // It keeps both pipes open, in a session of its own, and would for a minute.
+    let daemon = Place::traced("daemon", "; setsid sleep 60 & echo $! > {trace}.daemon");
+    let steps: String = [flood, daemon].iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
+    vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}"));
+    let agent = vm.start_ready();
+    let peak = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().to_owned();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let before = peak();
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    let grown = peak() - before;
+    assert!(grown < 8 * 1024, "50 MB of output took {grown} KiB");
+    let daemon = std::fs::read_to_string(vm.place.path("trace.daemon")).unwrap();
+    let daemon = rustix::process::Pid::from_raw(daemon.trim().parse().unwrap()).unwrap();
+    wait_for("the daemon to be there still, and to end", || {
+        rustix::process::kill_process(daemon, rustix::process::Signal::KILL).ok()
+    });
+}

@@ -1,0 +1,103 @@
+//! What the agent is told while it runs.
+
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::support::agent::Place;
+use crate::support::{binary, processes_with, wait_for};
+use crate::vm::{Vm, complaint};
+
+fn rule(name: &str, step: &str) -> String {
+    format!("[[rule]]\nname = \"{name}\"\n[[rule.before]]\n{step}")
+}
+
+#[test]
+fn told_to_stop_it_ends_what_runs_and_the_next_one_goes_on() {
+    let vm = Vm::new();
+    // A number that nobody else sleeps for tells the hook's processes from others.
+    let sleep = format!("sleep 5{}", std::process::id());
+    let slow = Place::traced("slow", &format!("; [ -e {{trace}}.go ] || {sleep}"));
+    vm.configure(&rule("all", &slow));
+    let agent = vm.start_ready();
+    let event = vm.announce("freeze");
+    vm.place.wait_for_trace(1);
+    wait_for("the hook to sleep", || (!processes_with(&sleep.replace(' ', "\0")).is_empty()).then_some(()));
+    assert!(agent.terminate().success());
+    assert_eq!(processes_with(&sleep.replace(' ', "\0")), [0_u32; 0], "nothing of the hook is left");
+    assert_eq!(vm.shown(&event)["status"], "Scheduled");
+    let status = String::from_utf8(vm.agent_cli(&["status"]).stdout).unwrap();
+    assert!(status.contains("no agent runs") && status.contains("preparing"), "{status}");
+    vm.go();
+    let _agent = vm.start();
+    vm.wait_for_status(&event, "Started");
+    assert_eq!(vm.place.trace(), ["before slow Freeze"; 2]);
+}
+
+#[test]
+fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
+    let vm = Vm::new();
+    vm.configure(&rule("old", &Place::traced("old", "")));
+    let agent = vm.start_ready();
+    vm.configure(&rule("new", &Place::traced("new", "")));
+    agent.signal(Signal::HUP);
+    vm.wait_for_log("rules are read anew");
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    vm.complete(&event);
+
+    vm.configure("[[rule]]\nname = \"bad\"\ntipes = [\"Freeze\"]\n");
+    agent.signal(Signal::HUP);
+    let refused = vm.wait_for_answer("/readyz", 503, "is not in force");
+    assert!(refused.body.contains("unknown key rule.tipes; did you mean types?"), "{refused:?}");
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    assert_eq!(vm.place.trace(), ["before new Freeze"; 2]);
+
+    vm.configure(&rule("new", &Place::traced("new", "")));
+    agent.signal(Signal::HUP);
+    vm.wait_for_answer("/readyz", 200, "ready");
+}
+
+#[test]
+fn a_dry_run_tells_and_does_nothing() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &Place::traced("drain", "")));
+    let mut command = Command::new(binary());
+    command.env("NOTBEFORE_AGENT_DRY_RUN", "true");
+    let _agent = vm.start_with(command);
+    vm.wait_for_answer("/readyz", 200, "ready");
+    let event = vm.announce("reboot");
+    vm.wait_for_log("dry run: the Reboot is approved");
+    vm.wait_for_answer("/drainz", 503, "draining");
+    assert_eq!(vm.shown(&event)["status"], "Scheduled", "nothing was approved");
+    assert!(vm.place.trace().is_empty(), "nothing was run");
+    assert!(!vm.place.path("state").exists(), "nothing was written");
+}
+
+#[test]
+fn a_second_agent_does_not_share_the_journal() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &Place::traced("drain", "")));
+    let _agent = vm.start_ready();
+    let second = vm.agent_cli(&["run"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(complaint(&second).contains("another agent holds"), "{}", complaint(&second));
+}
+
+#[test]
+fn the_log_can_be_objects() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &Place::traced("drain", "")));
+    let _agent = vm.start_json();
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    vm.wait_for_log("has started");
+    let log = vm.place.log();
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let done = lines.iter().find(|line| line["message"] == "step drain before the Freeze is done").unwrap();
+    assert_eq!(
+        (&done["event"], &done["type"], &done["rule"], &done["step"], &done["level"]),
+        (&event.as_str().into(), &"Freeze".into(), &"all".into(), &"drain".into(), &"INFO".into())
+    );
+}

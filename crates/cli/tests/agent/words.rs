@@ -1,0 +1,116 @@
+//! `check`, `status`, `sample`, and what is said of a bad configuration.
+
+use std::process::Command;
+
+use crate::support::agent::Place;
+use crate::support::binary;
+use crate::vm::{Vm, complaint, free_address};
+
+fn printed(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn every_mistake_of_a_configuration_is_told_with_its_line() {
+    let vm = Vm::new();
+    let file = vm.place.path("agent.toml");
+    let text = "endpont = \"http://x\"\n[[rule]]\nname = \"all\"\n[[rule.before]]\ncomand = [\"x\"]\n[[rule]]\nname = \"all\"\napprove = \"maybe\"\n";
+    std::fs::write(&file, text).unwrap();
+    let at = |line: usize| format!("{}:{line}", file.display());
+    let expected = format!(
+        "notbefore: the configuration has 5 mistakes:\n  \
+         {}: unknown key endpont; did you mean endpoint?\n  \
+         {}: a step does nothing; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for\n  \
+         {}: unknown key rule.before.comand; did you mean command?\n  \
+         {}: rule.name: there are two rules \"all\"; rename one\n  \
+         {}: rule.approve: expected \"when-done\", \"leader\" or \"never\", not \"maybe\"\n",
+        at(1),
+        at(4),
+        at(5),
+        at(7),
+        at(8)
+    );
+    for verb in ["run", "check", "status"] {
+        let output = vm.agent_cli(&[verb]);
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        assert_eq!(complaint(&output), expected, "{verb}");
+    }
+    std::fs::write(&file, "[[rule]]\nname = \"all\"\n[[rule]]\nname = \"late\"\n").unwrap();
+    let never = vm.agent_cli(&["run"]);
+    assert_eq!(never.status.code(), Some(2));
+    assert!(
+        complaint(&never).contains(&format!("{}: the rule `late` can never match", at(3))),
+        "{}",
+        complaint(&never)
+    );
+}
+
+#[test]
+fn without_a_configuration_it_says_how_to_make_one() {
+    let place = Place::new();
+    let file = place.path("agent.toml");
+    let run = |words: &[&str]| {
+        Command::new(binary()).arg("agent").args(words).arg("--config").arg(&file).output().unwrap()
+    };
+    let output = run(&["check", "--offline"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complaint(&output).contains("notbefore agent sample > "), "{}", complaint(&output));
+    let sample = Command::new(binary()).args(["agent", "sample"]).output().unwrap();
+    std::fs::write(&file, &sample.stdout).unwrap();
+    let output = run(&["check", "--offline", "--state", place.path("state").to_str().unwrap()]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(printed(&output).contains("drain: any event of this VM"), "{}", printed(&output));
+}
+
+#[test]
+fn check_finds_the_platform_and_what_would_go_wrong() {
+    let vm = Vm::new();
+    vm.configure("[[rule]]\nname = \"all\"\n[[rule.before]]\nwait = \"1s\"\n");
+    let output = vm.agent_cli(&["check"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let expected = format!("the platform answers at http://{}, and this VM is {}", vm.service.guest, vm.name);
+    assert!(printed(&output).contains(&expected), "{}", printed(&output));
+
+    vm.configure("[[rule]]\nname = \"all\"\n[[rule.before]]\ncommand = [\"/nowhere/drain\"]\n[[rule.after]]\nshell = \"if true\"\n");
+    let output = vm.agent_cli(&["check", "--output", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let problems: Vec<&str> =
+        report["problems"].as_array().unwrap().iter().filter_map(|one| one.as_str()).collect();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert_eq!(problems[0], "rule all, step 1 before: there is no program /nowhere/drain");
+    assert!(problems[1].contains("the shell cannot read it"), "{problems:?}");
+    let nobody = format!("http://{}", free_address());
+    let output = vm.agent_cli(&["check", "--endpoint", &nobody]);
+    assert!(
+        complaint(&output).contains(&format!("{nobody} (as set): cannot connect")),
+        "{}",
+        complaint(&output)
+    );
+}
+
+#[test]
+fn a_rules_steps_are_tried_for_real_and_not_without_asking() {
+    let vm = Vm::new();
+    let steps = [Place::traced("drain", ""), Place::traced("fails", "; exit 7")];
+    let steps: String = steps.iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
+    let after = format!("[[rule.after]]\n{}", Place::traced("back", ""));
+    vm.configure(&format!("[[rule]]\nname = \"all\"\ntypes = [\"Redeploy\"]\n{steps}{after}"));
+    let asked = vm.agent_cli(&["check", "--run", "all"]);
+    assert!(complaint(&asked).contains("nothing was run"), "{}", complaint(&asked));
+    assert!(vm.place.trace().is_empty());
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(printed(&output).contains("before drain: done in "), "{}", printed(&output));
+    assert!(complaint(&output).contains("before fails: exit code 7"), "{}", complaint(&output));
+    assert_eq!(vm.place.trace(), ["before drain Redeploy", "before fails Redeploy"]);
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "preempt", "--stage", "after"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert_eq!(vm.place.trace()[2], "after back Preempt");
+    let unknown = vm.agent_cli(&["check", "--run", "nothing", "--yes"]);
+    assert!(
+        complaint(&unknown).contains("there is no rule \"nothing\"; there are all"),
+        "{}",
+        complaint(&unknown)
+    );
+}

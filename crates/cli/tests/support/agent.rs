@@ -1,0 +1,113 @@
+//! An agent for the tests of the whole binary: a directory with its configuration, its journal, and a trace to which
+//! its hooks write a line each.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::{binary, wait_for};
+
+/// Where an agent lives: it may be killed and started again over the same place.
+pub struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// An empty one. Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    /// A file or directory in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes the configuration: these rules, a journal, no signals, and an endpoint if it is not to be found.
+    pub fn configure(&self, endpoint: Option<&str>, rules: &str) {
+        let endpoint = endpoint.map(|endpoint| format!("endpoint = \"{endpoint}\"\n")).unwrap_or_default();
+        let general = format!("state = \"{}\"\nlisten = \"none\"\n", self.path("state").display());
+        let rules = rules.replace("{trace}", &self.trace_file());
+        std::fs::write(self.path("agent.toml"), endpoint + &general + &rules).unwrap();
+    }
+
+    fn trace_file(&self) -> String {
+        self.path("trace").display().to_string()
+    }
+
+    /// A step that leaves a line in the trace: stage, name, type of the event, and what else is asked for.
+    pub fn traced(name: &str, and_then: &str) -> String {
+        let line = "$NOTBEFORE_STAGE $NOTBEFORE_STEP $NOTBEFORE_EVENT_TYPE";
+        format!("name = \"{name}\"\nshell = '''echo \"{line}\" >> {{trace}}{and_then}'''\n")
+    }
+
+    /// What the hooks have left.
+    pub fn trace(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.trace_file()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until the hooks have left so many lines, and gives them.
+    pub fn wait_for_trace(&self, lines: usize) -> Vec<String> {
+        wait_for(&format!("{lines} lines in the trace"), || {
+            Some(self.trace()).filter(|trace| trace.len() >= lines)
+        })
+    }
+
+    /// What the agents here have logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// Starts an agent here, in this boot of the VM.
+    pub fn start(&self, boot: &str) -> Agent {
+        self.start_with(Command::new(binary()), boot)
+    }
+
+    /// The same by another command, which runs the binary somewhere else.
+    pub fn start_with(&self, mut command: Command, boot: &str) -> Agent {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        command.args(["agent", "run", "--config"]).arg(self.path("agent.toml"));
+        command.env("NOTBEFORE_AGENT_BOOT_ID", boot).stdout(Stdio::null()).stderr(log);
+        Agent { child: command.spawn().unwrap() }
+    }
+}
+
+/// An agent that runs; it is killed when it is dropped.
+pub struct Agent {
+    child: Child,
+}
+
+impl Agent {
+    /// Ends it as a power cut would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end, and answers whether it did so well.
+    pub fn terminate(mut self) -> std::process::ExitStatus {
+        self.signal(rustix::process::Signal::TERM);
+        self.child.wait().unwrap()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
