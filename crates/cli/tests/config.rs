@@ -7,12 +7,12 @@
 mod samples;
 mod support;
 
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use support::{PATIENCE, Service, binary};
+use support::manager::Manager;
+use support::{Service, binary};
 
 /// Runs `serve` with these words and variables and nothing else in its environment.
 fn serve(words: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -176,35 +176,6 @@ fn a_service_goes_by_its_file() {
     let loose = "GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nMetadata: True\r\nConnection: close\r\n\r\n";
     let answer = support::exchange([127, 0, 0, 1].into(), service.guest, loose.as_bytes());
     assert_eq!(answer.status, 400, "{answer:?}");
-}
-
-/// What systemd would hear, one datagram after the other.
-struct Manager {
-    socket: UnixDatagram,
-    path: std::path::PathBuf,
-    _dir: tempfile::TempDir,
-}
-
-impl Manager {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("notify");
-        let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { socket, path, _dir: dir }
-    }
-
-    /// Reads on until a datagram has a line that begins like this, and gives that datagram.
-    fn hears(&self, begin: &str) -> String {
-        let mut buffer = [0; 4_096];
-        loop {
-            let length = self.socket.recv(&mut buffer).unwrap_or_else(|error| panic!("no {begin}: {error}"));
-            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
-            if text.lines().any(|line| line.starts_with(begin)) {
-                return text;
-            }
-        }
-    }
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::support::agent::Place;
+use crate::support::manager::Manager;
 use crate::support::{binary, processes_with, wait_for};
-use crate::vm::{Vm, complaint};
+use crate::vm::{Vm, complaint, waits};
 
 fn rule(name: &str, step: &str) -> String {
     format!("[[rule]]\nname = \"{name}\"\n[[rule.before]]\n{step}")
@@ -100,4 +101,47 @@ fn the_log_can_be_objects() {
         (&done["event"], &done["type"], &done["rule"], &done["step"], &done["level"]),
         (&event.as_str().into(), &"Freeze".into(), &"all".into(), &"drain".into(), &"INFO".into())
     );
+}
+
+#[test]
+fn systemd_hears_how_it_is() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &waits()));
+    let manager = Manager::new();
+    let mut command = Command::new(binary());
+    command.env("NOTIFY_SOCKET", &manager.path).env("WATCHDOG_USEC", "400000");
+    let agent = vm.start_with(command);
+    manager.hears("READY=1");
+    manager.hears(&format!("STATUS={}: in service", vm.name));
+    manager.hears("WATCHDOG=1");
+    vm.announce("reboot");
+    manager.hears(&format!("STATUS={}: draining: Reboot", vm.name));
+    agent.signal(Signal::HUP);
+    manager.hears("RELOADING=1");
+    manager.hears("READY=1");
+    manager.hears("WATCHDOG=1");
+    assert!(agent.terminate().success());
+    manager.hears("STOPPING=1");
+}
+
+#[test]
+fn a_vm_whose_clock_is_wrong_prepares_in_time() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &waits()));
+    let faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+    assert!(std::path::Path::new(faketime).exists(), "install the Debian package libfaketime");
+    let mut command = Command::new(binary());
+    command.env("LD_PRELOAD", faketime).env("FAKETIME", "+3h").env("DONT_FAKE_MONOTONIC", "1");
+    let _agent = vm.start_with(command);
+    vm.wait_for_answer("/readyz", 200, "ready");
+    let event = vm.announce("reboot");
+    vm.place.wait_for_trace(1);
+    // By the VM's own clock its time was up hours ago.
+    let log = vm.place.log();
+    assert!(
+        log.contains("step slow before the Reboot begins: 14m 59s") || log.contains("begins: 15m"),
+        "{log}"
+    );
+    vm.go();
+    vm.wait_for_status(&event, "Started");
 }

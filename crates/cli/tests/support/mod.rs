@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 pub mod agent;
+pub mod manager;
 pub mod mounts;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,0 +1,36 @@
+//! What stands in for systemd where `Type=notify` is tried.
+
+use std::os::unix::net::UnixDatagram;
+
+use super::PATIENCE;
+
+/// What systemd would hear, one datagram after the other.
+pub struct Manager {
+    socket: UnixDatagram,
+    /// Where it hears.
+    pub path: std::path::PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Manager {
+    /// Nothing was said yet.
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { socket, path, _dir: dir }
+    }
+
+    /// Reads on until a datagram has a line that begins like this, and gives that datagram.
+    pub fn hears(&self, begin: &str) -> String {
+        let mut buffer = [0; 4_096];
+        loop {
+            let length = self.socket.recv(&mut buffer).unwrap_or_else(|error| panic!("no {begin}: {error}"));
+            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            if text.lines().any(|line| line.starts_with(begin)) {
+                return text;
+            }
+        }
+    }
+}
