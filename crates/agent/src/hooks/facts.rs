@@ -11,7 +11,7 @@ const PREFIX: &str = "NOTBEFORE_";
 const VALUE_BYTES_MAX: usize = 32 * 1024;
 
 /// The variables, without their prefix, and what each says.
-pub const VARIABLES: [(&str, &str); 17] = [
+pub const VARIABLES: [(&str, &str); 16] = [
     ("EVENT_ID", "the event's id, as the platform spells it"),
     ("EVENT_TYPE", "Freeze, Reboot, Redeploy, Preempt, Terminate, or a type that came later"),
     ("EVENT_STATUS", "Scheduled or Started, as it was last seen"),
@@ -28,7 +28,6 @@ pub const VARIABLES: [(&str, &str); 17] = [
     ("BUDGET", "whole seconds that this attempt may take"),
     ("CANCELLED", "true in steps after an event that never started, else false"),
     ("DRY_RUN", "true where the agent only tells what it would do, else false"),
-    ("AGENT", "the agent's version"),
 ];
 
 /// All that a hook is told.
@@ -79,7 +78,6 @@ impl Facts {
             budget_seconds.to_string(),
             run.cancelled.to_string(),
             dry_run.to_string(),
-            env!("CARGO_PKG_VERSION").to_owned(),
         ];
         let on_stdin = OnStdin {
             vm,
@@ -203,7 +201,7 @@ pub mod tests {
         let facts = facts();
         let said: Vec<String> = facts.variables().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
-            said[..16],
+            said,
             [
                 "NOTBEFORE_EVENT_ID=A123",
                 "NOTBEFORE_EVENT_TYPE=Reboot",

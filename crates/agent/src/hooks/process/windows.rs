@@ -30,11 +30,11 @@ pub fn ask_to_end(leader: u32) {
     kill(leader);
 }
 
-/// Ends a process and all that it has started.
+/// Ends a process and all that it has started. Nobody waits for it here: the loop has other things to do.
 pub fn kill(leader: u32) {
     let mut command = Plain::new("taskkill");
     command.args(["/T", "/F", "/PID", &leader.to_string()]);
-    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
 }
 
 /// Nothing can be asked about what a process has started once it is gone.
