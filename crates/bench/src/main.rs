@@ -19,6 +19,7 @@ mod clock;
 mod cost;
 mod disk;
 mod docs;
+mod endpoint;
 mod fleet;
 mod flood;
 mod http;

@@ -11,6 +11,7 @@
 //! | `azure_events_az` | Pacemaker's agent, as Debian ships it |
 //! | `csharp_2017`, `python` | clients written by us after the documents' samples, which do not run as printed |
 //! | `pypi` | dask-cloudprovider and ai4s-jobq, as PyPI has them |
+//! | `leader` | three agents of ours, of which the first VM's approves |
 //! | `callers` | who is who: the VM of the first run, bound listeners, guests behind links |
 //!
 //! A client that is not installed fails its test and names the package: a test that skips itself proves
@@ -29,6 +30,8 @@ mod callers;
 mod csharp_2017;
 #[path = "clients/curl.rs"]
 mod curl;
+#[path = "clients/leader.rs"]
+mod leader;
 #[path = "clients/namespace.rs"]
 mod namespace;
 #[path = "clients/program.rs"]

@@ -1,5 +1,6 @@
 //! The scenarios, one a file. Each measures one thing and leaves its numbers in the report.
 
+mod agent;
 mod fairness;
 mod growth;
 mod idle;
@@ -79,6 +80,11 @@ pub const ALL: &[Scenario] = &[
         name: "growth",
         about: "how the cost of a poll grows with VMs, events, connections",
         run: growth::run,
+    },
+    Scenario {
+        name: "agent",
+        about: "the agent at rest, from event to hook, and what hooks have of Preempt",
+        run: agent::run,
     },
     Scenario { name: "micro", about: "apply and render by themselves", run: micro::run },
 ];

@@ -108,7 +108,7 @@ fn guests_behind_links_see_their_own_scope() {
 }
 
 /// A guest's namespace with an address of its own, and its way to the service's.
-fn linked(service: &Namespace, number: u8) -> Namespace {
+pub(super) fn linked(service: &Namespace, number: u8) -> Namespace {
     let guest = Namespace::new();
     service.ip(&format!("link add guest{number} type veth peer name uplink netns {}", guest.name()));
     service.ip(&format!("addr add 10.77.{number}.1/24 dev guest{number}"));

@@ -1,0 +1,222 @@
+//! The agent: what it takes at rest, how soon a hook runs, how long hooks have, and how soon the approval follows.
+//!
+//! Against an endpoint as Azure's is ([`Endpoint`]), where it has to poll, and against the service, where it may wait for
+//! news. Hooks note the time by themselves, with `date`: the shell and `date` count against the agent.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context;
+use jiff::{Timestamp, ToSpan};
+use serde_json::{Value, json};
+
+use super::Bench;
+use crate::clock;
+use crate::endpoint::Endpoint;
+use crate::process::{End, Owned, Place, pinned, tail};
+use crate::random::Random;
+use crate::report::Goal;
+use crate::service::{Rate, Service};
+use crate::usage;
+
+/// What the VM is called.
+const VM: &str = "bench-0";
+
+/// How long anything may take before the benchmark gives up on it.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// Writes the time to a file, in nanoseconds.
+const NOTE: &str = "date +%s%N >>";
+
+/// Measures it.
+pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    at_rest(bench)?;
+    polling(bench)?;
+    waiting(bench)?;
+    preempt(bench)
+}
+
+/// An agent and the directory it works in.
+struct Agent {
+    process: Owned,
+    place: PathBuf,
+}
+
+impl Agent {
+    /// Starts one that runs a shell line before every event.
+    fn start(bench: &Bench, name: &str, vm: &str, endpoint: SocketAddr, hook: &str) -> anyhow::Result<Self> {
+        let place = bench.directory(name)?;
+        let hook = hook.replace("{place}", &place.display().to_string());
+        let config = format!(
+            "endpoint = \"http://{endpoint}\"\nname = \"{vm}\"\nstate = \"{}\"\nlisten = \"127.0.0.1:0\"\n\
+             [[rule]]\nname = \"bench\"\n[[rule.before]]\nshell = '''{hook}'''\n",
+            place.join("state").display()
+        );
+        std::fs::write(place.join("agent.toml"), config)?;
+        let mut command = pinned(Place::Anywhere, End::Kill, &bench.binary.path);
+        command.args(["agent", "run", "--config"]).arg(place.join("agent.toml"));
+        command.stdout(Stdio::null()).stderr(File::create(place.join("log"))?);
+        Ok(Self { process: Owned::spawn(&mut command, End::Kill)?, place })
+    }
+
+    /// The times that a hook has noted in a file, once there are so many.
+    fn noted(&self, file: &str, count: usize) -> anyhow::Result<Vec<Timestamp>> {
+        let path = self.place.join(file);
+        wait(|| {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let times = text.lines().filter_map(|line| Timestamp::from_nanosecond(line.parse().ok()?).ok());
+            Some(times.collect::<Vec<_>>()).filter(|times| times.len() >= count)
+        })
+        .with_context(|| format!("waiting for {count} lines in {file}; the agent says:\n{}", self.log()))
+    }
+
+    fn log(&self) -> String {
+        tail(&self.place.join("log"))
+    }
+}
+
+/// Looks until there is something to see.
+fn wait<T>(mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
+    let until = clock::now() + PATIENCE;
+    while clock::now() < until {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        clock::pause(Duration::from_millis(5));
+    }
+    anyhow::bail!("waited {PATIENCE:?} in vain")
+}
+
+fn event(id: &str, kind: &str, not_before: Timestamp) -> Value {
+    let not_before = not_before.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    json!({
+        "EventId": id, "EventStatus": "Scheduled", "EventType": kind, "ResourceType": "VirtualMachine",
+        "Resources": [VM], "NotBefore": not_before, "Description": "", "EventSource": "Platform",
+        "DurationInSeconds": -1,
+    })
+}
+
+fn milliseconds(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64() * 1e3
+}
+
+fn p99(mut spans: Vec<f64>) -> f64 {
+    spans.sort_by(f64::total_cmp);
+    spans[(spans.len() * 99).div_ceil(100) - 1]
+}
+
+fn resident(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a process without memory")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib * 1024.0 / 1e6)
+}
+
+fn at_rest(bench: &mut Bench) -> anyhow::Result<()> {
+    let endpoint = Endpoint::start()?;
+    let agent = Agent::start(bench, "at-rest", VM, endpoint.address, "true")?;
+    wait(|| (endpoint.polls() >= 3).then_some(())).with_context(|| agent.log())?;
+    let pid = agent.process.pid();
+    let (mut cpu, mut memory) = (Vec::new(), Vec::new());
+    for _ in 0..bench.rounds().min(5) {
+        let (polls, used, began) = (endpoint.polls(), usage::cpu(pid)?, clock::now());
+        clock::pause(Duration::from_secs(10));
+        let (used, took) = (usage::cpu(pid)? - used, began.elapsed());
+        let polls = endpoint.polls() - polls;
+        anyhow::ensure!((8..=11).contains(&polls), "{polls} polls in ten seconds are not one a second");
+        cpu.push(used.as_secs_f64() / took.as_secs_f64() * 100.0);
+        memory.push(resident(pid)?);
+    }
+    bench.measured("the agent at rest: of a core, at a poll a second", "%", &cpu, Goal::at_most(0.1, 0.05));
+    bench.measured("the agent at rest: resident memory", "MB", &memory, Goal::at_most(10.0, 8.0));
+    Ok(())
+}
+
+fn polling(bench: &mut Bench) -> anyhow::Result<()> {
+    let endpoint = Endpoint::start()?;
+    let hook = format!("{NOTE} {{place}}/begun");
+    let agent = Agent::start(bench, "polling", VM, endpoint.address, &hook)?;
+    wait(|| (endpoint.polls() >= 2).then_some(())).with_context(|| agent.log())?;
+    let mut random = Random::new(7);
+    let (mut to_hook, mut to_approval) = (Vec::new(), Vec::new());
+    for round in 1..=if bench.quick { 15 } else { 100 } {
+        // Not in step with the polls.
+        clock::pause(Duration::from_millis(random.below(1_000) as u64));
+        let id = format!("00000000-0000-4000-8000-{round:012}");
+        let shown = endpoint.show(vec![event(&id, "Freeze", clock::wall() + 15.minutes())]);
+        let begun = agent.noted("begun", round)?[round - 1];
+        let approved = wait(|| endpoint.approved(&id)).with_context(|| agent.log())?;
+        to_hook.push(milliseconds(shown, begun));
+        to_approval.push(milliseconds(begun, approved));
+        endpoint.show(vec![]);
+    }
+    bench.measured(
+        "event on the wire to first hook, polling, p99",
+        "ms",
+        &[p99(to_hook)],
+        Goal::at_most(1_200.0, 1_100.0),
+    );
+    let goal = Goal::at_most(500.0, 100.0);
+    bench.measured("last hook to approval at the platform, p99", "ms", &[p99(to_approval)], goal);
+    Ok(())
+}
+
+fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
+    let data = bench.directory("waiting")?.join("data");
+    let service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
+    let vms = service.operate("GET", "/v1/vms", &Value::Null)?;
+    let vm = vms["items"][0]["name"].as_str().context("a service without its first VM")?;
+    let hook = format!("{NOTE} {{place}}/begun");
+    let agent = Agent::start(bench, "waiting-agent", vm, service.guest, &hook)?;
+    // The first events find it polling or starting; they are not counted.
+    let (mut to_hook, warm) = (Vec::new(), 3);
+    let mut random = Random::new(8);
+    for round in 1..=warm + if bench.quick { 10 } else { 50 } {
+        // An event is three changes, and an agent hears of a few changes at once and then of one a second.
+        clock::pause(Duration::from_millis(3_000 + random.below(1_000) as u64));
+        let asked = clock::wall();
+        let made = service.operate("POST", "/v1/events", &json!({ "type": "Freeze", "vms": [vm] }))?;
+        let begun = agent.noted("begun", round)?[round - 1];
+        if round > warm {
+            to_hook.push(milliseconds(asked, begun));
+        }
+        let id = made["targets"][0]["event"].as_str().context("an operation without an event")?.to_owned();
+        // It is approved, and started, in a moment.
+        let started = || service.operate("GET", &format!("/v1/events/{id}"), &Value::Null).ok();
+        wait(|| started().filter(|event| event["status"] == "Started"))?;
+        service.operate("POST", &format!("/v1/events/{id}/complete"), &json!({}))?;
+    }
+    let goal = Goal::at_most(100.0, 50.0);
+    bench.measured("event asked for to first hook, long poll, p99", "ms", &[p99(to_hook)], goal);
+    Ok(())
+}
+
+fn preempt(bench: &mut Bench) -> anyhow::Result<()> {
+    let endpoint = Endpoint::start()?;
+    // Works until it is told that its time is over.
+    let hook = format!(
+        "trap '{NOTE} {{place}}/ended; exit 0' TERM; {NOTE} {{place}}/begun; while :; do sleep 0.02; done"
+    );
+    let agent = Agent::start(bench, "preempt", VM, endpoint.address, &hook)?;
+    wait(|| (endpoint.polls() >= 2).then_some(())).with_context(|| agent.log())?;
+    let mut random = Random::new(9);
+    let mut had = Vec::new();
+    for round in 1..=if bench.quick { 1 } else { 4 } {
+        clock::pause(Duration::from_millis(random.below(1_000) as u64));
+        let id = format!("00000000-0000-4000-9000-{round:012}");
+        // As the service does it: whole seconds, rounded up.
+        let not_before = clock::wall() + 30.seconds() + 999.milliseconds();
+        endpoint.show(vec![event(&id, "Preempt", not_before)]);
+        let begun = agent.noted("begun", round)?[round - 1];
+        let ended = agent.noted("ended", round)?[round - 1];
+        had.push(milliseconds(begun, ended) / 1e3);
+        endpoint.show(vec![]);
+        clock::pause(Duration::from_secs(2));
+    }
+    bench.measured("what hooks have of Preempt's 30 seconds", "s", &had, Goal::at_least(28.0, 29.0));
+    Ok(())
+}
