@@ -1,5 +1,5 @@
 //! A VM finds its endpoint: the usual address, the environment, a lease of dhclient's, a DISCOVER of our own, each with
-//! the real service and a real DHCP server.
+//! the real service and a real DHCP server. And it notices when it is cut off from it.
 //!
 //! The platform is a network namespace with the service and dnsmasq in it, the VM another at the end of a wire. What
 //! the VM's programs write goes to file systems of their own, and all of it goes with the test.
@@ -14,9 +14,12 @@ mod namespace;
 #[allow(dead_code, reason = "the tests of clients use the rest")]
 mod service;
 
-use std::process::{Child, Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use namespace::{Namespace, complaint, need};
+use notbefore_client::clock::Clock;
 use serde_json::Value;
 use service::{ADDRESS, Service};
 use support::{binary, wait_for};
@@ -217,4 +220,31 @@ fn silence_ends_and_who_may_not_ask_is_told() {
     );
     let told = ground.finds_none(&nobody);
     assert!(told.contains("asking DHCP needs root"), "{told}");
+}
+
+/// A poll that waits for half a minute on a wire that was cut would hear of an eviction when it is over.
+#[test]
+fn a_wire_that_is_cut_is_noticed_while_a_poll_waits() {
+    let ground = Ground::new(&[]);
+    let mut command = ground.guest.command("bash");
+    let script = format!("{CONFIGURED} exec {} get --watch --count 1 --endpoint {ADDRESS}", binary());
+    let mut watching =
+        command.args(["-euc", &script]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(watching.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.next().unwrap().starts_with("waiting for something to happen to web-0"));
+    // The first has nothing to wait for, the second learns that it may, and the third waits for long.
+    let polls = || ground.service.cli(&["vm", "show", "web-0"])["last_poll_at"].as_str().map(str::to_owned);
+    let first = wait_for("a poll", polls);
+    let second = wait_for("a second", || polls().filter(|last| *last != first));
+    wait_for("a third", || polls().filter(|last| *last != second));
+    let clock = Clock::start();
+    ground.service.namespace.ip("link set vnet0 down");
+    let noticed = said.next().unwrap();
+    assert!(noticed.starts_with(&format!("notbefore: http://{ADDRESS}: ")), "{noticed}");
+    assert!(clock.now().tick < Duration::from_secs(15), "noticed after {:?}", clock.now().tick);
+    ground.service.namespace.ip("link set vnet0 up");
+    assert_eq!(said.next().unwrap(), "notbefore: it answers again");
+    ground.service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
+    let told = watching.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&told.stdout).contains("Freeze mine: web-0 is Scheduled"), "{told:?}");
 }

@@ -109,9 +109,13 @@ impl Client {
 
     /// The document as it is now. The first answer of a platform may take two minutes.
     pub async fn get(&self) -> Result<Reading, Failure> {
+        self.get_within(FIRST_TIMEOUT).await
+    }
+
+    async fn get_within(&self, timeout: Duration) -> Result<Reading, Failure> {
         let mut version = self.version();
         loop {
-            let ask = Ask { version, if_none_match: None, wait: None, timeout: FIRST_TIMEOUT };
+            let ask = Ask { version, if_none_match: None, wait: None, timeout };
             let answer = self.poll(ask).await?;
             match answer.status {
                 200 => {
@@ -159,9 +163,9 @@ impl Client {
         if !refused_for_good {
             return Err(ApproveError::Transient(refused));
         }
-        let document = self.get().await.map_err(ApproveError::Transient)?.document;
+        let reading = self.get_within(APPROVE_TIMEOUT).await.map_err(ApproveError::Transient)?;
         let waits = |listed: &&document::Event| listed.id == *event && listed.status != EventStatus::Started;
-        match document.events.iter().find(waits) {
+        match reading.document.events.iter().find(waits) {
             Some(_) => Err(ApproveError::Refused(refused.text)),
             None => Ok(Approval::Moot),
         }

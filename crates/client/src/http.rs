@@ -28,10 +28,15 @@ pub const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 8 << 10;
 /// How many headers an answer may have.
 const HEADERS_MAX: usize = 64;
-/// When the system asks a silent peer whether it is still there: a poll that waits on a dead connection would
-/// miss an eviction's half minute.
-const KEEPALIVE: TcpKeepalive =
-    TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(2));
+/// When the system asks a silent peer whether it is still there, and gives up: a poll that waits on a dead connection
+/// would miss an eviction's half minute.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(5))
+    .with_interval(Duration::from_secs(2))
+    .with_retries(3);
+/// When it gives up on a peer that does not say that it has got something.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What is sent, beside what every request has.
 #[derive(Clone, Debug)]
@@ -154,6 +159,8 @@ impl Transport {
         // Without these it works as well, only slower or slower to notice.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
+        #[cfg(target_os = "linux")]
+        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIME_MAX));
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
