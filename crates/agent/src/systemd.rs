@@ -37,9 +37,13 @@ pub fn say(word: Word<'_>) {
     }
 }
 
-/// Nobody listens.
+/// Nobody listens; what is for people may be of use to those who look closely.
 #[cfg(not(unix))]
-pub fn say(_word: Word<'_>) {}
+pub fn say(word: Word<'_>) {
+    if let Word::Status(text) = word {
+        tracing::debug!("{text}");
+    }
+}
 
 /// How often a sign of life is due: twice in the watchdog's time.
 pub fn beat() -> Option<Duration> {

@@ -13,6 +13,8 @@ use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
 
+#[cfg(windows)]
+pub use agent::Install;
 pub use agent::{Agent, Check, LogFormat, Run, RunStage, Settings};
 pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]

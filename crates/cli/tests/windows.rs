@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "windows/agent.rs"]
+mod agent;
 mod support;
 #[path = "windows/wine.rs"]
 mod wine;
@@ -17,8 +19,8 @@ use support::{Service, first_event};
 use wine::{Windows, complaint, said};
 
 /// A service with one VM, which calls from this machine, as strict as Azure is.
-fn service() -> Service {
-    let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
+fn service(flags: &[&str]) -> Service {
+    let service = Service::start(&[&["--strict"], flags].concat());
     service.apply_fleet(
         "scopes: [{ name: web-0, kind: standalone, vms: [{ name: web-0, addresses: [127.0.0.1] }] }]",
     );
@@ -43,7 +45,7 @@ fn operator(service: &Service, words: &[&str]) -> Command {
 
 #[test]
 fn a_guest_sees_an_event_and_approves_it() {
-    let service = service();
+    let service = service(&[]);
     assert!(said(&mut guest(&service, &["get"])).contains("no event is announced"));
     service.cli(&["vm", "restart", "web-0"]);
     let event = first_event(&service.document());
@@ -65,7 +67,7 @@ fn a_guest_sees_an_event_and_approves_it() {
 
 #[test]
 fn an_operator_at_a_windows_machine_announces_an_event() {
-    let service = service();
+    let service = service(&[]);
     assert!(said(&mut operator(&service, &["vm", "list"])).contains("web-0"));
     said(&mut operator(&service, &["vm", "restart", "web-0"]));
     assert_eq!(service.document()["Events"][0]["EventType"], "Reboot");

@@ -1,5 +1,5 @@
-//! The agent's log, to standard error. Levels by module are all that a filter can say here: what matches spans and
-//! fields by patterns would be the largest thing in an agent at rest.
+//! The agent's log: standard error, or the event log for a service of Windows. Levels by module are all that a filter can
+//! say here: what matches spans and fields by patterns would be the largest thing in an agent at rest.
 
 use std::io::IsTerminal;
 
@@ -12,15 +12,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::LogFormat;
 
-/// Starts logging. A filter that cannot be read is a mistake of the configuration.
+/// Starts logging to standard error.
 pub fn start(filter: &str, format: LogFormat) -> Result<()> {
-    let targets: Targets = filter.parse().map_err(|error| {
-        Mistakes::one(format!(
-            "log: expected a level (error, warn, info, debug, trace), or levels by module, as \
-             \"info,notbefore_agent=debug\", not {filter:?} ({error})"
-        ))
-    })?;
-    let registry = tracing_subscriber::registry().with(targets);
+    let registry = tracing_subscriber::registry().with(targets(filter)?);
     let plain = fmt::layer().with_writer(std::io::stderr);
     match format {
         LogFormat::Json => registry.with(plain.json().flatten_event(true)).init(),
@@ -31,4 +25,23 @@ pub fn start(filter: &str, format: LogFormat) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Starts logging to the event log, which has times and levels of its own.
+#[cfg(windows)]
+pub fn start_event_log(filter: &str) -> Result<()> {
+    let plain = fmt::layer().with_ansi(false).without_time().with_level(false);
+    let told = plain.with_writer(super::windows::event_log::EventLog);
+    tracing_subscriber::registry().with(targets(filter)?).with(told).init();
+    Ok(())
+}
+
+/// A filter that cannot be read is a mistake of the configuration.
+fn targets(filter: &str) -> Result<Targets, Mistakes> {
+    filter.parse().map_err(|error| {
+        Mistakes::one(format!(
+            "log: expected a level (error, warn, info, debug, trace), or levels by module, as \
+             \"info,notbefore_agent=debug\", not {filter:?} ({error})"
+        ))
+    })
 }

@@ -4,6 +4,8 @@ mod check;
 mod logs;
 mod orders;
 mod status;
+#[cfg(windows)]
+mod windows;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -11,6 +13,7 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use clap::Parser;
 use notbefore_agent::config::{self, Sources};
+use notbefore_agent::run::Order;
 use tokio::sync::mpsc;
 
 use crate::args::{Agent, LogFormat, Output, Run, Settings};
@@ -38,26 +41,58 @@ pub fn alone() -> Option<Agent> {
 
 pub fn run(verb: Agent, output: Output) -> Result<()> {
     match verb {
-        Agent::Run(run) => until_told_to_stop(&run.settings, run.log_format),
+        Agent::Run(run) => at_a_terminal(&run.settings, run.log_format),
         Agent::Check(check) => check::run(&check, output),
         Agent::Status(settings) => status::run(&settings, output),
         Agent::Sample => output::text(config::SAMPLE),
+        #[cfg(windows)]
+        Agent::Install(install) => windows::install(&install),
+        #[cfg(windows)]
+        Agent::Uninstall => windows::service::uninstall(),
+        #[cfg(windows)]
+        Agent::Service(settings) => windows::serve(settings),
+        #[cfg(not(windows))]
+        Agent::Install(_) | Agent::Uninstall => anyhow::bail!(
+            "that is for Windows; here systemd starts the agent: 'systemctl enable --now notbefore-agent', \
+             with the unit of the package or of dist/systemd"
+        ),
     }
 }
 
-fn until_told_to_stop(settings: &Settings, log_format: LogFormat) -> Result<()> {
+/// Runs until a signal, or Ctrl-C, ends it.
+fn at_a_terminal(settings: &Settings, log_format: LogFormat) -> Result<()> {
+    let (orders, told) = mpsc::channel(ORDERS_MAX);
+    let log = |filter: &str| logs::start(filter, log_format);
+    until_told_to_stop(settings, log, told, || orders::listen(orders))
+}
+
+/// Runs until an order to stop comes. `listen` is called within the runtime, where signals can be heard.
+fn until_told_to_stop(
+    settings: &Settings,
+    start_log: impl FnOnce(&str) -> Result<()>,
+    told: mpsc::Receiver<Order>,
+    listen: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     let sources = sources(settings);
     let config = config::load(&sources)?;
-    logs::start(&config.log, log_format)?;
+    start_log(&config.log)?;
     in_runtime(async {
-        let (orders, told) = mpsc::channel(ORDERS_MAX);
-        orders::listen(orders)?;
+        listen()?;
         Ok(notbefore_agent::run::run(config, sources, told, announce).await?)
     })
 }
 
 /// What is said besides the file.
 fn sources(settings: &Settings) -> Sources {
+    Sources {
+        file: settings.config.clone(),
+        environment: config::process_environment(),
+        flags: said(settings),
+    }
+}
+
+/// The settings that were said by a flag, by their keys.
+fn said(settings: &Settings) -> Vec<(&'static str, String)> {
     let said = [
         ("endpoint", &settings.endpoint),
         ("name", &settings.name),
@@ -68,11 +103,7 @@ fn sources(settings: &Settings) -> Sources {
     ];
     let said = said.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)));
     let dry_run = settings.dry_run.then(|| ("dry_run", true.to_string()));
-    Sources {
-        file: settings.config.clone(),
-        environment: config::process_environment(),
-        flags: said.chain(dry_run).collect(),
-    }
+    said.chain(dry_run).collect()
 }
 
 /// Tells whoever has started the agent where to look.

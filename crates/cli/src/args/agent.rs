@@ -20,6 +20,32 @@ pub enum Agent {
     Status(Settings),
     /// Print a configuration to begin with
     Sample,
+    /// Make the agent a service of Windows, or bring the one that is there up to date
+    #[cfg_attr(not(windows), command(hide = true))]
+    #[command(
+        after_help = "Examples:\n  notbefore agent install\n  notbefore agent install --dry-run --log debug\n  net start notbefore-agent\n\nThis wants an administrator. The flags are those that the service is started with; it runs as the\nsystem, from where this program is now, and tells the event log what it does."
+    )]
+    Install(Install),
+    /// Stop the service of Windows and take it away; its configuration and journal stay
+    #[cfg_attr(not(windows), command(hide = true))]
+    Uninstall,
+    /// Run as the service that Windows has started, which alone calls this
+    #[cfg(windows)]
+    #[command(hide = true)]
+    Service(Settings),
+}
+
+#[derive(Debug, clap::Args)]
+#[cfg_attr(
+    not(windows),
+    allow(dead_code, reason = "there is no such service elsewhere, and the answer is always the same")
+)]
+pub struct Install {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Have Windows start it some minutes after the others; events that come before are not prepared for
+    #[arg(long)]
+    pub delayed: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,0 +1,178 @@
+//! A whole event through the agent on Windows: as a program that is killed and started again, and as a service.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use super::support::{Service, first_event, wait_for};
+use super::wine::{Windows, said};
+
+/// A service whose events stay until somebody completes them.
+fn service() -> Service {
+    super::service(&["--always-give-notice", "--simulated-duration", "1h"])
+}
+
+/// Writes a file on drive C:.
+fn write(path: &str, text: &str) {
+    let path = Windows::get().drive_c(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// What hooks have written to a file in the root of drive C:; nothing, if there is none yet.
+fn written(name: &str) -> String {
+    fs::read_to_string(Windows::get().drive_c(name)).unwrap_or_default()
+}
+
+fn wait_until_written(name: &str, text: &str) {
+    wait_for(&format!("{text:?} in {name}"), || written(name).contains(text).then_some(()));
+}
+
+fn wait_until(service: &Service, status: &str) {
+    wait_for(status, || (service.document()["Events"][0]["EventStatus"] == status).then_some(()));
+}
+
+/// An agent at a terminal, by the file in ProgramData.
+struct Agent(Child);
+
+impl Agent {
+    fn start(boot: &str) -> Self {
+        let mut command = Windows::get().notbefore_at_length(&["agent", "run"]);
+        command.env("NOTBEFORE_AGENT_BOOT_ID", boot).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    /// Ends it as a power cut would.
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_twice_prepares_approves_and_puts_back_once() {
+    let service = service();
+    let config = format!(
+        r#"
+endpoint = "http://{}"
+name = "web-0"
+listen = "none"
+
+[[rule]]
+name = "drain"
+
+[[rule.before]]
+name = "note"
+shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_EVENT_TYPE% of %NOTBEFORE_VM%>>C:\run.log'
+
+[[rule.before]]
+name = "facts"
+command = ["cmd", "/C", 'more >C:\facts.json']
+
+[[rule.before]]
+name = "gate"
+wait_for = ["cmd", "/C", 'echo tried>>C:\tried.log & if exist C:\gate.txt (exit 0) else (exit 1)']
+
+[[rule.after]]
+name = "back"
+shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
+"#,
+        service.guest
+    );
+    write("ProgramData/notbefore/agent.toml", &config);
+    let first = Agent::start("one");
+    service.cli(&["vm", "restart", "web-0"]);
+    let event = first_event(&service.document());
+    wait_until_written("facts.json", &event);
+    let journal = Windows::get().drive_c("ProgramData/notbefore/agent/journal.json");
+    let journal = || fs::read_to_string(&journal).unwrap_or_default();
+    wait_until_written("tried.log", "tried");
+    assert!(journal().contains(&event));
+    // In the middle of a step.
+    first.kill();
+
+    let second = Agent::start("one");
+    write("gate.txt", "open");
+    wait_until(&service, "Started");
+    // The reboot itself.
+    second.kill();
+
+    let third = Agent::start("two");
+    assert!(!written("run.log").contains("after"), "the event is not over: {}", written("run.log"));
+    service.cli(&["event", "complete", &event]);
+    wait_until_written("run.log", "after");
+    wait_for("an empty journal", || (!journal().contains(&event)).then_some(()));
+    third.kill();
+    assert_eq!(written("run.log"), "before Reboot of web-0\r\nafter false\r\n");
+}
+
+/// The service of Windows, taken away whatever becomes of the test.
+struct Installed;
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        let _ = Windows::get().notbefore(&["agent", "uninstall"]).output();
+    }
+}
+
+#[test]
+fn a_service_of_windows_does_the_same_and_tells_the_event_log() {
+    let windows = Windows::get();
+    let service = service();
+    let config = format!(
+        r#"
+endpoint = "http://{}"
+name = "web-0"
+listen = "none"
+
+[[rule]]
+name = "drain"
+[[rule.before]]
+shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_RULE%>>C:\service.log'
+[[rule.after]]
+shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
+"#,
+        service.guest
+    );
+    write("service/agent.toml", &config);
+    let words = ["agent", "install", "--config", r"C:\service\agent.toml", "--state", r"C:\service\state"];
+    let installed = said(&mut windows.notbefore(&words));
+    let _installed = Installed;
+    assert!(
+        installed.contains("is installed") && installed.contains("net start notbefore-agent"),
+        "{installed}"
+    );
+    assert!(said(&mut windows.notbefore(&words)).contains("brought up to date"));
+
+    said(&mut windows.wine(&["net", "start", "notbefore-agent"]));
+    assert!(state().contains("RUNNING"), "{}", state());
+    service.cli(&["vm", "redeploy", "web-0"]);
+    let event = first_event(&service.document());
+    wait_until_written("service.log", "before drain");
+    wait_until(&service, "Started");
+    assert!(windows.drive_c("service/state/journal.json").exists());
+    service.cli(&["event", "complete", &event]);
+    wait_until_written("service.log", "after");
+
+    said(&mut windows.wine(&["net", "stop", "notbefore-agent"]));
+    assert!(state().contains("STOPPED"), "{}", state());
+    let told = windows.event_log();
+    for words in [event.as_str(), "Redeploy", "approve", "stopping"] {
+        assert!(told.contains(words), "nobody told the event log of {words}:\n{told}");
+    }
+    assert!(said(&mut windows.notbefore(&["agent", "uninstall"])).contains("is gone"));
+    assert!(!state().contains("STATE"), "{}", state());
+    assert!(windows.drive_c("service/agent.toml").exists(), "what the site wrote stays");
+}
+
+/// What Windows says of the service.
+fn state() -> String {
+    let mut command: Command = Windows::get().wine(&["sc", "query", "notbefore-agent"]);
+    String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
+}
