@@ -13,7 +13,7 @@
 //!   longer than that may as well not be there. `Retry-After` is honoured up to a minute.
 //! - **An older api-version only where a 400 speaks of the version**; the newest is tried again every hour.
 //! - **A document is the same if all of it is.** The incarnation alone does not tell: a platform that forgets a scope
-//!   counts anew. For the same reason the document is asked for without its tag once a minute.
+//!   counts anew. For the same reason the document is asked for without its tag once a minute, and after a failure.
 
 use std::time::Duration;
 
@@ -168,7 +168,9 @@ impl Poller {
             self.raise_at = now + RAISE;
             self.version = self.newest;
         }
-        let held = self.held.as_ref().filter(|held| held.version == self.version && now < self.refresh_at);
+        // After a failure the answer is wanted now, and not when something happens.
+        let plain = self.failures > 0 || now >= self.refresh_at;
+        let held = self.held.as_ref().filter(|held| held.version == self.version && !plain);
         let if_none_match = held.and_then(|held| held.etag.clone());
         let wait = if_none_match.is_some().then_some(if self.waits { WAIT } else { WAIT_AT_FIRST });
         let patience = match self.heard {

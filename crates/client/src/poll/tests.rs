@@ -137,6 +137,18 @@ fn the_question_without_a_tag_does_not_slow_down_a_server_that_waits() {
 }
 
 #[test]
+fn after_a_failure_nothing_is_waited_for() {
+    let mut poller = Poller::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    round(&mut poller, waited(304, ""), WAIT_AT_FIRST);
+    round(&mut poller, failure(FailureKind::Broken), seconds(11));
+    let (ask, verdict, rest) = round(&mut poller, answer(200, EMPTY), Duration::from_millis(1));
+    assert_eq!((ask.if_none_match, ask.wait), (None, None));
+    assert_eq!((verdict, rest), (Verdict::Same, seconds(0)));
+    assert_eq!(round(&mut poller, waited(304, ""), WAIT).0.wait, Some(WAIT));
+}
+
+#[test]
 fn not_modified_without_a_document_is_an_error() {
     let mut poller = Poller::new(EventsVersion::NEWEST);
     let (_, verdict, _) = round(&mut poller, answer(304, ""), seconds(0));
