@@ -198,6 +198,15 @@ fn every_page_that_is_linked_to_is_there() {
         "docs/first-day.md",
         "docs/hypervisor.md",
         "examples/README.md",
+        "recipes/README.md",
+        "recipes/load-balancer/README.md",
+        "recipes/redis-failover/README.md",
+        "recipes/checkpoint/README.md",
+        "recipes/queue-worker/README.md",
+        "recipes/graceful-shutdown/README.md",
+        "recipes/event-log/README.md",
+        "recipes/kubernetes-node/README.md",
+        "recipes/degraded-hardware/README.md",
     ] {
         let path = root().join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));

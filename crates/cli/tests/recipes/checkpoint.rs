@@ -1,0 +1,96 @@
+//! A batch job saves where it is, and goes on from there.
+
+use super::ground::{Vm, lines, need};
+use super::support::wait_for;
+
+/// How many numbers the job adds up: some seconds' work.
+const NUMBERS: u64 = 700;
+
+fn job(vm: &mut Vm) {
+    need("/usr/bin/python3", "python3");
+    vm.start(&[("/var/lib/batch", &vm.text("batch"))]);
+    let (program, place) = (vm.text("lib/batch-job"), vm.text("batch"));
+    vm.run("batch", &[&program, &place, &NUMBERS.to_string()]);
+    wait_for("the job to begin", || {
+        lines(&vm.path("batch/log")).first().map(|first| assert_eq!(first, "from 1"))
+    });
+}
+
+/// Where the job saved itself, and where it went on, each time.
+fn saved_and_resumed(vm: &Vm) -> (Vec<u64>, Vec<u64>) {
+    let log = lines(&vm.path("batch/log"));
+    let numbers = |words: &str| -> Vec<u64> {
+        log.iter().filter_map(|line| line.strip_prefix(words)?.trim().parse().ok()).collect()
+    };
+    (numbers("saved before"), numbers("from"))
+}
+
+fn ended(vm: &Vm) -> bool {
+    vm.script("process", &["ended", &vm.text("batch")]).status.success()
+}
+
+#[test]
+fn it_is_saved_before_the_event_and_goes_on_after_it_where_it_was() {
+    let mut vm = Vm::new("checkpoint", &[]);
+    job(&mut vm);
+    let event = vm.announce("reboot");
+    vm.approved(&event);
+    assert!(ended(&vm), "approved only when it is saved");
+    vm.reboot();
+    vm.complete(&event);
+    vm.back_in_service();
+
+    // Once more, without a reboot.
+    wait_for("the job to go on", || (saved_and_resumed(&vm).1.len() == 2).then_some(()));
+    let event = vm.announce("redeploy");
+    vm.approved(&event);
+    vm.complete(&event);
+    vm.back_in_service();
+
+    let result = vm.path("batch/result.json");
+    let sum: u64 = wait_for("the result", || std::fs::read_to_string(&result).ok()?.parse().ok());
+    assert_eq!(sum, NUMBERS * (NUMBERS + 1) / 2, "nothing was left out, nothing done twice");
+    let (saved, resumed) = saved_and_resumed(&vm);
+    assert_eq!(saved, resumed[1..], "it went on where it was");
+    assert!(saved[0] > 1 && saved[1] > saved[0], "{saved:?}");
+
+    // A job that is done is not begun anew.
+    let event = vm.announce("reboot");
+    vm.approved(&event);
+    vm.complete(&event);
+    vm.back_in_service();
+    assert_eq!(saved_and_resumed(&vm).1.len(), 3);
+}
+
+#[test]
+fn an_event_that_is_called_off_while_it_saves_is_undone() {
+    let mut vm = Vm::new("checkpoint", &[]);
+    job(&mut vm);
+    // It is held where it is, so that it cannot save before the event is called off.
+    let pid = lines(&vm.path("batch/pid"))[0].split(' ').next().unwrap().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let event = vm.announce("reboot");
+    wait_for("the stop", || vm.path("batch/stopped").exists().then_some(()));
+    assert_eq!(vm.status(&event), "Scheduled", "it is not approved before the job is saved");
+    vm.cancel(&event);
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    vm.back_in_service();
+    let (saved, resumed) = wait_for("the job to go on", || {
+        let (saved, resumed) = saved_and_resumed(&vm);
+        (resumed.len() == 2).then_some((saved, resumed))
+    });
+    assert_eq!(saved, resumed[1..]);
+    assert!(!ended(&vm) && !vm.path("batch/stopped").exists());
+}
+
+#[test]
+fn a_freeze_leaves_it_alone() {
+    let mut vm = Vm::new("checkpoint", &[]);
+    job(&mut vm);
+    let event = vm.announce("freeze");
+    vm.approved(&event);
+    assert!(!vm.draining() && !ended(&vm));
+    vm.complete(&event);
+    assert_eq!(saved_and_resumed(&vm).0.len(), 0);
+}

@@ -1,0 +1,108 @@
+//! A queue worker finishes what it has, or hands it on.
+
+use super::ground::{Vm, lines, need};
+use super::redis::Redis;
+use super::support::wait_for;
+
+/// A job that says when it begins and ends, and in between waits for a file of its name.
+const DO_JOB: &str = r#"#!/bin/sh
+echo "begin $1" >>"$PLAYED"
+until [ -e "$PLAYED.$1" ]; do sleep 0.05; done
+echo "end $1" >>"$PLAYED"
+"#;
+
+/// A VM with a worker that has taken the first of two jobs.
+fn worker(flags: &[&str]) -> (Vm, Redis) {
+    need("/usr/bin/redis-cli", "redis-server");
+    let mut vm = Vm::new("queue-worker", flags);
+    let redis = Redis::start(&vm.path("redis"), "");
+    vm.play("do-job", DO_JOB);
+    let (job, place) = (vm.text("bin/do-job"), vm.text("worker"));
+    vm.start(&[
+        ("127.0.0.1:6379", &redis.address()),
+        ("/var/lib/worker", &place),
+        ("/usr/local/bin/do-job", &job),
+    ]);
+    redis.says("RPUSH jobs one two").unwrap();
+    let program = vm.text("lib/queue-worker");
+    vm.run("worker", &[&program, "work", &redis.address(), "jobs", "worker-0", &job]);
+    wait_for("the first job", || (story(&vm) == ["begin one"]).then_some(()));
+    (vm, redis)
+}
+
+fn story(vm: &Vm) -> Vec<String> {
+    lines(&vm.path("played"))
+}
+
+/// Lets a job end.
+fn let_end(vm: &Vm, job: &str) {
+    std::fs::write(vm.path(&format!("played.{job}")), "").unwrap();
+}
+
+fn ends(vm: &Vm, told: &[&str]) {
+    wait_for(&format!("{told:?}"), || (story(vm) == told).then_some(()));
+}
+
+#[test]
+fn it_finishes_the_job_it_has_and_takes_no_other_until_the_event_is_over() {
+    let (mut vm, redis) = worker(&[]);
+    let event = vm.announce("reboot");
+    wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
+    assert_eq!(vm.status(&event), "Scheduled", "it is still at work");
+    let_end(&vm, "one");
+    vm.approved(&event);
+    assert_eq!(
+        (story(&vm), redis.list("jobs")),
+        (vec!["begin one".to_owned(), "end one".to_owned()], vec!["two".to_owned()])
+    );
+    vm.reboot();
+    vm.complete(&event);
+    vm.back_in_service();
+    let_end(&vm, "two");
+    ends(&vm, &["begin one", "end one", "begin two", "end two"]);
+    wait_for("nothing to be left", || {
+        (redis.list("jobs").is_empty() && redis.list("jobs:worker-0").is_empty()).then_some(())
+    });
+}
+
+/// The notice is nine seconds here, of which five are kept for handing on.
+#[test]
+fn what_it_cannot_finish_in_time_goes_back_into_the_queue() {
+    let (vm, redis) = worker(&["--notice", "0.015"]);
+    let event = vm.announce("redeploy");
+    vm.approved(&event);
+    assert_eq!(redis.list("jobs"), ["one", "two"], "at the head, where it was");
+    assert!(vm.script("process", &["ended", &vm.text("worker")]).status.success());
+    vm.complete(&event);
+    vm.back_in_service();
+    let_end(&vm, "one");
+    let_end(&vm, "two");
+    ends(&vm, &["begin one", "begin one", "end one", "begin two", "end two"]);
+}
+
+#[test]
+fn a_cancelled_event_has_it_work_on() {
+    let (vm, redis) = worker(&[]);
+    let event = vm.announce("reboot");
+    wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
+    vm.cancel(&event);
+    let_end(&vm, "one");
+    let_end(&vm, "two");
+    ends(&vm, &["begin one", "end one", "begin two", "end two"]);
+    vm.back_in_service();
+    wait_for("nothing to be left", || redis.list("jobs:worker-0").is_empty().then_some(()));
+}
+
+/// A worker that was killed leaves its job where the next one finds it.
+#[test]
+fn a_killed_worker_loses_no_job() {
+    let (vm, redis) = worker(&[]);
+    vm.does("process", &["kill", &vm.text("worker")]);
+    assert_eq!(redis.list("jobs:worker-0"), ["one"]);
+    let hand_on = ["hand-on", &redis.address(), "jobs", "worker-0"];
+    vm.does("queue-worker", &hand_on);
+    vm.does("queue-worker", &hand_on);
+    assert_eq!(redis.list("jobs"), ["one", "two"]);
+    let nowhere = vm.script("queue-worker", &["hand-on", "127.0.0.1:1", "jobs", "worker-0"]);
+    assert!(!nowhere.status.success(), "what cannot be handed on is no success: {nowhere:?}");
+}
