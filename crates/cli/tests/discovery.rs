@@ -173,6 +173,23 @@ fn a_lease_of_dhclients_is_read() {
     assert_eq!(ground.finds(&format!("{ALONE} cp $PWD/kept {place};")), by);
 }
 
+/// systemd-networkd by itself: without its manager, and without udev, which a `/sys` that nobody can write to means to it.
+const NETWORKD: &str = "mkdir -p /run/systemd/network /run/systemd/netif/leases /run/systemd/netif/links /run/systemd/netif/lldp; \
+    chown -R systemd-network /run/systemd/netif; \
+    printf '[Match]\\nName=eth0\\n[Network]\\nDHCP=ipv4\\nLinkLocalAddressing=no\\nIPv6AcceptRA=no\\n' > /run/systemd/network/10.network; \
+    mount -o remount,ro /sys; /lib/systemd/systemd-networkd >$PWD/networkd 2>&1 & \
+    until ip route show default | grep -q 10.0.0.1; do sleep 0.05; done;";
+
+#[test]
+fn a_lease_of_systemd_networkds_is_read() {
+    need("/lib/systemd/systemd-networkd", "systemd");
+    let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]).dhcp(&[&option]);
+    let (endpoint, by) = ground.finds(&format!("{ALONE} {NETWORKD}"));
+    assert_eq!(endpoint, format!("http://{ELSEWHERE}"));
+    assert!(by.starts_with("the DHCP lease /run/systemd/netif/leases/"), "{by}");
+}
+
 #[test]
 fn dhcp_is_asked_where_no_lease_says_it() {
     let option = format!("--dhcp-option-force=245,{ELSEWHERE}");

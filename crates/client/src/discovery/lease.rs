@@ -6,9 +6,9 @@
 use std::net::Ipv4Addr;
 
 /// The names that clients have for the option: dhclient's for one it does not know and for one that its
-/// configuration declares, systemd-networkd's, and NetworkManager's.
+/// configuration declares, systemd-networkd's, and NetworkManager's, old and new.
 const NAMES: [&str; 6] =
-    ["unknown-245", "option-245", "option_245", "private_245", "unknown_245", "private-245"];
+    ["unknown-245", "option-245", "option_245", "dhcp4.private_245", "private_245", "unknown_245"];
 
 /// The addresses in a lease file, newest first: clients append.
 ///
@@ -100,6 +100,18 @@ lease {
 }
 "#;
         assert_eq!(addresses(text), [AZURE, Ipv4Addr::new(10, 0, 0, 1)]);
+    }
+
+    /// As systemd-networkd 252 keeps it, and NetworkManager 1.42 in what it remembers of a device: its lease file has
+    /// the address and nothing else.
+    #[test]
+    fn what_newer_clients_keep_is_read() {
+        let networkd = "# This is private data. Do not parse.\nADDRESS=10.0.0.4\nROUTER=10.0.0.1\nLIFETIME=3600\n\
+            HOSTNAME=vm\nCLIENTID=ffae517bec00020000ab110033bdebf95e192c\nOPTION_245=a83f8110\n";
+        let network_manager = "[device]\nmanaged=true\nnext-server=10.0.0.1\n\n[dhcp4]\ndhcp4.ip_address=10.0.0.4\n\
+            dhcp4.private_245=a8:3f:81:10\ndhcp4.routers=10.0.0.1\n";
+        assert_eq!(addresses(networkd), [AZURE]);
+        assert_eq!(addresses(network_manager), [AZURE]);
     }
 
     #[test]

@@ -18,9 +18,9 @@ struct Place {
 const PLACES: [Place; 6] = [
     // systemd-networkd: a file for each interface, by its number.
     Place { directory: "run/systemd/netif/leases", begins: "", ends: &[""] },
-    // NetworkManager, with the client of its own or with dhclient.
-    Place { directory: "var/lib/NetworkManager", begins: "", ends: &[".lease", ".leases"] },
+    // NetworkManager: what it remembers of a device, and the leases of older ones and of its dhclient.
     Place { directory: "run/NetworkManager/devices", begins: "", ends: &[""] },
+    Place { directory: "var/lib/NetworkManager", begins: "", ends: &[".lease", ".leases"] },
     // dhclient by itself or by ifupdown: Debian's place, and that of the others.
     Place { directory: "var/lib/dhcp", begins: "dhclient", ends: &[".lease", ".leases"] },
     Place { directory: "run", begins: "dhclient", ends: &[".lease", ".leases"] },
@@ -90,7 +90,7 @@ mod tests {
         put("run/systemd/netif/leases/2", "ADDRESS=10.0.0.4\nOPTION_245=0a000001\n");
         put("var/lib/NetworkManager/internal-5d-eth0.lease", "OPTION_245=0a000002\n");
         put("var/lib/NetworkManager/dhclient-5d-eth0.lease", "option unknown-245 a:0:0:2;\n");
-        put("run/NetworkManager/devices/2", "[dhcp4]\nprivate_245=0a:00:00:03\n");
+        put("run/NetworkManager/devices/2", "[dhcp4]\ndhcp4.private_245=0a:00:00:03\n");
         put("var/lib/dhcp/dhclient.eth0.leases", "option unknown-245 a:0:0:4;\n");
         put("run/dhclient.eth0.lease", "option unknown-245 a:0:0:5;\n");
         put("var/lib/dhclient/eth0.leases", "option unknown-245 a:0:0:6;\n");
@@ -99,6 +99,6 @@ mod tests {
         let long = format!("option unknown-245 a:0:0:9;\n{}\n", "# \n".repeat(FILE_BYTES_MAX as usize / 3));
         put("var/lib/dhclient/long.leases", &long);
         let last: Vec<u8> = found_below(root.path()).iter().map(|(_, address)| address.octets()[3]).collect();
-        assert_eq!(last, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(last, [1, 3, 2, 4, 5, 6]);
     }
 }
