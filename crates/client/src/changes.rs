@@ -3,9 +3,9 @@
 //! A platform may skip documents, so nothing is expected: an event may appear started, and be gone without ever having
 //! been seen so. Events are told apart by their id alone.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
-use crate::document::{Document, Event, EventStatus};
+use crate::document::{Document, Event, EventId, EventStatus};
 use crate::watch::{Update, Watch};
 
 /// Something that has changed.
@@ -36,10 +36,13 @@ impl Tracker {
     /// What has changed since the last document: what is gone first, then the rest in the document's order.
     pub fn take(&mut self, document: &Document) -> Vec<Change> {
         let before = std::mem::replace(&mut self.events, document.events.clone());
-        let is_there = |event: &Event| self.events.iter().any(|now| now.id == event.id);
-        let gone = before.iter().filter(|event| !is_there(event)).cloned().map(Change::Gone);
+        let by_id = |events: &'_ [Event]| -> HashMap<EventId, usize> {
+            events.iter().enumerate().map(|(index, event)| (event.id.clone(), index)).collect()
+        };
+        let (known, there) = (by_id(&before), by_id(&self.events));
+        let gone = before.iter().filter(|event| !there.contains_key(&event.id)).cloned().map(Change::Gone);
         let now = self.events.iter().filter_map(|event| {
-            let Some(before) = before.iter().find(|before| before.id == event.id) else {
+            let Some(before) = known.get(&event.id).map(|index| &before[*index]) else {
                 return Some(Change::Appeared(event.clone()));
             };
             if event.status == EventStatus::Started && before.status != EventStatus::Started {

@@ -5,6 +5,8 @@
 //! event is kept: an event with a time that nobody can read is an event without a time, and an [`Oddity`] for the log.
 //! The content type is not looked at.
 
+use std::collections::HashSet;
+
 use notbefore_wire::guest::version::EventsVersion;
 use serde_json::{Map, Value};
 
@@ -144,15 +146,15 @@ impl Document {
             oddities.push(Oddity::NoIncarnation);
         }
         let mut document = Document { incarnation, events: Vec::with_capacity(events.len()) };
+        let mut known = HashSet::new();
         for (index, value) in events.into_iter().enumerate() {
             let Value::Object(fields) = value else {
                 return Err(ReadError::EventNotAnObject { index, start: shown(&value) });
             };
             let event = Reader { index, version, oddities: &mut oddities }.event(fields);
-            if document.events.iter().any(|before| before.id == event.id) {
-                oddities.push(Oddity::Repeated { index, id: event.id });
-            } else {
-                document.events.push(event);
+            match known.insert(event.id.clone()) {
+                true => document.events.push(event),
+                false => oddities.push(Oddity::Repeated { index, id: event.id }),
             }
         }
         Ok((document, oddities))
@@ -289,6 +291,7 @@ pub(crate) fn start_of(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -439,6 +442,61 @@ mod tests {
         let (event, oddities) = one(json!({"EventId": "a", "Resources": ["vm", 5]}));
         assert_eq!(event.resources, ["vm"]);
         assert!(matches!(&oddities[..], [Oddity::Unreadable { field: "Resources", .. }]), "{oddities:?}");
+    }
+
+    /// Anything that JSON can say.
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<i32>().prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
+            "\\PC{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(2, 8, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("[A-Za-z]{1,4}", inner, 0..3)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    const FIELDS: [&str; 8] = [
+        "EventId",
+        "EventStatus",
+        "EventType",
+        "Resources",
+        "NotBefore",
+        "Description",
+        "EventSource",
+        "DurationInSeconds",
+    ];
+
+    proptest! {
+        /// Whatever its fields hold, an event is not lost, and what came is kept.
+        #[test]
+        fn no_event_is_lost(
+            events in prop::collection::vec(prop::collection::vec(any_value(), FIELDS.len()), 0..4),
+            incarnation in any_value(),
+        ) {
+            let event = |values: &Vec<Value>| -> Value { FIELDS.map(str::to_owned).into_iter().zip(values.clone()).collect::<Map<_, _>>().into() };
+            let sent: Vec<Value> = events.iter().map(event).collect();
+            let body = json!({"DocumentIncarnation": incarnation, "Events": sent}).to_string();
+            for version in [EventsVersion::V2017_03_01, NEWEST] {
+                let (document, oddities) = Document::read_closely(body.as_bytes(), version).unwrap();
+                let repeated = oddities.iter().filter(|oddity| matches!(oddity, Oddity::Repeated { .. })).count();
+                prop_assert_eq!(document.events.len() + repeated, sent.len());
+                prop_assert!(document.events.iter().all(|event| sent.contains(&event.raw)));
+            }
+        }
+
+        /// Whatever comes, it is a document only if it is an object with a list of events in it.
+        #[test]
+        fn nothing_else_is_a_document(value in any_value(), garbage in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert!(Document::read(value.to_string().as_bytes(), NEWEST).is_err());
+            prop_assert!(Document::read(&garbage, NEWEST).is_err());
+        }
     }
 
     /// The service's own bytes at every version, which other clients' tests hold to be Azure's.
