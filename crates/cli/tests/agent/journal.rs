@@ -3,7 +3,7 @@
 use crate::support::agent::Place;
 use crate::support::binary;
 use crate::support::mounts::Ground;
-use crate::vm::{Vm, complaint, waits};
+use crate::vm::{BOUNDED, Vm, complaint, waits};
 
 fn rules() -> String {
     format!(
@@ -76,8 +76,12 @@ fn a_directory_that_will_be_empty_after_the_event_is_refused() {
     let ground = Ground::new();
     let refused = |script: &str, why: &str| {
         ground.run(script);
-        let mut command = ground.command(binary());
-        command.args(["agent", "run", "--config"]).arg(vm.place.path("agent.toml"));
+        let mut command = ground.command("timeout");
+        command
+            .args(BOUNDED)
+            .arg(binary())
+            .args(["agent", "run", "--config"])
+            .arg(vm.place.path("agent.toml"));
         let output = command.arg("--state").arg(ground.place().join("fs/state")).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
         assert!(complaint(&output).contains(why), "{}", complaint(&output));

@@ -13,6 +13,9 @@ pub fn waits() -> String {
     Place::traced("slow", "; while [ ! -e {trace}.go ]; do sleep 0.05; done")
 }
 
+/// The words of `timeout` for what should end by itself: an agent that is not refused would run for ever.
+pub const BOUNDED: [&str; 2] = ["--kill-after=1", "20"];
+
 /// A VM with its service.
 pub struct Vm {
     /// The service that knows it.
@@ -86,8 +89,14 @@ impl Vm {
 
     /// Runs the command line of the agent, over its own configuration.
     pub fn agent_cli(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(binary());
-        command.arg("agent").args(words).arg("--config").arg(self.place.path("agent.toml"));
+        let mut command = Command::new("timeout");
+        command
+            .args(BOUNDED)
+            .arg(binary())
+            .arg("agent")
+            .args(words)
+            .arg("--config")
+            .arg(self.place.path("agent.toml"));
         command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string()).output().unwrap()
     }
 
