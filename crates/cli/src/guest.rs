@@ -162,7 +162,7 @@ fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
         "DESCRIPTION",
     ]);
     for event in events {
-        table.row([
+        let cells = [
             event.id.to_string(),
             event.kind.to_string(),
             event.status.as_str().to_owned(),
@@ -173,8 +173,9 @@ fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
             event.resources.join(","),
             output::or_dash(event.source.as_ref().map(|source| source.as_str())),
             event.duration_seconds.map_or_else(|| "-".to_owned(), time::span),
-            output::or_dash(Some(&one_line(&event.description))),
-        ]);
+            output::or_dash(Some(&event.description)),
+        ];
+        table.row(cells.map(|cell| one_line(&cell)));
     }
     table
 }
@@ -236,11 +237,11 @@ fn told(change: &Change, me: &Identity, now: Timestamp, output: Output) -> Strin
             String::new()
         }
     };
-    format!(
+    one_line(&format!(
         "{now:.0}  {what:<8}  {} {} {mine}: {} is {}{when}",
         event.id,
         event.kind,
         event.resources.join(","),
         event.status.as_str()
-    )
+    ))
 }
