@@ -8,12 +8,13 @@
 #[path = "package/machine.rs"]
 mod machine;
 mod support;
+#[path = "package/units.rs"]
+mod units;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use machine::Machine;
-use support::wait_for;
 
 const UNITS: [&str; 2] = ["notbefore.service", "notbefore-agent.service"];
 
@@ -25,8 +26,11 @@ fn deb() -> PathBuf {
 }
 
 fn installed() -> Machine {
-    let machine = Machine::with_package(&deb());
-    machine.said("dpkg", &["--install", "/tmp/package.deb"]);
+    installed_on(Machine::at_rest(&deb()))
+}
+
+fn installed_on(machine: Machine) -> Machine {
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
     machine
 }
 
@@ -78,6 +82,8 @@ fn what_is_installed_runs_and_waits_to_be_told() {
     let version = format!("notbefore {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(machine.said("notbefore", &["--version"]), version);
     assert!(machine.said("notbefore", &["serve", "--check-config"]).contains("no mistakes"));
+    let checked = machine.said("notbefore", &["agent", "check", "--offline"]);
+    assert!(checked.contains("drain"), "{checked}");
     for unit in UNITS {
         let path = format!("/usr/lib/systemd/system/{unit}");
         let verified = machine.command("systemd-analyze", &["verify", &path]).output().unwrap();
@@ -86,7 +92,7 @@ fn what_is_installed_runs_and_waits_to_be_told() {
         let enabled = machine.command("systemctl", &["--root=/", "is-enabled", unit]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&enabled.stdout).trim(), "disabled");
     }
-    for page in ["notbefore", "notbefore-serve", "notbefore-vm-restart"] {
+    for page in ["notbefore", "notbefore-serve", "notbefore-agent-run"] {
         let shown = machine.said("man", &[page]);
         assert!(shown.contains("SYNOPSIS") && shown.contains(&page.replacen('-', " ", 2)), "{page}: {shown}");
     }
@@ -97,27 +103,13 @@ fn what_is_installed_runs_and_waits_to_be_told() {
 }
 
 #[test]
-fn the_service_of_the_package_answers() {
-    let machine = installed();
-    let mut service = machine.command("notbefore", &["serve", "--data", "/var/lib/notbefore"]);
-    let mut service = service.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let asked = ["vm", "list", "--data", "/var/lib/notbefore", "--output", "json"];
-    wait_for("the service to answer", || {
-        let output = machine.command("notbefore", &asked).output().unwrap();
-        output.status.success().then_some(())
-    });
-    drop(machine);
-    service.wait().unwrap();
-}
-
-#[test]
 fn a_package_that_is_removed_leaves_what_is_the_sites_own_and_a_purged_one_nothing() {
     let machine = installed();
     let mine = "echo '# mine' >> /etc/notbefore/agent.toml; mkdir -p /var/lib/notbefore-agent; echo > /var/lib/notbefore-agent/journal";
     machine.said("sh", &["-c", mine]);
     let keeps = "grep -q '# mine' /etc/notbefore/agent.toml && test -f /var/lib/notbefore-agent/journal";
     // A further installation is an upgrade.
-    machine.said("dpkg", &["--install", "/tmp/package.deb"]);
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
     assert!(machine.finds(keeps), "an upgrade has thrown away what the site wrote");
     machine.said("dpkg", &["--remove", "notbefore"]);
     assert!(machine.finds(keeps), "what the site wrote has gone with the package");

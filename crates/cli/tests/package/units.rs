@@ -1,0 +1,93 @@
+//! The package's units under a systemd that runs: the service tells, the agent does, and systemd keeps both.
+
+use super::machine::{Machine, all_of};
+use super::support::wait_for;
+
+const CONFIG: &str = r#"
+endpoint = "http://127.0.0.1:9254"
+
+[[rule]]
+name = "drain"
+[[rule.before]]
+stop_unit = "work.service"
+[[rule.after]]
+start_unit = "work.service"
+"#;
+
+/// One property of a unit.
+fn property(machine: &Machine, unit: &str, name: &str) -> String {
+    machine.said("systemctl", &["show", "--value", "--property", name, unit]).trim().to_owned()
+}
+
+/// Has systemctl do something with a unit, and says what is in the journal if it cannot.
+fn systemctl(machine: &Machine, words: &[&str]) {
+    let output = machine.command("systemctl", words).output().unwrap();
+    let journal = || machine.said("journalctl", &["--no-pager", "--lines=30"]);
+    assert!(output.status.success(), "systemctl {words:?}: {}\n{}", all_of(&output), journal());
+}
+
+fn wait_until(machine: &Machine, unit: &str, name: &str, value: &str) {
+    wait_for(&format!("{unit}: {name}={value}"), || (property(machine, unit, name) == value).then_some(()));
+}
+
+/// The command line of the machine's own service.
+fn operator(machine: &Machine, words: &[&str]) -> String {
+    machine.said("notbefore", &[words, &["--data", "/var/lib/notbefore"]].concat())
+}
+
+/// A redeployment from its announcement to its end: the work rests for as long as it lasts.
+fn goes_through(machine: &Machine) {
+    let name = machine.said("uname", &["-n"]);
+    operator(machine, &["vm", "redeploy", name.trim()]);
+    wait_until(machine, "work", "ActiveState", "inactive");
+    let started = || {
+        let events = operator(machine, &["event", "list", "--output", "json"]);
+        let events: serde_json::Value = serde_json::from_str(&events).unwrap();
+        let event = events.as_array()?.iter().find(|event| event["status"] == "Started")?;
+        Some(event["id"].as_str()?.to_owned())
+    };
+    let event = wait_for("the event to start", started);
+    operator(machine, &["event", "complete", &event]);
+    wait_until(machine, "work", "ActiveState", "active");
+}
+
+#[test]
+fn systemd_starts_both_and_an_event_goes_through() {
+    let machine = super::installed_on(Machine::booted(&super::deb()));
+    machine.write("/etc/systemd/system/work.service", "[Service]\nExecStart=/bin/sleep infinity\n");
+    machine.write("/etc/notbefore/agent.toml", CONFIG);
+    systemctl(&machine, &["daemon-reload"]);
+    systemctl(&machine, &["start", "work"]);
+    // Both say themselves when they are ready, and systemctl waits for it.
+    systemctl(&machine, &["start", "notbefore"]);
+    machine.said("notbefore", &["agent", "check"]);
+    systemctl(&machine, &["enable", "--now", "notbefore-agent"]);
+    assert_eq!(machine.said("stat", &["--format=%a %U", "/var/lib/notbefore-agent"]), "700 root\n");
+    goes_through(&machine);
+
+    // Somebody kills it.
+    systemctl(&machine, &["kill", "--signal=KILL", "notbefore-agent"]);
+    wait_until(&machine, "notbefore-agent", "NRestarts", "1");
+    wait_until(&machine, "notbefore-agent", "ActiveState", "active");
+
+    // The sample that takes away what this agent's hooks do not need.
+    let sample = "/usr/share/doc/notbefore/examples/systemd/notbefore-agent.service.d";
+    machine.said("cp", &["-r", sample, "/etc/systemd/system/"]);
+    systemctl(&machine, &["daemon-reload"]);
+    systemctl(&machine, &["restart", "notbefore-agent"]);
+    goes_through(&machine);
+
+    systemctl(&machine, &["reload", "notbefore-agent"]);
+    systemctl(&machine, &["stop", "notbefore-agent"]);
+    assert_eq!(property(&machine, "notbefore-agent", "Result"), "success");
+
+    // A configuration with mistakes is not tried again and again.
+    machine.write("/etc/notbefore/agent.toml", "rules = 1\n");
+    assert!(!machine.finds("systemctl start notbefore-agent 2>/dev/null"));
+    assert_eq!(property(&machine, "notbefore-agent", "ExecMainStatus"), "2");
+    assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "failed");
+
+    // Removing the package stops what runs.
+    machine.said("dpkg", &["--remove", "notbefore"]);
+    assert_eq!(property(&machine, "notbefore", "ActiveState"), "inactive");
+}
