@@ -1,15 +1,13 @@
 //! A VM with a recipe: the service that knows it, its disk, and the agent on it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-
-use tempfile::TempDir;
+use std::process::{Command, Output};
 
 pub use super::namespace::need;
+use super::support::agent::{Agent, Place};
 use super::support::{PATIENCE, Service, binary, exchange, wait_for};
 
 /// What the service calls the VM.
@@ -23,12 +21,13 @@ pub struct Vm {
     pub service: Service,
     recipe: PathBuf,
     endpoint: SocketAddr,
-    agent: Option<Child>,
-    signals: Option<SocketAddr>,
+    agent: Option<Agent>,
+    /// Where the agent's signals are.
+    signals: SocketAddr,
     boots: u32,
     /// Whether the test's own processes are to be ended with it, by what `recipes/process` knows of them.
     processes: Vec<PathBuf>,
-    dir: TempDir,
+    place: Place,
 }
 
 impl Vm {
@@ -44,22 +43,22 @@ impl Vm {
     /// A VM that calls a service at this address.
     pub fn known_to(service: Service, endpoint: SocketAddr, recipe: &str) -> Self {
         let recipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
-        // On a real disk: the agent keeps no journal in memory.
-        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let place = Place::new();
         let (recipe, mut scripts) = (recipes.join(recipe), vec![recipes.join("process")]);
         scripts.extend(fs::read_dir(&recipe).unwrap().map(|entry| entry.unwrap().path()));
         for part in ["lib", "bin", "state"] {
-            fs::create_dir(dir.path().join(part)).unwrap();
+            fs::create_dir(place.path(part)).unwrap();
         }
         for script in scripts.iter().filter(|file| file.extension().is_none()) {
-            fs::copy(script, dir.path().join("lib").join(script.file_name().unwrap())).unwrap();
+            fs::copy(script, place.path("lib").join(script.file_name().unwrap())).unwrap();
         }
-        Self { service, recipe, endpoint, agent: None, signals: None, boots: 1, processes: Vec::new(), dir }
+        let signals = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        Self { service, recipe, endpoint, agent: None, signals, boots: 1, processes: Vec::new(), place }
     }
 
     /// A place on its disk.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.place.path(name)
     }
 
     /// The same, as a text.
@@ -118,26 +117,12 @@ impl Vm {
     }
 
     fn boot(&mut self) {
-        let log = fs::OpenOptions::new().create(true).append(true).open(self.path("agent.log")).unwrap();
         let mut command = self.command(binary());
-        command.args(["agent", "run", "--listen", "127.0.0.1:0", "--log", "debug"]);
-        command.args(["--endpoint", &format!("http://{}", self.endpoint)]);
-        command.arg("--config").arg(self.path("agent.toml")).arg("--state").arg(self.path("state"));
-        command.env("NOTBEFORE_AGENT_BOOT_ID", format!("boot-{}", self.boots));
-        let mut agent = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut lines = BufReader::new(agent.stdout.take().unwrap()).lines().map_while(Result::ok);
-        self.agent = Some(agent);
-        let signals = lines.find_map(|line| line.split("://").nth(1)?.split('/').next()?.parse().ok());
-        self.signals = Some(signals.unwrap_or_else(|| panic!("the agent ended before it was ready")));
-        // What it prints later must not fill the pipe and stop it.
-        std::thread::spawn(move || for _ in lines.by_ref() {});
-    }
-
-    fn kill_agent(&mut self) {
-        if let Some(mut agent) = self.agent.take() {
-            let _ = agent.kill();
-            let _ = agent.wait();
-        }
+        command.env("NOTBEFORE_AGENT_ENDPOINT", format!("http://{}", self.endpoint));
+        command.env("NOTBEFORE_AGENT_STATE", self.path("state")).env("NOTBEFORE_AGENT_LOG", "debug");
+        command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string());
+        self.agent = Some(self.place.start_with(command, &format!("boot-{}", self.boots)));
+        wait_for("the agent", || TcpStream::connect(self.signals).ok());
     }
 
     /// Ends the agent as a power cut would, and starts it again: for the VM it was a reboot.
@@ -148,14 +133,14 @@ impl Vm {
 
     /// The same, but the VM did not reboot.
     pub fn restart_agent(&mut self) {
-        self.kill_agent();
+        self.agent = None;
         self.boot();
     }
 
     /// Whether the agent says that the VM should get no new work.
     pub fn draining(&self) -> bool {
         let request = b"GET /drainz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        let answer = exchange(Ipv4Addr::LOCALHOST.into(), self.signals.unwrap(), request);
+        let answer = exchange(Ipv4Addr::LOCALHOST.into(), self.signals, request);
         match answer.status {
             200 => false,
             503 => true,
@@ -213,13 +198,12 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        self.kill_agent();
+        self.agent = None;
         for place in std::mem::take(&mut self.processes) {
             self.script("process", &["kill", place.to_str().unwrap()]);
         }
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.path("agent.log")).unwrap_or_default();
-            eprintln!("the agent said:\n{log}");
+            eprintln!("the agent said:\n{}", self.place.log());
         }
     }
 }
