@@ -200,6 +200,7 @@ fn every_page_that_is_linked_to_is_there() {
         "examples/README.md",
         "recipes/README.md",
         "recipes/load-balancer/README.md",
+        "recipes/health-probe/README.md",
         "recipes/redis-failover/README.md",
         "recipes/checkpoint/README.md",
         "recipes/queue-worker/README.md",

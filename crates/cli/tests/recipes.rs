@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `ground` | a VM: the service that knows it, the recipe's configuration, the agent |
 //! | `redis` | Redis servers, for two recipes |
+//! | `site` | HAProxy with two servers behind it, for two more |
 //! | `rehearsal` | what `recipes/README.md` tells its reader to type |
 //! | the rest | a recipe each |
 
@@ -27,6 +28,8 @@ mod event_log;
 mod graceful_shutdown;
 #[path = "recipes/ground.rs"]
 mod ground;
+#[path = "recipes/health_probe.rs"]
+mod health_probe;
 #[path = "recipes/kubernetes_node.rs"]
 mod kubernetes_node;
 #[path = "recipes/load_balancer.rs"]
@@ -45,3 +48,5 @@ mod rehearsal;
 #[path = "clients/service.rs"]
 #[allow(dead_code, reason = "the tests of clients use the rest")]
 mod service;
+#[path = "recipes/site.rs"]
+mod site;

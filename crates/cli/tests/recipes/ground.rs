@@ -56,6 +56,11 @@ impl Vm {
         Self { service, recipe, endpoint, agent: None, signals, boots: 1, processes: Vec::new(), place }
     }
 
+    /// Where its agent tells how it is.
+    pub fn signals(&self) -> SocketAddr {
+        self.signals
+    }
+
     /// A place on its disk.
     pub fn path(&self, name: &str) -> PathBuf {
         self.place.path(name)

@@ -1,0 +1,46 @@
+//! Out of the pool of a load balancer that probes, and back into it.
+
+use super::ground::{Vm, need};
+use super::site::Balanced;
+
+/// HAProxy, which asks the agent whether the VM is in service: as the recipe's page has it, but more often.
+fn probed() -> Balanced {
+    need("/usr/bin/ss", "iproute2");
+    let vm = Vm::new("health-probe", &[]);
+    let signals = vm.signals();
+    let probe = format!("check port {} inter 100ms fall 2 rise 1", signals.port());
+    let mut site = Balanced::new(vm, "  option httpchk GET /drainz\n", &probe);
+    let port = format!("sport = :{}", site.servers[0].address.port());
+    site.vm.start(&[
+        ("0.0.0.0:9256", &signals.to_string()),
+        ("wait = \"15s\"", "wait = \"1s\""),
+        ("sport = :80", &port),
+    ]);
+    site.both_serve();
+    site
+}
+
+#[test]
+fn it_is_probed_out_finishes_what_it_has_and_is_probed_in_again() {
+    let mut site = probed();
+    let request = site.under_way();
+    let event = site.vm.announce("reboot");
+    site.only_the_other_serves();
+    assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
+    site.servers[0].let_go();
+    assert_eq!(request.join().unwrap(), "web-0", "it was finished where it was begun");
+    site.vm.approved(&event);
+    site.vm.reboot();
+    site.only_the_other_serves();
+    site.vm.complete(&event);
+    site.both_serve();
+}
+
+#[test]
+fn a_cancelled_event_is_undone() {
+    let site = probed();
+    let event = site.vm.announce("redeploy");
+    site.only_the_other_serves();
+    site.vm.cancel(&event);
+    site.both_serve();
+}
