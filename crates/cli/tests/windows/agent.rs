@@ -166,6 +166,11 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     for words in [event.as_str(), "Redeploy", "approve", "stopping"] {
         assert!(told.contains(words), "nobody told the event log of {words}:\n{told}");
     }
+    // Mistakes are told there too, and are the service's own exit code.
+    write("service/agent.toml", "rules = 1");
+    let _ = windows.wine(&["net", "start", "notbefore-agent"]).output();
+    wait_for("a complaint in the event log", || windows.event_log().contains("rules").then_some(()));
+    wait_for("the exit code", || state().contains("SERVICE_EXIT_CODE  : 2").then_some(()));
     assert!(said(&mut windows.notbefore(&["agent", "uninstall"])).contains("is gone"));
     assert!(!state().contains("STATE"), "{}", state());
     assert!(windows.drive_c("service/agent.toml").exists(), "what the site wrote stays");
