@@ -8,11 +8,13 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::time::Duration;
 
 use notbefore_client::client::{Approval, ApproveError, Client};
 use notbefore_client::clock::{Clock, Moment};
 use notbefore_client::document::EventId;
+use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Trouble, Update, Watch};
 use tokio::sync::mpsc;
 
@@ -69,6 +71,10 @@ pub async fn run(
         true => None,
         false => Some(Journal::open(&config.state, clock.now().wall)?),
     };
+    // Whoever asks the moment after a restart is told what the journal says.
+    if let Some((_, Found::State(before))) = &opened {
+        board.handles(overview::of(before));
+    }
     let served = match config.listen {
         Some(address) => Some(signals::serve(address, board.clone()).await?),
         None => None,
@@ -87,6 +93,7 @@ pub async fn run(
     let search = platform::find(&agent.config, board);
     tokio::pin!(search);
     let mut watch: Option<Watch> = None;
+    let mut naming: Option<Pin<Box<dyn Future<Output = Identity>>>> = None;
     loop {
         let due = agent.due();
         let wake = tokio::select! {
@@ -97,10 +104,11 @@ pub async fn run(
             () = until(clock, due) => Wake::Due,
             update = next(&mut watch) => Wake::Update(update),
             platform = &mut search, if watch.is_none() => Wake::Found(platform),
+            me = named(&mut naming) => Wake::Named(me),
         };
         match wake {
             Wake::Order(Order::Stop) => break,
-            Wake::Order(Order::Reload) => agent.reload(),
+            Wake::Order(Order::Reload) => agent.reload().await,
             Wake::Ended(ended) => agent.ended(ended).await,
             Wake::Answered(event, answer) => {
                 agent.board.approved(&answer);
@@ -108,7 +116,19 @@ pub async fn run(
             }
             Wake::Due => agent.do_what_is_due().await,
             Wake::Update(update) => agent.update(update).await,
-            Wake::Found(platform) => watch = Some(agent.found(platform)),
+            Wake::Found(Platform { client, me, sure }) => {
+                let at_last = || platform::name_at_last(client.clone(), platform::name_file(&agent.config));
+                naming = (!sure).then(|| Box::pin(at_last()) as Pin<Box<_>>);
+                watch = Some(agent.follow(client, me));
+            }
+            Wake::Named(me) => {
+                naming = None;
+                if let Some(client) = agent.client.clone() {
+                    tracing::info!(vm = me.name(), "the platform says what this VM is called");
+                    // The document is read again, with other eyes.
+                    watch = Some(agent.follow(client, me));
+                }
+            }
         }
         agent.say_status();
     }
@@ -125,6 +145,7 @@ enum Wake {
     Due,
     Update(Update),
     Found(Platform),
+    Named(Identity),
 }
 
 async fn until(clock: Clock, due: Option<Duration>) {
@@ -137,6 +158,13 @@ async fn until(clock: Clock, due: Option<Duration>) {
 async fn next(watch: &mut Option<Watch>) -> Update {
     match watch {
         Some(watch) => watch.next().await,
+        None => pending().await,
+    }
+}
+
+async fn named(naming: &mut Option<Pin<Box<dyn Future<Output = Identity>>>>) -> Identity {
+    match naming {
+        Some(naming) => naming.await,
         None => pending().await,
     }
 }
@@ -219,9 +247,8 @@ impl Agent {
         self.goes_on_as(state, actions, now).await;
     }
 
-    /// The platform was found: from now on its documents come.
-    fn found(&mut self, platform: Platform) -> Watch {
-        let Platform { client, me } = platform;
+    /// The platform was found, and which VM this is there: from now on its documents come.
+    fn follow(&mut self, client: Client, me: Identity) -> Watch {
         self.board.found(client.endpoint().to_string(), me.name().to_owned());
         self.setup.me = me;
         self.client = Some(client.clone());
@@ -271,11 +298,14 @@ impl Agent {
         // Asked for now: what falls due while the state is being saved must not be passed over.
         self.machine_due = state.next_due(&self.setup, now);
         self.state = state;
-        self.save().await;
         self.board.handles(overview::of(&self.state));
+        self.save().await;
+        let late = self.clock.now().tick.saturating_sub(now.tick);
         for action in actions {
             match action {
-                Action::Run(run) => {
+                Action::Run(mut run) => {
+                    // A slow disk takes its time from the hook, and not from what is left after NotBefore.
+                    run.budget = run.budget.saturating_sub(late);
                     self.begun.insert(run.id, (run.rule.clone(), self.clock.now().tick));
                     self.runner.start(*run, self.setup.me.name());
                 }
@@ -350,7 +380,7 @@ impl Agent {
     }
 
     /// Reads the file anew. Rules and the administrator's webhook are for what comes; the rest takes a restart.
-    fn reload(&mut self) {
+    async fn reload(&mut self) {
         systemd::say(Word::Reloading);
         match config::load(&self.sources) {
             Ok(config) => {
@@ -365,6 +395,8 @@ impl Agent {
                 self.config.rules = config.rules;
                 self.config.notify = config.notify;
                 self.board.config(None);
+                // An event that no rule was for may have one now.
+                self.turn(Input::Tick).await;
             }
             Err(mistakes) => {
                 tracing::error!("{mistakes}; the rules stay as they were");

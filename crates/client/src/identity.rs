@@ -74,6 +74,11 @@ impl Identity {
         }
     }
 
+    /// The name that the instance metadata gives, asked for once.
+    pub async fn told(client: &Client) -> Result<Self, Failure> {
+        metadata_name(client).await.map(Identity::named)
+    }
+
     /// Whether a name in an event's resources is this VM's.
     pub fn is(&self, resource: &str) -> bool {
         let same = |name: &str| name.eq_ignore_ascii_case(resource);

@@ -131,7 +131,7 @@ approve = 'yes'
             "a.toml:24: rule.after.write_file.path: expected the name of a file from the root on, as \"/run/drained\", not \"run/drained\"",
             "a.toml:26: rule.name: there are two rules \"a\"; rename one",
             "a.toml:28: rule.before.webhook: expected a table with url, method, headers, body",
-            "a.toml:30: rule.before.webhook.url: expected a URL, as \"https://hooks.example/drain\", not \"ftp://x\"",
+            "a.toml:30: rule.before.webhook.url: expected a URL, as \"https://hooks.example/drain\", not this text",
             "a.toml:31: rule.before.retries: expected a whole number from 0 to 100, not 101",
             "a.toml:33: rule.before.write_file.content: there is no variable {EVENT_IDD}; did you mean {EVENT_ID}?",
             "a.toml:34: a rule has no name; write name = \"drain\" below its [[rule]]",
@@ -147,6 +147,29 @@ fn a_rule_that_can_never_match_is_a_mistake() {
     assert!(behind[0].starts_with("a.toml:4: the rule `late` can never match"), "{behind:?}");
     let empty = mistakes(&format!("{RULE}time_left = {{ at_least = '2m', at_most = '1m' }}\n"));
     assert!(empty[0].starts_with("a.toml:1: the rule `drain` can never match"), "{empty:?}");
+}
+
+#[test]
+fn a_mistake_does_not_repeat_what_may_be_a_secret() {
+    let text = "
+[notify]
+url = 'hooks.example/s3cret'
+headers = { 'bad name' = 'Bearer s3cret' }
+[[rule]]
+name = 'a'
+[[rule.before]]
+command = 'curl -H s3cret'
+[[rule.before]]
+shell = ['s3cret']
+[[rule.before]]
+webhook = { url = 'http://x', headers = ['s3cret'], body = ['s3cret'] }
+";
+    let wrong = mistakes(text);
+    assert_eq!(wrong.len(), 6, "{wrong:?}");
+    assert!(wrong.iter().all(|one| !one.contains("s3cret")), "{wrong:?}");
+    let said = sources(&[], &[]);
+    let broken = read(Path::new("a.toml"), "[notify]\nurl = 'https://s3cret", &said).unwrap_err().to_string();
+    assert!(!broken.contains("s3cret"), "{broken}");
 }
 
 #[test]

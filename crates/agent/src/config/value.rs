@@ -17,6 +17,8 @@ use crate::span;
 pub trait Value: Sized {
     /// What a person should write, with an example.
     const EXPECTED: &'static str;
+    /// Whether what was written may be a secret, or hold one: messages then name what it is, and do not repeat it.
+    const PRIVATE: bool = false;
 
     /// Reads what the file says.
     fn from_toml(value: &Toml) -> Option<Self> {
@@ -41,7 +43,8 @@ impl Said<'_> {
     pub fn read<T: Value>(self) -> Result<T, String> {
         match self {
             Said::Toml(value) => {
-                T::from_toml(value).ok_or_else(|| format!("expected {}, not {value}", T::EXPECTED))
+                let shown = || if T::PRIVATE { sort(value).to_owned() } else { value.to_string() };
+                T::from_toml(value).ok_or_else(|| format!("expected {}, not {}", T::EXPECTED, shown()))
             }
             Said::Text(text) => {
                 T::from_text(text.trim()).ok_or_else(|| format!("expected {}, not {text:?}", T::EXPECTED))
@@ -50,9 +53,23 @@ impl Said<'_> {
     }
 }
 
+/// What sort of value was written.
+fn sort(value: &Toml) -> &'static str {
+    match value {
+        Toml::String(text) if text.is_empty() => "empty text",
+        Toml::String(_) => "this text",
+        Toml::Integer(_) | Toml::Float(_) => "a number",
+        Toml::Boolean(_) => "true or false",
+        Toml::Datetime(_) => "a time",
+        Toml::Array(_) => "this list",
+        Toml::Table(_) => "this table",
+    }
+}
+
 /// Text that is not empty and has no zero byte, which no program could be given.
 impl Value for String {
     const EXPECTED: &'static str = "text that is not empty";
+    const PRIVATE: bool = true;
 
     fn from_text(text: &str) -> Option<Self> {
         (!text.is_empty() && !text.contains('\0')).then(|| text.to_owned())
@@ -65,6 +82,7 @@ pub struct Content(pub String);
 
 impl Value for Content {
     const EXPECTED: &'static str = "text";
+    const PRIVATE: bool = true;
 
     fn from_text(text: &str) -> Option<Self> {
         Some(Content(text.to_owned()))
@@ -164,6 +182,7 @@ pub struct Url(pub String);
 
 impl Value for Url {
     const EXPECTED: &'static str = "a URL, as \"https://hooks.example/drain\"";
+    const PRIVATE: bool = true;
 
     fn from_text(text: &str) -> Option<Self> {
         let uri: ureq::http::Uri = text.parse().ok()?;
@@ -192,6 +211,7 @@ pub struct Headers(pub BTreeMap<String, String>);
 
 impl Value for Headers {
     const EXPECTED: &'static str = "headers, as { Authorization = \"Bearer …\" }";
+    const PRIVATE: bool = true;
 
     fn from_toml(value: &Toml) -> Option<Self> {
         let mut headers = BTreeMap::new();
@@ -243,6 +263,7 @@ pub struct Argv(pub Vec<String>);
 
 impl Value for Argv {
     const EXPECTED: &'static str = "a program and its arguments, as [\"/usr/local/bin/drain\", \"--now\"]";
+    const PRIVATE: bool = true;
 
     fn from_toml(value: &Toml) -> Option<Self> {
         let text = |word: &Toml| word.as_str().filter(|word| !word.contains('\0')).map(str::to_owned);

@@ -66,6 +66,8 @@ impl Runner {
         let work = async move {
             let outcome = match dry_run {
                 true => StepOutcome::Done,
+                // Nothing is begun that could not even be stopped in time.
+                false if run.budget.is_zero() => StepOutcome::TimedOut,
                 false => carry_out(&run.step.does, &facts, run.budget, &mut stop).await,
             };
             let _ = ends.send(Ended { run: id, outcome }).await;

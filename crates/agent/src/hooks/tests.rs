@@ -207,6 +207,15 @@ async fn a_webhook_sends_what_it_is_told_and_keeps_its_secrets() {
 }
 
 #[tokio::test]
+async fn what_has_no_time_left_is_not_begun() {
+    let (_dir, file) = place();
+    let (mut runner, mut ends) = Runner::new(false);
+    runner.start(run_of(shell(&format!("touch {}", file.display())), Duration::ZERO), "web-0");
+    assert_eq!(ends.recv().await.unwrap().outcome, StepOutcome::TimedOut);
+    assert!(!file.exists());
+}
+
+#[tokio::test]
 async fn a_dry_run_does_nothing() {
     let (_dir, file) = place();
     let (mut runner, mut ends) = Runner::new(true);

@@ -21,8 +21,8 @@ use super::{Answer, Board};
 const CONNECTIONS_MAX: usize = 32;
 /// The largest head of a request; hyper takes no less.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// How long a head may take, or a connection be idle before it.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a head may take, or a connection be idle before it: so long at most are others kept out by the silent.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to rest when no connection can be accepted: the limit of open files, as a rule.
 const ACCEPT_REST: Duration = Duration::from_millis(200);
 

@@ -38,6 +38,7 @@ struct Report {
 pub fn run(check: &Check, output: Output) -> Result<()> {
     let sources = sources(&check.settings);
     let config = config::load(&sources)?;
+    logs::targets(&config.log)?;
     logs::start(check.settings.log.as_deref().unwrap_or("warn"), LogFormat::Text)?;
     match &check.run {
         Some(rule) => in_runtime(rehearse(&config, rule, check)),

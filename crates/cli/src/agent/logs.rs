@@ -37,7 +37,7 @@ pub fn start_event_log(filter: &str) -> Result<()> {
 }
 
 /// A filter that cannot be read is a mistake of the configuration.
-fn targets(filter: &str) -> Result<Targets, Mistakes> {
+pub fn targets(filter: &str) -> Result<Targets, Mistakes> {
     filter.parse().map_err(|error| {
         Mistakes::one(format!(
             "log: expected a level (error, warn, info, debug, trace), or levels by module, as \

@@ -31,6 +31,11 @@ fn told_to_stop_it_ends_what_runs_and_the_next_one_goes_on() {
     assert!(status.contains("no agent runs") && status.contains("preparing"), "{status}");
     vm.go();
     let _agent = vm.start();
+    let first = wait_for("the agent to listen", || {
+        std::net::TcpStream::connect(vm.signals).ok()?;
+        Some(vm.ask("/drainz"))
+    });
+    assert_eq!(first.status, 503, "its first word is that it drains still: {first:?}");
     vm.wait_for_status(&event, "Started");
     assert_eq!(vm.place.trace(), ["before slow Freeze"; 2]);
 }
@@ -38,12 +43,13 @@ fn told_to_stop_it_ends_what_runs_and_the_next_one_goes_on() {
 #[test]
 fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
     let vm = Vm::new();
-    vm.configure(&rule("old", &Place::traced("old", "")));
+    vm.configure("[[rule]]\nname = \"old\"\ntypes = [\"Preempt\"]\n");
     let agent = vm.start_ready();
+    // An event that no rule is for has one as soon as there is one.
+    let event = vm.announce("freeze");
+    vm.wait_for_log("Freeze of this VM");
     vm.configure(&rule("new", &Place::traced("new", "")));
     agent.signal(Signal::HUP);
-    vm.wait_for_log("rules are read anew");
-    let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
     vm.complete(&event);
 

@@ -35,6 +35,12 @@ fn every_mistake_of_a_configuration_is_told_with_its_line() {
         assert_eq!(output.status.code(), Some(2), "{verb}");
         assert_eq!(complaint(&output), expected, "{verb}");
     }
+    std::fs::write(&file, "log = \"info,x=loud\"\n[[rule]]\nname = \"all\"\n").unwrap();
+    for verb in ["run", "check"] {
+        let output = vm.agent_cli(&[verb]);
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        assert!(complaint(&output).contains("log: expected a level"), "{verb}: {}", complaint(&output));
+    }
     std::fs::write(&file, "[[rule]]\nname = \"all\"\n[[rule]]\nname = \"late\"\n").unwrap();
     let never = vm.agent_cli(&["run"]);
     assert_eq!(never.status.code(), Some(2));
