@@ -1,9 +1,10 @@
 //! A whole event through the agent on Windows: as a program that is killed and started again, and as a service.
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-use super::support::{Service, first_event, wait_for};
+use super::support::{Service, first_event, processes_with, wait_for};
 use super::wine::{Windows, said};
 
 /// A service whose events stay until somebody completes them.
@@ -36,7 +37,11 @@ struct Agent(Child);
 
 impl Agent {
     fn start(boot: &str) -> Self {
-        let mut command = Windows::get().notbefore_at_length(&["agent", "run"]);
+        Self::start_with(&["agent", "run"], boot)
+    }
+
+    fn start_with(words: &[&str], boot: &str) -> Self {
+        let mut command = Windows::get().notbefore_at_length(words);
         command.env("NOTBEFORE_AGENT_BOOT_ID", boot).stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
     }
@@ -110,6 +115,37 @@ shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
     wait_for("an empty journal", || (!journal().contains(&event)).then_some(()));
     third.kill();
     assert_eq!(written("run.log"), "before Reboot of web-0\r\nafter false\r\n");
+}
+
+#[test]
+fn a_hook_that_hangs_is_ended_with_what_it_has_started() {
+    let service = service();
+    // Somebody who waits for ever, behind a shell.
+    let door = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs = format!("get --endpoint http://{}", door.local_addr().unwrap());
+    let config = format!(
+        r#"
+endpoint = "http://{}"
+name = "web-0"
+listen = "none"
+
+[[rule]]
+name = "drain"
+[[rule.before]]
+shell = '"{}" {hangs}'
+timeout = "2s"
+on_failure = "go-on"
+"#,
+        service.guest,
+        Windows::get().exe(),
+    );
+    write("hangs/agent.toml", &config);
+    let words = ["agent", "run", "--config", r"C:\hangs\agent.toml", "--state", r"C:\hangs\state"];
+    let _agent = Agent::start_with(&words, "one");
+    service.cli(&["vm", "restart", "web-0"]);
+    wait_for("the hook to run", || (!processes_with(&hangs).is_empty()).then_some(()));
+    wait_until(&service, "Started");
+    wait_for("the hook to be gone", || processes_with(&hangs).is_empty().then_some(()));
 }
 
 /// The service of Windows, taken away whatever becomes of the test.

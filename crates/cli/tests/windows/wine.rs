@@ -93,6 +93,11 @@ impl Windows {
         self.wine(&[&[self.exe.to_str().unwrap()], words].concat())
     }
 
+    /// The program, as Windows sees it.
+    pub fn exe(&self) -> String {
+        format!("Z:{}", self.exe.to_str().unwrap().replace('/', "\\"))
+    }
+
     /// The same for as long as the test wants it. The process that is spawned becomes the program.
     pub fn notbefore_at_length(&self, words: &[&str]) -> Command {
         self.wine_with("wine", &[&[self.exe.to_str().unwrap()], words].concat())
