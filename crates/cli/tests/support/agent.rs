@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -75,7 +76,11 @@ impl Place {
     }
 }
 
-/// An agent that runs; it is killed when it is dropped.
+/// How often, and how long apart, it is looked whether an agent that was asked to end has: it may take three seconds.
+const ENDING_LOOKS: u32 = 250;
+const ENDING_LOOK: Duration = Duration::from_millis(20);
+
+/// An agent that runs; it is ended when it is dropped.
 pub struct Agent {
     child: Child,
 }
@@ -107,6 +112,18 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
+        // Asked first, also when a test has failed: it ends its hooks, which would otherwise wait for ever.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let has_ended = matches!(self.child.try_wait(), Ok(Some(_)));
+        if !has_ended && rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok() {
+            let (_keep, never) = std::sync::mpsc::channel::<()>();
+            for _ in 0..ENDING_LOOKS {
+                if matches!(self.child.try_wait(), Ok(Some(_))) {
+                    return;
+                }
+                let _ = never.recv_timeout(ENDING_LOOK);
+            }
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
