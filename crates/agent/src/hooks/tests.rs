@@ -125,6 +125,25 @@ async fn a_program_that_daemonises_is_done_when_it_ends_itself() {
 }
 
 #[tokio::test]
+async fn what_a_program_has_left_running_may_go_on_to_speak() {
+    let (_dir, file) = place();
+    // Were the pipe closed, its next word would be its last.
+    let line = format!(
+        "{{ while [ ! -e {f}.go ]; do sleep 0.05; done; echo on; echo on >&2; echo alive > {f}; }} & exit 0",
+        f = file.display()
+    );
+    assert_eq!(outcome(shell(&line), LONG).await, StepOutcome::Done);
+    std::fs::write(file.with_extension("go"), "").unwrap();
+    timeout(LONG, async {
+        while !file.exists() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("it has died of its own words");
+}
+
+#[tokio::test]
 async fn a_program_that_floods_is_read_and_its_end_is_known() {
     let line = "head -c 8000000 /dev/zero | tr '\\0' 'x'; echo; echo enough >&2; exit 9";
     assert_eq!(reason(outcome(shell(line), LONG).await), "exit code 9: enough");

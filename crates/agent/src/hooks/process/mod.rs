@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
@@ -136,12 +137,7 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
         (End::Ended(Ok(status)), Some(pid)) if !status.success() => group::kill(pid),
         (End::Ended(_) | End::Stopped(_) | End::TimedOut, _) => {}
     }
-    for reader in readers.into_iter().flatten() {
-        let abort = reader.abort_handle();
-        if timeout(LAST_WORDS_GRACE, reader).await.is_err() {
-            abort.abort();
-        }
-    }
+    last_words(readers, matches!(&end, End::Ended(Ok(status)) if status.success())).await;
     if let Some(telling) = telling {
         telling.abort();
     }
@@ -159,6 +155,22 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
         End::TimedOut => StepOutcome::TimedOut,
     };
     Ran { outcome, started: true, streams }
+}
+
+/// Waits a little for the last words. Where a program ended well, whoever still holds its pipes is what it has left running,
+/// and is read on for as long as it lives: its next word would be its last if nobody did.
+async fn last_words(readers: [Option<JoinHandle<()>>; 2], ended_well: bool) {
+    let mut readers = readers.into_iter().flatten().collect::<Vec<_>>();
+    let all = async {
+        for reader in &mut readers {
+            let _ = reader.await;
+        }
+    };
+    if timeout(LAST_WORDS_GRACE, all).await.is_err() && !ended_well {
+        for reader in readers {
+            reader.abort();
+        }
+    }
 }
 
 #[derive(Debug)]
