@@ -102,6 +102,19 @@ impl Facts {
 
     /// A text in which every `{NAME}` of a variable is replaced; other braces stay, they may be JSON.
     pub fn fill(&self, template: &str) -> String {
+        self.fill_with(template, str::to_owned)
+    }
+
+    /// The same for a text that is JSON, in which the values stand within quotes: one that has quotes, or lines, or
+    /// backslashes of its own stays within them.
+    pub fn fill_json(&self, template: &str) -> String {
+        self.fill_with(template, |value| {
+            let quoted = Value::from(value).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        })
+    }
+
+    fn fill_with(&self, template: &str, spelled: impl Fn(&str) -> String) -> String {
         let mut filled = String::with_capacity(template.len());
         let mut rest = template;
         while let Some(open) = rest.find('{') {
@@ -113,7 +126,7 @@ impl Facts {
             });
             match known {
                 Some((value, after)) => {
-                    filled.push_str(value);
+                    filled.push_str(&spelled(value));
                     rest = after;
                 }
                 None => {
@@ -234,6 +247,18 @@ pub mod tests {
             "{\"id\":\"A123\",\"x\":{}} {NOPE} web-0{"
         );
         assert_eq!(unknown_names("{EVENT_ID} {\"a\":{}} {EVENT_IDD} {lower} {X"), ["EVENT_IDD"]);
+    }
+
+    #[test]
+    fn a_value_in_json_stays_within_its_quotes() {
+        let filled = facts().fill_json("{\"text\":\"{DESCRIPTION}\",\"n\":{DURATION}}");
+        let read: Value = serde_json::from_str(&filled).unwrap();
+        assert_eq!((&read["text"], &read["n"]), (&"Host \"maintenance\"".into(), &(-1).into()));
+        assert_eq!(
+            facts().fill("{DESCRIPTION}"),
+            "Host \"maintenance\"",
+            "a text that is no JSON is left alone"
+        );
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub mod webhook;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -116,30 +118,34 @@ pub async fn carry_out(deed: &Deed, facts: &Facts, budget: Duration, stop: &mut 
         }
         Deed::StopUnit { unit } => process::run(&systemctl("stop", unit), facts, budget, stop).await.logged(),
         Deed::Webhook(hook) => {
+            let body = match &hook.body {
+                None => facts.json.clone(),
+                Some(body) if webhook::is_json(&hook.headers, body) => facts.fill_json(body),
+                Some(body) => facts.fill(body),
+            };
             let call = Call {
                 url: hook.url.clone(),
                 method: hook.method.clone(),
                 headers: hook.headers.clone(),
-                body: hook.body.as_ref().map_or_else(|| facts.json.clone(), |body| facts.fill(body)),
-                timeout: budget,
+                body,
+                timeout: budget.saturating_add(TIMEOUT_GRACE),
             };
             within(budget, stop, webhook::send(call)).await
         }
         Deed::WriteFile { path, content } => {
             let (path, content) = (path.clone(), facts.fill(content));
-            within(budget, stop, on_disk("write", path, move |path| files::write(path, &content))).await
+            let write = move |path: &Path, waiting: &Waiting| files::write(path, &content, waiting);
+            within(budget, stop, on_disk("write", path, write)).await
         }
         Deed::RemoveFile { path } => {
             within(budget, stop, on_disk("remove", path.clone(), files::remove)).await
         }
-        Deed::Wait { time } => {
-            let time = *time;
-            within(budget, stop, async move {
-                sleep(time).await;
-                Ok(())
-            })
-            .await
-        }
+        Deed::Wait { time } => tokio::select! {
+            biased;
+            () = sleep(*time) => StepOutcome::Done,
+            _ = stop.told() => StepOutcome::Stopped,
+            () = sleep(budget) => StepOutcome::TimedOut,
+        },
         Deed::WaitFor { argv, every } => wait_for(argv, *every, facts, budget, stop).await,
     }
 }
@@ -149,34 +155,58 @@ fn systemctl(verb: &str, unit: &str) -> Program {
     Program::Argv(words.map(str::to_owned).to_vec())
 }
 
-/// Something that cannot be interrupted, only be waited for no longer.
+/// Something that takes effect elsewhere, and may do so while nobody waits. So it has a grace to come to its end when it is
+/// told to stop or its time is up, and only then is dropped: else it could come after its own undoing.
 async fn within(
     budget: Duration,
     stop: &mut Stop,
     work: impl Future<Output = Result<(), String>>,
 ) -> StepOutcome {
-    tokio::select! {
+    tokio::pin!(work);
+    let (cut, grace) = tokio::select! {
         biased;
-        outcome = work => match outcome {
+        outcome = &mut work => return match outcome {
             Ok(()) => StepOutcome::Done,
             Err(reason) => StepOutcome::Failed { reason },
         },
-        _ = stop.told() => StepOutcome::Stopped,
-        () = sleep(budget) => StepOutcome::TimedOut,
-    }
+        grace = stop.told() => (StepOutcome::Stopped, grace),
+        () = sleep(budget) => (StepOutcome::TimedOut, TIMEOUT_GRACE),
+    };
+    let _ = timeout(grace, work).await;
+    cut
 }
 
 async fn on_disk(
     verb: &str,
-    path: std::path::PathBuf,
-    work: impl FnOnce(&std::path::Path) -> io::Result<()> + Send + 'static,
+    path: PathBuf,
+    work: impl FnOnce(&Path, &Waiting) -> io::Result<()> + Send + 'static,
 ) -> Result<(), String> {
+    let (waiting, _waiter) = Waiting::new();
     let done = tokio::task::spawn_blocking({
         let path = path.clone();
-        move || work(&path)
+        move || work(&path, &waiting)
     });
     let done = done.await.map_err(|panicked| panicked.to_string())?;
     done.map_err(|error| format!("cannot {verb} {}: {error}", path.display()))
+}
+
+/// Whether somebody still waits for what a thread does that cannot be interrupted: a disk may hang for minutes.
+struct Waiting(Weak<()>);
+
+impl Waiting {
+    /// It, and who waits.
+    fn new() -> (Waiting, Arc<()>) {
+        let waiter = Arc::new(());
+        (Waiting(Arc::downgrade(&waiter)), waiter)
+    }
+
+    /// An error if nobody does.
+    fn still(&self) -> io::Result<()> {
+        match self.0.strong_count() {
+            0 => Err(io::Error::other("it was given up on")),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Runs a program again and again until it succeeds. One that cannot be started never will.

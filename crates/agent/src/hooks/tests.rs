@@ -1,6 +1,6 @@
 //! Hooks that behave and hooks that do not.
 
-use std::path::PathBuf;
+use std::future::pending;
 use std::time::Duration;
 
 use super::*;
@@ -212,17 +212,78 @@ async fn a_webhook_sends_what_it_is_told_and_keeps_its_secrets() {
         url: url.to_owned(),
         method: "PUT".to_owned(),
         headers: [("Authorization".to_owned(), "Bearer s3cret".to_owned())].into(),
-        body: Some("{\"id\":\"{EVENT_ID}\"}".to_owned()),
+        body: Some("{\"id\":\"{EVENT_ID}\",\"text\":\"{DESCRIPTION}\"}".to_owned()),
     };
     let (url, seen) = server("204 No Content").await;
     assert_eq!(outcome(Deed::Webhook(hook(&url)), LONG).await, StepOutcome::Done);
     let seen = seen.await.unwrap().to_lowercase();
-    assert!(seen.starts_with("put /secret-path") && seen.ends_with("{\"id\":\"a123\"}"), "{seen}");
+    assert!(
+        seen.starts_with("put /secret-path")
+            && seen.ends_with(r#"{"id":"a123","text":"host \"maintenance\""}"#),
+        "{seen}"
+    );
     assert!(seen.contains("authorization: bearer s3cret"), "{seen}");
     let (url, _seen) = server("418 I'm a teapot").await;
     assert_eq!(reason(outcome(Deed::Webhook(hook(&url)), LONG).await), "127.0.0.1 answered 418: no way");
     let refused = reason(outcome(Deed::Webhook(hook("http://127.0.0.1:1/secret-path")), LONG).await);
     assert!(refused.starts_with("127.0.0.1 cannot be reached") && !refused.contains("secret"), "{refused}");
+}
+
+/// A server that takes what it is sent, and answers when it is told to, if ever. It gives whether it could.
+async fn slow_server(go: JoinHandle<()>) -> (String, JoinHandle<()>, JoinHandle<bool>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (received, has_received) = tokio::sync::oneshot::channel();
+    let task = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut chunk = [0; 4_096];
+        let mut seen = String::new();
+        while !seen.ends_with('}') {
+            let length = stream.read(&mut chunk).await.unwrap();
+            seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
+        }
+        received.send(()).unwrap();
+        tokio::select! {
+            _ = go => stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.is_ok(),
+            // Whoever has asked does not wait any more.
+            _ = stream.read(&mut chunk) => false,
+        }
+    });
+    (url, tokio::spawn(async move { has_received.await.unwrap() }), task)
+}
+
+fn to(url: String) -> Deed {
+    Deed::Webhook(Webhook { url, method: "POST".to_owned(), headers: [].into(), body: None })
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_stopped_comes_to_its_end_first() {
+    // The server takes a while; were the end told at once, what undoes the step would overtake it.
+    let (url, received, server) = slow_server(tokio::spawn(sleep(Duration::from_millis(700)))).await;
+    let run = run_of(to(url), LONG);
+    let (mut runner, mut ends) = Runner::new(false);
+    runner.start(run.clone(), "web-0");
+    timeout(LONG, received).await.unwrap().unwrap();
+    runner.stop(run.id);
+    assert_eq!(timeout(LONG, ends.recv()).await.unwrap().unwrap().outcome, StepOutcome::Stopped);
+    assert!(server.is_finished(), "it is told to have ended, and the server is still at it");
+    assert!(server.await.unwrap(), "it had the time to end");
+}
+
+#[tokio::test]
+async fn a_webhook_that_does_not_end_is_hung_up_on() {
+    let (url, received, server) = slow_server(tokio::spawn(pending())).await;
+    let (stopper, mut stop) = stop::pair();
+    let does = to(url);
+    let facts = Facts::new(&run_of(does.clone(), LONG), "web-0", false);
+    let told = async {
+        received.await.unwrap();
+        stopper.stop(Duration::from_millis(100));
+    };
+    let (outcome, ()) = tokio::join!(carry_out(&does, &facts, LONG, &mut stop), told);
+    assert_eq!(outcome, StepOutcome::Stopped);
+    assert!(!timeout(Duration::from_secs(5), server).await.expect("the request is still there").unwrap());
 }
 
 #[tokio::test]

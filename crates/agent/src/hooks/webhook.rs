@@ -31,10 +31,14 @@ pub struct Call {
 }
 
 /// Sends it; anything but a 2xx is a failure, told in a line for a person. Redirects are not followed: a body would be
-/// lost on the way.
+/// lost on the way. Whoever does not wait for the end closes the connection: what was not sent by then never is.
 pub async fn send(call: Call) -> Result<(), String> {
     let timeout = call.timeout;
-    let sending = tokio::task::spawn_blocking(move || send_now(&call));
+    let line = Line(agent(timeout));
+    let sending = tokio::task::spawn_blocking({
+        let agent = line.0.clone();
+        move || send_now(&agent, &call)
+    });
     // The request's own limit does not cover the name service of every system.
     match tokio::time::timeout(timeout, sending).await {
         Ok(Ok(outcome)) => outcome,
@@ -43,19 +47,31 @@ pub async fn send(call: Call) -> Result<(), String> {
     }
 }
 
-fn send_now(call: &Call) -> Result<(), String> {
-    let host = host(&call.url);
-    let agent: Agent = Agent::config_builder()
-        .timeout_global(Some(call.timeout))
+/// The connection of one request, closed when nobody waits for it any more.
+struct Line(Agent);
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.clone().shutdown();
+    }
+}
+
+fn agent(timeout: Duration) -> Agent {
+    Agent::config_builder()
+        .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
         .allow_non_standard_methods(true)
         .user_agent(concat!("notbefore-agent/", env!("CARGO_PKG_VERSION")))
         .build()
-        .into();
+        .into()
+}
+
+fn send_now(agent: &Agent, call: &Call) -> Result<(), String> {
+    let host = host(&call.url);
     let mut request = Request::builder().method(call.method.as_str()).uri(&call.url);
-    if !call.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type")) {
+    if content_type(&call.headers).is_none() {
         request = request.header("Content-Type", "application/json");
     }
     for (name, value) in &call.headers {
@@ -77,6 +93,20 @@ fn send_now(call: &Call) -> Result<(), String> {
     let words = printable(&shorten(read.unwrap_or_default().trim(), ANSWER_CHARS_MAX));
     let words = if words.is_empty() { words } else { format!(": {words}") };
     Err(format!("{host} answered {}{words}", answer.status().as_u16()))
+}
+
+/// What the headers say a body is.
+fn content_type(headers: &BTreeMap<String, String>) -> Option<&str> {
+    let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    found.map(|(_, value)| value.as_str())
+}
+
+/// Whether a body with these headers is JSON: by what they say, or else by how it begins.
+pub fn is_json(headers: &BTreeMap<String, String>, body: &str) -> bool {
+    match content_type(headers) {
+        Some(said) => said.to_ascii_lowercase().contains("json"),
+        None => body.trim_start().starts_with(['{', '[', '"']),
+    }
 }
 
 /// The host of a URL, which is no secret.
