@@ -49,7 +49,7 @@ fn one(handled: &Handled) -> Overview {
         Approval::Sent { .. } => "sent".to_owned(),
         Approval::Given => "given".to_owned(),
         Approval::Moot => "too late to matter".to_owned(),
-        Approval::Not { reason } => format!("none: {reason}"),
+        Approval::NotMine { reason } | Approval::Withheld { reason } => format!("none: {reason}"),
     };
     Overview {
         id: event.id.as_str().to_owned(),

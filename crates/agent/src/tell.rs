@@ -60,7 +60,8 @@ pub fn sentence(fact: &Fact) -> String {
             format!("step {step} {} had begun when the agent ended: {then}", place(*stage, kind.as_str()))
         }
         What::Prepared => format!("this VM is ready for the {kind}"),
-        What::NotApproving { reason } => format!("the {kind} is not approved: {reason}"),
+        What::NotApproving { reason } => format!("this VM does not approve the {kind}: {reason}"),
+        What::Withheld { reason } => format!("the {kind} is not approved: {reason}"),
         What::Approved => format!("the {kind} is approved"),
         What::ApprovalMoot => format!("the {kind} needs no approval any more: it has started or is gone"),
         What::ApprovalFailed { reason, again_in } => {
@@ -84,7 +85,7 @@ pub fn happening(what: &What) -> Option<Happening> {
     match what {
         What::Appeared { .. } => Some(Happening::Appeared),
         What::StepFailed { then: Then::GoOn | Then::Withhold, .. } => Some(Happening::Failed),
-        What::NotApproving { .. } => Some(Happening::Withheld),
+        What::Withheld { .. } => Some(Happening::Withheld),
         What::Approved => Some(Happening::Approved),
         What::Started { .. } => Some(Happening::Started),
         What::Cancelled => Some(Happening::Cancelled),
@@ -96,6 +97,7 @@ pub fn happening(what: &What) -> Option<Happening> {
         | What::StepDone { .. }
         | What::StepInterrupted { .. }
         | What::Prepared
+        | What::NotApproving { .. }
         | What::ApprovalMoot
         | What::ApprovalFailed { .. }
         | What::WentBack
@@ -108,7 +110,7 @@ pub fn happening(what: &What) -> Option<Happening> {
 fn loudness(what: &What) -> Loudness {
     match what {
         What::StepFailed { .. }
-        | What::NotApproving { .. }
+        | What::Withheld { .. }
         | What::ApprovalFailed { .. }
         | What::Started { prepared: false }
         | What::WentBack
@@ -119,6 +121,7 @@ fn loudness(what: &What) -> Loudness {
         | What::StepDone { .. }
         | What::StepInterrupted { .. }
         | What::Prepared
+        | What::NotApproving { .. }
         | What::Approved
         | What::ApprovalMoot
         | What::Started { prepared: true }
@@ -141,6 +144,7 @@ fn step(what: &What) -> Option<&str> {
         | What::Matched
         | What::Prepared
         | What::NotApproving { .. }
+        | What::Withheld { .. }
         | What::Approved
         | What::ApprovalMoot
         | What::ApprovalFailed { .. }

@@ -16,7 +16,7 @@ use notbefore_client::document::{Event, EventStatus};
 use serde::{Deserialize, Serialize};
 
 use super::io::{RunId, Stage};
-use crate::rules::{Restore, Rule, Step};
+use crate::rules::{Restore, Rule, Step, Whose};
 
 /// An event, and how far the agent has come with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Handled {
     pub approval: Approval,
     /// Whether every step before it has been dealt with as its rule wants.
     pub prepared: bool,
-    /// Whether a step before it was ever begun: only then there is something to undo.
+    /// Whether a step before it was ever begun, or it has none: only then there is something to do after it.
     pub begun: bool,
     /// Whether the VM has booted since the event was last seen waiting.
     pub booted: bool,
@@ -83,6 +83,8 @@ pub struct Progress {
     pub attempt: u32,
     /// Whether it runs.
     pub doing: Doing,
+    /// The tick at which whoever runs it ends it, if that is for NotBefore; zero if it is not, or it was told to stop.
+    pub until: Duration,
     /// Whether a step of this list has failed.
     pub failed: bool,
 }
@@ -119,8 +121,13 @@ pub enum Approval {
     Given,
     /// There is nothing to approve any more.
     Moot,
-    /// This agent does not approve.
-    Not {
+    /// This agent does not approve: it is for another VM to, or for nobody. That may change with the event.
+    NotMine {
+        /// Why, in a line for a person.
+        reason: String,
+    },
+    /// This agent does not approve: it is not ready for the event.
+    Withheld {
         /// Why, in a line for a person.
         reason: String,
     },
@@ -129,7 +136,8 @@ pub enum Approval {
 impl Progress {
     /// At the first attempt of a step that is due at once.
     pub(super) fn at(step: usize) -> Progress {
-        Progress { step, attempt: 1, doing: Doing::Due(Duration::ZERO), failed: false }
+        let (doing, until) = (Doing::Due(Duration::ZERO), Duration::ZERO);
+        Progress { step, attempt: 1, doing, until, failed: false }
     }
 }
 
@@ -155,7 +163,7 @@ impl Handled {
 
     /// Whether this VM should get no new work because of it.
     pub fn drains(&self) -> bool {
-        let wanted = self.mine && self.rule.as_ref().is_some_and(|rule| rule.drain);
+        let wanted = self.rule.as_ref().is_some_and(|rule| rule.drain) && (self.mine || self.is_lost());
         wanted && !matches!(self.phase, Phase::Unmatched | Phase::Done)
     }
 
@@ -164,10 +172,30 @@ impl Handled {
         self.drains() && !self.is_over()
     }
 
-    /// Whether the VM may be put back: the event is gone, or it was this boot that it was about, if that is enough.
+    /// Whether the event is now for other VMs only, though it was this one's when its rule matched.
+    pub(super) fn is_lost(&self) -> bool {
+        !self.mine && self.rule.as_ref().is_some_and(|rule| rule.matches.resources == Whose::Mine)
+    }
+
+    /// Whether the VM may be put back: the event is gone, or no longer for this VM, or it was this boot that it was about, if
+    /// that is enough.
     pub(super) fn is_over(&self) -> bool {
         let enough = self.rule.as_ref().is_some_and(|rule| rule.restore == Restore::Booted);
-        !self.listed || enough && self.booted && self.started()
+        !self.listed || self.is_lost() || enough && self.booted && self.started()
+    }
+
+    /// Begins anew with an event that was over: by the same rule, if there is something to undo by it.
+    pub(super) fn begin_anew(&mut self) {
+        self.cancelled = false;
+        self.booted = false;
+        self.went_back = false;
+        self.held = false;
+        self.approval = Approval::Undecided;
+        self.prepared = false;
+        if self.phase == Phase::Done {
+            self.phase = Phase::Unmatched;
+            self.rule = None;
+        }
     }
 
     /// The step that runs or comes next, and of which list.

@@ -182,8 +182,13 @@ pub enum What {
     },
     /// All steps before the event are done.
     Prepared,
-    /// The event will not be approved by this agent, and why.
+    /// The event is not this agent's to approve, as its rule has it, and why.
     NotApproving {
+        /// In a line for a person.
+        reason: String,
+    },
+    /// The event is not approved because this VM is not ready for it, and why.
+    Withheld {
         /// In a line for a person.
         reason: String,
     },

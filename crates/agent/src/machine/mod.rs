@@ -4,7 +4,7 @@
 //! and then *settles*: it goes on with every event until there is nothing left to do but wait. Whoever drives the
 //! machine saves the state, does what the actions say, and comes back when something has happened or at
 //! [`State::next_due`]. Deadlines are in ticks of a clock that nobody can set; the wall clock only says, once for
-//! every document, how far away NotBefore is, and not even that where the platform told its own time.
+//! every document, how far away NotBefore is, and less than a second of that where the platform told its own time.
 //!
 //! - [`io`]: what the machine is told and what it wants done;
 //! - [`handled`]: one event's way;
@@ -20,9 +20,9 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use notbefore_client::clock::Moment;
-use notbefore_client::document::{Document, Event, EventId, EventStatus};
+use notbefore_client::document::{Document, Event, EventId, EventKind, EventStatus};
 use notbefore_client::identity::Identity;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,9 @@ mod settle;
 /// What is left of the notice for the approval itself, and for a slow clock: the steps end so long before NotBefore.
 /// Of the 30 seconds of Preempt a second may be gone before the event is seen, so it cannot be much.
 pub const RESERVE: Duration = Duration::from_millis(500);
+
+/// The notice of an eviction, where the platform does not say it.
+const PREEMPT_NOTICE: Duration = Duration::from_secs(30);
 
 /// How long an approval that did not get through rests, at first; it doubles each time, up to [`APPROVAL_REST_MAX`].
 const APPROVAL_REST: Duration = Duration::from_millis(500);
@@ -76,7 +79,7 @@ impl State {
     pub fn handle(self, setup: &Setup, input: Input, now: Moment) -> (State, Vec<Action>) {
         let mut turn = Turn { setup, now, state: self, actions: Vec::new() };
         match input {
-            Input::Document { document, served_at } => turn.read(document, served_at.unwrap_or(now.wall)),
+            Input::Document { document, served_at } => turn.read(document, platform_time(served_at, now)),
             Input::StepEnded { run, outcome } => turn.ended(run, outcome),
             Input::Answered { event, answer } => turn.answered(&event, answer),
             Input::Tick => {}
@@ -87,10 +90,12 @@ impl State {
 
     /// At which tick something is due, if nothing happens before: [`Input::Tick`] is wanted then.
     pub fn next_due(&self, setup: &Setup, now: Moment) -> Option<Duration> {
-        let rest = self.resting_until.unwrap_or_default();
+        if let Some(rest) = self.resting_until {
+            return Some(rest);
+        }
         let due = self.events.iter().flat_map(|handled| settle::due(handled, setup));
         // What was due by now and is not done waits for something else to happen.
-        due.map(|due| due.max(rest)).filter(|due| *due > now.tick).min()
+        due.filter(|due| *due > now.tick).min()
     }
 
     /// Whether this VM should get no new work now.
@@ -102,6 +107,14 @@ impl State {
     pub fn events(&self) -> &[Handled] {
         &self.events
     }
+}
+
+/// What time it is for the platform. Its own clock tells whole seconds: the moment lies in the second that it names. This
+/// VM's clock says where, if it agrees with that; if it does not, it is taken to be as late as it may be.
+fn platform_time(served_at: Option<Timestamp>, now: Moment) -> Timestamp {
+    let Some(earliest) = served_at else { return now.wall };
+    let latest = earliest.saturating_add(SignedDuration::from_secs(1)).unwrap_or(earliest);
+    if (earliest..=latest).contains(&now.wall) { now.wall } else { latest }
 }
 
 /// One input's worth of work.
@@ -147,6 +160,9 @@ impl Turn<'_> {
 
     fn appeared(&mut self, event: Event, deadline: Option<Duration>) {
         let mine = self.mine(&event);
+        // An eviction that does not say when has half a minute, as every other has.
+        let hurried = event.kind == EventKind::Preempt && event.status != EventStatus::Started;
+        let deadline = deadline.or_else(|| hurried.then(|| self.now.tick.saturating_add(PREEMPT_NOTICE)));
         self.state.events.push(Handled {
             event,
             mine,
@@ -202,12 +218,8 @@ impl Turn<'_> {
         let back = !handled.listed;
         if back {
             // It was gone, and is there again: what is being put back is prepared anew, by the same rule.
+            handled.begin_anew();
             handled.listed = true;
-            handled.cancelled = false;
-            handled.booted = false;
-            handled.went_back = false;
-            handled.approval = Approval::Undecided;
-            handled.prepared = false;
             handled.event = event;
             handled.deadline = deadline;
             handled.mine = mine;
@@ -223,9 +235,19 @@ impl Turn<'_> {
         }
         let starts = !was_started && event.status == EventStatus::Started;
         let changed = handled.event != event && !starts && !takes_back;
+        let others = handled.event.resources != event.resources;
+        let was_mine = std::mem::replace(&mut handled.mine, mine);
         handled.event = event;
-        handled.mine = mine;
-        handled.deadline = if handled.started() { None } else { deadline };
+        handled.deadline = if handled.started() { None } else { deadline.or(handled.deadline) };
+        if others && was_mine && handled.is_lost() {
+            handled.cancelled = true;
+        } else if others && !was_mine && mine {
+            handled.begin_anew();
+            return self.tell_appeared(place);
+        } else if others && let Approval::NotMine { .. } = handled.approval {
+            // Somebody else was to approve; who, is asked again.
+            handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+        }
         // An event that still waits is not what the VM booted for.
         handled.booted &= handled.started();
         let tell_back = takes_back && !handled.went_back;
@@ -261,7 +283,9 @@ impl Turn<'_> {
             }
             StepOutcome::Failed { reason } => self.failed(place, reason),
             StepOutcome::TimedOut => self.failed(place, "it took longer than it may".into()),
-            StepOutcome::Stopped => self.failed(place, "it was stopped".into()),
+            StepOutcome::Stopped => {
+                self.failed(place, "it was stopped: NotBefore is nearer than it was".into())
+            }
         }
     }
 
@@ -306,17 +330,15 @@ impl Turn<'_> {
             Then::GoOn => self.next_step(place, true),
             Then::Withhold => match stage {
                 Stage::Before => {
-                    self.state.events[place].phase = Phase::Ready;
-                    self.not_approving(place, format!("the step `{step}` failed"));
+                    let reason = format!("the step `{step}` failed");
+                    let handled = &mut self.state.events[place];
+                    handled.phase = Phase::Ready;
+                    handled.approval = Approval::Withheld { reason: reason.clone() };
+                    self.tell(place, What::Withheld { reason });
                 }
                 Stage::After => self.restored(place, false),
             },
         }
-    }
-
-    fn not_approving(&mut self, place: usize, reason: String) {
-        self.state.events[place].approval = Approval::Not { reason: reason.clone() };
-        self.tell(place, What::NotApproving { reason });
     }
 
     fn restored(&mut self, place: usize, whole: bool) {

@@ -50,7 +50,7 @@ impl Turn<'_> {
         match &mut handled.phase {
             Phase::Preparing(Progress { doing: Doing::Due(at), .. })
             | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => *at = now.tick,
-            // Whoever was told to stop it is gone, and with it what it ran.
+            // Whoever was told to stop it is gone. So is what it ran, where systemd sees to that; elsewhere nobody can tell.
             Phase::Over { stopping } => *stopping = None,
             Phase::Preparing(_) | Phase::Restoring(_) | Phase::Unmatched | Phase::Ready | Phase::Done => {}
         }

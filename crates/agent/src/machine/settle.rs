@@ -35,13 +35,18 @@ pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
     match &handled.phase {
         Phase::Preparing(Progress { doing: Doing::Due(at), .. })
         | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => vec![*at],
+        // Later than the end that it was given, or sooner if NotBefore has moved.
+        Phase::Preparing(progress) => {
+            time_for_step(handled, Duration::ZERO).filter(|at| *at < progress.until).into_iter().collect()
+        }
         Phase::Ready => match handled.approval {
             Approval::Wanted { due, .. } => vec![due],
             Approval::Undecided
             | Approval::Sent { .. }
             | Approval::Given
             | Approval::Moot
-            | Approval::Not { .. } => vec![],
+            | Approval::NotMine { .. }
+            | Approval::Withheld { .. } => vec![],
         },
         Phase::Unmatched => {
             // A rule may be for the last of an event's time.
@@ -51,7 +56,7 @@ pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
             let bounds = rules.filter_map(|rule| rule.matches.time_left.at_most);
             bounds.map(|most| deadline.saturating_sub(most)).collect()
         }
-        Phase::Preparing(_) | Phase::Restoring(_) | Phase::Over { .. } | Phase::Done => vec![],
+        Phase::Restoring(_) | Phase::Over { .. } | Phase::Done => vec![],
     }
 }
 
@@ -104,7 +109,7 @@ impl Turn<'_> {
     fn prepare(&mut self, place: usize, progress: Progress) -> bool {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
-        if !handled.listed {
+        if !handled.listed || handled.is_lost() {
             let stopping = handled.running();
             handled.phase = Phase::Over { stopping };
             self.actions.extend(stopping.map(Action::Stop));
@@ -115,7 +120,7 @@ impl Turn<'_> {
             handled.phase = Phase::Ready;
             return true;
         }
-        let Doing::Due(at) = progress.doing else { return false };
+        let Doing::Due(at) = progress.doing else { return self.cut_short(place, progress) };
         if at > now || !handled.heard || self.is_being_put_back(place) {
             return false;
         }
@@ -123,16 +128,33 @@ impl Turn<'_> {
         if handled.step().is_none() {
             handled.phase = Phase::Ready;
             handled.prepared = true;
+            // Where there is nothing to do before it, what there is to do after it is not an undoing.
+            handled.begun |=
+                handled.rule.as_ref().is_some_and(|rule| rule.before.is_empty() && !rule.after.is_empty());
             self.tell(place, What::Prepared);
             self.decide_on_approval(place);
             return true;
         }
-        match time_for_step(handled, now) {
-            Some(Duration::ZERO) => {
-                self.failed(place, "there is no time left for it before NotBefore".into())
-            }
+        // An event may begin later than it might. Once its time has come, what was not done yet is done all the same.
+        let late = handled.deadline.is_some_and(|deadline| deadline <= now.saturating_add(RESERVE));
+        match time_for_step(handled, now).filter(|_| !late) {
+            Some(Duration::ZERO) => self.failed(place, "what time there is, is kept for later steps".into()),
             left => self.begin(place, progress, left),
         }
+        true
+    }
+
+    /// A step that runs has less time than it was given, because NotBefore is nearer than it was: it is stopped then.
+    fn cut_short(&mut self, place: usize, mut progress: Progress) -> bool {
+        let now = self.now.tick;
+        let Doing::Running(run) = progress.doing else { return false };
+        let late = time_for_step(&self.state.events[place], now).is_some_and(|left| left.is_zero());
+        if !late || now >= progress.until {
+            return false;
+        }
+        progress.until = Duration::ZERO;
+        self.state.events[place].phase = Phase::Preparing(progress);
+        self.actions.push(Action::Stop(run));
         true
     }
 
@@ -145,6 +167,7 @@ impl Turn<'_> {
         let (Some((stage, step)), Some(rule)) = (handled.step(), &handled.rule) else { return };
         let step = step.clone();
         let budget = left.map_or(step.timeout, |left| left.min(step.timeout));
+        progress.until = left.map_or(Duration::ZERO, |_| self.now.tick.saturating_add(budget));
         let begun = What::StepBegun { step: step.name.clone(), stage, attempt: progress.attempt, budget };
         let run = Run {
             id: run,
@@ -213,7 +236,10 @@ impl Turn<'_> {
                 if due <= now && handled.event.status == EventStatus::Scheduled =>
             {
                 match self.reason_not_to_approve(&self.state.events[place]) {
-                    Some(reason) => self.not_approving(place, reason),
+                    Some(reason) => {
+                        self.state.events[place].approval = Approval::NotMine { reason: reason.clone() };
+                        self.tell(place, What::NotApproving { reason });
+                    }
                     None => {
                         let handled = &mut self.state.events[place];
                         handled.approval = Approval::Sent { failures };
@@ -227,7 +253,8 @@ impl Turn<'_> {
             | Approval::Sent { .. }
             | Approval::Given
             | Approval::Moot
-            | Approval::Not { .. } => false,
+            | Approval::NotMine { .. }
+            | Approval::Withheld { .. } => false,
         }
     }
 

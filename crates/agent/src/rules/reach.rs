@@ -1,8 +1,8 @@
 //! Rules that can never match: those that contradict themselves, and those behind others that take everything first.
 //!
 //! What a rule looks at is few words and two lengths of time, and lengths only matter on either side of a bound that
-//! some rule names. So there is a handful of events that stand for all there could ever be; each of them is shown
-//! to the rules, and a rule that is nobody's first can never match.
+//! some rule names. So there is a handful of events that stand for all that a rule is for; each of them is shown to
+//! the rules before it, and a rule of which none is left can never match. The search ends with the first that is left.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,40 +39,38 @@ pub enum Unreachable {
     },
 }
 
+/// How many events are looked at for one rule. Only rules that are made for it need more; they are believed.
+const SIGHTS_MAX: usize = 20_000;
+
 /// The rules that can never match, in their order.
 pub fn unreachable(rules: &[Rule]) -> Vec<Unreachable> {
-    let mut first_of = vec![false; rules.len()];
-    let mut behind = vec![BTreeSet::new(); rules.len()];
-    for_each_sight(rules, |sight| {
-        let mut taker = None;
-        for (place, rule) in rules.iter().enumerate() {
-            if !rule.matches.covers(&sight) {
-                continue;
+    let reached = rules.iter().enumerate().map(|(place, rule)| reach(rule, &rules[..place]));
+    reached.filter_map(Result::err).collect()
+}
+
+/// Whether there is an event that this rule is the first to match.
+fn reach(rule: &Rule, before: &[Rule]) -> Result<(), Unreachable> {
+    let mut takers = BTreeSet::new();
+    let mut looked_at = 0;
+    let left = any_sight(rule, before, |sight| {
+        looked_at += 1;
+        match before.iter().position(|earlier| earlier.matches.covers(&sight)) {
+            Some(taker) => {
+                takers.insert(taker);
+                looked_at > SIGHTS_MAX
             }
-            match taker {
-                None => {
-                    taker = Some(place);
-                    first_of[place] = true;
-                }
-                Some(taker) => {
-                    behind[place].insert(taker);
-                }
-            }
+            None => true,
         }
     });
-    let named = |places: &BTreeSet<usize>| {
-        let names: Vec<String> = places.iter().map(|place| format!("`{}`", rules[*place].name)).collect();
-        names.join(", ")
-    };
-    rules
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| !first_of[*place])
-        .map(|(place, rule)| match behind[place].is_empty() {
-            true => Unreachable::Contradiction { rule: rule.name.clone(), why: contradiction(rule) },
-            false => Unreachable::Shadowed { rule: rule.name.clone(), before: named(&behind[place]) },
-        })
-        .collect()
+    if left {
+        return Ok(());
+    }
+    let rule_name = rule.name.clone();
+    if takers.is_empty() {
+        return Err(Unreachable::Contradiction { rule: rule_name, why: contradiction(rule) });
+    }
+    let names: Vec<String> = takers.iter().map(|place| format!("`{}`", before[*place].name)).collect();
+    Err(Unreachable::Shadowed { rule: rule_name, before: names.join(", ") })
 }
 
 fn contradiction(rule: &Rule) -> &'static str {
@@ -85,36 +83,37 @@ fn contradiction(rule: &Rule) -> &'static str {
     }
 }
 
-/// Shows one event of every sort that the rules can tell apart.
-fn for_each_sight(rules: &[Rule], mut show: impl FnMut(Sight<'_>)) {
-    let mut kinds: Vec<EventKind> = EventKind::KNOWN.to_vec();
-    let mut sources = vec![EventSource::Platform, EventSource::User];
-    for rule in rules {
-        kinds.extend(rule.matches.kinds.iter().cloned());
-        sources.extend(rule.matches.sources.iter().cloned());
-    }
+/// Shows one event of every sort that a rule is for and that it and those before it can tell apart, until one is `wanted`.
+fn any_sight(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(Sight<'_>) -> bool) -> bool {
+    let rules = || before.iter().chain([rule]);
     // What no rule names stands for all that nobody knows yet.
-    kinds.push(EventKind::Other(String::new()));
-    kinds.sort();
-    kinds.dedup();
-    let mut sources: Vec<Option<EventSource>> = sources.into_iter().map(Some).collect();
-    sources.push(None);
-    sources.sort();
-    sources.dedup();
-    let times = either_side(rules.iter().map(|rule| &rule.matches.time_left));
-    let durations = either_side(rules.iter().map(|rule| &rule.matches.duration.within));
-    let durations: Vec<Option<Duration>> = durations.into_iter().map(Some).chain([None]).collect();
-    for kind in &kinds {
-        for source in &sources {
-            for mine in [true, false] {
-                for &duration in &durations {
-                    for &time_left in &times {
-                        show(Sight { kind, source: source.as_ref(), mine, duration, time_left });
-                    }
-                }
-            }
+    let other = EventKind::Other(String::new());
+    let kinds: BTreeSet<&EventKind> = match rule.matches.kinds.is_empty() {
+        true => {
+            rules().flat_map(|rule| &rule.matches.kinds).chain(&EventKind::KNOWN).chain([&other]).collect()
         }
-    }
+        false => rule.matches.kinds.iter().collect(),
+    };
+    let sources: BTreeSet<Option<&EventSource>> = match rule.matches.sources.is_empty() {
+        true => rules().flat_map(|rule| &rule.matches.sources).map(Some).chain([None]).collect(),
+        false => rule.matches.sources.iter().map(Some).collect(),
+    };
+    let times = either_side(rules().map(|rule| &rule.matches.time_left));
+    let durations = either_side(rules().map(|rule| &rule.matches.duration.within));
+    let durations: Vec<Option<Duration>> = durations.into_iter().map(Some).chain([None]).collect();
+    let lengths =
+        times.iter().flat_map(|time_left| durations.iter().map(move |duration| (*time_left, *duration)));
+    let lengths: Vec<_> = lengths.collect();
+    kinds.iter().any(|kind| {
+        sources.iter().any(|source| {
+            [true, false].into_iter().any(|mine| {
+                lengths.iter().any(|&(time_left, duration)| {
+                    let sight = Sight { kind, source: *source, mine, duration, time_left };
+                    rule.matches.covers(&sight) && wanted(sight)
+                })
+            })
+        })
+    })
 }
 
 /// A length on every bound, and on either side of it.
@@ -200,6 +199,32 @@ mod tests {
             rule("between", Match::default()),
         ];
         assert_eq!(unreachable(&rules), []);
+    }
+
+    #[test]
+    fn as_many_rules_as_there_may_be_take_no_time() {
+        let most = crate::rules::RULES_MAX as u64;
+        let rules: Vec<Rule> = (0..most)
+            .map(|number| {
+                let kinds = (0..8).map(|kind| EventKind::Other(format!("{number}-{kind}"))).collect();
+                let duration =
+                    DurationMatch { within: seconds(Some(number), Some(2 * most - number)), unknown: false };
+                rule(
+                    "r",
+                    Match {
+                        kinds,
+                        duration,
+                        time_left: seconds(Some(number), Some(3 * most)),
+                        ..Match::default()
+                    },
+                )
+            })
+            .collect();
+        assert_eq!(unreachable(&rules), []);
+        // The other way round every one but the first is taken by the first, and every event has to be looked at.
+        let all = Match { resources: Whose::Any, ..Match::default() };
+        let rules: Vec<Rule> = [rule("all", all)].into_iter().chain(rules).take(most as usize).collect();
+        assert!(unreachable(&rules).len() < rules.len());
     }
 
     #[test]

@@ -6,9 +6,9 @@ use jiff::SignedDuration;
 use notbefore_agent::machine::RESERVE;
 use notbefore_agent::machine::io::{ApprovalAnswer, Stage, StepOutcome, What};
 use notbefore_agent::rules::{Approve, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Within};
-use notbefore_client::document::{EventId, EventKind};
+use notbefore_client::document::{Event, EventId, EventKind};
 
-use crate::world::{ME, World, rule, seconds, step};
+use crate::world::{ME, World, event, rule, seconds, step};
 
 const QUARTER: Duration = Duration::from_secs(900);
 
@@ -76,10 +76,23 @@ fn a_cancelled_event_is_undone_and_the_step_that_runs_is_stopped() {
 }
 
 #[test]
-fn of_what_was_not_begun_nothing_is_undone() {
+fn what_has_no_steps_before_still_has_those_after() {
     let nothing_before = Rule { before: vec![], ..rule("r") };
     let mut world = with_event(vec![nothing_before], EventKind::Freeze, QUARTER);
     assert_eq!(world.approving.len(), 1, "nothing to do before is done at once");
+    world.answer(ApprovalAnswer::Accepted);
+    world.remove("A");
+    world.poll();
+    assert_eq!(world.only_run().step.name, "start");
+    world.wind_up();
+}
+
+#[test]
+fn of_what_was_not_begun_nothing_is_undone() {
+    let keeps = Step { keep: seconds(60), ..step("stop") };
+    let rules = vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }];
+    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
+    assert!(world.running.is_empty(), "all the time there is, is kept for the second step");
     world.remove("A");
     world.poll();
     assert!(world.running.is_empty());
@@ -100,7 +113,7 @@ fn a_step_that_fails_is_tried_again_and_then_withholds() {
     assert_eq!(world.only_run().attempt, 2);
     world.end(failed());
     assert!(world.running.is_empty() && world.approving.is_empty());
-    assert!(told(&world, "A", &What::NotApproving { reason: "the step `drain` failed".into() }));
+    assert!(told(&world, "A", &What::Withheld { reason: "the step `drain` failed".into() }));
     assert!(world.state.draining());
     world.start("A");
     world.poll();
@@ -145,16 +158,70 @@ fn of_the_thirty_seconds_of_preempt_the_hooks_get_all_but_the_reserve() {
 }
 
 #[test]
-fn a_step_for_which_there_is_no_time_is_not_begun() {
+fn once_its_time_has_come_what_is_not_done_yet_is_done_all_the_same_but_nothing_again() {
     let optional = Step { on_failure: OnFailure::GoOn, retries: 3, ..step("drain") };
-    let mut world = with_event(
-        vec![Rule { before: vec![optional, step("stop")], ..rule("r") }],
-        EventKind::Preempt,
-        seconds(30),
-    );
+    let rules = vec![Rule { before: vec![optional, step("stop")], ..rule("r") }];
+    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
     world.pass(seconds(30) - RESERVE);
     world.end(StepOutcome::TimedOut);
-    assert!(world.running.is_empty(), "neither a retry nor the next step");
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().budget), ("stop", seconds(60)));
+    world.pass(seconds(50));
+    assert!(world.stopping.is_empty(), "it is late already");
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving.len(), 1);
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_is_late_when_it_is_first_seen_is_prepared_for() {
+    let mut world = World::new(vec![rule("r")]);
+    world.announce("A", EventKind::Reboot, Duration::ZERO);
+    world.pass(seconds(10));
+    world.poll();
+    assert_eq!(world.only_run().step.name, "drain");
+    world.wind_up();
+}
+
+#[test]
+fn an_eviction_that_does_not_say_when_has_half_a_minute() {
+    let mut world = World::new(vec![rule("r")]);
+    let now = world.platform_time();
+    let event = Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], now) };
+    world.announce_event(event, seconds(30));
+    world.poll();
+    assert_eq!(world.only_run().budget, seconds(30) - RESERVE);
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_is_taken_from_this_vm_is_over_for_it() {
+    let mut world = World::new(vec![rule("r")]);
+    world.announce_for("A", EventKind::Reboot, &[ME, "web-1"], QUARTER);
+    world.poll();
+    world.end(StepOutcome::Done);
+    world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
+    world.poll();
+    assert!(world.state.draining(), "until it is put back");
+    world.end(StepOutcome::Stopped);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", true));
+    world.end(StepOutcome::Done);
+    assert!(!world.state.draining());
+    world.announce_for("A", EventKind::Reboot, &[ME], QUARTER);
+    world.poll();
+    assert_eq!(world.only_run().step.name, "drain", "and if it is given back, it is prepared for again");
+    world.wind_up();
+}
+
+#[test]
+fn who_becomes_the_leader_approves() {
+    let leader = Rule { approve: Approve::Leader, before: vec![], after: vec![], ..rule("r") };
+    let mut world = World::new(vec![leader]);
+    world.announce_for("A", EventKind::Reboot, &["web-1", ME], QUARTER);
+    world.poll();
+    assert!(world.approving.is_empty());
+    world.announce_for("A", EventKind::Reboot, &[ME], QUARTER);
+    world.poll();
+    assert_eq!(world.approving.len(), 1);
     world.wind_up();
 }
 
@@ -362,11 +429,11 @@ fn a_clock_that_is_wrong_or_stepped_changes_no_deadline() {
     world.step_clock(SignedDuration::from_hours(5));
     world.announce("A", EventKind::Preempt, seconds(30));
     world.poll();
-    assert_eq!(world.only_run().budget, seconds(30) - RESERVE);
+    assert_eq!(world.only_run().budget, seconds(29) - RESERVE, "the platform's clock tells whole seconds");
     world.step_clock(SignedDuration::from_hours(-50));
     world.pass(seconds(10));
     world.end(StepOutcome::Done);
-    assert_eq!(world.only_run().budget, seconds(20) - RESERVE);
+    assert_eq!(world.only_run().budget, seconds(19) - RESERVE);
     world.wind_up();
 }
 
@@ -378,7 +445,6 @@ fn an_event_that_is_no_longer_this_vms_is_not_approved() {
     world.poll();
     world.pass(seconds(60));
     assert!(world.approving.is_empty());
-    assert!(told(&world, "A", &What::NotApproving { reason: "it is for other VMs to approve".into() }));
     world.wind_up();
 }
 
@@ -400,5 +466,31 @@ fn an_event_that_comes_while_the_vm_is_put_back_goes_first() {
     assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::After));
     world.end(StepOutcome::Done);
     assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("A", Stage::After));
+    world.wind_up();
+}
+
+#[test]
+fn a_step_is_stopped_when_not_before_comes_nearer() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.announce("A", EventKind::Reboot, seconds(20));
+    world.poll();
+    assert!(world.stopping.is_empty(), "there is time left");
+    world.pass(seconds(20) - RESERVE);
+    assert_eq!(world.stopping.len(), 1);
+    world.pass(seconds(100));
+    world.end(StepOutcome::Stopped);
+    assert!(world.running.is_empty() && world.approving.is_empty());
+    world.wind_up();
+}
+
+#[test]
+fn after_a_boot_with_the_endpoint_down_what_may_be_put_back_is() {
+    let early = Rule { restore: Restore::Booted, ..rule("r") };
+    let mut world = approved(vec![early], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.restart(true);
+    world.pass(seconds(5));
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("start", Stage::After));
     world.wind_up();
 }
