@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use crate::config::{self, Config, Sources};
 use crate::hooks::{Ended, Runner};
 use crate::journal::{Found, Journal, OpenError};
-use crate::machine::io::{Action, ApprovalAnswer, Input, RunId, StepOutcome};
+use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome};
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
 use crate::platform::{self, Platform};
@@ -169,6 +169,16 @@ async fn named(naming: &mut Option<Pin<Box<dyn Future<Output = Identity>>>>) -> 
     }
 }
 
+/// How long an attempt may take if it begins so late, because the disk was slow. What NotBefore bounds has less. A step's own
+/// timeout begins with it where the difference matters: a slow disk is no reason not to run a step of a second.
+fn left_of_budget(run: &Run, late: Duration) -> Duration {
+    let bounded = run.budget < run.step.timeout;
+    match run.stage {
+        Stage::Before if bounded || late <= run.budget / 2 => run.budget.saturating_sub(late),
+        Stage::Before | Stage::After => run.budget,
+    }
+}
+
 struct Agent {
     config: Config,
     sources: Sources,
@@ -304,8 +314,7 @@ impl Agent {
         for action in actions {
             match action {
                 Action::Run(mut run) => {
-                    // A slow disk takes its time from the hook, and not from what is left after NotBefore.
-                    run.budget = run.budget.saturating_sub(late);
+                    run.budget = left_of_budget(&run, late);
                     self.begun.insert(run.id, (run.rule.clone(), self.clock.now().tick));
                     self.runner.start(*run, self.setup.me.name());
                 }
@@ -418,5 +427,32 @@ impl Agent {
             systemd::say(Word::Status(&status));
             self.status = status;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::facts::tests::run_of;
+    use crate::rules::Deed;
+
+    #[test]
+    fn a_slow_disk_takes_its_time_from_what_not_before_bounds() {
+        let seconds = Duration::from_secs;
+        let run = |stage, budget, timeout| {
+            let mut run = run_of(Deed::Wait { time: Duration::ZERO }, seconds(budget));
+            run.stage = stage;
+            run.step.timeout = seconds(timeout);
+            run
+        };
+        assert_eq!(left_of_budget(&run(Stage::Before, 28, 3_600), seconds(3)), seconds(25));
+        assert_eq!(left_of_budget(&run(Stage::Before, 2, 3_600), seconds(3)), Duration::ZERO);
+        assert_eq!(left_of_budget(&run(Stage::Before, 60, 60), seconds(3)), seconds(57));
+        assert_eq!(
+            left_of_budget(&run(Stage::Before, 2, 2), seconds(3)),
+            seconds(2),
+            "it is run all the same"
+        );
+        assert_eq!(left_of_budget(&run(Stage::After, 2, 2), seconds(3)), seconds(2), "nothing bounds it");
     }
 }
