@@ -106,6 +106,14 @@ impl Mistakes {
     pub fn one(wrong: String) -> Self {
         Self(vec![wrong])
     }
+
+    /// How many there are, for those who are not to know which.
+    pub fn count(&self) -> String {
+        match self.0.len() {
+            1 => "1 mistake, which the log names".to_owned(),
+            many => format!("{many} mistakes, which the log names"),
+        }
+    }
 }
 
 impl fmt::Display for Mistakes {

@@ -154,7 +154,7 @@ fn a_mistake_does_not_repeat_what_may_be_a_secret() {
     let text = "
 [notify]
 url = 'hooks.example/s3cret'
-headers = { 'bad name' = 'Bearer s3cret' }
+headers = { Authorization = 'Bearer s3cret', X-Retry = 3 }
 [[rule]]
 name = 'a'
 [[rule.before]]
@@ -167,6 +167,10 @@ webhook = { url = 'http://x', headers = ['s3cret'], body = ['s3cret'] }
     let wrong = mistakes(text);
     assert_eq!(wrong.len(), 6, "{wrong:?}");
     assert!(wrong.iter().all(|one| !one.contains("s3cret")), "{wrong:?}");
+    assert_eq!(
+        wrong[1],
+        "a.toml:4: notify.headers: expected headers, as { Authorization = \"Bearer …\" }, not what \"X-Retry\" is"
+    );
     let said = sources(&[], &[]);
     let broken = read(Path::new("a.toml"), "[notify]\nurl = 'https://s3cret", &said).unwrap_err().to_string();
     assert!(!broken.contains("s3cret"), "{broken}");

@@ -20,6 +20,11 @@ pub trait Value: Sized {
     /// Whether what was written may be a secret, or hold one: messages then name what it is, and do not repeat it.
     const PRIVATE: bool = false;
 
+    /// Where in a private value the mistake is, if that can be said without giving it away.
+    fn culprit(_: &Toml) -> Option<String> {
+        None
+    }
+
     /// Reads what the file says.
     fn from_toml(value: &Toml) -> Option<Self> {
         value.as_str().and_then(Self::from_text)
@@ -43,7 +48,8 @@ impl Said<'_> {
     pub fn read<T: Value>(self) -> Result<T, String> {
         match self {
             Said::Toml(value) => {
-                let shown = || if T::PRIVATE { sort(value).to_owned() } else { value.to_string() };
+                let private = || T::culprit(value).unwrap_or_else(|| sort(value).to_owned());
+                let shown = || if T::PRIVATE { private() } else { value.to_string() };
                 T::from_toml(value).ok_or_else(|| format!("expected {}, not {}", T::EXPECTED, shown()))
             }
             Said::Text(text) => {
@@ -213,20 +219,27 @@ impl Value for Headers {
     const EXPECTED: &'static str = "headers, as { Authorization = \"Bearer …\" }";
     const PRIVATE: bool = true;
 
+    fn culprit(value: &Toml) -> Option<String> {
+        let (name, _) = value.as_table()?.iter().find(|(name, value)| header(name, value).is_none())?;
+        Some(format!("what {name:?} is"))
+    }
+
     fn from_toml(value: &Toml) -> Option<Self> {
-        let mut headers = BTreeMap::new();
-        for (name, value) in value.as_table()? {
-            let value = value.as_str()?;
-            ureq::http::HeaderName::try_from(name.as_str()).ok()?;
-            ureq::http::HeaderValue::try_from(value).ok()?;
-            headers.insert(name.clone(), value.to_owned());
-        }
-        Some(Headers(headers))
+        let headers = value.as_table()?.iter().map(|(name, value)| header(name, value));
+        headers.collect::<Option<_>>().map(Headers)
     }
 
     fn from_text(_: &str) -> Option<Self> {
         None
     }
+}
+
+/// A header, if it can stand in a request.
+fn header(name: &str, value: &Toml) -> Option<(String, String)> {
+    let value = value.as_str()?;
+    ureq::http::HeaderName::try_from(name).ok()?;
+    ureq::http::HeaderValue::try_from(value).ok()?;
+    Some((name.to_owned(), value.to_owned()))
 }
 
 /// Several of something, written as a list.

@@ -56,7 +56,11 @@ fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
     vm.configure("[[rule]]\nname = \"bad\"\ntipes = [\"Freeze\"]\n");
     agent.signal(Signal::HUP);
     let refused = vm.wait_for_answer("/readyz", 503, "is not in force");
-    assert!(refused.body.contains("unknown key rule.tipes; did you mean types?"), "{refused:?}");
+    assert!(
+        refused.body.contains("not in force: 1 mistake") && !refused.body.contains("tipes"),
+        "{refused:?}"
+    );
+    vm.wait_for_log("unknown key rule.tipes; did you mean types?");
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
     assert_eq!(vm.place.trace(), ["before new Freeze"; 2]);
