@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use notbefore_client::document::{Event, EventId, EventKind, EventSource, EventStatus};
 use serde_json::json;
 
+use crate::config::Config;
+use crate::journal;
 use crate::machine::RESERVE;
 use crate::machine::io::{Run, RunId, Stage};
 use crate::rules::{Deed, Rule, Step};
@@ -33,6 +35,15 @@ pub fn problems(rules: &[Rule]) -> Vec<String> {
         }
     }
     problems
+}
+
+/// What would go wrong with the settings of the agent as a whole, but for where it listens, which it may do already.
+pub fn problems_of_settings(config: &Config) -> Vec<String> {
+    let told = config.notify.as_ref().and_then(|notify| host(&notify.url).err());
+    let told = told.map(|why| format!("notify: {why}"));
+    // A dry run has no journal.
+    let journal = (!config.dry_run).then(|| journal::look_over(&config.state).err()).flatten();
+    told.into_iter().chain(journal.map(|unfit| unfit.to_string())).collect()
 }
 
 fn looks_well(deed: &Deed) -> Result<(), String> {

@@ -203,11 +203,14 @@ impl Journal {
     }
 }
 
-/// Why a directory, which need not be there yet, is no place for a journal.
-pub fn unfit(dir: &Path) -> Option<OpenError> {
-    let there = dir.ancestors().find(|place| place.exists())?;
-    let why = disk::check(there).err()?;
-    Some(OpenError::Unfit { path: dir.to_owned(), why })
+/// Whether there can be a journal in a directory, which need not be there yet: on a disk that lasts, and written by whoever
+/// asks.
+pub fn look_over(dir: &Path) -> Result<(), OpenError> {
+    let Some(there) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
+    disk::check(there).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
+    let trial = there.join(".notbefore-check");
+    let tried = File::create(&trial).and_then(|_| fs::remove_file(&trial));
+    tried.map_err(|source| OpenError::Io { path: dir.to_owned(), source })
 }
 
 /// Reads the journal of an agent that does not run, for people: without holding or changing anything.

@@ -7,4 +7,4 @@ mod metrics;
 mod server;
 
 pub use board::{Answer, Board};
-pub use server::{ServeError, serve};
+pub use server::{ServeError, look_over, serve};

@@ -34,6 +34,18 @@ pub struct ServeError {
     source: io::Error,
 }
 
+impl ServeError {
+    /// Whether somebody else listens there.
+    pub fn is_taken(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AddrInUse
+    }
+}
+
+/// Whether the signals could be served at an address now.
+pub fn look_over(address: SocketAddr) -> Result<(), ServeError> {
+    std::net::TcpListener::bind(address).map(|_| ()).map_err(|source| ServeError { address, source })
+}
+
 /// Serves the signals until the runtime ends; answers where.
 pub async fn serve(address: SocketAddr, board: Board) -> Result<SocketAddr, ServeError> {
     let failed = |source| ServeError { address, source };

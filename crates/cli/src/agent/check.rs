@@ -1,6 +1,7 @@
 //! `notbefore agent check`: the configuration, the hooks and the platform, looked over without an event.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -9,7 +10,7 @@ use notbefore_agent::hooks::facts::Facts;
 use notbefore_agent::hooks::{self, stop};
 use notbefore_agent::machine::io::{Stage, StepOutcome};
 use notbefore_agent::rules::{Deed, OnFailure, Rule, Step};
-use notbefore_agent::{check, journal, words};
+use notbefore_agent::{check, signals, words};
 use notbefore_client::client::Options;
 use notbefore_client::clock::Clock;
 use notbefore_client::discovery::Discovery;
@@ -17,7 +18,7 @@ use notbefore_client::document::EventKind;
 use notbefore_client::identity::{self, Identity};
 use serde::Serialize;
 
-use super::{logs, sources};
+use super::{logs, sources, status};
 use crate::args::{Check, LogFormat, Output, RunStage};
 use crate::guest::in_runtime;
 use crate::output;
@@ -46,6 +47,13 @@ pub fn run(check: &Check, output: Output) -> Result<()> {
     }
 }
 
+/// Why the signals could not be served. Where an agent serves them already, they can be.
+fn cannot_listen(address: SocketAddr) -> Option<String> {
+    let error = signals::look_over(address).err()?;
+    let by_an_agent = error.is_taken() && status::ask(address).is_ok();
+    (!by_an_agent).then(|| error.to_string())
+}
+
 async fn look_over(config: &Config, offline: bool, output: Output) -> Result<()> {
     let mut report = Report {
         file: config.file.display().to_string(),
@@ -54,7 +62,8 @@ async fn look_over(config: &Config, offline: bool, output: Output) -> Result<()>
         vm: None,
         problems: check::problems(&config.rules),
     };
-    report.problems.extend(journal::unfit(&config.state).map(|unfit| unfit.to_string()));
+    report.problems.extend(check::problems_of_settings(config));
+    report.problems.extend(config.listen.and_then(cannot_listen));
     if !offline {
         match platform(config).await {
             Ok((endpoint, vm)) => (report.endpoint, report.vm) = (Some(endpoint), Some(vm)),

@@ -37,7 +37,7 @@ pub fn run(settings: &Settings, output: Output) -> Result<()> {
 }
 
 /// Asks the agent that runs.
-fn ask(address: SocketAddr) -> Result<Events> {
+pub fn ask(address: SocketAddr) -> Result<Events> {
     // An agent that listens everywhere also listens here.
     let host = match address.ip() {
         ip if !ip.is_unspecified() => ip,

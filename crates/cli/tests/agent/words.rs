@@ -86,6 +86,21 @@ fn check_finds_the_platform_and_what_would_go_wrong() {
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert_eq!(problems[0], "rule all, step 1 before: there is no program /nowhere/drain");
     assert!(problems[1].contains("the shell cannot read it"), "{problems:?}");
+    // Beside an agent that runs, its address is taken by the right one.
+    vm.configure("[[rule]]\nname = \"all\"\n");
+    let agent = vm.start_ready();
+    let output = vm.agent_cli(&["check"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    agent.kill();
+    let _somebody_else = std::net::TcpListener::bind(vm.signals).unwrap();
+    vm.configure("[notify]\nurl = \"http://no-such-host.invalid/s3cret\"\n");
+    let in_a_file = vm.place.path("agent.toml").join("state");
+    let output = vm.agent_cli(&["check", "--offline", "--state", in_a_file.to_str().unwrap()]);
+    let said = complaint(&output);
+    assert!(said.contains("there are 3 problems") && !said.contains("s3cret"), "{said}");
+    assert!(said.contains("notify: no-such-host.invalid cannot be resolved"), "{said}");
+    assert!(said.contains("cannot use the state directory"), "{said}");
+    assert!(said.contains(&format!("cannot listen at {}", vm.signals)), "{said}");
     let nobody = format!("http://{}", free_address());
     let output = vm.agent_cli(&["check", "--endpoint", &nobody]);
     assert!(

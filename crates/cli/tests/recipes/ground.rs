@@ -138,9 +138,7 @@ impl Vm {
 
     /// The same, but the VM did not reboot.
     pub fn restart_agent(&mut self) {
-        if let Some(agent) = self.agent.take() {
-            agent.kill();
-        }
+        self.agent = None;
         self.boot();
     }
 
