@@ -1,4 +1,4 @@
-//! Word to an administrator: a POST for every fact that the configuration names. It has a queue and a task of its own, so
+//! Word to an administrator: a POST for every fact that the configuration names, and for trouble of the agent's own. It has a queue and a task of its own, so
 //! that a server that hangs delays nothing, and a full queue drops what is new and says so.
 
 use std::time::Duration;
@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::config::{Happening, Notify};
 use crate::hooks::webhook::{self, Call};
+use crate::machine::handled::Handled;
 use crate::machine::io::Fact;
 use crate::tell;
 
@@ -32,7 +33,7 @@ struct Word<'a> {
     vm: &'a str,
     rule: Option<&'a str>,
     dry_run: bool,
-    event: &'a Value,
+    event: Option<&'a Value>,
 }
 
 impl Notifier {
@@ -50,9 +51,23 @@ impl Notifier {
     /// Hands in a fact, if whoever is to be told wants to hear of it.
     pub fn tell(&self, to: &Notify, fact: &Fact, vm: &str, dry_run: bool) {
         let Some(what) = tell::happening(&fact.what).filter(|what| to.on.contains(what)) else { return };
-        let (rule, event) = (fact.rule.as_deref(), &fact.event.raw);
-        let word = Word { what, text: tell::sentence(fact), vm, rule, dry_run, event };
-        let body = serde_json::to_string(&word).unwrap_or_default();
+        let (rule, event) = (fact.rule.as_deref(), Some(&fact.event.raw));
+        self.hand_in(to, &Word { what, text: tell::sentence(fact), vm, rule, dry_run, event });
+    }
+
+    /// Hands in trouble of the agent's own, or with an event: what no fact says.
+    pub fn trouble(&self, to: &Notify, text: String, about: Option<&Handled>, vm: &str, dry_run: bool) {
+        let what = Happening::Failed;
+        if !to.on.contains(&what) {
+            return;
+        }
+        let rule = about.and_then(|handled| handled.rule.as_ref()).map(|rule| rule.name.as_str());
+        let event = about.map(|handled| &handled.event.raw);
+        self.hand_in(to, &Word { what, text, vm, rule, dry_run, event });
+    }
+
+    fn hand_in(&self, to: &Notify, word: &Word<'_>) {
+        let body = serde_json::to_string(word).unwrap_or_default();
         if self.queue.try_send((to.clone(), body)).is_err() {
             tracing::warn!("{QUEUE_MAX} words to the administrator wait already; one is dropped");
         }

@@ -110,10 +110,7 @@ pub async fn run(
             Wake::Order(Order::Stop) => break,
             Wake::Order(Order::Reload) => agent.reload().await,
             Wake::Ended(ended) => agent.ended(ended).await,
-            Wake::Answered(event, answer) => {
-                agent.board.approved(&answer);
-                agent.turn(Input::Answered { event, answer }).await;
-            }
+            Wake::Answered(event, answer) => agent.answered(event, answer).await,
             Wake::Due => agent.do_what_is_due().await,
             Wake::Update(update) => agent.update(update).await,
             Wake::Found(Platform { client, me, sure }) => {
@@ -195,6 +192,8 @@ struct Agent {
     /// The rule of each attempt that runs, and when that began.
     begun: BTreeMap<RunId, (String, Duration)>,
     notifier: Notifier,
+    /// The events whose approval was refused, as the administrator knows.
+    refused: Vec<EventId>,
     client: Option<Client>,
     answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
     /// How often systemd wants a sign of life, and when the next is due.
@@ -228,6 +227,7 @@ impl Agent {
             runner,
             begun: BTreeMap::new(),
             notifier: Notifier::start(),
+            refused: Vec::new(),
             client: None,
             answers,
             beat,
@@ -244,11 +244,12 @@ impl Agent {
             Found::State(before) => *before,
             Found::Nothing => self.state.clone(),
             Found::Corrupt { aside, why } => {
-                tracing::error!(
-                    aside = %aside.display(),
+                let text = format!(
                     "the journal cannot be read ({why}); it is kept aside, and this agent begins anew: \
                      see to it that whatever was stopped before it runs again"
                 );
+                tracing::error!(aside = %aside.display(), "{text}");
+                self.tell_trouble(text, None);
                 self.state.clone()
             }
         };
@@ -293,6 +294,29 @@ impl Agent {
             self.board.ran(&rule, word, self.clock.now().tick.saturating_sub(begun));
         }
         self.turn(Input::StepEnded { run, outcome }).await;
+    }
+
+    /// Takes in what became of an approval. That it is refused is told once for each event, however often it is sent.
+    async fn answered(&mut self, event: EventId, answer: ApprovalAnswer) {
+        self.board.approved(&answer);
+        let known = |id: &EventId| self.state.events().iter().any(|handled| handled.event.id == *id);
+        self.refused.retain(known);
+        if let ApprovalAnswer::Refused { reason } = &answer
+            && known(&event)
+            && !self.refused.contains(&event)
+        {
+            self.refused.push(event.clone());
+            let text = format!("the platform refuses to take the approval: {reason}; it is sent again");
+            self.tell_trouble(text, Some(&event));
+        }
+        self.turn(Input::Answered { event, answer }).await;
+    }
+
+    /// Tells the administrator what no fact says.
+    fn tell_trouble(&self, text: String, about: Option<&EventId>) {
+        let Some(to) = &self.config.notify else { return };
+        let handled = |id: &EventId| self.state.events().iter().find(|handled| handled.event.id == *id);
+        self.notifier.trouble(to, text, about.and_then(handled), self.setup.me.name(), self.config.dry_run);
     }
 
     /// Tells the machine something, and does what it says.
@@ -342,9 +366,11 @@ impl Agent {
             }
             Err(error) => {
                 if self.journal_due.is_none() {
-                    tracing::error!(
+                    let text = format!(
                         "{error}; the agent goes on without its journal, and would forget everything if it ended now"
                     );
+                    tracing::error!("{text}");
+                    self.tell_trouble(text, None);
                 }
                 self.journal_due = Some(self.clock.now().tick.saturating_add(JOURNAL_REST));
                 self.board.journal(Some(error.to_string()));
@@ -433,9 +459,58 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
+    use notbefore_client::document::Document;
+    use tokio::io::AsyncReadExt;
+
     use super::*;
     use crate::hooks::facts::tests::run_of;
     use crate::rules::Deed;
+
+    #[tokio::test]
+    async fn an_administrator_hears_once_that_approvals_of_an_event_are_refused() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let text =
+            format!("name = 'web-0'\n[notify]\nurl = '{url}'\non = ['failed']\n[[rule]]\nname = 'all'\n");
+        let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
+        let clock = Clock::start();
+        let (mut agent, _ends, _answers) =
+            Agent::new(config, Sources::default(), clock, Board::new(clock, false));
+        let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+        let id = event.id.clone();
+        let document = Document { incarnation: "1".to_owned(), events: vec![event] };
+        agent.turn(Input::Document { document, served_at: None }).await;
+        for reason in ["first", "second"] {
+            let answer = ApprovalAnswer::Refused { reason: reason.to_owned() };
+            agent.answered(id.clone(), answer).await;
+        }
+        agent.tell_trouble("third".to_owned(), None);
+        let mut heard = Vec::new();
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (mut seen, mut chunk) = (String::new(), [0; 4_096]);
+            while !seen.ends_with('}') {
+                let length = stream.read(&mut chunk).await.unwrap();
+                seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
+            }
+            tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 204 No Content\r\n\r\n")
+                .await
+                .unwrap();
+            let (_, body) = seen.split_once("\r\n\r\n").unwrap();
+            let word: serde_json::Value = serde_json::from_str(body).unwrap();
+            heard.push((word["text"].as_str().unwrap().to_owned(), word["event"]["EventId"].clone()));
+        }
+        assert_eq!(
+            heard,
+            [
+                (
+                    "the platform refuses to take the approval: first; it is sent again".to_owned(),
+                    id.as_str().into()
+                ),
+                ("third".to_owned(), serde_json::Value::Null)
+            ]
+        );
+    }
 
     #[test]
     fn a_slow_disk_takes_its_time_from_what_not_before_bounds() {

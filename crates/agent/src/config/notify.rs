@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub enum Happening {
     /// An event is there.
     Appeared,
-    /// A step has failed for good.
+    /// A step has failed for good, the platform refuses an approval, or there is trouble with the journal.
     Failed,
     /// An event is not approved.
     Withheld,

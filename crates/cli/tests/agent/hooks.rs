@@ -11,7 +11,7 @@ use crate::support::{PATIENCE, wait_for};
 use crate::vm::Vm;
 
 /// A server for an administrator's webhook: what it is sent comes out here, with its head.
-fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
+pub fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let (words, heard) = mpsc::channel();

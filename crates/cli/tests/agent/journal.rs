@@ -1,8 +1,9 @@
 //! The journal on disks that fail, or do not last.
 
+use crate::hooks::administrator;
 use crate::support::agent::Place;
-use crate::support::binary;
 use crate::support::mounts::Ground;
+use crate::support::{PATIENCE, binary};
 use crate::vm::{BOUNDED, Vm, complaint, waits};
 
 fn rules() -> String {
@@ -16,7 +17,8 @@ fn rules() -> String {
 #[test]
 fn a_full_disk_stops_nobody_and_is_said_aloud() {
     let vm = Vm::new();
-    vm.configure(&rules());
+    let (url, heard) = administrator();
+    vm.configure(&format!("[notify]\nurl = \"{url}\"\non = [\"failed\"]\n{}", rules()));
     let ground = Ground::new();
     ground.mount_ext4();
     let state = ground.place().join("fs/state");
@@ -34,6 +36,8 @@ fn a_full_disk_stops_nobody_and_is_said_aloud() {
     vm.place.wait_for_trace(1);
     let red = vm.wait_for_answer("/readyz", 503, "the journal is not on disk");
     assert!(red.body.contains("No space left on device"), "{red:?}");
+    let (_, word) = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(word["text"].as_str().unwrap().contains("goes on without its journal"), "{word}");
     vm.go();
     vm.wait_for_status(&event, "Started");
     assert!(!vm.ask("/metrics").body.contains("journal_failures_total 0"));
@@ -52,13 +56,17 @@ fn a_full_disk_stops_nobody_and_is_said_aloud() {
 #[test]
 fn a_corrupt_journal_is_kept_aside_and_said_aloud() {
     let vm = Vm::new();
-    vm.configure(&rules());
+    let (url, heard) = administrator();
+    vm.configure(&format!("[notify]\nurl = \"{url}\"\n{}", rules()));
     let state = vm.place.path("state");
     std::fs::create_dir(&state).unwrap();
     std::fs::write(state.join("journal.json"), "{\"format\":1,\"state\":{\"boot\":").unwrap();
     vm.go();
     let _agent = vm.start_ready();
     assert!(vm.place.log().contains("the journal cannot be read"), "{}", vm.place.log());
+    let (_, word) = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(word["text"].as_str().unwrap().starts_with("the journal cannot be read"), "{word}");
+    assert_eq!((&word["what"], &word["event"]), (&"failed".into(), &serde_json::Value::Null));
     let names: Vec<String> = std::fs::read_dir(&state)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
