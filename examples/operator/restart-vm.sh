@@ -30,7 +30,8 @@ for try in 1 2 3 4 5; do
   sleep 1
 done
 id=$(jq --raw-output .id <<<"$operation")
-jq --raw-output '"\(.cause) of \(.targets[0].resources[0].name), event \(.targets[0].event), not before \(.not_before // "now")"' <<<"$operation"
+jq --raw-output '.targets[0] as $part |
+  "\(.cause) of \($part.resources[0].name), event \($part.event), not before \(.not_before // "now")"' <<<"$operation"
 
 # Until the guest has approved or NotBefore has come, and the event has ended.
 until [ "$(jq --raw-output .state <<<"$operation")" = closed ]; do

@@ -137,7 +137,7 @@ pub enum Noun {
     Get(Get),
     /// Inside of a VM: say that it is ready, so that an event may start
     #[command(
-        after_help = "Examples:\n  notbefore approve 602D9444-D2CD-49C7-8624-8643E7171297\n  notbefore approve --all-mine\n\nEach event is approved by itself. One that has started or is gone needs no approval, and is no error."
+        after_help = "Examples:\n  notbefore approve 602D9444-D2CD-49C7-8624-8643E7171297\n  notbefore approve --all-mine\n\nEach event is approved by itself. One that has started needs no approval, and is no error; one that is not in the\nplatform's document is."
     )]
     Approve(Approve),
     /// Print what a shell reads to complete these commands

@@ -17,6 +17,12 @@ use crate::args::{self, Output};
 use crate::output::{self, Table};
 use crate::time;
 
+/// How much of an id has to be given: as much as the operator's commands want. Less, and nothing above all, may be a
+/// mistake in a script.
+const SHORT_ID_MIN: usize = 4;
+/// How many ids an error names.
+const IDS_SHOWN_MAX: usize = 10;
+
 pub fn get(get: args::Get, output: Output) -> Result<()> {
     in_runtime(async {
         let Found { client, by } = find(&get.platform).await?;
@@ -38,30 +44,36 @@ pub fn get(get: args::Get, output: Output) -> Result<()> {
 pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
     in_runtime(async {
         let client = find(&approve.platform).await?.client;
-        let events = match approve.all_mine {
+        // A platform refuses an id that it never gave and one that is over alike; only the document tells them apart.
+        let document = client.get().await?.document;
+        let events: Vec<(String, Result<EventId>)> = match approve.all_mine {
             true => {
-                let document = client.get().await?.document;
-                waiting_for(&identity(&client, &approve.platform).await, &document)
+                let me = identity(&client, &approve.platform).await;
+                waiting_for(&me, &document).into_iter().map(|id| (id.to_string(), Ok(id))).collect()
             }
-            false => approve.events.into_iter().map(EventId::new).collect(),
+            false => approve.events.into_iter().map(|text| means(text, &document)).collect(),
         };
-        let mut outcomes = Vec::new();
-        for event in &events {
-            outcomes.push((event, client.approve(event).await));
+        let mut outcomes: Vec<(String, Result<Approval>)> = Vec::new();
+        for (name, event) in events {
+            let outcome = match event {
+                Ok(event) => client.approve(&event).await.map_err(anyhow::Error::from),
+                Err(error) => Err(error),
+            };
+            outcomes.push((name, outcome));
         }
-        let in_words = |outcome: &Result<Approval, _>| match outcome {
+        let in_words = |outcome: &Result<Approval>| match outcome {
             Ok(Approval::Accepted) => "approved".to_owned(),
             Ok(Approval::Moot) => "has started or is gone: there is nothing to approve".to_owned(),
             Err(error) => format!("{error}"),
         };
         match output {
             Output::Json => {
-                let outcome = |outcome: &Result<Approval, _>| match outcome {
+                let outcome = |outcome: &Result<Approval>| match outcome {
                     Ok(Approval::Accepted) => "approved",
                     Ok(Approval::Moot) => "moot",
                     Err(_) => "failed",
                 };
-                let one = |(event, result): &(&EventId, _)| json!({"event": event, "outcome": outcome(result), "text": in_words(result)});
+                let one = |(event, result): &(String, Result<Approval>)| json!({"event": event, "outcome": outcome(result), "text": in_words(result)});
                 output::json(&outcomes.iter().map(one).collect::<Vec<Value>>())?;
             }
             Output::Table if outcomes.is_empty() => output::line("no event waits that names this VM")?,
@@ -81,7 +93,6 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
 }
 
 /// Runs on this thread: one connection needs no others.
-/// One thread is enough for whoever waits nearly all of the time.
 pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start")?;
@@ -102,6 +113,48 @@ async fn find(platform: &args::Platform) -> Result<Found> {
 
 async fn identity(client: &Client, platform: &args::Platform) -> Identity {
     Identity::find(client, platform.name.as_deref(), &identity::host_name()).await
+}
+
+/// The event that somebody means, by its id or how that begins, and what to call it.
+fn means(text: String, document: &Document) -> (String, Result<EventId>) {
+    let ids = || document.events.iter().map(|event| &event.id);
+    if let Some(id) = ids().find(|id| id.as_str().eq_ignore_ascii_case(&text)) {
+        return (id.to_string(), Ok(id.clone()));
+    }
+    let begins = |id: &&EventId| {
+        let start = id.as_str().get(..text.len());
+        text.len() >= SHORT_ID_MIN && start.is_some_and(|start| start.eq_ignore_ascii_case(&text))
+    };
+    let begin_so: Vec<&EventId> = ids().filter(begins).collect();
+    match begin_so.as_slice() {
+        [id] => (id.to_string(), Ok((*id).clone())),
+        [] => {
+            let listed = those(ids());
+            let error = anyhow!(
+                "the platform announces no such event, but {listed} (an id may be cut to {SHORT_ID_MIN} digits or more)"
+            );
+            (text, Err(error))
+        }
+        several => {
+            let error =
+                anyhow!("several begin with that, {}: give more of the id", those(several.iter().copied()));
+            (text, Err(error))
+        }
+    }
+}
+
+/// Ids in a line, as many as anybody wants to read.
+fn those<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> String {
+    let left_out = ids.len().saturating_sub(IDS_SHOWN_MAX);
+    let mut words: Vec<String> = ids.take(IDS_SHOWN_MAX).map(|id| one_line(id.as_str())).collect();
+    match (words.is_empty(), left_out) {
+        (true, _) => "none at all".to_owned(),
+        (false, 0) => words.join(", "),
+        (false, _) => {
+            words.push(format!("and {left_out} more"));
+            words.join(", ")
+        }
+    }
 }
 
 /// The events that wait and name this VM.
@@ -244,4 +297,37 @@ fn told(change: &Change, me: &Identity, now: Timestamp, output: Output) -> Strin
         event.resources.join(","),
         event.status.as_str()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_client::document::EventsVersion;
+
+    use super::*;
+
+    fn document(ids: &[String]) -> Document {
+        let events: Vec<Value> = ids.iter().map(|id| json!({"EventId": id})).collect();
+        let body = json!({"DocumentIncarnation": 1, "Events": events}).to_string();
+        Document::read(body.as_bytes(), EventsVersion::NEWEST).unwrap()
+    }
+
+    #[test]
+    fn an_event_is_meant_by_its_id_or_by_a_beginning_that_no_other_has() {
+        let document = document(&["ABCD-1".to_owned(), "ABCD-12".to_owned(), "é-very-odd".to_owned()]);
+        let meant = |text: &str| means(text.to_owned(), &document).1.map_err(|error| error.to_string());
+        assert_eq!(meant("abcd-12"), Ok(EventId::new("ABCD-12")));
+        assert_eq!(meant("abcd-1"), Ok(EventId::new("ABCD-1")), "a whole id is no beginning of another");
+        let several = meant("abcd").unwrap_err();
+        assert_eq!(several, "several begin with that, ABCD-1, ABCD-12: give more of the id");
+        for none in ["", "abc", "abcd-123", "abcd-1\0", "aéé", "éééé"] {
+            assert!(meant(none).unwrap_err().contains("but ABCD-1, ABCD-12, é-very-odd ("), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_as_many_events_as_can_be_read() {
+        let ids: Vec<String> = (10..22).map(|number| format!("event-{number}")).collect();
+        let told = means("nothing".to_owned(), &document(&ids)).1.unwrap_err().to_string();
+        assert!(told.contains("event-10, ") && told.contains("event-19, and 2 more ("), "{told}");
+    }
 }

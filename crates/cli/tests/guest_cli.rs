@@ -120,12 +120,37 @@ fn the_raw_document_is_what_any_guest_reads_at_any_version() {
 }
 
 #[test]
-fn an_event_that_never_was_needs_no_approval_and_is_no_error() {
+fn an_event_is_approved_by_how_its_id_begins_and_one_that_is_not_there_is_an_error() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
-    let event = "602D9444-D2CD-49C7-8624-8643E7171297";
-    let told = said(guest(&service, 0, &["approve", event]));
-    assert!(told.contains("there is nothing to approve"), "{told}");
+    let unknown = "602D9444-D2CD-49C7-8624-8643E7171297";
+    let told = refused(guest(&service, 0, &["approve", unknown]), 1);
+    assert!(told.contains(&format!("event {unknown} is not approved")), "{told}");
+    assert!(told.contains("no such event, but none at all"), "{told}");
+
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
+    service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
+    let ids = || -> Vec<(String, String)> {
+        let seen = json(guest(&service, 0, &["get", "-o", "json"]));
+        let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
+        let events = seen["events"].as_array().unwrap().iter();
+        events.map(|event| (text(event, "id"), text(event, "status"))).collect()
+    };
+    let [(first, _), (second, _)] = ids().try_into().unwrap();
+    // Nothing at all, as of a variable that was never set, and hardly anything, are no ids of any event.
+    for not_an_id in ["", &first[..3], unknown, "no-such-event"] {
+        let told = refused(guest(&service, 0, &["approve", not_an_id]), 1);
+        assert!(told.contains(&first) && told.contains(&second), "{not_an_id:?}: {told}");
+    }
+    assert!(ids().iter().all(|(_, status)| status == "Scheduled"), "{:?}", ids());
+
+    // As the operator's commands print it; what is wrong beside it does not keep it.
+    let outcome = guest(&service, 0, &["approve", &first[..8].to_lowercase(), unknown]);
+    assert_eq!(String::from_utf8_lossy(&outcome.stdout), format!("event {first}: approved\n"));
+    assert!(refused(outcome, 1).contains(unknown));
+    assert_eq!(ids().iter().filter(|(_, status)| status == "Started").count(), 1, "{:?}", ids());
+    service.cli(&["event", "complete", &first]);
+    assert!(refused(guest(&service, 0, &["approve", &first]), 1).contains(&second), "it is over");
 }
 
 #[test]

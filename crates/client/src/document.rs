@@ -17,7 +17,7 @@ mod repair;
 pub(crate) mod time;
 
 pub(crate) use read::start_of;
-pub use read::{BODY_BYTES_MAX, Oddity, ReadError};
+pub use read::{BODY_BYTES_MAX, EVENTS_MAX, Oddity, ReadError};
 
 /// The events that are live, and the number that tells one document from another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

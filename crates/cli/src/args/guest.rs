@@ -34,7 +34,7 @@ pub struct Get {
 
 #[derive(Debug, clap::Args)]
 pub struct Approve {
-    /// The events' ids
+    /// The events' ids, or how they begin
     #[arg(required_unless_present = "all_mine", value_name = "EVENT")]
     pub events: Vec<String>,
     /// All that wait and name this VM

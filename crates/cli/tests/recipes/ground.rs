@@ -138,7 +138,9 @@ impl Vm {
 
     /// The same, but the VM did not reboot.
     pub fn restart_agent(&mut self) {
-        self.agent = None;
+        if let Some(agent) = self.agent.take() {
+            agent.kill();
+        }
         self.boot();
     }
 

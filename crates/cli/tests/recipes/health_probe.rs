@@ -1,12 +1,15 @@
 //! Out of the pool of a load balancer that probes, and back into it.
 
-use super::ground::{Vm, need};
+use super::ground::{Vm, lines, need};
 use super::site::Balanced;
+use super::support::wait_for;
 
 /// HAProxy, which asks the agent whether the VM is in service: as the recipe's page has it, but more often.
 fn probed() -> Balanced {
     need("/usr/bin/ss", "iproute2");
     let vm = Vm::new("health-probe", &[]);
+    // The real one, which leaves a line.
+    vm.play("ss", "#!/bin/sh\necho asked >>\"$PLAYED\"\nexec /usr/bin/ss \"$@\"\n");
     let signals = vm.signals();
     let probe = format!("check port {} inter 100ms fall 2 rise 1", signals.port());
     let mut site = Balanced::new(vm, "  option httpchk GET /drainz\n", &probe);
@@ -26,6 +29,9 @@ fn it_is_probed_out_finishes_what_it_has_and_is_probed_in_again() {
     let request = site.under_way();
     let event = site.vm.announce("reboot");
     site.only_the_other_serves();
+    wait_for("the second look at who is connected", || {
+        (lines(&site.vm.path("played")).len() > 1).then_some(())
+    });
     assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
     site.servers[0].let_go();
     assert_eq!(request.join().unwrap(), "web-0", "it was finished where it was begun");

@@ -12,7 +12,10 @@ use serde_json::{Map, Value};
 
 use super::{Document, Event, EventId, EventKind, EventSource, EventStatus, repair, time};
 
-/// How large an answer may be: a thousand events, which is the most a scope can have, of a kilobyte each.
+/// How many events a document may have: one for each VM of the largest scope there is. Each costs its reader memory, and
+/// may cost it a step, so more are an error; to leave some out would be to say that they are over.
+pub const EVENTS_MAX: usize = 1_000;
+/// How large an answer may be: [`EVENTS_MAX`] events of a kilobyte each.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// How much of an answer a message shows: enough to tell a proxy's page from a platform's error.
 const SHOWN_CHARACTERS_MAX: usize = 80;
@@ -52,6 +55,14 @@ pub enum ReadError {
     /// What should be the list of events is something else.
     #[error("Events is not a list: {start}")]
     EventsNotAList {
+        /// How it begins.
+        start: String,
+    },
+    /// It has more events than any document.
+    #[error("the answer has {events} events, more than the limit of {EVENTS_MAX}: {start}")]
+    TooManyEvents {
+        /// How many it has.
+        events: usize,
         /// How it begins.
         start: String,
     },
@@ -137,6 +148,9 @@ impl Document {
             Some(other) => return Err(ReadError::EventsNotAList { start: shown(&other) }),
             None => return Err(ReadError::NoEvents { start: start_of(body) }),
         };
+        if events.len() > EVENTS_MAX {
+            return Err(ReadError::TooManyEvents { events: events.len(), start: start_of(body) });
+        }
         let mut oddities = Vec::new();
         if mended {
             oddities.push(Oddity::NotQuiteJson);
@@ -330,6 +344,18 @@ mod tests {
         assert_eq!(error, ReadError::TooLarge { bytes: BODY_BYTES_MAX + 1 });
         let error = Document::read(&long.as_bytes()[1..], NEWEST).unwrap_err().to_string();
         assert!(error.ends_with(&format!("{}…", "x".repeat(80))), "{error}");
+    }
+
+    #[test]
+    fn more_events_than_a_scope_can_have_are_an_error_and_not_fewer() {
+        let of = |count: usize| {
+            let events: Vec<Value> = (0..count).map(|index| json!({"EventId": index.to_string()})).collect();
+            let body = json!({"DocumentIncarnation": 1, "Events": events}).to_string();
+            Document::read(body.as_bytes(), NEWEST).map(|document| document.events.len())
+        };
+        assert_eq!(of(EVENTS_MAX), Ok(EVENTS_MAX));
+        let error = of(EVENTS_MAX + 1).unwrap_err().to_string();
+        assert!(error.starts_with("the answer has 1001 events, more than the limit of 1000: {"), "{error}");
     }
 
     #[test]
