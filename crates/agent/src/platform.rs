@@ -6,8 +6,8 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use notbefore_client::client::{Client, Options};
-use notbefore_client::discovery::Discovery;
+use notbefore_client::client::{Client, Options, Reading};
+use notbefore_client::discovery::{Discovery, Found};
 use notbefore_client::identity::{self, Identity};
 
 use crate::config::Config;
@@ -27,6 +27,8 @@ const SAID_EVERY: u32 = 30;
 pub struct Platform {
     /// A client of its endpoint.
     pub client: Client,
+    /// The document that it was found by.
+    pub reading: Reading,
     /// This VM.
     pub me: Identity,
     /// Whether that is its name, or only what it goes by until the platform can say.
@@ -41,11 +43,11 @@ pub fn find(config: &Config, board: Board) -> impl Future<Output = Platform> + u
     async move {
         let mut rest = REST;
         let mut tries = 0_u32;
-        let client = loop {
+        let (client, reading) = loop {
             match discovery.find().await {
-                Ok(found) => {
-                    tracing::info!(endpoint = %found.client.endpoint(), by = %found.by, "the platform answers");
-                    break found.client;
+                Ok(Found { client, by, reading }) => {
+                    tracing::info!(endpoint = %client.endpoint(), %by, "the platform answers");
+                    break (client, reading);
                 }
                 Err(not_found) => {
                     if tries.is_multiple_of(SAID_EVERY) {
@@ -63,7 +65,7 @@ pub fn find(config: &Config, board: Board) -> impl Future<Output = Platform> + u
             None => name(&client, name_file).await,
         };
         tracing::info!(vm = me.name(), sure, "this VM goes by this name");
-        Platform { client, me, sure }
+        Platform { client, reading, me, sure }
     }
 }
 

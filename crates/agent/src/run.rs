@@ -113,17 +113,19 @@ pub async fn run(
             Wake::Answered(event, answer) => agent.answered(event, answer).await,
             Wake::Due => agent.do_what_is_due().await,
             Wake::Update(update) => agent.update(update).await,
-            Wake::Found(Platform { client, me, sure }) => {
+            Wake::Found(Platform { client, reading, me, sure }) => {
                 let at_last = || platform::name_at_last(client.clone(), platform::name_file(&agent.config));
                 naming = (!sure).then(|| Box::pin(at_last()) as Pin<Box<_>>);
-                watch = Some(agent.follow(client, me));
+                agent.follow(&client, me);
+                watch = Some(Watch::after(client, reading));
             }
             Wake::Named(me) => {
                 naming = None;
                 if let Some(client) = agent.client.clone() {
                     tracing::info!(vm = me.name(), "the platform says what this VM is called");
                     // The document is read again, with other eyes.
-                    watch = Some(agent.follow(client, me));
+                    agent.follow(&client, me);
+                    watch = Some(Watch::new(client));
                 }
             }
         }
@@ -259,11 +261,10 @@ impl Agent {
     }
 
     /// The platform was found, and which VM this is there: from now on its documents come.
-    fn follow(&mut self, client: Client, me: Identity) -> Watch {
+    fn follow(&mut self, client: &Client, me: Identity) {
         self.board.found(client.endpoint().to_string(), me.name().to_owned());
         self.setup.me = me;
         self.client = Some(client.clone());
-        Watch::new(client)
     }
 
     async fn update(&mut self, update: Update) {

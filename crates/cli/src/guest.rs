@@ -25,27 +25,23 @@ const IDS_SHOWN_MAX: usize = 10;
 
 pub fn get(get: args::Get, output: Output) -> Result<()> {
     in_runtime(async {
-        let Found { client, by } = find(&get.platform).await?;
         if get.watch {
+            let (client, watch) = follow(&get.platform).await?;
             let me = identity(&client, &get.platform).await;
-            return watch(client, &me, get.count, output).await;
+            return tell_changes(watch, &me, get.count, output).await;
         }
-        let reading = client.get().await?;
+        let found = find(&get.platform).await?;
         match get.raw {
-            true => output::text(&String::from_utf8_lossy(&reading.body)),
-            false => {
-                let me = identity(&client, &get.platform).await;
-                show(&reading, &Found { client, by }, &me, output)
-            }
+            true => output::text(&String::from_utf8_lossy(&found.reading.body)),
+            false => show(&found, &identity(&found.client, &get.platform).await, output),
         }
     })
 }
 
 pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
     in_runtime(async {
-        let client = find(&approve.platform).await?.client;
         // A platform refuses an id that it never gave and one that is over alike; only the document tells them apart.
-        let document = client.get().await?.document;
+        let Found { client, reading: Reading { document, .. }, .. } = find(&approve.platform).await?;
         let events: Vec<(String, Result<EventId>)> = match approve.all_mine {
             true => {
                 let me = identity(&client, &approve.platform).await;
@@ -102,13 +98,36 @@ pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
     outcome
 }
 
+/// The platform, and its document.
 async fn find(platform: &args::Platform) -> Result<Found> {
-    let options = Options { newest: platform.api_version };
-    match &platform.endpoint {
-        // Whoever names it sees its answer, whatever that is.
-        Some(endpoint) => Ok(Found { client: Client::new(endpoint.clone(), options), by: Way::Setting }),
-        None => Ok(Discovery::new(None, options).find().await?),
+    match named(platform) {
+        Some(client) => {
+            let reading = client.get().await?;
+            Ok(Found { client, by: Way::Setting, reading })
+        }
+        None => Ok(discovery(platform).find().await?),
     }
+}
+
+/// The platform, and its document as it changes; what was named is followed before it answers.
+async fn follow(platform: &args::Platform) -> Result<(Client, Watch)> {
+    match named(platform) {
+        Some(client) => Ok((client.clone(), Watch::new(client))),
+        None => {
+            let Found { client, reading, .. } = discovery(platform).find().await?;
+            Ok((client.clone(), Watch::after(client, reading)))
+        }
+    }
+}
+
+/// A client of the endpoint that was named. Whoever names it sees its answer, whatever that is.
+fn named(platform: &args::Platform) -> Option<Client> {
+    let endpoint = platform.endpoint.clone()?;
+    Some(Client::new(endpoint, Options { newest: platform.api_version }))
+}
+
+fn discovery(platform: &args::Platform) -> Discovery {
+    Discovery::new(None, Options { newest: platform.api_version })
 }
 
 async fn identity(client: &Client, platform: &args::Platform) -> Identity {
@@ -167,7 +186,8 @@ fn is_mine(event: &Event, me: &Identity) -> bool {
     event.resources.iter().any(|resource| me.is(resource))
 }
 
-fn show(reading: &Reading, found: &Found, me: &Identity, output: Output) -> Result<()> {
+fn show(found: &Found, me: &Identity, output: Output) -> Result<()> {
+    let reading = &found.reading;
     for oddity in &reading.oddities {
         eprintln!("notbefore: {oddity}");
     }
@@ -239,9 +259,9 @@ fn one_line(text: &str) -> String {
 }
 
 /// Prints changes as they come, and troubles when they begin and when they are over.
-async fn watch(client: Client, me: &Identity, count: Option<u64>, output: Output) -> Result<()> {
+async fn tell_changes(mut watch: Watch, me: &Identity, count: Option<u64>, output: Output) -> Result<()> {
     let mut left = count.unwrap_or(u64::MAX);
-    let (mut watch, mut tracker, mut trouble) = (Watch::new(client), Tracker::default(), None::<Trouble>);
+    let (mut tracker, mut trouble) = (Tracker::default(), None::<Trouble>);
     eprintln!("waiting for something to happen to {}; end with Ctrl-C", me.name());
     loop {
         let update = watch.next().await;

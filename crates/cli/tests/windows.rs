@@ -45,7 +45,7 @@ fn operator(service: &Service, words: &[&str]) -> Command {
 
 #[test]
 fn a_guest_sees_an_event_and_approves_it() {
-    let service = service(&[]);
+    let service = service(&["--simulated-duration", "1h"]);
     assert!(said(&mut guest(&service, &["get"])).contains("no event is announced"));
     service.cli(&["vm", "restart", "web-0"]);
     let event = first_event(&service.document());

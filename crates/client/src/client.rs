@@ -1,10 +1,11 @@
 //! One question, one answer: the document, an approval, a line of instance metadata.
 //!
 //! A [`Client`] is cheap to clone; clones share the connection and what was learnt about the platform's api-versions.
-//! It does not repeat itself: whoever wants to follow the document has [`Watch`](crate::watch::Watch) for that.
+//! It does not repeat itself, but for an older api-version where one is refused: whoever wants to follow the document has
+//! [`Watch`](crate::watch::Watch) for that.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,11 +14,13 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::clock::Clock;
 use crate::document::{self, Document, EventId, EventStatus, EventsVersion, Oddity};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 use crate::http::{Received, Sent, Transport};
-use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT};
+use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT, Known, PACE};
+use crate::versions::Versions;
 
 /// How long an approval may take once the platform has answered anything at all. It is committed to a disk there, and
 /// may wait for others.
@@ -48,10 +51,18 @@ pub struct Client {
 struct Inner {
     transport: Transport,
     options: Options,
-    /// The version in use, by its index.
-    version: AtomicUsize,
+    clock: Clock,
+    learnt: Mutex<Learnt>,
     /// Whether the platform has answered anything yet.
     heard: AtomicBool,
+}
+
+/// What all clones go by.
+#[derive(Debug)]
+struct Learnt {
+    versions: Versions,
+    /// When the document was last asked for.
+    asked_at: Option<Duration>,
 }
 
 /// A document, and what came with it.
@@ -67,6 +78,10 @@ pub struct Reading {
     pub version: EventsVersion,
     /// The document's own bytes.
     pub body: Bytes,
+    /// Its tag, as it came.
+    pub(crate) etag: Option<String>,
+    /// The tick of the client's clock at which it came.
+    pub(crate) read_at: Duration,
 }
 
 /// What became of an approval.
@@ -92,9 +107,9 @@ pub enum ApproveError {
 impl Client {
     /// A client of this endpoint. Nothing is sent yet.
     pub fn new(endpoint: Endpoint, options: Options) -> Self {
-        let version = AtomicUsize::new(options.newest.index());
-        let transport = Transport::new(endpoint);
-        Client { inner: Arc::new(Inner { transport, options, version, heard: AtomicBool::new(false) }) }
+        let learnt = Mutex::new(Learnt { versions: Versions::new(options.newest), asked_at: None });
+        let (transport, heard) = (Transport::new(endpoint), AtomicBool::new(false));
+        Client { inner: Arc::new(Inner { transport, options, clock: Clock::start(), learnt, heard }) }
     }
 
     /// Where it asks.
@@ -113,8 +128,9 @@ impl Client {
     }
 
     async fn get_within(&self, timeout: Duration) -> Result<Reading, Failure> {
-        let mut version = self.version();
+        let mut version = self.learnt().versions.begin_with(self.now());
         loop {
+            let began = self.now();
             let ask = Ask { version, if_none_match: None, wait: None, timeout };
             let answer = self.poll(ask).await?;
             match answer.status {
@@ -123,7 +139,7 @@ impl Client {
                     return self.reading(answer, version);
                 }
                 400 if poll::speaks_of_the_version(&answer.body) => {
-                    let older = poll::older_than(version, &answer.body);
+                    let older = self.after_refusal(version, &answer.body, began).await;
                     version = older.ok_or_else(|| self.unexpected(400, &answer.body))?;
                 }
                 status => return Err(self.unexpected(status, &answer.body)),
@@ -131,10 +147,27 @@ impl Client {
         }
     }
 
+    /// The version to ask for after this one was refused, once it may be: the pace is kept whatever is answered.
+    async fn after_refusal(
+        &self,
+        refused: EventsVersion,
+        body: &[u8],
+        began: Duration,
+    ) -> Option<EventsVersion> {
+        let next = self.learnt().versions.after(refused, body)?;
+        tracing::warn!(
+            endpoint = %self.endpoint(),
+            "the platform does not know api-version {refused}: asking for {next}"
+        );
+        self.inner.clock.until(began.saturating_add(PACE)).await;
+        Some(next)
+    }
+
     fn reading(&self, answer: Answer, version: EventsVersion) -> Result<Reading, Failure> {
         let unreadable = |error| Failure::unreadable(self.endpoint(), error);
         let (document, oddities) = Document::read_closely(&answer.body, version).map_err(unreadable)?;
-        Ok(Reading { document, oddities, served_at: answer.served_at, version, body: answer.body })
+        let Answer { served_at, body, etag, .. } = answer;
+        Ok(Reading { document, oddities, served_at, version, body, etag, read_at: self.now() })
     }
 
     /// Approves this event and no other. An event that has started or is gone meanwhile needs no approval.
@@ -144,13 +177,17 @@ impl Client {
                 "the platform gave this event no id to approve it by".to_owned(),
             ));
         }
-        let mut version = self.version();
+        let mut version = self.learnt().versions.used();
         let refused = loop {
+            let began = self.now();
             let answer = self.post(event, version).await.map_err(ApproveError::Transient)?;
             match answer.status {
-                200..=299 => return Ok(Approval::Accepted),
+                200..=299 => {
+                    self.uses(version);
+                    return Ok(Approval::Accepted);
+                }
                 400 if poll::speaks_of_the_version(&answer.body) => {
-                    match poll::older_than(version, &answer.body) {
+                    match self.after_refusal(version, &answer.body, began).await {
                         Some(older) => version = older,
                         None => break self.unexpected(400, &answer.body),
                     }
@@ -192,6 +229,7 @@ impl Client {
         {
             sent.headers.insert("prefer", wait);
         }
+        self.learnt().asked_at = Some(self.now());
         let received = self.exchange(sent, ask.timeout).await?;
         let served_at = received.header("date").and_then(document::time::read);
         Ok(Answer {
@@ -225,13 +263,28 @@ impl Client {
         Failure::new(FailureKind::Status(status), text)
     }
 
-    fn version(&self) -> EventsVersion {
-        EventsVersion::ALL[self.inner.version.load(Ordering::Relaxed)]
-    }
-
     /// Remembers a version that the platform has answered at, for approvals and later questions.
     pub(crate) fn uses(&self, version: EventsVersion) {
-        self.inner.version.store(version.index(), Ordering::Relaxed);
+        self.learnt().versions.uses(version, self.now());
+    }
+
+    /// What a follower of the document need not find out again. Ticks are those of [`Client::clock`].
+    pub(crate) fn known(&self) -> Known {
+        let Learnt { versions, asked_at } = &*self.learnt();
+        let due = asked_at.map(|at| at.saturating_add(PACE)).unwrap_or_default();
+        Known { version: versions.used(), raise_at: versions.raise_at(), due }
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.inner.clock
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.clock.now().tick
+    }
+
+    fn learnt(&self) -> MutexGuard<'_, Learnt> {
+        self.inner.learnt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::client::{Client, Options};
+use crate::client::{Client, Options, Reading};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 
@@ -122,6 +122,8 @@ pub struct Found {
     pub client: Client,
     /// How it was found.
     pub by: Way,
+    /// What it answered. [`Watch::after`](crate::watch::Watch::after) goes on from there.
+    pub reading: Reading,
 }
 
 /// How an endpoint was found.
@@ -206,7 +208,7 @@ impl Search {
             }
             let client = Client::new(endpoint, self.options);
             match ask(&client).await {
-                Ok(()) => return Some(Found { client, by: way }),
+                Ok(reading) => return Some(Found { client, by: way, reading }),
                 Err(failure) => {
                     // The endpoint stands before it already.
                     let reason = failure.text.strip_prefix(&format!("{what}: ")).unwrap_or(&failure.text);
@@ -219,11 +221,11 @@ impl Search {
 }
 
 /// Asks for a document. Somebody who is there and busy is asked again: what else would be tried is less likely.
-async fn ask(client: &Client) -> Result<(), Failure> {
+async fn ask(client: &Client) -> Result<Reading, Failure> {
     let mut tries = 1;
     loop {
         match client.get().await {
-            Ok(_) => return Ok(()),
+            Ok(reading) => return Ok(reading),
             Err(failure) => match failure.kind {
                 FailureKind::Status(_) if failure.kind.may_pass() && tries < TRIES => tries += 1,
                 FailureKind::Unreachable

@@ -35,6 +35,7 @@ pub mod failure;
 mod http;
 pub mod identity;
 pub mod poll;
+mod versions;
 pub mod watch;
 
 /// The page's own example.

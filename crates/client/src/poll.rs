@@ -139,7 +139,36 @@ pub struct Begun {
     at: Duration,
 }
 
+/// What was learnt about the platform before it was followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The version that it answers at.
+    pub version: EventsVersion,
+    /// When a newer one is tried, if there is one.
+    pub raise_at: Duration,
+    /// When the first poll may begin.
+    pub due: Duration,
+}
+
 impl Poller {
+    /// Begins where somebody else has come to.
+    pub fn knowing(newest: EventsVersion, Known { version, raise_at, due }: Known) -> Self {
+        Poller { version, raise_at, due, ..Poller::new(newest) }
+    }
+
+    /// Takes a document for the last that was read, as of this tick: the next poll is for what comes after it.
+    pub fn has_read(
+        &mut self,
+        document: Document,
+        version: EventsVersion,
+        etag: Option<String>,
+        at: Duration,
+    ) {
+        self.heard = true;
+        self.refresh_at = at + REFRESH;
+        self.held = Some(Held { version, etag, document });
+    }
+
     /// Begins with the newest version that is wanted. The first poll is due at once.
     pub fn new(newest: EventsVersion) -> Self {
         Poller {

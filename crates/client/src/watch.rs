@@ -8,12 +8,12 @@ use std::pin::Pin;
 use jiff::Timestamp;
 
 use crate::changes::Changes;
-use crate::client::Client;
+use crate::client::{Client, Reading};
 use crate::clock::{Clock, Moment};
 use crate::dice;
-use crate::document::{Document, EventsVersion};
+use crate::document::{Document, EventsVersion, Oddity};
 use crate::failure::{Failure, FailureKind};
-use crate::poll::{Answer, Begun, Poller, Verdict};
+use crate::poll::{Answer, Begun, PACE, Poller, Verdict};
 
 /// What a poll has brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,20 +54,42 @@ pub struct Watch {
     client: Client,
     clock: Clock,
     poller: Poller,
+    /// A document that was read before the first poll, and is news.
+    first: Option<Reading>,
     under_way: Option<Pin<Box<dyn Future<Output = Polled> + Send>>>,
     trouble: Option<Trouble>,
     version: Option<EventsVersion>,
 }
 
 impl Watch {
-    /// Follows the document that this client sees.
+    /// Follows the document that this client sees. What the client has learnt is not asked for again, and if it has just
+    /// read the document, the first poll waits for its turn.
     pub fn new(client: Client) -> Self {
-        let poller = Poller::new(client.options().newest);
-        Watch { client, clock: Clock::start(), poller, under_way: None, trouble: None, version: None }
+        let poller = Poller::knowing(client.options().newest, client.known());
+        let clock = client.clock();
+        Watch { client, clock, poller, first: None, under_way: None, trouble: None, version: None }
+    }
+
+    /// The same, and what the client has just read comes first. If that was longer ago than a poll is from the next, it
+    /// is left to the first poll: nobody should act on what may be over.
+    pub fn after(client: Client, reading: Reading) -> Self {
+        let mut watch = Watch::new(client);
+        if watch.clock.now().tick.saturating_sub(reading.read_at) < PACE {
+            let Reading { document, etag, version, read_at, .. } = &reading;
+            watch.poller.has_read(document.clone(), *version, etag.clone(), *read_at);
+            watch.first = Some(reading);
+        }
+        watch
     }
 
     /// What the next poll brings. It may be dropped at any time, and called again.
     pub async fn next(&mut self) -> Update {
+        if let Some(Reading { document, oddities, served_at, version, read_at, .. }) = self.first.take() {
+            let age = self.clock.now().tick.saturating_sub(read_at);
+            // It is not asked what the platform's clock says now; it has gone on as ours has.
+            let served_at = served_at.map(|at| at.saturating_add(age).unwrap_or(at));
+            return self.news(document, served_at, version, oddities);
+        }
         loop {
             let verdict = self.poll().await;
             if !matches!(verdict, Verdict::Failed(_) | Verdict::OtherVersion { .. })
@@ -77,11 +99,7 @@ impl Watch {
             }
             match verdict {
                 Verdict::News { document, served_at, version, oddities } => {
-                    for oddity in oddities {
-                        tracing::warn!(endpoint = %self.client.endpoint(), "{oddity}");
-                    }
-                    self.uses(version);
-                    return Update::Document { document, served_at, version };
+                    return self.news(document, served_at, version, oddities);
                 }
                 Verdict::Same => return Update::Unchanged,
                 Verdict::OtherVersion { refused, next } => {
@@ -93,6 +111,20 @@ impl Watch {
                 Verdict::Failed(failure) => return Update::Trouble(self.troubled(failure)),
             }
         }
+    }
+
+    fn news(
+        &mut self,
+        document: Document,
+        served_at: Option<Timestamp>,
+        version: EventsVersion,
+        oddities: Vec<Oddity>,
+    ) -> Update {
+        for oddity in oddities {
+            tracing::warn!(endpoint = %self.client.endpoint(), "{oddity}");
+        }
+        self.uses(version);
+        Update::Document { document, served_at, version }
     }
 
     /// A stream of what changes, instead of documents.

@@ -16,7 +16,7 @@ use notbefore_client::document::{Document, EventId, EventStatus, EventsVersion};
 use notbefore_client::failure::FailureKind;
 use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Update, Watch};
-use platform::{Platform, Reply, answer, body, document, event};
+use platform::{Asked, Platform, Reply, answer, body, document, event};
 
 const BAD_VERSION: &str =
     "{\"error\":\"Bad request. api-version is invalid or was not specified in the request.\"}";
@@ -357,22 +357,74 @@ async fn an_older_version_is_asked_for_where_the_refusal_speaks_of_it_and_approv
         other @ (Update::Unchanged | Update::Trouble(_)) => panic!("{other:?}"),
     }
     assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
-    let versions: Vec<String> = platform
-        .asked()
-        .iter()
-        .map(|asked| asked.head.split(['=', ' ']).nth(2).unwrap().to_owned())
-        .collect();
-    assert_eq!(versions, ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
+    assert_eq!(versions(&platform.asked()), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
+}
+
+/// The versions that were asked for, in their order.
+fn versions(asked: &[Asked]) -> Vec<&str> {
+    asked.iter().map(|asked| asked.head.split(['=', ' ']).nth(2).unwrap()).collect()
+}
+
+/// Never two within a second. A request may have been held up on its way, and then the next seems to follow sooner.
+fn paced(asked: &[Asked]) -> bool {
+    let held_up = Duration::from_millis(100);
+    asked.windows(2).all(|pair| pair[1].at - pair[0].at + held_up >= Duration::from_secs(1))
 }
 
 #[tokio::test]
-async fn one_question_falls_back_as_well() {
+async fn one_question_falls_back_as_well_and_at_the_pace_of_polls() {
     let platform = Platform::start([answer(400, "", BAD_VERSION), document(7, &[])]).await;
     let reading = platform.client().get().await.unwrap();
     assert_eq!((reading.version, reading.document.incarnation.as_str()), (EventsVersion::V2019_08_01, "7"));
     let never = Platform::start([answer(400, "", BAD_VERSION)]).await;
     assert_eq!(never.client().get().await.unwrap_err().kind, FailureKind::Status(400));
     assert_eq!(never.asked().len(), EventsVersion::ALL.len());
+    assert!(paced(&never.asked()), "{:?}", never.asked());
+}
+
+#[tokio::test]
+async fn an_approval_falls_back_at_the_pace_of_polls_and_the_next_begins_there() {
+    let script = [answer(400, "", BAD_VERSION), answer(400, "", BAD_VERSION), answer(200, "", "")];
+    let platform = Platform::start(script).await;
+    let client = platform.client();
+    for _ in 0..2 {
+        assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
+    }
+    let asked = platform.asked();
+    assert_eq!(versions(&asked), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
+    assert!(paced(&asked[..3]), "{asked:?}");
+}
+
+/// What was refused once is not asked for again by whoever comes next, and what was read is not read again.
+#[tokio::test]
+async fn who_follows_the_document_goes_on_where_it_was_found() {
+    let script = [answer(400, "", BAD_VERSION), document(1, &[]), answer(304, "", "")];
+    let platform = Platform::start(script).await;
+    let found = Discovery::new(Some(platform.endpoint.clone()), Options::default()).find().await.unwrap();
+    let mut watch = Watch::after(found.client, found.reading);
+    assert_eq!(document_after(&mut watch, &[]).await.incarnation, "1");
+    assert_eq!(platform.asked().len(), 2, "the document was there");
+    assert_eq!(watch.next().await, Update::Unchanged);
+    let asked = platform.asked();
+    assert_eq!(versions(&asked), ["2020-07-01", "2019-08-01", "2019-08-01"]);
+    assert_eq!(asked[2].header("if-none-match"), Some("1"));
+    assert!(paced(&asked), "{asked:?}");
+}
+
+#[tokio::test]
+async fn who_follows_without_what_was_read_keeps_the_pace_and_the_version() {
+    let script = [answer(400, "", BAD_VERSION), document(1, &[])];
+    let platform = Platform::start(script).await;
+    let client = platform.client();
+    let reading = client.get().await.unwrap();
+    assert_eq!(document_after(&mut Watch::new(client.clone()), &[]).await.incarnation, "1");
+    // What was read long ago is no news, and is left to the first poll.
+    let mut late = Watch::after(client, reading);
+    assert_eq!(document_after(&mut late, &[]).await.incarnation, "1");
+    let asked = platform.asked();
+    assert_eq!(versions(&asked), ["2020-07-01", "2019-08-01", "2019-08-01", "2019-08-01"]);
+    assert_eq!(asked[3].header("if-none-match"), None);
+    assert!(paced(&asked), "{asked:?}");
 }
 
 #[tokio::test]
