@@ -8,6 +8,7 @@
 //! | `orders` | SIGTERM, SIGHUP, a dry run, a second agent |
 //! | `hooks` | hooks that hang, fail, flood, daemonise; word to an administrator |
 //! | `journal` | full, corrupt, and on disks that do not last |
+//! | `names` | a platform that can say only later who this VM is |
 //! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -18,6 +19,8 @@ mod support;
 mod hooks;
 #[path = "agent/journal.rs"]
 mod journal;
+#[path = "agent/names.rs"]
+mod names;
 #[path = "agent/orders.rs"]
 mod orders;
 #[path = "agent/signals.rs"]

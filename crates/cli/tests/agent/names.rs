@@ -1,0 +1,85 @@
+//! A platform whose instance metadata cannot say at first who asks, and that knows older api-versions only.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use crate::support::agent::Place;
+use crate::support::{PATIENCE, wait_for};
+
+/// What the VM is called where it is known.
+const NAME: &str = "web_3";
+const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa-bb\",\"EventStatus\":\"Scheduled\",\
+    \"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web_3\"],\"NotBefore\":\"\"}]}";
+
+/// What the test can see of the platform, and change about it.
+#[derive(Default)]
+struct Platform {
+    knows_names: AtomicBool,
+    documents_read: AtomicUsize,
+}
+
+impl Platform {
+    /// Serves for as long as the test runs. Approvals come out at the other end.
+    fn start() -> (Arc<Platform>, String, mpsc::Receiver<()>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let (approvals, approved) = mpsc::channel();
+        let platform = Arc::new(Platform::default());
+        let shared = platform.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                shared.answer(&mut stream.unwrap(), &approvals);
+            }
+        });
+        (platform, endpoint, approved)
+    }
+
+    fn answer(&self, stream: &mut TcpStream, approvals: &mpsc::Sender<()>) {
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+        let Some(line) = lines.next() else { return };
+        lines.take_while(|line| !line.is_empty()).for_each(drop);
+        let names = line.starts_with("GET /metadata/instance/compute/name");
+        let (status, body) = if names && self.knows_names.load(Ordering::SeqCst) {
+            ("200 OK", NAME)
+        } else if names {
+            ("500 Internal Server Error", "not now")
+        } else if line.contains("api-version=2020-07-01") {
+            ("400 Bad Request", "{\"error\":\"Bad request. api-version is invalid\"}")
+        } else if line.starts_with("POST") {
+            approvals.send(()).unwrap();
+            ("200 OK", "")
+        } else {
+            self.documents_read.fetch_add(1, Ordering::SeqCst);
+            ("200 OK", DOCUMENT)
+        };
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+        // An agent that has gone away is no concern of ours.
+        let _ = stream.write_all((head + body).as_bytes());
+    }
+}
+
+#[test]
+fn a_name_that_comes_late_is_taken_in_and_the_event_prepared_for() {
+    let (platform, endpoint, approved) = Platform::start();
+    let place = Place::new();
+    let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", Place::traced("drain", ""));
+    place.configure(Some(&endpoint), &rule);
+    let _agent = place.start("boot 1");
+    wait_for("the agent to follow the document by another name", || {
+        let goes_by_another = place.log().contains("the instance metadata has no name for this VM");
+        (goes_by_another && platform.documents_read.load(Ordering::SeqCst) > 2).then_some(())
+    });
+    assert!(place.trace().is_empty(), "the event is somebody else's as far as the agent knows");
+    assert!(!place.path("state/name").exists(), "a host name is nothing to remember");
+
+    platform.knows_names.store(true, Ordering::SeqCst);
+    assert_eq!(place.wait_for_trace(1), ["before drain Reboot"]);
+    approved.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(std::fs::read_to_string(place.path("state/name")).unwrap(), NAME);
+    let log = place.log();
+    let refusals = log.matches("does not know api-version 2020-07-01: asking for 2019-08-01").count();
+    assert_eq!(refusals, 1, "said once, and not found out again: {log}");
+}
