@@ -36,6 +36,10 @@ const ANSWERS_MAX: usize = 64;
 /// Trouble that goes on is said aloud once in so many polls: about every ten minutes.
 const TROUBLE_SAID_EVERY: u32 = 60;
 
+/// How long the platform may be silent before it is looked for anew, beside the polls that go on: an eviction gives half a
+/// minute.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
 /// What the agent can be told while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -90,10 +94,10 @@ pub async fn run(
     agent.begin(opened).await;
     ready(served);
     systemd::say(Word::Ready);
-    let search = platform::find(&agent.config, board);
-    tokio::pin!(search);
+    let look = |agent: &Agent| Some(Box::pin(platform::find(&agent.config, board.clone())) as Pin<Box<_>>);
+    let mut search: Perhaps<Platform> = look(&agent);
     let mut watch: Option<Watch> = None;
-    let mut naming: Option<Pin<Box<dyn Future<Output = Identity>>>> = None;
+    let mut naming: Perhaps<Identity> = None;
     loop {
         let due = agent.due();
         let wake = tokio::select! {
@@ -103,8 +107,8 @@ pub async fn run(
             Some((event, answer)) = answers.recv() => Wake::Answered(event, answer),
             () = until(clock, due) => Wake::Due,
             update = next(&mut watch) => Wake::Update(update),
-            platform = &mut search, if watch.is_none() => Wake::Found(platform),
-            me = named(&mut naming) => Wake::Named(me),
+            platform = outcome(&mut search) => Wake::Found(platform),
+            me = outcome(&mut naming) => Wake::Named(me),
         };
         match wake {
             Wake::Order(Order::Stop) => break,
@@ -112,8 +116,22 @@ pub async fn run(
             Wake::Ended(ended) => agent.ended(ended).await,
             Wake::Answered(event, answer) => agent.answered(event, answer).await,
             Wake::Due => agent.do_what_is_due().await,
-            Wake::Update(update) => agent.update(update).await,
+            Wake::Update(update) => {
+                agent.update(update).await;
+                match agent.looks_elsewhere() {
+                    true if search.is_none() => {
+                        tracing::warn!(
+                            "the platform has been silent for {SILENCE_MAX:?}: it is looked for anew"
+                        );
+                        search = look(&agent);
+                    }
+                    true => {}
+                    false => search = None,
+                }
+            }
             Wake::Found(Platform { client, reading, me, sure }) => {
+                search = None;
+                agent.silent_since = None;
                 let at_last = || platform::name_at_last(client.clone(), platform::name_file(&agent.config));
                 naming = (!sure).then(|| Box::pin(at_last()) as Pin<Box<_>>);
                 agent.follow(&client, me);
@@ -161,9 +179,12 @@ async fn next(watch: &mut Option<Watch>) -> Update {
     }
 }
 
-async fn named(naming: &mut Option<Pin<Box<dyn Future<Output = Identity>>>>) -> Identity {
-    match naming {
-        Some(naming) => naming.await,
+/// Something under way beside the loop, or nothing.
+type Perhaps<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
+
+async fn outcome<T>(under_way: &mut Perhaps<T>) -> T {
+    match under_way {
+        Some(under_way) => under_way.await,
         None => pending().await,
     }
 }
@@ -197,6 +218,8 @@ struct Agent {
     /// The events whose approval was refused, as the administrator knows.
     refused: Vec<EventId>,
     client: Option<Client>,
+    /// Since when polls are in vain, if they are.
+    silent_since: Option<Duration>,
     answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
     /// How often systemd wants a sign of life, and when the next is due.
     beat: Option<(Duration, Duration)>,
@@ -231,6 +254,7 @@ impl Agent {
             notifier: Notifier::start(),
             refused: Vec::new(),
             client: None,
+            silent_since: None,
             answers,
             beat,
             status: String::new(),
@@ -270,17 +294,29 @@ impl Agent {
     async fn update(&mut self, update: Update) {
         match update {
             Update::Document { document, served_at, version: _ } => {
+                self.silent_since = None;
                 self.board.answered("document");
                 self.turn(Input::Document { document, served_at }).await;
             }
-            Update::Unchanged => self.board.answered("unchanged"),
+            Update::Unchanged => {
+                self.silent_since = None;
+                self.board.answered("unchanged");
+            }
             Update::Trouble(Trouble { kind, text, since: _, tries }) => {
+                self.silent_since.get_or_insert(self.clock.now().tick);
                 if tries % TROUBLE_SAID_EVERY == 1 {
                     tracing::warn!(tries, "{text}; what was last read holds until there is an answer");
                 }
                 self.board.troubled(kind.as_str(), text);
             }
         }
+    }
+
+    /// Whether the platform has been silent for so long that it may be somewhere else by now. One that was set is not.
+    fn looks_elsewhere(&self) -> bool {
+        let now = self.clock.now().tick;
+        let silent = self.silent_since.map(|since| now.saturating_sub(since));
+        self.config.endpoint.is_none() && silent.is_some_and(|silent| silent >= SILENCE_MAX)
     }
 
     async fn ended(&mut self, Ended { run, outcome }: Ended) {
@@ -461,6 +497,7 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use notbefore_client::document::Document;
+    use notbefore_client::failure::FailureKind;
     use tokio::io::AsyncReadExt;
 
     use super::*;
@@ -511,6 +548,28 @@ mod tests {
                 ("third".to_owned(), serde_json::Value::Null)
             ]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_falls_silent_is_looked_for_anew_unless_it_is_set() {
+        let trouble = |clock: &Clock| {
+            let (kind, text) = (FailureKind::Unreachable, "nobody there".to_owned());
+            Update::Trouble(Trouble { kind, text, since: clock.now(), tries: 2 })
+        };
+        for (endpoint, looks) in [("", true), ("endpoint = 'http://127.0.0.1:1'\n", false)] {
+            let text = format!("{endpoint}name = 'web-0'\n[[rule]]\nname = 'all'\n");
+            let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
+            let clock = Clock::start();
+            let (mut agent, _ends, _answers) =
+                Agent::new(config, Sources::default(), clock, Board::new(clock, false));
+            agent.update(trouble(&clock)).await;
+            assert!(!agent.looks_elsewhere(), "one failure says little");
+            tokio::time::advance(SILENCE_MAX).await;
+            agent.update(trouble(&clock)).await;
+            assert_eq!(agent.looks_elsewhere(), looks);
+            agent.update(Update::Unchanged).await;
+            assert!(!agent.looks_elsewhere(), "it answers again");
+        }
     }
 
     #[test]

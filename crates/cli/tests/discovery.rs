@@ -265,3 +265,29 @@ fn a_wire_that_is_cut_is_noticed_while_a_poll_waits() {
     let told = watching.wait_with_output().unwrap();
     assert!(String::from_utf8_lossy(&told.stdout).contains("Freeze mine: web-0 is Scheduled"), "{told:?}");
 }
+
+/// An endpoint that was found is no setting: when it falls silent for good, the VM's agent has to find the next one.
+#[test]
+fn an_agent_whose_endpoint_has_gone_finds_another() {
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]);
+    // Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, state) = (home.path().join("agent.toml"), home.path().join("state"));
+    let text = format!("state = \"{}\"\nlisten = \"none\"\n[[rule]]\nname = \"all\"\n", state.display());
+    std::fs::write(&file, text).unwrap();
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("endpoint"), format!("http://{ELSEWHERE}\n")).unwrap();
+    let script = format!("{CONFIGURED} exec timeout 120 {} agent run --config {}", binary(), file.display());
+    let mut command = ground.guest.command("bash");
+    command.args(["-euc", &script]).env_remove("SCHEDULEDEVENTSIP").env("NO_COLOR", "1");
+    let mut agent = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(agent.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut answers = said.filter(|line| line.contains("the platform answers endpoint="));
+    let first = answers.next().unwrap();
+    assert!(first.contains(&format!("endpoint=http://{ELSEWHERE}")), "{first}");
+    ground.service.namespace.ip(&format!("addr del {ELSEWHERE}/32 dev lo"));
+    let second = answers.next().expect("the agent has not found the other endpoint within two minutes");
+    assert!(second.contains(&format!("endpoint=http://{ADDRESS}")), "{second}");
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
