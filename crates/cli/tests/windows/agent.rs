@@ -117,10 +117,12 @@ shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
     assert_eq!(written("run.log"), "before Reboot of web-0\r\nafter false\r\n");
 }
 
+/// The first step fails by itself, the second hangs behind a shell until its time is up. `taskkill` is slow here
+/// (`taskkill.c`), and finds nothing where the shell is killed before it has looked.
 #[test]
 fn a_hook_that_hangs_is_ended_with_what_it_has_started() {
     let service = service();
-    // Somebody who waits for ever, behind a shell.
+    // Somebody who waits for ever.
     let door = TcpListener::bind("127.0.0.1:0").unwrap();
     let hangs = format!("get --endpoint http://{}", door.local_addr().unwrap());
     let config = format!(
@@ -131,6 +133,9 @@ listen = "none"
 
 [[rule]]
 name = "drain"
+[[rule.before]]
+shell = 'exit 3'
+on_failure = "go-on"
 [[rule.before]]
 shell = '"{}" {hangs}'
 timeout = "2s"
@@ -146,6 +151,8 @@ on_failure = "go-on"
     wait_for("the hook to run", || (!processes_with(&hangs).is_empty()).then_some(()));
     wait_until(&service, "Started");
     wait_for("the hook to be gone", || processes_with(&hangs).is_empty().then_some(()));
+    let asked = written("taskkill.log");
+    assert_eq!(asked.lines().count(), 1, "one that has ended by itself is nobody to be killed: {asked}");
 }
 
 /// The service of Windows, taken away whatever becomes of the test.
@@ -195,6 +202,13 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     assert!(windows.drive_c("service/state/journal.json").exists());
     service.cli(&["event", "complete", &event]);
     wait_until_written("service.log", "after");
+
+    // Rules that have changed are read when it is told so.
+    write("service/agent.toml", &config.replace(r#"name = "drain""#, r#"name = "anew""#));
+    said(&mut windows.helper("paramchange.exe", &["notbefore-agent"]));
+    wait_for("word of the new rules", || windows.event_log().contains("rules are read anew").then_some(()));
+    service.cli(&["vm", "redeploy", "web-0"]);
+    wait_until_written("service.log", "before anew");
 
     said(&mut windows.wine(&["net", "stop", "notbefore-agent"]));
     assert!(state().contains("STOPPED"), "{}", state());

@@ -93,6 +93,11 @@ impl Windows {
         self.wine(&[&[self.exe.to_str().unwrap()], words].concat())
     }
 
+    /// One of the tests' own programs for Windows, which lie beside it.
+    pub fn helper(&self, name: &str, words: &[&str]) -> Command {
+        self.wine(&[&[self.exe.with_file_name(name).to_str().unwrap()], words].concat())
+    }
+
     /// The program, as Windows sees it.
     pub fn exe(&self) -> String {
         format!("Z:{}", self.exe.to_str().unwrap().replace('/', "\\"))

@@ -4,7 +4,7 @@
 //! When its time is up, or it is told to stop, the group is asked to end (SIGTERM), and what is left of it after a
 //! grace is killed. A program that ends well may leave something running: that is what starting a daemon is. It is
 //! done when it has ended itself, whoever still holds its pipes. Windows has no groups: there the tree of processes is
-//! killed at once (`windows.rs`).
+//! killed without a grace (`windows.rs`).
 
 #[cfg(unix)]
 #[path = "unix.rs"]
@@ -28,8 +28,6 @@ use super::output::{Tail, follow};
 use super::stop::{Stop, TIMEOUT_GRACE};
 use crate::machine::io::StepOutcome;
 
-/// How often it is looked whether anything of a group is left.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a killed process has until it is given up on. The kernel needs milliseconds, but for one that waits for
 /// a dead disk.
 const KILLED_GRACE: Duration = Duration::from_millis(500);
@@ -131,11 +129,11 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
         () = sleep(budget) => End::TimedOut,
     };
     match (&end, pid) {
-        (End::Stopped(grace), Some(pid)) => make_end(&mut child, pid, *grace).await,
-        (End::TimedOut, Some(pid)) => make_end(&mut child, pid, TIMEOUT_GRACE).await,
+        (End::Stopped(grace), _) => group::end(&mut child, *grace).await,
+        (End::TimedOut, _) => group::end(&mut child, TIMEOUT_GRACE).await,
         // What a failed program has left in its group is part of the failure.
-        (End::Ended(Ok(status)), Some(pid)) if !status.success() => group::kill(pid),
-        (End::Ended(_) | End::Stopped(_) | End::TimedOut, _) => {}
+        (End::Ended(Ok(status)), Some(pid)) if !status.success() => group::end_rest(pid),
+        (End::Ended(_), _) => {}
     }
     last_words(readers, matches!(&end, End::Ended(Ok(status)) if status.success())).await;
     if let Some(telling) = telling {
@@ -189,22 +187,6 @@ fn start(program: &Program, facts: &Facts) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     group::apart(&mut command);
     command.spawn()
-}
-
-/// Sees to it that nothing of a group is left.
-async fn make_end(child: &mut Child, pid: u32, grace: Duration) {
-    group::ask_to_end(pid);
-    let all_gone = async {
-        let _ = child.wait().await;
-        while group::is_there(pid) {
-            sleep(LOOK_EVERY).await;
-        }
-    };
-    if timeout(grace, all_gone).await.is_err() {
-        group::kill(pid);
-        let _ = child.start_kill();
-        let _ = timeout(KILLED_GRACE, child.wait()).await;
-    }
 }
 
 /// How a program ended that did not end well.

@@ -3,9 +3,16 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use super::KILLED_GRACE;
+
+/// How often it is looked whether anything of a group is left.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What lines are handed to.
 pub const SHELL: &str = "/bin/sh";
@@ -23,18 +30,30 @@ pub fn apart(command: &mut Command) {
     command.process_group(0).current_dir("/");
 }
 
-/// Asks a group to end.
-pub fn ask_to_end(leader: u32) {
+/// Sees to it that nothing of a program's group is left: it is asked to end, and killed after a grace.
+pub async fn end(child: &mut Child, grace: Duration) {
+    let Some(leader) = child.id() else { return };
     send(leader, Signal::TERM);
+    let all_gone = async {
+        let _ = child.wait().await;
+        while is_there(leader) {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    if timeout(grace, all_gone).await.is_err() {
+        send(leader, Signal::KILL);
+        let _ = child.start_kill();
+        let _ = timeout(KILLED_GRACE, child.wait()).await;
+    }
 }
 
-/// Ends a group.
-pub fn kill(leader: u32) {
+/// Ends what a program that has ended by itself has left in its group.
+pub fn end_rest(leader: u32) {
     send(leader, Signal::KILL);
 }
 
 /// Whether anything of a group is left.
-pub fn is_there(leader: u32) -> bool {
+fn is_there(leader: u32) -> bool {
     pid(leader).is_some_and(|group| test_kill_process_group(group).is_ok())
 }
 

@@ -2,14 +2,21 @@
 //! all that it has started.
 
 use std::io;
-use std::process::{Command as Plain, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::KILLED_GRACE;
 
 /// What lines are handed to.
 pub const SHELL: &str = "cmd";
 /// So that a Ctrl-C at the agent's console is for the agent: CREATE_NEW_PROCESS_GROUP.
 const NEW_GROUP: u32 = 0x0000_0200;
+/// How long `taskkill` may take: some tenths of a second, on a busy machine more. With what a killed process has then, it
+/// is within what a stop of all hooks may take.
+const TASKKILL_MAX: Duration = Duration::from_secs(2);
 /// ERROR_BAD_EXE_FORMAT
 const BAD_FORMAT: i32 = 193;
 
@@ -25,22 +32,22 @@ pub fn apart(command: &mut Command) {
     command.creation_flags(NEW_GROUP);
 }
 
-/// A console program cannot be asked from outside of its console.
-pub fn ask_to_end(leader: u32) {
-    kill(leader);
+/// Ends a program and all that it has started. There is no grace: a console program cannot be asked from outside of its
+/// console. The leader has to live until `taskkill` is done, which finds the others by it; while it is not waited for, its
+/// number is nobody else's.
+pub async fn end(child: &mut Child, _grace: Duration) {
+    if let (Ok(None), Some(leader)) = (child.try_wait(), child.id()) {
+        let mut taskkill = Command::new("taskkill");
+        taskkill.args(["/T", "/F", "/PID", &leader.to_string()]).kill_on_drop(true);
+        taskkill.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = timeout(TASKKILL_MAX, taskkill.status()).await;
+        let _ = child.start_kill();
+        let _ = timeout(KILLED_GRACE, child.wait()).await;
+    }
 }
 
-/// Ends a process and all that it has started. Nobody waits for it here: the loop has other things to do.
-pub fn kill(leader: u32) {
-    let mut command = Plain::new("taskkill");
-    command.args(["/T", "/F", "/PID", &leader.to_string()]);
-    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-}
-
-/// Nothing can be asked about what a process has started once it is gone.
-pub fn is_there(_leader: u32) -> bool {
-    false
-}
+/// What a program that has ended by itself has left running cannot be found any more, and its number may be another's.
+pub fn end_rest(_leader: u32) {}
 
 /// Windows programs always end with a code.
 pub fn signal_of(status: ExitStatus) -> String {

@@ -37,7 +37,7 @@ const RESTART_AFTER: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
 /// After so long without one, failures are counted anew.
 const FAILURES_FORGOTTEN: Duration = Duration::from_secs(3600);
-/// How long a stop may take: hooks have ten seconds to end, and then there is the journal to write.
+/// How long a stop may take: hooks have two seconds to end, and then there is the journal to write, on a slow disk.
 const STOP_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked at whether it has stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -221,8 +221,10 @@ extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
 /// Tells the manager how the service is.
 fn tell(state: ServiceState, exit_code: ServiceExitCode) {
     let running = state == ServiceState::Running;
-    let controls =
-        ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN | ServiceControlAccept::PRESHUTDOWN;
+    let controls = ServiceControlAccept::STOP
+        | ServiceControlAccept::SHUTDOWN
+        | ServiceControlAccept::PRESHUTDOWN
+        | ServiceControlAccept::PARAM_CHANGE;
     let status = ServiceStatus {
         service_type: ServiceType::OWN_PROCESS,
         current_state: state,
