@@ -39,6 +39,10 @@ mod settle;
 /// Of the 30 seconds of Preempt a second may be gone before the event is seen, so it cannot be much.
 pub const RESERVE: Duration = Duration::from_millis(500);
 
+/// How many steps run at once, of however many events. A VM has one or two; a platform that announces a thousand shall not
+/// have it start a thousand programs.
+pub const RUNNING_MAX: usize = 32;
+
 /// The notice of an eviction, where the platform does not say it.
 const PREEMPT_NOTICE: Duration = Duration::from_secs(30);
 

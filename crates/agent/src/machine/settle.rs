@@ -6,7 +6,7 @@ use notbefore_client::document::EventStatus;
 
 use super::handled::{Approval, Doing, Handled, Phase, Progress};
 use super::io::{Action, Run, RunId, Stage, What};
-use super::{RESERVE, Setup, Turn};
+use super::{RESERVE, RUNNING_MAX, Setup, Turn};
 use crate::rules::Approve;
 use crate::rules::matching::{Sight, first};
 
@@ -121,7 +121,7 @@ impl Turn<'_> {
             return true;
         }
         let Doing::Due(at) = progress.doing else { return self.cut_short(place, progress) };
-        if at > now || !handled.heard || self.is_being_put_back(place) {
+        if at > now || !handled.heard || self.is_being_put_back(place) || self.has_to_wait(place) {
             return false;
         }
         let handled = &mut self.state.events[place];
@@ -300,6 +300,12 @@ impl Turn<'_> {
         (0..self.state.events.len()).find(|other| stands_in_the_way(*other))
     }
 
+    /// Whether the step that is due has to wait because as many run as may: it begins when one of them ends.
+    fn has_to_wait(&self, place: usize) -> bool {
+        let running = self.state.events.iter().filter(|handled| handled.running().is_some());
+        self.state.events[place].step().is_some() && running.count() >= RUNNING_MAX
+    }
+
     /// Whether a step runs that puts this VM back into the service that this event takes it out of. It has been told to stop.
     fn is_being_put_back(&self, place: usize) -> bool {
         let stopping = |handled: &Handled| {
@@ -314,6 +320,7 @@ impl Turn<'_> {
     fn restore(&mut self, place: usize, progress: Progress) -> bool {
         let now = self.now.tick;
         let interrupted = !self.state.events[place].is_over() || self.holder(place).is_some();
+        let waits = self.has_to_wait(place);
         let handled = &mut self.state.events[place];
         match progress.doing {
             // The event is there again, or another takes the VM out: that is more urgent than putting it back.
@@ -326,7 +333,7 @@ impl Turn<'_> {
                 handled.phase = Phase::Over { stopping: None };
                 true
             }
-            Doing::Due(at) if at <= now => {
+            Doing::Due(at) if at <= now && !waits => {
                 match handled.step() {
                     Some(_) => self.begin(place, progress, None),
                     None => self.restored(place, !progress.failed),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use notbefore_client::document::EventKind;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -36,7 +37,10 @@ impl Metrics {
     /// Something happened.
     pub fn count(&self, fact: &Fact) {
         if let What::Appeared { mine, .. } = fact.what {
-            let labels = vec![("type", fact.event.kind.as_str().to_owned()), ("mine", mine.to_string())];
+            // A platform may spell a type it has made up in as many ways as it likes, and every one would be kept.
+            let kind = Some(&fact.event.kind).filter(|kind| EventKind::KNOWN.contains(kind));
+            let kind = kind.map_or("other", EventKind::as_str);
+            let labels = vec![("type", kind.to_owned()), ("mine", mine.to_string())];
             self.events.get_or_create(&labels).inc();
         }
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use notbefore_agent::machine::RESERVE;
 use notbefore_agent::machine::io::{ApprovalAnswer, Stage, StepOutcome, What};
+use notbefore_agent::machine::{RESERVE, RUNNING_MAX};
 use notbefore_agent::rules::{Approve, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Within};
 use notbefore_client::document::{Event, EventId, EventKind};
 
@@ -492,5 +492,19 @@ fn after_a_boot_with_the_endpoint_down_what_may_be_put_back_is() {
     world.restart(true);
     world.pass(seconds(5));
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("start", Stage::After));
+    world.wind_up();
+}
+
+#[test]
+fn of_a_thousand_events_a_few_are_prepared_for_at_a_time() {
+    let mut world = World::new(vec![Rule { before: vec![step("drain")], ..rule("r") }]);
+    for number in 0..100 {
+        world.announce(&number.to_string(), EventKind::Freeze, QUARTER);
+    }
+    world.poll();
+    assert_eq!(world.running.len(), RUNNING_MAX);
+    let first = *world.running.keys().next().unwrap();
+    world.end_run(first, StepOutcome::Done);
+    assert_eq!(world.running.len(), RUNNING_MAX);
     world.wind_up();
 }
