@@ -187,6 +187,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rule_leaves_to_others_is_no_news() {
+        let reason = || "web-1 is first in Resources".to_owned();
+        assert_eq!(happening(&What::NotApproving { reason: reason() }), None);
+        assert_eq!(loudness(&What::NotApproving { reason: reason() }), Loudness::Info);
+        assert_eq!(happening(&What::Withheld { reason: reason() }), Some(Happening::Withheld));
+    }
+
+    #[test]
     fn facts_are_sentences() {
         assert_eq!(
             said(What::Appeared { time_left: Some(Duration::from_millis(899_600)), mine: true }),

@@ -1,9 +1,11 @@
 //! The journal on disks that fail, or do not last.
 
+use std::process::Command;
+
 use crate::hooks::administrator;
 use crate::support::agent::Place;
 use crate::support::mounts::Ground;
-use crate::support::{PATIENCE, binary};
+use crate::support::{PATIENCE, binary, wait_for};
 use crate::vm::{BOUNDED, Vm, complaint, waits};
 
 fn rules() -> String {
@@ -51,6 +53,35 @@ fn a_full_disk_stops_nobody_and_is_said_aloud() {
     vm.wait_for_answer("/drainz", 503, "draining: Reboot");
     vm.complete(&event);
     assert_eq!(vm.place.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
+}
+
+#[test]
+fn a_disk_that_hangs_takes_its_time_from_the_hook_and_leaves_the_vm_out_of_service() {
+    let vm = Vm::new();
+    let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";
+    vm.configure(&format!("[[rule]]\nname = \"all\"\n[[rule.before]]\nshell = \"{line}\"\n"));
+    // Whoever opens a pipe to write to it waits for a reader, as for a disk that hangs.
+    let pipe = vm.place.path("state/.journal.json.new");
+    let hang = || assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let go_on = || std::fs::read(&pipe).unwrap();
+    let agent = vm.start_ready();
+    hang();
+    vm.announce("preempt");
+    let budget: u64 = vm.place.wait_for_trace(1)[0].parse().unwrap();
+    assert!(budget <= 26, "of 30 seconds the journal took three, and the hook was given {budget}");
+    go_on();
+    vm.wait_for_answer("/readyz", 200, "ready");
+    agent.kill();
+    hang();
+    let _agent = vm.start();
+    wait_for("the journal to hang", || {
+        std::net::TcpStream::connect(vm.signals).ok()?;
+        let answer = vm.ask("/drainz");
+        assert_eq!(answer.status, 503, "it has drained all the time: {answer:?}");
+        vm.ask("/readyz").body.contains("the journal is not on disk").then_some(())
+    });
+    go_on();
+    vm.go();
 }
 
 #[test]
