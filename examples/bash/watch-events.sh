@@ -28,17 +28,18 @@ read_document() {
     jq --slurp --exit-status 'length == 1 and (.[0].Events | type == "array")' >/dev/null 2>&1 <<<"$document"
 }
 
-# One line an event: incarnation, id, status, type, names, NotBefore. At 2017-03-01 names begin with a '_'.
+# One line an event: incarnation, id, status, type, NotBefore or '-', names. Names may be missing, and are last because
+# 'read' passes over an empty field elsewhere; at 2017-03-01 they begin with a '_'.
 list_events() {
   jq --raw-output --arg version "$version" '.DocumentIncarnation as $incarnation | .Events[] | [
     $incarnation, .EventId, .EventStatus, .EventType,
-    (.Resources | map(if $version == "2017-03-01" then ltrimstr("_") else . end) | join(",")),
-    .NotBefore // ""
+    (.NotBefore // "" | if . == "" then "-" else . end),
+    (.Resources // [] | map(if $version == "2017-03-01" then ltrimstr("_") else . end) | join(","))
   ] | @tsv' <<<"$document"
 }
 
 # "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be relied on.
-utc() { if [ -n "$1" ]; then date --utc --date "${1#*, }" +%FT%TZ; else echo -; fi; }
+utc() { if [ "$1" = - ]; then echo -; else date --utc --date "${1#*, }" +%FT%TZ; fi; }
 
 # One event a request: where one of several is refused, all are.
 approve() {
@@ -65,7 +66,7 @@ while true; do
   if read_document; then
     incarnation=$(jq --raw-output .DocumentIncarnation <<<"$document")
     [ "$incarnation" = "$shown" ] || [ "$(jq '.Events | length' <<<"$document")" -gt 0 ] || echo "$incarnation nothing"
-    while IFS=$'\t' read -r -u 3 _ id status type resources not_before; do
+    while IFS=$'\t' read -r -u 3 _ id status type not_before resources; do
       whose=others
       [[ ",${resources,,}," == *",${name,,},"* ]] && whose=mine
       [ "$incarnation" = "$shown" ] || echo "$incarnation $id $status $type $resources $(utc "$not_before") $whose"

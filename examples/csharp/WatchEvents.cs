@@ -81,7 +81,9 @@ class Client
         var document = JsonConvert.DeserializeObject<Document>(Ask(url), asItCame);
         if (document == null || document.Events == null)
             throw new JsonSerializationException("the answer has no list of Events");
-        // At 2017-03-01 names begin with a '_'.
+        // Names may be missing. At 2017-03-01 they begin with a '_'.
+        foreach (var e in document.Events)
+            e.Resources = e.Resources ?? new List<string>();
         if (version == "2017-03-01")
             foreach (var e in document.Events)
                 e.Resources = e.Resources.ConvertAll(name => name.StartsWith("_") ? name.Substring(1) : name);

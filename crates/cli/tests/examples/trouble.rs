@@ -8,8 +8,8 @@ use super::program::Program;
 use super::samples::{at, bash, csharp, python3, rust};
 
 /// What is answered to one poll after the other, as status and body; an empty status is a connection that is closed.
-/// The last one stays. Its id is asked about, its incarnation is text, its type nobody knows, its VM is spelt in
-/// another case, and the 11th of April 2026 is a Saturday.
+/// The last one stays. Its incarnation is text, its first event names nobody and no time; the type of the second nobody
+/// knows, its VM is spelt in another case, and the 11th of April 2026 is a Saturday.
 const POLLS: [(&str, &str); 7] = [
     ("200 OK", ""),
     ("200 OK", "{\"DocumentIncarnation\":1}"),
@@ -19,7 +19,8 @@ const POLLS: [(&str, &str); 7] = [
     ("429 Too Many Requests", "{\"error\":\"Too many requests\"}"),
     (
         "200 OK",
-        "{\"DocumentIncarnation\":\"7\",\"Events\":[{\"EventId\":\"aa-bb\",\"EventStatus\":\"Scheduled\",\
+        "{\"DocumentIncarnation\":\"7\",\"Events\":[{\"EventId\":\"cc-dd\",\"EventStatus\":\"Scheduled\",\
+         \"EventType\":\"Reboot\"},{\"EventId\":\"aa-bb\",\"EventStatus\":\"Scheduled\",\
          \"EventType\":\"Melt\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"WEB-0\"],\
          \"NotBefore\":\"Mon, 11 Apr 2026 10:00:00 GMT\"}]}",
     ),
@@ -70,11 +71,8 @@ fn answer(stream: &mut TcpStream, judge: impl FnOnce(&str) -> (&'static str, &'s
 /// It goes on through all of it, and never says that nothing is planned; a refused approval is not sent for ever.
 fn gets_through(sample: Command) {
     let mut client = Program::start(at(sample, troubled(), &["--yes"]));
-    let first = client.says(&[]);
-    assert_eq!(
-        first, "7 aa-bb Scheduled Melt WEB-0 2026-04-11T10:00:00Z mine",
-        "the first thing that it says"
-    );
+    assert_eq!(client.says(&[]), "7 cc-dd Scheduled Reboot  - others", "the first thing that it says");
+    assert_eq!(client.says(&[]), "7 aa-bb Scheduled Melt WEB-0 2026-04-11T10:00:00Z mine");
 }
 
 /// In a script, what cannot be read is a failure.
