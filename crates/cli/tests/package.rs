@@ -11,7 +11,8 @@ mod support;
 #[path = "package/units.rs"]
 mod units;
 
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use machine::Machine;
@@ -46,6 +47,18 @@ fn contents() -> Vec<(String, String, String)> {
     listed.lines().map(entry).collect()
 }
 
+/// Every file of the recipes, where the package has to have it, and whether it is a program.
+fn recipes() -> Vec<(String, bool)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let listed = Command::new("find").args(["recipes", "-type", "f"]).current_dir(&root).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let is_program = |file: &str| root.join(file).metadata().unwrap().permissions().mode() & 0o111 != 0;
+    let files: Vec<_> =
+        listed.lines().map(|file| (format!("./usr/share/doc/notbefore/{file}"), is_program(file))).collect();
+    assert!(!files.is_empty(), "there are no recipes");
+    files
+}
+
 #[test]
 fn files_are_where_debian_has_them_and_belong_to_root() {
     let homes = [
@@ -58,13 +71,23 @@ fn files_are_where_debian_has_them_and_belong_to_root() {
         "./usr/share/man/man1/",
         "./usr/share/zsh/vendor-completions/_notbefore",
     ];
-    let programs = ["./usr/bin/notbefore", "./usr/share/doc/notbefore/examples/exec/virsh"];
-    for (mode, owner, path) in contents() {
+    let recipes = recipes();
+    let is_program = |path: &str| {
+        let programs = ["./usr/bin/notbefore", "./usr/share/doc/notbefore/examples/exec/virsh"];
+        programs.contains(&path) || recipes.iter().any(|(recipe, program)| recipe == path && *program)
+    };
+    let contents = contents();
+    for (recipe, _) in &recipes {
+        assert!(contents.iter().any(|(_, _, path)| path == recipe), "{recipe} is not in the package");
+    }
+    for (mode, owner, path) in contents {
         assert!(owner == "0/0" || owner == "root/root", "{path} belongs to {owner}");
-        let expected = match (mode.starts_with('d'), programs.contains(&path.as_str())) {
-            (true, _) => "drwxr-xr-x",
-            (false, true) => "-rwxr-xr-x",
-            (false, false) => "-rw-r--r--",
+        let expected = match path.as_str() {
+            _ if mode.starts_with('d') => "drwxr-xr-x",
+            // Secrets of webhooks belong into it.
+            "./etc/notbefore/agent.toml" => "-rw-r-----",
+            path if is_program(path) => "-rwxr-xr-x",
+            _ => "-rw-r--r--",
         };
         assert_eq!(mode, expected, "{path}");
         let at_home = homes
