@@ -35,11 +35,14 @@ fn operator(machine: &Machine, words: &[&str]) -> String {
     machine.said("notbefore", &[words, &["--data", "/var/lib/notbefore"]].concat())
 }
 
-/// A redeployment from its announcement to its end: the work rests for as long as it lasts.
-fn goes_through(machine: &Machine) {
+/// Announces a redeployment of the machine itself.
+fn redeploy(machine: &Machine) {
     let name = machine.said("uname", &["-n"]);
     operator(machine, &["vm", "redeploy", name.trim()]);
-    wait_until(machine, "work", "ActiveState", "inactive");
+}
+
+/// Waits until an event has started, and ends it.
+fn complete(machine: &Machine) {
     let started = || {
         let events = operator(machine, &["event", "list", "--output", "json"]);
         let events: serde_json::Value = serde_json::from_str(&events).unwrap();
@@ -48,7 +51,21 @@ fn goes_through(machine: &Machine) {
     };
     let event = wait_for("the event to start", started);
     operator(machine, &["event", "complete", &event]);
+}
+
+/// A redeployment from its announcement to its end: the work rests for as long as it lasts.
+fn goes_through(machine: &Machine) {
+    redeploy(machine);
+    wait_until(machine, "work", "ActiveState", "inactive");
+    complete(machine);
     wait_until(machine, "work", "ActiveState", "active");
+}
+
+/// The sample that takes away what hooks without commands do not need.
+fn confine(machine: &Machine) {
+    let sample = "/usr/share/doc/notbefore/examples/systemd/notbefore-agent.service.d";
+    machine.said("cp", &["-r", sample, "/etc/systemd/system/"]);
+    systemctl(machine, &["daemon-reload"]);
 }
 
 #[test]
@@ -70,10 +87,7 @@ fn systemd_starts_both_and_an_event_goes_through() {
     wait_until(&machine, "notbefore-agent", "NRestarts", "1");
     wait_until(&machine, "notbefore-agent", "ActiveState", "active");
 
-    // The sample that takes away what this agent's hooks do not need.
-    let sample = "/usr/share/doc/notbefore/examples/systemd/notbefore-agent.service.d";
-    machine.said("cp", &["-r", sample, "/etc/systemd/system/"]);
-    systemctl(&machine, &["daemon-reload"]);
+    confine(&machine);
     systemctl(&machine, &["restart", "notbefore-agent"]);
     goes_through(&machine);
 
@@ -90,4 +104,19 @@ fn systemd_starts_both_and_an_event_goes_through() {
     // Removing the package stops what runs.
     machine.said("dpkg", &["--remove", "notbefore"]);
     assert_eq!(property(&machine, "notbefore", "ActiveState"), "inactive");
+}
+
+#[test]
+fn a_confined_agent_can_ask_dhcp() {
+    let machine = super::installed_on(Machine::booted(&super::deb()));
+    // A network with nobody on it.
+    machine.said("ip", &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]);
+    for end in ["eth0", "eth1"] {
+        machine.said("ip", &["link", "set", end, "up"]);
+    }
+    confine(&machine);
+    systemctl(&machine, &["start", "notbefore-agent"]);
+    // The configuration that the package brings names no endpoint. Port 68, as the kernel writes it:
+    let asks = || machine.finds("grep -q ' 00000000:0044 ' /proc/net/udp").then_some(());
+    wait_for("somebody at the DHCP client's port", asks);
 }
