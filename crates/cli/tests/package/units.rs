@@ -120,3 +120,32 @@ fn a_confined_agent_can_ask_dhcp() {
     let asks = || machine.finds("grep -q ' 00000000:0044 ' /proc/net/udp").then_some(());
     wait_for("somebody at the DHCP client's port", asks);
 }
+
+/// The recipe as its page has it installed, from where the package puts it.
+#[test]
+fn a_job_that_a_recipe_has_started_outlives_the_agent() {
+    let machine = super::installed_on(Machine::booted(&super::deb()));
+    let install = "cd /usr/share/doc/notbefore
+        install -D -t /usr/local/lib/notbefore recipes/process recipes/checkpoint/batch-job
+        { echo 'endpoint = \"http://127.0.0.1:9254\"'; cat recipes/checkpoint/agent.toml; } >/etc/notbefore/agent.toml";
+    machine.said("sh", &["-ec", install]);
+    systemctl(&machine, &["start", "notbefore", "notbefore-agent"]);
+    let process = "/usr/local/lib/notbefore/process";
+    machine
+        .said(process, &["start", "/var/lib/batch", "/usr/local/lib/notbefore/batch-job", "/var/lib/batch"]);
+    wait_for("the job", || machine.finds("grep -q '^from 1$' /var/lib/batch/log").then_some(()));
+    redeploy(&machine);
+    complete(&machine);
+    let resumed = "test \"$(grep -c ^from /var/lib/batch/log)\" = 2";
+    wait_for("the job to go on", || machine.finds(resumed).then_some(()));
+
+    let groups = machine.said("sh", &["-c", "read -r pid _ </var/lib/batch/pid; cat /proc/$pid/cgroup"]);
+    assert!(groups.contains(".scope") && !groups.contains("notbefore-agent"), "{groups}");
+    systemctl(&machine, &["restart", "notbefore-agent"]);
+    assert!(!machine.finds(&format!("{process} ended /var/lib/batch")), "it has ended with the agent");
+    // What cannot be started says so, and is not taken for something that runs.
+    let refused =
+        "mv /usr/bin/systemd-run /root; ! /usr/local/lib/notbefore/process start /var/lib/none sleep 1h 2>&1";
+    assert!(machine.said("sh", &["-c", refused]).contains("systemd-run did not start it"));
+    machine.said(process, &["ended", "/var/lib/none"]);
+}
