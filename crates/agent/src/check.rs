@@ -11,14 +11,12 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::journal;
-use crate::machine::RESERVE;
 use crate::machine::io::{Run, RunId, Stage};
+use crate::machine::{PREEMPT_NOTICE, RESERVE};
 use crate::rules::{Deed, Rule, Step};
 
 /// The notice that a sample event gives, as the platform would.
 const NOTICE: Duration = Duration::from_secs(15 * 60);
-/// The notice of an eviction.
-const NOTICE_OF_PREEMPT: Duration = Duration::from_secs(30);
 /// The id of sample events, which no platform gives.
 const SAMPLE_ID: &str = "00000000-0000-0000-0000-000000000000";
 
@@ -180,12 +178,13 @@ pub fn sample_run(rule: &Rule, stage: Stage, step: &Step, event: &Event) -> Run 
         step: step.clone(),
         attempt: 1,
         budget,
+        until: None,
         cancelled: false,
     }
 }
 
 fn notice(kind: &EventKind) -> Duration {
-    if *kind == EventKind::Preempt { NOTICE_OF_PREEMPT } else { NOTICE }
+    if *kind == EventKind::Preempt { PREEMPT_NOTICE } else { NOTICE }
 }
 
 #[cfg(unix)]

@@ -19,5 +19,4 @@ pub mod span;
 pub mod suggest;
 mod systemd;
 pub mod tell;
-pub mod text;
 pub mod words;

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use crate::config::{self, Config, Sources};
 use crate::hooks::{Ended, Runner};
 use crate::journal::{Found, Journal, OpenError};
-use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome};
+use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, StepOutcome};
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
 use crate::platform::{self, Platform};
@@ -189,14 +189,10 @@ async fn outcome<T>(under_way: &mut Perhaps<T>) -> T {
     }
 }
 
-/// How long an attempt may take if it begins so late, because the disk was slow. What NotBefore bounds has less. A step's own
-/// timeout begins with it where the difference matters: a slow disk is no reason not to run a step of a second.
-fn left_of_budget(run: &Run, late: Duration) -> Duration {
-    let bounded = run.budget < run.step.timeout;
-    match run.stage {
-        Stage::Before if bounded || late <= run.budget / 2 => run.budget.saturating_sub(late),
-        Stage::Before | Stage::After => run.budget,
-    }
+/// How long an attempt may take that begins now: the disk may have been slow since the machine decided on it, and NotBefore
+/// does not wait. A step's own timeout begins with it.
+fn left_of_budget(run: &Run, now: Duration) -> Duration {
+    run.until.map_or(run.budget, |until| run.budget.min(until.saturating_sub(now)))
 }
 
 struct Agent {
@@ -371,12 +367,12 @@ impl Agent {
         self.state = state;
         self.board.handles(overview::of(&self.state));
         self.save().await;
-        let late = self.clock.now().tick.saturating_sub(now.tick);
         for action in actions {
             match action {
                 Action::Run(mut run) => {
-                    run.budget = left_of_budget(&run, late);
-                    self.begun.insert(run.id, (run.rule.clone(), self.clock.now().tick));
+                    let begins = self.clock.now().tick;
+                    run.budget = left_of_budget(&run, begins);
+                    self.begun.insert(run.id, (run.rule.clone(), begins));
                     self.runner.start(*run, self.setup.me.name());
                 }
                 Action::Stop(run) => self.runner.stop(run),
@@ -575,20 +571,15 @@ mod tests {
     #[test]
     fn a_slow_disk_takes_its_time_from_what_not_before_bounds() {
         let seconds = Duration::from_secs;
-        let run = |stage, budget, timeout| {
-            let mut run = run_of(Deed::Wait { time: Duration::ZERO }, seconds(budget));
-            run.stage = stage;
-            run.step.timeout = seconds(timeout);
-            run
+        let run = |budget, until: Option<u64>| {
+            let run = run_of(Deed::Wait { time: Duration::ZERO }, seconds(budget));
+            Run { until: until.map(seconds), ..run }
         };
-        assert_eq!(left_of_budget(&run(Stage::Before, 28, 3_600), seconds(3)), seconds(25));
-        assert_eq!(left_of_budget(&run(Stage::Before, 2, 3_600), seconds(3)), Duration::ZERO);
-        assert_eq!(left_of_budget(&run(Stage::Before, 60, 60), seconds(3)), seconds(57));
-        assert_eq!(
-            left_of_budget(&run(Stage::Before, 2, 2), seconds(3)),
-            seconds(2),
-            "it is run all the same"
-        );
-        assert_eq!(left_of_budget(&run(Stage::After, 2, 2), seconds(3)), seconds(2), "nothing bounds it");
+        // Decided on at tick 0, begun at tick 3.
+        assert_eq!(left_of_budget(&run(28, Some(28)), seconds(3)), seconds(25));
+        assert_eq!(left_of_budget(&run(2, Some(2)), seconds(3)), Duration::ZERO);
+        assert_eq!(left_of_budget(&run(60, Some(60)), seconds(3)), seconds(57));
+        assert_eq!(left_of_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it is run all the same");
+        assert_eq!(left_of_budget(&run(2, None), seconds(3)), seconds(2), "nothing bounds it");
     }
 }

@@ -5,8 +5,9 @@
 //!
 //! [`guest`] is what a VM sees: documents per api-version, approvals, instance metadata and errors.
 //! `operator` is what those who run VMs use: the types of the API under `/v1`. It is a feature, on by itself, so that a
-//! guest's client can do without.
+//! guest's client can do without. [`text`] makes what others have written fit for a log line.
 
 pub mod guest;
 #[cfg(feature = "operator")]
 pub mod operator;
+pub mod text;

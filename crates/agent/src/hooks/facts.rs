@@ -201,6 +201,7 @@ pub mod tests {
             },
             attempt: 2,
             budget,
+            until: None,
             cancelled: false,
         }
     }

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use notbefore_wire::text::{printable, shorten};
 use tokio::io::{AsyncRead, AsyncReadExt};
-
-use crate::text::{printable, shorten};
 
 /// How much of each stream is kept.
 const KEPT_BYTES_MAX: usize = 16 * 1024;

@@ -5,10 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use notbefore_wire::text::{printable, shorten};
 use ureq::Agent;
 use ureq::http::{Request, Uri};
-
-use crate::text::{printable, shorten};
 
 /// How much of an answer is read, for its first words.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024;

@@ -6,8 +6,9 @@
 //!                                   └──────────────── gone (cancelled) ───────────────▲
 //! ```
 //!
-//! Nothing goes back, with two exceptions that are new beginnings: an event that the platform lists again after it was
-//! gone, and one that still waits when the VM has booted (which started anew all that had been stopped).
+//! Nothing goes back but where it is a new beginning: an event that is there again after it was gone, or this VM's again after it
+//! was taken from it; one that still waits when the VM has booted, which started anew all that had been stopped; and
+//! putting back, when another event takes the VM out meanwhile.
 
 use std::time::Duration;
 

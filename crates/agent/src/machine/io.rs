@@ -105,6 +105,8 @@ pub struct Run {
     pub attempt: u32,
     /// How long it may take. It is stopped by whoever runs it.
     pub budget: Duration,
+    /// The tick at which it has to have ended whenever it begins, where NotBefore bounds it.
+    pub until: Option<Duration>,
     /// Whether the event is over because it was cancelled: it never started, as far as anybody saw.
     pub cancelled: bool,
 }

@@ -44,7 +44,7 @@ pub const RESERVE: Duration = Duration::from_millis(500);
 pub const RUNNING_MAX: usize = 32;
 
 /// The notice of an eviction, where the platform does not say it.
-const PREEMPT_NOTICE: Duration = Duration::from_secs(30);
+pub const PREEMPT_NOTICE: Duration = Duration::from_secs(30);
 
 /// How long an approval that did not get through rests, at first; it doubles each time, up to [`APPROVAL_REST_MAX`].
 const APPROVAL_REST: Duration = Duration::from_millis(500);

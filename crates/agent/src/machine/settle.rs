@@ -177,6 +177,7 @@ impl Turn<'_> {
             step,
             attempt: progress.attempt,
             budget,
+            until: left.map(|left| self.now.tick.saturating_add(left)),
             cancelled: handled.cancelled,
         };
         match stage {

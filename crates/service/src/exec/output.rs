@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use notbefore_engine::DriverRun;
+use notbefore_wire::text::{printable, shorten};
 
 /// How much of a command's output reaches the log: enough for the words of a failed migration, too little for a
 /// loop to fill a disk with.
@@ -136,29 +137,6 @@ impl Line {
     }
 }
 
-/// A text with what could move a terminal's cursor, or turn its words around, spelled out.
-pub(super) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for char in text.chars() {
-        let invisible = matches!(char,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        if char.is_control() || invisible {
-            shown.extend(char.escape_default());
-        } else {
-            shown.push(char);
-        }
-    }
-    shown
-}
-
-/// The beginning of a text.
-pub(super) fn shorten(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,11 +153,6 @@ mod tests {
         assert_eq!(last_of(b"", &budget).await, "");
         assert_eq!(last_of(b"\xff\x1b[31mred", &budget).await, "\u{fffd}\\u{1b}[31mred");
         assert_eq!(last_of(&[b'x'; 300], &budget).await, format!("{}…", "x".repeat(200)));
-    }
-
-    #[test]
-    fn control_and_direction_marks_are_spelled_out() {
-        assert_eq!(printable("a\tb\u{202e}c\rd é"), "a\\tb\\u{202e}c\\rd é");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path) -> Result<Written, String> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let known = line.split_once('=').filter(|(key, _)| *key == "host");
         let Some((_, host)) = known else {
-            return wrong(format!("it wrote {:?}", super::output::shorten(line, 60)));
+            return wrong(format!("it wrote {:?}", notbefore_wire::text::shorten(line, 60)));
         };
         let fits = (1..=HOST_BYTES_MAX).contains(&host.len()) && !host.chars().any(char::is_control);
         if !fits {

@@ -1,4 +1,4 @@
-//! Text of others, made fit for a log line.
+//! Text that somebody else wrote, made fit for a log line: what commands and servers say.
 
 /// A text with what could move a terminal's cursor, or turn its words around, spelled out.
 pub fn printable(text: &str) -> String {
