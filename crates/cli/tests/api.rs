@@ -6,15 +6,11 @@
 mod support;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+use support::pages::root;
 use support::{Service, binary};
-
-fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
 
 #[test]
 fn the_checked_in_description_is_the_one_that_is_served() {

@@ -6,18 +6,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::path::{Path, PathBuf};
+mod support;
+
 use std::process::Command;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// The page's script: all its blocks of shell, in order.
-fn script(page: &str) -> String {
-    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("\n```").next());
-    blocks.collect::<Vec<_>>().join("\n")
-}
+use support::pages::{as_typed, blocks, root};
 
 /// A namespace to run it in; whatever the script leaves behind when it fails goes with it.
 struct Place(String);
@@ -64,10 +57,8 @@ fn the_page_leads_from_an_empty_machine_to_a_maintained_host_with_two_tenants() 
     let place = Place::new();
     let mut shell = Command::new("timeout");
     shell.args(["600", "ip", "netns", "exec", &place.0, "bash", "-exc"]);
-    shell.arg(format!("exec 2>&1\n{}", script(&page))).current_dir(root());
-    for variable in ["NOTBEFORE_DATA", "NOTBEFORE_OPERATOR", "NOTBEFORE_TOKEN", "http_proxy", "HTTP_PROXY"] {
-        shell.env_remove(variable);
-    }
+    shell.arg(format!("exec 2>&1\n{}", blocks(&page, "sh").join("\n"))).current_dir(root());
+    as_typed(&mut shell);
     let done = shell.output().unwrap();
     let printed = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.success(), "{printed}\n{}", String::from_utf8_lossy(&done.stderr));

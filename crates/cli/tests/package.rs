@@ -12,10 +12,11 @@ mod support;
 mod units;
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use machine::Machine;
+use support::pages::root;
 
 const UNITS: [&str; 2] = ["notbefore.service", "notbefore-agent.service"];
 
@@ -49,7 +50,7 @@ fn contents() -> Vec<(String, String, String)> {
 
 /// Every file of the recipes, where the package has to have it, and whether it is a program.
 fn recipes() -> Vec<(String, bool)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let listed = Command::new("find").args(["recipes", "-type", "f"]).current_dir(&root).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     let is_program = |file: &str| root.join(file).metadata().unwrap().permissions().mode() & 0o111 != 0;

@@ -4,20 +4,10 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace is there")
-}
-
-/// The fenced blocks of a language, in order.
-fn blocks(page: &str, language: &str) -> Vec<String> {
-    let fence = format!("```{language}\n");
-    page.split(&fence).skip(1).filter_map(|rest| rest.split("\n```").next()).map(str::to_owned).collect()
-}
+use support::pages::{as_typed, blocks, root};
 
 /// A namespace with loopback, and a directory that looks like a fresh clone to whoever types there.
 struct Place {
@@ -48,7 +38,7 @@ impl Place {
     fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace, "bash", "-ec", line]).current_dir(self.dir.path());
-        command.env_remove("NOTBEFORE_DATA").env_remove("NOTBEFORE_OPERATOR");
+        as_typed(&mut command);
         command
     }
 

@@ -1,9 +1,9 @@
 //! The rehearsal, as `recipes/README.md` prints it.
 
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::ground::lines;
+use super::support::pages::{blocks, root};
 use super::support::{Service, binary, wait_for};
 
 /// Ends with the test.
@@ -20,15 +20,13 @@ impl Drop for Ended {
 /// the place of the service's token.
 #[test]
 fn the_rehearsal_does_as_the_page_says() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let page = std::fs::read_to_string(root.join("recipes/README.md")).unwrap();
-    let blocks = page.split("```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
-    let blocks: Vec<&str> = blocks.collect();
+    let page = std::fs::read_to_string(root().join("recipes/README.md")).unwrap();
+    let blocks = blocks(&page, "sh");
     let flags: Vec<&str> = blocks[1].strip_prefix("./dev run ").unwrap().split(' ').collect();
     let service = Service::start(&flags);
 
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    std::os::unix::fs::symlink(root.join("recipes"), dir.path().join("recipes")).unwrap();
+    std::os::unix::fs::symlink(root().join("recipes"), dir.path().join("recipes")).unwrap();
     let shell = |block: &str| {
         // With exec, ending the shell ends the agent.
         let agent = format!("exec {} agent run --listen none", binary());
@@ -41,7 +39,7 @@ fn the_rehearsal_does_as_the_page_says() {
         shell.current_dir(dir.path()).env("NOTBEFORE_DATA", service.data());
         shell
     };
-    let _agent = Ended(shell(blocks[2]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let _agent = Ended(shell(&blocks[2]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_for("the agent to listen", || {
         let listed = service.cli_json(&["vm", "list"]);
         (listed[0]["listening"] == "yes").then_some(())

@@ -10,6 +10,7 @@
 pub mod agent;
 pub mod manager;
 pub mod mounts;
+pub mod pages;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};

@@ -1,8 +1,6 @@
 //! What the engine has the exec driver do: a command is asked for once its attempt is durable and once only,
 //! a report is never lost, and what is no longer wanted is stopped.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};

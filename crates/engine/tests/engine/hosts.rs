@@ -2,8 +2,6 @@
 //! nobody else from hearing, and who has left the host before its scope's turn came hears nothing. The rest is
 //! held against the model by the simulator.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;

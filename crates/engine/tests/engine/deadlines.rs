@@ -1,8 +1,6 @@
 //! Many events that fall due in the same second: they begin in slices, so that the store has something to do and
 //! whoever asks is heard meanwhile, and each is one transaction.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Actor, Cause, Member, OperationId, Origin, Policy, Scope, ScopeKind, Settings, VmId};
 use notbefore_engine::records::{self, Vm, prefix};

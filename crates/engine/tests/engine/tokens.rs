@@ -1,8 +1,6 @@
 //! Tokens through the engine: of two who make one of a name only one does, and one that may do everything is always
 //! left, however many are revoked at the same moment.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use jiff::Timestamp;
 use notbefore_core::{Actor, Grant, Prefix, Role, Settings, Token};
 use notbefore_engine::{
