@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::Bench;
 use crate::clock;
 use crate::endpoint::Endpoint;
-use crate::process::{End, Owned, Place, pinned, tail};
+use crate::process::{End, Owned, Place, output, pinned, tail};
 use crate::random::Random;
 use crate::report::Goal;
 use crate::service::{Rate, Service};
@@ -34,6 +34,7 @@ const NOTE: &str = "date +%s%N >>";
 /// Measures it.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     at_rest(bench)?;
+    at_rest_again(bench)?;
     polling(bench)?;
     waiting(bench)?;
     preempt(bench)
@@ -48,11 +49,23 @@ struct Agent {
 impl Agent {
     /// Starts one that runs a shell line before every event.
     fn start(bench: &Bench, name: &str, vm: &str, endpoint: SocketAddr, hook: &str) -> anyhow::Result<Self> {
+        Self::start_with(bench, name, vm, endpoint, hook, "")
+    }
+
+    /// The same with more of a configuration.
+    fn start_with(
+        bench: &Bench,
+        name: &str,
+        vm: &str,
+        endpoint: SocketAddr,
+        hook: &str,
+        more: &str,
+    ) -> anyhow::Result<Self> {
         let place = bench.directory(name)?;
         let hook = hook.replace("{place}", &place.display().to_string());
         let config = format!(
             "endpoint = \"http://{endpoint}\"\nname = \"{vm}\"\nstate = \"{}\"\nlisten = \"127.0.0.1:0\"\n\
-             [[rule]]\nname = \"bench\"\n[[rule.before]]\nshell = '''{hook}'''\n",
+             {more}[[rule]]\nname = \"bench\"\n[[rule.before]]\nshell = '''{hook}'''\n",
             place.join("state").display()
         );
         std::fs::write(place.join("agent.toml"), config)?;
@@ -136,6 +149,65 @@ fn at_rest(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The memory of one that has had work: three events with a hook each, and of each an administrator told by https, whose
+/// certificate it does not trust. What it has needed for that stays with it.
+fn at_rest_again(bench: &mut Bench) -> anyhow::Result<()> {
+    let administrator = Administrator::start(bench)?;
+    let endpoint = Endpoint::start()?;
+    let notify = format!("[notify]\nurl = \"https://{}/\"\n", administrator.address);
+    let hook = format!("{NOTE} {{place}}/begun");
+    let agent = Agent::start_with(bench, "at-rest-again", VM, endpoint.address, &hook, &notify)?;
+    for round in 1..=3 {
+        let id = format!("00000000-0000-4000-a000-{round:012}");
+        endpoint.show(vec![event(&id, "Freeze", clock::wall() + 15.minutes())]);
+        wait(|| endpoint.approved(&id)).with_context(|| agent.log())?;
+        wait(|| (administrator.calls() >= round).then_some(())).with_context(|| agent.log())?;
+        endpoint.show(vec![]);
+    }
+    let polls = endpoint.polls();
+    wait(|| (endpoint.polls() >= polls + 3).then_some(())).with_context(|| agent.log())?;
+    let memory = resident(agent.process.pid())?;
+    let what = "the agent at rest after three events, told of by https: resident memory";
+    bench.measured(what, "MB", &[memory], None);
+    Ok(())
+}
+
+/// Somebody who listens with TLS: openssl, with a certificate that vouches for itself.
+struct Administrator {
+    address: SocketAddr,
+    log: PathBuf,
+    _process: Owned,
+}
+
+impl Administrator {
+    fn start(bench: &Bench) -> anyhow::Result<Self> {
+        let place = bench.directory("administrator")?;
+        let (key, certificate, log) =
+            (place.join("key.pem"), place.join("certificate.pem"), place.join("log"));
+        let mut request = Command::new("openssl");
+        request.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]);
+        request.args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout"]);
+        output(request.arg(&key).arg("-out").arg(&certificate))?;
+        let mut server = pinned(Place::Anywhere, End::Kill, "openssl");
+        server.args(["s_server", "-accept", "127.0.0.1:0", "-www", "-key"]).arg(&key);
+        server.arg("-cert").arg(&certificate).stdin(Stdio::null());
+        let file = File::create(&log)?;
+        let process = Owned::spawn(server.stdout(file.try_clone()?).stderr(file), End::Kill)?;
+        let address = wait(|| {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            said.lines().find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok())
+        })
+        .context("openssl does not say where it listens")?;
+        Ok(Self { address, log, _process: process })
+    }
+
+    /// How often somebody has called, looked at the certificate, and said no.
+    fn calls(&self) -> usize {
+        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        said.lines().filter(|line| line.contains("alert")).count()
+    }
+}
+
 fn polling(bench: &mut Bench) -> anyhow::Result<()> {
     let endpoint = Endpoint::start()?;
     let hook = format!("{NOTE} {{place}}/begun");
@@ -191,7 +263,12 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
         service.operate("POST", &format!("/v1/events/{id}/complete"), &json!({}))?;
     }
     let goal = Goal::at_most(100.0, 50.0);
-    bench.measured("event asked for to first hook, long poll, p99", "ms", &[p99(to_hook)], goal);
+    bench.measured(
+        "event asked for to first hook, long poll, after a rest, p99",
+        "ms",
+        &[p99(to_hook)],
+        goal,
+    );
     Ok(())
 }
 
@@ -205,18 +282,23 @@ fn preempt(bench: &mut Bench) -> anyhow::Result<()> {
     wait(|| (endpoint.polls() >= 2).then_some(())).with_context(|| agent.log())?;
     let mut random = Random::new(9);
     let mut had = Vec::new();
-    for round in 1..=if bench.quick { 1 } else { 4 } {
+    for round in 1..=if bench.quick { 2 } else { 8 } {
         clock::pause(Duration::from_millis(random.below(1_000) as u64));
         let id = format!("00000000-0000-4000-9000-{round:012}");
         // As the service does it: whole seconds, rounded up.
-        let not_before = clock::wall() + 30.seconds() + 999.milliseconds();
-        endpoint.show(vec![event(&id, "Preempt", not_before)]);
+        let not_before =
+            Timestamp::from_second((clock::wall() + 30.seconds() + 999.milliseconds()).as_second())?;
+        let shown = endpoint.show(vec![event(&id, "Preempt", not_before)]);
         let begun = agent.noted("begun", round)?[round - 1];
         let ended = agent.noted("ended", round)?[round - 1];
-        had.push(milliseconds(begun, ended) / 1e3);
+        // What rounding up has given is not counted.
+        let lost = milliseconds(shown, not_before) - milliseconds(begun, ended);
+        had.push(30.0 - lost / 1e3);
         endpoint.show(vec![]);
         clock::pause(Duration::from_secs(2));
     }
-    bench.measured("what hooks have of Preempt's 30 seconds", "s", &had, Goal::at_least(28.0, 29.0));
+    let least = had.into_iter().min_by(f64::total_cmp).context("no round")?;
+    let what = "what hooks have of Preempt's 30 seconds, at least";
+    bench.measured(what, "s", &[least], Goal::at_least(28.0, 28.5));
     Ok(())
 }
