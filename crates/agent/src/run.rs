@@ -134,7 +134,7 @@ pub async fn run(
                 agent.silent_since = None;
                 let at_last = || platform::name_at_last(client.clone(), platform::name_file(&agent.config));
                 naming = (!sure).then(|| Box::pin(at_last()) as Pin<Box<_>>);
-                agent.follow(&client, me);
+                agent.follow(&client, me, sure);
                 watch = Some(Watch::after(client, reading));
             }
             Wake::Named(me) => {
@@ -142,7 +142,7 @@ pub async fn run(
                 if let Some(client) = agent.client.clone() {
                     tracing::info!(vm = me.name(), "the platform says what this VM is called");
                     // The document is read again, with other eyes.
-                    agent.follow(&client, me);
+                    agent.follow(&client, me, true);
                     watch = Some(Watch::new(client));
                 }
             }
@@ -233,7 +233,11 @@ impl Agent {
     ) -> (Agent, mpsc::Receiver<Ended>, Answers) {
         let (runner, ends) = Runner::new(config.dry_run);
         let (answers, answered) = mpsc::channel(ANSWERS_MAX);
-        let setup = Setup { rules: config.rules.clone(), me: platform::remembered(&config) };
+        let setup = Setup {
+            rules: config.rules.clone(),
+            me: platform::remembered(&config),
+            sure: config.name.is_some(),
+        };
         let beat = systemd::beat().map(|every| (every, clock.now().tick));
         let agent = Agent {
             config,
@@ -281,18 +285,18 @@ impl Agent {
     }
 
     /// The platform was found, and which VM this is there: from now on its documents come.
-    fn follow(&mut self, client: &Client, me: Identity) {
+    fn follow(&mut self, client: &Client, me: Identity, sure: bool) {
         self.board.found(client.endpoint().to_string(), me.name().to_owned());
-        self.setup.me = me;
+        (self.setup.me, self.setup.sure) = (me, sure);
         self.client = Some(client.clone());
     }
 
     async fn update(&mut self, update: Update) {
         match update {
-            Update::Document { document, served_at, version: _ } => {
+            Update::Document { document, served_at, version } => {
                 self.silent_since = None;
                 self.board.answered("document");
-                self.turn(Input::Document { document, served_at }).await;
+                self.turn(Input::Document { document, served_at, version }).await;
             }
             Update::Unchanged => {
                 self.silent_since = None;
@@ -492,7 +496,7 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_client::document::Document;
+    use notbefore_client::document::{Document, EventsVersion};
     use notbefore_client::failure::FailureKind;
     use tokio::io::AsyncReadExt;
 
@@ -513,7 +517,7 @@ mod tests {
         let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
         let id = event.id.clone();
         let document = Document { incarnation: "1".to_owned(), events: vec![event] };
-        agent.turn(Input::Document { document, served_at: None }).await;
+        agent.turn(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
         for reason in ["first", "second"] {
             let answer = ApprovalAnswer::Refused { reason: reason.to_owned() };
             agent.answered(id.clone(), answer).await;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use jiff::Timestamp;
+use notbefore_wire::guest::document::EventType;
 use serde::{Deserialize, Serialize};
 
 pub use notbefore_wire::guest::version::EventsVersion;
@@ -161,6 +162,18 @@ impl EventKind {
             EventKind::Preempt => "Preempt",
             EventKind::Terminate => "Terminate",
             EventKind::Other(word) => word,
+        }
+    }
+
+    /// Whether documents of this version speak of events of this kind; of others they say nothing.
+    pub fn is_shown_at(&self, version: EventsVersion) -> bool {
+        match self {
+            EventKind::Freeze => version.knows(EventType::Freeze),
+            EventKind::Reboot => version.knows(EventType::Reboot),
+            EventKind::Redeploy => version.knows(EventType::Redeploy),
+            EventKind::Preempt => version.knows(EventType::Preempt),
+            EventKind::Terminate => version.knows(EventType::Terminate),
+            EventKind::Other(_) => true,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use notbefore_client::document::{Document, Event, EventId};
+use notbefore_client::document::{Document, Event, EventId, EventsVersion};
 use serde::{Deserialize, Serialize};
 
 use crate::rules::Step;
@@ -16,6 +16,8 @@ pub enum Input {
         document: Document,
         /// What the platform's own clock said when it answered; without it this VM's wall clock is believed.
         served_at: Option<jiff::Timestamp>,
+        /// Of which version it is: the older ones do not speak of every kind of event.
+        version: EventsVersion,
     },
     /// A step has ended, by itself or because it was stopped. One that is stopped because the agent itself ends has not:
     /// nothing is told, so that the next agent finds it begun.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_client::clock::Moment;
-use notbefore_client::document::{Document, Event, EventId, EventKind, EventStatus};
+use notbefore_client::document::{Document, Event, EventId, EventKind, EventStatus, EventsVersion};
 use notbefore_client::identity::Identity;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,9 @@ pub struct Setup {
     pub rules: Vec<Rule>,
     /// Which of an event's resources is this VM.
     pub me: Identity,
+    /// Whether the platform calls it so, or somebody who knows. Otherwise it is what it goes by until the platform says: it
+    /// prepares for the events of that name, and approves none.
+    pub sure: bool,
 }
 
 /// All that the agent remembers. It is what the journal holds.
@@ -83,7 +86,9 @@ impl State {
     pub fn handle(self, setup: &Setup, input: Input, now: Moment) -> (State, Vec<Action>) {
         let mut turn = Turn { setup, now, state: self, actions: Vec::new() };
         match input {
-            Input::Document { document, served_at } => turn.read(document, platform_time(served_at, now)),
+            Input::Document { document, served_at, version } => {
+                turn.read(document, platform_time(served_at, now), version);
+            }
             Input::StepEnded { run, outcome } => turn.ended(run, outcome),
             Input::Answered { event, answer } => turn.answered(&event, answer),
             Input::Tick => {}
@@ -136,12 +141,12 @@ impl Turn<'_> {
         self.actions.push(Action::Tell(Box::new(Fact { event: handled.event.clone(), rule, what })));
     }
 
-    /// Takes in a document.
-    fn read(&mut self, document: Document, served_at: Timestamp) {
+    /// Takes in a document, of a version that may not have words for every event.
+    fn read(&mut self, document: Document, served_at: Timestamp, version: EventsVersion) {
         self.state.resting_until = None;
         for place in 0..self.state.events.len() {
-            let id = &self.state.events[place].event.id;
-            if !document.events.iter().any(|listed| listed.id == *id) {
+            let Event { id, kind, .. } = &self.state.events[place].event;
+            if !document.events.iter().any(|listed| listed.id == *id) && kind.is_shown_at(version) {
                 self.gone(place);
             }
         }

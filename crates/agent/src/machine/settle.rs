@@ -234,7 +234,7 @@ impl Turn<'_> {
                 true
             }
             Approval::Wanted { failures, due }
-                if due <= now && handled.event.status == EventStatus::Scheduled =>
+                if due <= now && handled.event.status == EventStatus::Scheduled && self.setup.sure =>
             {
                 match self.reason_not_to_approve(&self.state.events[place]) {
                     Some(reason) => {

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use notbefore_agent::machine::io::{ApprovalAnswer, Stage, StepOutcome, What};
 use notbefore_agent::machine::{RESERVE, RUNNING_MAX};
 use notbefore_agent::rules::{Approve, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Within};
-use notbefore_client::document::{Event, EventId, EventKind};
+use notbefore_client::document::{Event, EventId, EventKind, EventsVersion};
 
 use crate::world::{ME, World, event, rule, seconds, step};
 
@@ -507,4 +507,39 @@ fn of_a_thousand_events_a_few_are_prepared_for_at_a_time() {
     world.end_run(first, StepOutcome::Done);
     assert_eq!(world.running.len(), RUNNING_MAX);
     world.wind_up();
+}
+
+#[test]
+fn what_an_older_version_has_no_word_for_is_not_gone() {
+    let mut world = World::new(vec![rule("all")]);
+    world.announce("A", EventKind::Terminate, seconds(900));
+    world.announce("B", EventKind::Reboot, seconds(900));
+    world.poll();
+    for _ in 0..4 {
+        let run = *world.running.keys().next().unwrap();
+        world.end_run(run, StepOutcome::Done);
+    }
+    world.remove("B");
+    world.poll_at(EventsVersion::V2017_03_01);
+    let kinds: Vec<_> = world.state.events().iter().map(|handled| handled.listed).collect();
+    assert_eq!(kinds, [true, false], "the Reboot is gone, of the Terminate nothing was said");
+    world.remove("A");
+    world.poll();
+    world.end(StepOutcome::Done);
+    assert_eq!(world.state.events().len(), 1, "now it is gone");
+}
+
+#[test]
+fn a_vm_that_is_not_sure_of_its_name_prepares_and_does_not_approve() {
+    let mut world = World::new(vec![rule("all")]);
+    world.is_sure(false);
+    world.announce("A", EventKind::Reboot, seconds(900));
+    world.poll();
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    world.pass(seconds(60));
+    assert_eq!(world.approving, [], "it may be another VM's");
+    world.is_sure(true);
+    world.poll();
+    assert_eq!(world.approving.len(), 1);
 }

@@ -13,7 +13,9 @@ use notbefore_agent::rules::{
     Approve, Deed, DurationMatch, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Whose, Within,
 };
 use notbefore_client::clock::Moment;
-use notbefore_client::document::{Document, Event, EventId, EventKind, EventSource, EventStatus};
+use notbefore_client::document::{
+    Document, Event, EventId, EventKind, EventSource, EventStatus, EventsVersion,
+};
 use notbefore_client::identity::Identity;
 
 pub const ME: &str = "web-0";
@@ -144,7 +146,7 @@ pub struct World {
 impl World {
     pub fn new(rules: Vec<Rule>) -> World {
         World {
-            setup: Setup { rules, me: Identity::named(ME) },
+            setup: Setup { rules, me: Identity::named(ME), sure: true },
             state: State::new(Some("boot 0".into())),
             now: Moment { tick: Duration::ZERO, wall: "2026-11-16T10:00:00Z".parse().unwrap() },
             ticks_began: "2026-11-16T10:00:00Z".parse().unwrap(),
@@ -210,13 +212,25 @@ impl World {
     }
 
     pub fn poll_served_at(&mut self, served_at: Option<Timestamp>) {
+        self.read(served_at, EventsVersion::NEWEST);
+    }
+
+    /// The agent polls, and reads a document of an older version, which says nothing of kinds that came later.
+    pub fn poll_at(&mut self, version: EventsVersion) {
+        self.read(None, version);
+    }
+
+    fn read(&mut self, served_at: Option<Timestamp>, version: EventsVersion) {
         self.incarnation += 1;
         let knows = served_at.is_some() || self.clock_is_right();
-        self.document =
-            self.platform.values().map(|(event, at)| (event.clone(), knows.then_some(*at))).collect();
-        let events = self.document.iter().map(|(event, _)| event.clone()).collect();
+        // Of an event that the version has no word for, what was read before still holds.
+        let told = |event: &Event| event.kind.is_shown_at(version);
+        self.document.retain(|(event, _)| !told(event));
+        let news: Vec<_> = self.platform.values().filter(|(event, _)| told(event)).cloned().collect();
+        let events = news.iter().map(|(event, _)| event.clone()).collect();
+        self.document.extend(news.into_iter().map(|(event, at)| (event, knows.then_some(at))));
         let document = Document { incarnation: self.incarnation.to_string(), events };
-        self.tell(Input::Document { document, served_at });
+        self.tell(Input::Document { document, served_at, version });
     }
 
     /// Time passes, and the machine is woken when it wants to be.
@@ -232,6 +246,11 @@ impl World {
     fn move_to(&mut self, tick: Duration) {
         self.now.wall += tick - self.now.tick;
         self.now.tick = tick;
+    }
+
+    /// Whether the platform has said what this VM is called.
+    pub fn is_sure(&mut self, sure: bool) {
+        self.setup.sure = sure;
     }
 
     /// Somebody sets this VM's wall clock.
