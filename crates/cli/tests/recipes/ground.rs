@@ -130,6 +130,11 @@ impl Vm {
         wait_for("the agent", || TcpStream::connect(self.signals).ok());
     }
 
+    /// Waits until its agents have logged something: what hooks print is in it, too.
+    pub fn logs(&self, text: &str) {
+        wait_for(&format!("`{text}` in the log"), || self.place.log().contains(text).then_some(()));
+    }
+
     /// Ends the agent as a power cut would, and starts it again: for the VM it was a reboot.
     pub fn reboot(&mut self) {
         self.boots += 1;

@@ -28,11 +28,7 @@ impl Redis {
         need("/usr/bin/redis-server", "redis-server");
         std::fs::create_dir_all(directory).unwrap();
         let (config, port) = (directory.join("redis.conf"), free_port());
-        let place = directory.display();
-        let text = format!(
-            "port {port}\nbind 127.0.0.1\ndir {place}\nsave \"\"\nrepl-diskless-sync-delay 0\n{further}\n"
-        );
-        std::fs::write(&config, text).unwrap();
+        std::fs::write(&config, configuration(directory, port, further)).unwrap();
         let redis = Self { child: Self::spawn(&config), config, port };
         redis.ready();
         redis
@@ -61,6 +57,13 @@ impl Redis {
     pub fn restart(&mut self) {
         self.child = Self::spawn(&self.config);
         self.ready();
+    }
+
+    /// Has it set up anew at the same address: an empty primary that knows of nobody.
+    pub fn set_up_anew(&mut self) {
+        self.kill();
+        std::fs::write(&self.config, configuration(self.config.parent().unwrap(), self.port, "")).unwrap();
+        self.restart();
     }
 
     /// The first line of its answer to a command.
@@ -105,6 +108,12 @@ impl Drop for Redis {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The file of a server that saves nothing, with further lines.
+fn configuration(directory: &Path, port: u16, further: &str) -> String {
+    let place = directory.display();
+    format!("port {port}\nbind 127.0.0.1\ndir {place}\nsave \"\"\nrepl-diskless-sync-delay 0\n{further}\n")
 }
 
 /// The first line of the answer of whoever listens at a port.

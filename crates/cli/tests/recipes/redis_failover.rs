@@ -92,6 +92,34 @@ fn two_primaries_become_one_again() {
     assert_eq!(own.role(), "slave", "it is written down, so that a reboot does not make it a primary again");
 }
 
+/// A primary that has not handed over loses nothing, whatever its peer says it is: after an event that was called off, and
+/// after one that it could not prepare for.
+#[test]
+fn a_peer_that_was_set_up_anew_does_not_cost_the_primary_its_data() {
+    let (vm, own, mut peer) = pair(&[]);
+    assert_eq!(own.says("SET precious data").unwrap(), "+OK");
+    peer.set_up_anew();
+    let event = vm.announce("reboot");
+    vm.logs("requires connected replicas");
+    vm.cancel(&event);
+    vm.logs("has not taken over");
+    assert_eq!((own.role(), own.says("EXISTS precious").unwrap()), ("master".to_owned(), ":1".to_owned()));
+}
+
+/// Nor does one that has handed over, and is a primary again, if its heir lost what it was given.
+#[test]
+fn an_heir_that_lost_its_data_is_not_followed() {
+    let (vm, own, mut peer) = pair(&[]);
+    assert_eq!(own.says("SET precious data").unwrap(), "+OK");
+    vm.does("redis-pair", &["hand-over", &own.address(), &peer.address()]);
+    own.says("REPLICAOF NO ONE").unwrap();
+    peer.set_up_anew();
+    let said = vm.script("redis-pair", &["rejoin", &own.address(), &peer.address()]);
+    let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && complaint.contains("nothing was changed"), "{complaint}");
+    assert_eq!((own.role(), own.says("EXISTS precious").unwrap()), ("master".to_owned(), ":1".to_owned()));
+}
+
 /// With nobody to take over, the VM does not agree to go: it keeps all the time that it has.
 #[test]
 fn without_a_replica_the_event_is_not_approved() {
