@@ -164,8 +164,8 @@ pub fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
     }
 }
 
-/// One attempt at a step for a sample event, with the time that it would have had.
-pub fn sample_run(rule: &Rule, stage: Stage, step: &Step, event: &Event) -> Run {
+/// One attempt at a step for a sample event, which may have been cancelled, with the time that it would have had.
+pub fn sample_run(rule: &Rule, stage: Stage, step: &Step, event: &Event, cancelled: bool) -> Run {
     let budget = match stage {
         Stage::Before => step.timeout.min(notice(&event.kind).saturating_sub(RESERVE)),
         Stage::After => step.timeout,
@@ -179,7 +179,7 @@ pub fn sample_run(rule: &Rule, stage: Stage, step: &Step, event: &Event) -> Run 
         attempt: 1,
         budget,
         until: None,
-        cancelled: false,
+        cancelled,
     }
 }
 

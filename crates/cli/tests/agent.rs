@@ -9,6 +9,7 @@
 //! | `hooks` | hooks that hang, fail, flood, daemonise; word to an administrator |
 //! | `journal` | full, corrupt, and on disks that do not last |
 //! | `names` | a platform that can say only later who this VM is |
+//! | `rehearsal` | `check --run`: a rule's steps for real, and the VM put back whatever becomes of them |
 //! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -23,6 +24,8 @@ mod journal;
 mod names;
 #[path = "agent/orders.rs"]
 mod orders;
+#[path = "agent/rehearsal.rs"]
+mod rehearsal;
 #[path = "agent/signals.rs"]
 mod signals;
 #[path = "agent/vm.rs"]

@@ -3,6 +3,7 @@
 mod check;
 mod logs;
 mod orders;
+mod rehearse;
 mod status;
 #[cfg(windows)]
 mod windows;

@@ -32,11 +32,15 @@ pub fn listen(orders: mpsc::Sender<Order>) -> Result<()> {
     let mut interrupt = tokio::signal::windows::ctrl_c()?;
     let mut close = tokio::signal::windows::ctrl_close()?;
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = close.recv() => {}
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = close.recv() => {}
+            }
+            if orders.send(Order::Stop).await.is_err() {
+                return;
+            }
         }
-        let _ = orders.send(Order::Stop).await;
     });
     Ok(())
 }

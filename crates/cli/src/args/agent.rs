@@ -13,7 +13,7 @@ pub enum Agent {
     Run(Run),
     /// Look over the configuration, its hooks and the platform, without an event
     #[command(
-        after_help = "Examples:\n  notbefore agent check\n  notbefore agent check --config agent.toml --offline\n  notbefore agent check --run drain --type preempt --stage before\n\nIt tells every rule in words, and whatever would go wrong: programs that are not there, units\nthat nobody knows, hosts without an address. The exit code is 2 for mistakes in the file and\n1 for problems on this machine."
+        after_help = "Examples:\n  notbefore agent check\n  notbefore agent check --config agent.toml --offline\n  notbefore agent check --run drain --type preempt --stage before\n\nIt tells every rule in words, and whatever would go wrong: programs that are not there, units\nthat nobody knows, hosts without an address. The exit code is 2 for mistakes in the file and\n1 for problems on this machine.\n\nWith --run it shows what the hooks print. If a step before fails, or at Ctrl-C, the steps after are run\nas for a cancelled event (NOTBEFORE_CANCELLED=true), so that the VM is put back; the exit code is 1."
     )]
     Check(Check),
     /// Show what the agent handles, and how far it is
@@ -52,10 +52,11 @@ pub struct Install {
 pub struct Check {
     #[command(flatten)]
     pub settings: Settings,
-    /// Leave the platform out
+    /// Leave the platform out; with --run, the VM's name is then its host name
     #[arg(long)]
     pub offline: bool,
-    /// Run the steps of this rule for real, once each, as if an event had come; it asks first
+    /// Run the steps of this rule for real, once each, as if an event had come; it asks first (with --dry-run they
+    /// are only told)
     #[arg(long, value_name = "RULE")]
     pub run: Option<String>,
     /// With --run: the event's type [default: the first that the rule names, or Reboot]

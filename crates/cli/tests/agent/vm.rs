@@ -89,6 +89,11 @@ impl Vm {
 
     /// Runs the command line of the agent, over its own configuration.
     pub fn agent_cli(&self, words: &[&str]) -> Output {
+        self.agent_command(words).output().unwrap()
+    }
+
+    /// The same, to be run.
+    pub fn agent_command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command
             .args(BOUNDED)
@@ -97,7 +102,8 @@ impl Vm {
             .args(words)
             .arg("--config")
             .arg(self.place.path("agent.toml"));
-        command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string()).output().unwrap()
+        command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string());
+        command
     }
 
     /// Announces an event and gives its id as guests read it.
@@ -142,4 +148,9 @@ pub fn free_address() -> SocketAddr {
 /// What a program that failed had to say.
 pub fn complaint(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a program has printed.
+pub fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

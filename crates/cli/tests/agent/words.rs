@@ -4,11 +4,7 @@ use std::process::Command;
 
 use crate::support::agent::Place;
 use crate::support::binary;
-use crate::vm::{Vm, complaint, free_address};
-
-fn printed(output: &std::process::Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use crate::vm::{Vm, complaint, free_address, printed};
 
 #[test]
 fn every_mistake_of_a_configuration_is_told_with_its_line() {
@@ -107,31 +103,5 @@ fn check_finds_the_platform_and_what_would_go_wrong() {
         complaint(&output).contains(&format!("{nobody} (as set): cannot connect")),
         "{}",
         complaint(&output)
-    );
-}
-
-#[test]
-fn a_rules_steps_are_tried_for_real_and_not_without_asking() {
-    let vm = Vm::new();
-    let steps = [Place::traced("drain", ""), Place::traced("fails", "; exit 7")];
-    let steps: String = steps.iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
-    let after = format!("[[rule.after]]\n{}", Place::traced("back", ""));
-    vm.configure(&format!("[[rule]]\nname = \"all\"\ntypes = [\"Redeploy\"]\n{steps}{after}"));
-    let asked = vm.agent_cli(&["check", "--run", "all"]);
-    assert!(complaint(&asked).contains("nothing was run"), "{}", complaint(&asked));
-    assert!(vm.place.trace().is_empty());
-    let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(printed(&output).contains("before drain: done in "), "{}", printed(&output));
-    assert!(complaint(&output).contains("before fails: exit code 7"), "{}", complaint(&output));
-    assert_eq!(vm.place.trace(), ["before drain Redeploy", "before fails Redeploy"]);
-    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "preempt", "--stage", "after"]);
-    assert!(output.status.success(), "{}", complaint(&output));
-    assert_eq!(vm.place.trace()[2], "after back Preempt");
-    let unknown = vm.agent_cli(&["check", "--run", "nothing", "--yes"]);
-    assert!(
-        complaint(&unknown).contains("there is no rule \"nothing\"; there are all"),
-        "{}",
-        complaint(&unknown)
     );
 }
