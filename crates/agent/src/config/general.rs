@@ -15,6 +15,11 @@ const PREFIX: &str = "NOTBEFORE_AGENT_";
 /// Variables that begin so and are no settings: the file's name, and the boot that tests pretend.
 const NOT_SETTINGS: [&str; 2] = ["NOTBEFORE_AGENT_CONFIG", crate::boot::VARIABLE];
 
+/// The variable of a setting.
+pub fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.to_ascii_uppercase())
+}
+
 /// What somebody has said; none where nobody has.
 #[derive(Debug, Default)]
 pub struct General {
@@ -50,7 +55,7 @@ impl General {
             let settings = || GENERAL.names().filter(|name| !TABLES.contains(name));
             if !settings().any(|known| known == key) {
                 let meant = suggest::nearest(&key, settings())
-                    .map(|meant| format!("did you mean {PREFIX}{}?", meant.to_ascii_uppercase()));
+                    .map(|meant| format!("did you mean {}?", variable(&meant)));
                 let cure = meant.unwrap_or_else(|| "unset it".to_owned());
                 mistakes.push(format!("environment {name}: there is no such setting; {cure}"));
             } else if let Err(wrong) = self.set(&key, text) {

@@ -4,6 +4,8 @@
 //! the one list of what may be written. *Merged*: for the settings of the agent as a whole a flag goes before
 //! the environment (`NOTBEFORE_AGENT_…`), that before the file, that before the default (`general.rs`). *Validated*:
 //! [`Config`], whose rules are the machine's own (`rules.rs`, `steps.rs`). Rules come from the file alone.
+//!
+//! Whoever only wants to find an agent asks for its [`whereabouts`], whatever else is wrong with the configuration.
 
 mod file;
 mod general;
@@ -12,6 +14,7 @@ mod notify;
 mod rules;
 mod steps;
 mod value;
+mod whereabouts;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,13 +29,14 @@ use file::Reader;
 use general::General;
 pub use notify::{Happening, Notify};
 pub use value::Listen;
+pub use whereabouts::{Whereabouts, whereabouts};
 
 /// The variable that names another file.
 pub const FILE_VARIABLE: &str = "NOTBEFORE_AGENT_CONFIG";
 /// Where systemd says that a service shall keep its data.
 const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 /// Where the signals are served where nobody says: beside the service's own doors, and on loopback only.
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9256);
+const USUAL_LISTEN: Listen = Listen(Some(SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9256)));
 /// The sample file, which `notbefore agent sample` prints.
 pub const SAMPLE: &str = include_str!("../../../../dist/agent.toml");
 
@@ -87,6 +91,12 @@ impl Sources {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The directory of the journal where nobody names one.
+    fn usual_state(&self) -> PathBuf {
+        let said = self.variable(STATE_DIRECTORY).map(PathBuf::from);
+        said.unwrap_or_else(|| self.usual("agent", "/var/lib/notbefore-agent"))
+    }
+
     /// A place below ProgramData on Windows, and its place elsewhere.
     fn usual(&self, windows: &str, elsewhere: &str) -> PathBuf {
         if !cfg!(windows) {
@@ -133,8 +143,13 @@ pub fn load(sources: &Sources) -> Result<Config, Mistakes> {
     match file::read_text(&path) {
         Ok(text) => read(&path, &text, sources),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Mistakes::one(format!(
-            "there is no configuration at {path}; make one with 'notbefore agent sample > {path}', or name another with --config",
-            path = path.display()
+            "there is no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
+            path = path.display(),
+            make = match path.parent() {
+                Some(dir) if !dir.as_os_str().is_empty() && !dir.is_dir() =>
+                    "make its directory, and then say ",
+                Some(_) | None => "make one with ",
+            },
         ))),
         Err(error) => Err(Mistakes::one(format!("cannot read {}: {error}", path.display()))),
     }
@@ -164,17 +179,13 @@ pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Mistak
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
     }
-    let state = || {
-        let said = sources.variable(STATE_DIRECTORY).map(PathBuf::from);
-        said.unwrap_or_else(|| sources.usual("agent", "/var/lib/notbefore-agent"))
-    };
     Ok(Config {
         file: path.to_owned(),
         endpoint: general.endpoint,
         name: general.name,
         api_version: general.api_version.unwrap_or(EventsVersion::NEWEST),
-        state: general.state.unwrap_or_else(state),
-        listen: general.listen.unwrap_or(Listen(Some(LISTEN))).0,
+        state: general.state.unwrap_or_else(|| sources.usual_state()),
+        listen: general.listen.unwrap_or(USUAL_LISTEN).0,
         dry_run: general.dry_run.unwrap_or(false),
         log: general.log.unwrap_or_else(|| "info".to_owned()),
         notify: told,

@@ -274,3 +274,27 @@ fn the_documentations_configuration_is_one() {
     let sample = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert_eq!(read_text(sample).unwrap().rules.len(), 2);
 }
+
+#[test]
+fn an_agent_is_found_whatever_is_wrong_with_its_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("agent.toml");
+    let found = |environment: &[(&str, &str)], flags: &[(&'static str, &str)]| {
+        whereabouts(&Sources { file: Some(file.clone()), ..sources(environment, flags) })
+    };
+    let at = |text: &str| Some(text.parse().unwrap());
+    let usual = found(&[], &[]).unwrap();
+    assert_eq!((usual.listen, usual.state.to_str()), (USUAL_LISTEN.0, Some("/var/lib/notbefore-agent")));
+    assert!(usual.unread.unwrap().contains("agent.toml"), "there is no file");
+    for broken in ["tipes = 1\n", "[[rule]\n", "log = \n", "name = 'x\n"] {
+        std::fs::write(&file, format!("listen = '127.0.0.1:7'\nstate = '/s'\n{broken}")).unwrap();
+        let found = found(&[("NOTBEFORE_AGENT_LOUD", "1")], &[]).unwrap();
+        let expected = Whereabouts { listen: at("127.0.0.1:7"), state: "/s".into(), unread: None };
+        assert_eq!(found, expected, "{broken}");
+    }
+    let variable = [("NOTBEFORE_AGENT_LISTEN", "127.0.0.1:8")];
+    assert_eq!(found(&variable, &[]).unwrap().listen, at("127.0.0.1:8"));
+    assert_eq!(found(&variable, &[("listen", "none")]).unwrap().listen, None);
+    let wrong = found(&[], &[("listen", "here")]).unwrap_err().to_string();
+    assert!(wrong.starts_with("flag --listen: expected an address"), "{wrong}");
+}

@@ -44,7 +44,7 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
     match verb {
         Agent::Run(run) => at_a_terminal(&run.settings, run.log_format),
         Agent::Check(check) => check::run(&check, output),
-        Agent::Status(settings) => status::run(&settings, output),
+        Agent::Status(status) => status::run(&status, output),
         Agent::Sample => output::text(config::SAMPLE),
         #[cfg(windows)]
         Agent::Install(install) => windows::install(&install),

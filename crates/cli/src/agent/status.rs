@@ -1,17 +1,17 @@
-//! `notbefore agent status`: what the agent handles, by its own word or by its journal's.
+//! `notbefore agent status`: what the agent handles, by its own word or by its journal's. It has to do when something is
+//! wrong, and for users who may read neither configuration nor journal: whoever may connect to the agent is told.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use jiff::Timestamp;
-use notbefore_agent::config::{self, Config};
+use notbefore_agent::config::{self, Sources, Whereabouts};
 use notbefore_agent::journal;
 use notbefore_agent::overview::{self, Overview};
 use notbefore_agent::signals::board::Events;
 
-use super::sources;
-use crate::args::{Output, Settings};
+use crate::args::{Output, Status};
 use crate::output::{self, Table, or_dash};
 use crate::time;
 
@@ -20,15 +20,23 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// More than an agent with a thousand events says.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-pub fn run(settings: &Settings, output: Output) -> Result<()> {
-    let config = config::load(&sources(settings))?;
-    let asked = match config.listen {
-        Some(address) => ask(address),
-        None => Err(anyhow::anyhow!("listen = \"none\"")),
+pub fn run(status: &Status, output: Output) -> Result<()> {
+    let flags = [("listen", &status.listen), ("state", &status.state)];
+    let place = config::whereabouts(&Sources {
+        file: status.config.clone(),
+        environment: config::process_environment(),
+        flags: flags.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect(),
+    })?;
+    let asked = match place.listen {
+        Some(address) => ask(address).with_context(|| format!("no agent answers at {address}")),
+        None => Err(anyhow!("the agent's listen is \"none\"")),
     };
     let events = match asked {
         Ok(events) => events,
-        Err(error) => by_journal(&config).with_context(|| format!("no agent answers ({error:#})"))?,
+        Err(error) => by_journal(&place).with_context(|| match &place.unread {
+            Some(unread) => format!("{error:#}; {unread}: --listen and --state name what it may say"),
+            None => format!("{error:#}"),
+        })?,
     };
     match output {
         Output::Json => output::json(&events),
@@ -53,9 +61,9 @@ pub fn ask(address: SocketAddr) -> Result<Events> {
 }
 
 /// What the last agent has written down.
-fn by_journal(config: &Config) -> Result<Events> {
-    let state = journal::peek(&config.state)
-        .with_context(|| format!("and there is no journal to read in {}", config.state.display()))?;
+fn by_journal(place: &Whereabouts) -> Result<Events> {
+    let state = journal::peek(&place.state)
+        .with_context(|| format!("and there is no journal to read in {}", place.state.display()))?;
     let events = overview::of(&state);
     Ok(Events {
         vm: None,

@@ -17,7 +17,10 @@ pub enum Agent {
     )]
     Check(Check),
     /// Show what the agent handles, and how far it is
-    Status(Settings),
+    #[command(
+        after_help = "Examples:\n  notbefore agent status\n  notbefore agent status --listen 127.0.0.1:9256 -o json\n\nIt asks the agent that runs. If none answers, it shows what its journal holds, which only root can read."
+    )]
+    Status(Status),
     /// Print a configuration to begin with
     Sample,
     /// Make the agent a service of Windows, or bring the one that is there up to date
@@ -68,6 +71,22 @@ pub struct Check {
     /// With --run: do not ask
     #[arg(long, short, requires = "run")]
     pub yes: bool,
+}
+
+/// What says where an agent is, and no more.
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// The agent's configuration file, if it can be read [env: NOTBEFORE_AGENT_CONFIG] [default:
+    /// /etc/notbefore/agent.toml, on Windows %ProgramData%\notbefore\agent.toml]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where the agent serves its signals [env: NOTBEFORE_AGENT_LISTEN] [default: what the file says, else
+    /// 127.0.0.1:9256]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// The directory of its journal, for when it does not run [env: NOTBEFORE_AGENT_STATE]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -26,7 +26,7 @@ fn every_mistake_of_a_configuration_is_told_with_its_line() {
         at(7),
         at(8)
     );
-    for verb in ["run", "check", "status"] {
+    for verb in ["run", "check"] {
         let output = vm.agent_cli(&[verb]);
         assert_eq!(output.status.code(), Some(2), "{verb}");
         assert_eq!(complaint(&output), expected, "{verb}");
@@ -56,7 +56,14 @@ fn without_a_configuration_it_says_how_to_make_one() {
     };
     let output = run(&["check", "--offline"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(complaint(&output).contains("notbefore agent sample > "), "{}", complaint(&output));
+    assert!(
+        complaint(&output).contains("make one with 'notbefore agent sample > "),
+        "{}",
+        complaint(&output)
+    );
+    let nowhere = file.with_file_name("no-such-directory").join("agent.toml");
+    let output = Command::new(binary()).args(["agent", "run", "--config"]).arg(nowhere).output().unwrap();
+    assert!(complaint(&output).contains("make its directory, and then say"), "{}", complaint(&output));
     let sample = Command::new(binary()).args(["agent", "sample"]).output().unwrap();
     std::fs::write(&file, &sample.stdout).unwrap();
     let output = run(&["check", "--offline", "--state", place.path("state").to_str().unwrap()]);
@@ -103,5 +110,38 @@ fn check_finds_the_platform_and_what_would_go_wrong() {
         complaint(&output).contains(&format!("{nobody} (as set): cannot connect")),
         "{}",
         complaint(&output)
+    );
+}
+
+#[test]
+fn status_is_told_when_something_is_wrong() {
+    let vm = Vm::new();
+    let file = vm.place.path("agent.toml");
+    let status = |words: &[&str]| {
+        let words = [&["agent", "status", "--config", file.to_str().unwrap()], words].concat();
+        Command::new(binary()).args(words).output().unwrap()
+    };
+    vm.configure("[[rule]]\nname = \"all\"\n");
+    let agent = vm.start_ready();
+    let listen = format!("listen = \"{}\"\n", vm.signals);
+    for broken in ["tipes = 1\n[[rule", "[[rule]]\nname = \"all\"\ntypes = 7\n"] {
+        std::fs::write(&file, format!("{listen}{broken}")).unwrap();
+        agent.signal(rustix::process::Signal::HUP);
+        vm.wait_for_answer("/readyz", 503, "not in force");
+        let output = status(&[]);
+        assert!(printed(&output).contains("and is not in force: 1 mistake"), "{output:?}");
+    }
+    // A file that nobody may read, or that is not there, hides nothing that the agent itself tells.
+    std::fs::remove_file(&file).unwrap();
+    let output = status(&["--listen", &vm.signals.to_string()]);
+    assert!(printed(&output).contains(": in service, platform at "), "{output:?}");
+    agent.kill();
+    let nothing = vm.place.path("nothing");
+    let output = status(&["--listen", &vm.signals.to_string(), "--state", nothing.to_str().unwrap()]);
+    let said = complaint(&output);
+    assert!(said.contains(&format!("no agent answers at {}", vm.signals)), "{said}");
+    assert!(
+        said.contains("agent.toml: No such file") && said.contains("there is no journal to read in"),
+        "{said}"
     );
 }
