@@ -9,6 +9,7 @@
 //! | `hooks` | hooks that hang, fail, flood, daemonise; word to an administrator |
 //! | `journal` | full, corrupt, and on disks that do not last |
 //! | `names` | a platform that can say only later who this VM is |
+//! | `page` | the rehearsal that `docs/agent.md` prints |
 //! | `rehearsal` | `check --run`: a rule's steps for real, and the VM put back whatever becomes of them |
 //! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |
 
@@ -24,6 +25,8 @@ mod journal;
 mod names;
 #[path = "agent/orders.rs"]
 mod orders;
+#[path = "agent/page.rs"]
+mod page;
 #[path = "agent/rehearsal.rs"]
 mod rehearsal;
 #[path = "agent/signals.rs"]

@@ -30,6 +30,11 @@ fn the_sample_is_a_configuration() {
     let names: Vec<&str> = config.rules.iter().map(|rule| rule.name.as_str()).collect();
     assert_eq!(names, ["short-freeze", "drain"]);
     assert_eq!((config.rules[0].drain, config.rules[1].drain), (false, true));
+    assert_eq!(
+        config.rules[1].before[0].on_failure,
+        OnFailure::GoOn,
+        "less time than wished for withholds nothing"
+    );
     let is_key = |line: &str| line.starts_with(|c: char| c.is_ascii_lowercase() || c == '[');
     let uncommented: String = SAMPLE
         .lines()

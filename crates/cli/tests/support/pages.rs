@@ -1,7 +1,12 @@
 //! Pages of the repository, and their commands run as their readers type them.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::{Service, binary, wait_for};
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -25,6 +30,67 @@ pub fn as_typed(command: &mut Command) {
         let of_ours = word.starts_with("NOTBEFORE_") || word.eq_ignore_ascii_case("http_proxy");
         if of_cargo.contains(&&*word) || of_the_package || of_ours {
             command.env_remove(&name);
+        }
+    }
+}
+
+/// A rehearsal, as a page prints it for several terminals: its commands are run where the reader would be, but for what has
+/// to be the test's own: the build, the ports, and the place of the service's token.
+pub struct Rehearsal {
+    /// What the page's `./dev run` starts.
+    pub service: Service,
+    signals: SocketAddr,
+    dir: TempDir,
+    agent: Option<Child>,
+}
+
+impl Rehearsal {
+    /// Does what the first terminal says. The agent of the second will serve its signals at an address of the test's.
+    pub fn start(first_terminal: &str, signals: SocketAddr) -> Self {
+        let flags: Vec<&str> = first_terminal.strip_prefix("./dev run ").unwrap().split(' ').collect();
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::os::unix::fs::symlink(root().join("recipes"), dir.path().join("recipes")).unwrap();
+        Rehearsal { service: Service::start(&flags), signals, dir, agent: None }
+    }
+
+    /// A file below the reader's directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A terminal's commands, to be run.
+    pub fn terminal(&self, block: &str) -> Command {
+        let block = block
+            .replace("./target/release/notbefore", binary())
+            .replace("127.0.0.1:9254", &self.service.guest.to_string())
+            .replace("127.0.0.1:9256", &self.signals.to_string());
+        let mut shell = Command::new("bash");
+        shell.args(["-euc", &format!("shopt -s expand_aliases\n{block}")]).current_dir(self.dir.path());
+        as_typed(&mut shell);
+        shell.env("NOTBEFORE_DATA", self.service.data());
+        shell.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string());
+        shell
+    }
+
+    /// Does what the second terminal says, whose last command runs the agent, and waits until the agent listens.
+    pub fn run_agent(&mut self, block: &str) {
+        // With exec, ending the shell ends the agent.
+        let block = block.replace("notbefore agent run", &format!("exec {} agent run", binary()));
+        let said = std::fs::File::create(self.path("agent.log")).unwrap();
+        let mut terminal = self.terminal(&block);
+        self.agent = Some(terminal.stdout(Stdio::null()).stderr(said).spawn().unwrap());
+        wait_for("the agent to listen", || {
+            let listed = self.service.cli_json(&["vm", "list"]);
+            (listed[0]["listening"] == "yes").then_some(())
+        });
+    }
+}
+
+impl Drop for Rehearsal {
+    fn drop(&mut self) {
+        if let Some(agent) = &mut self.agent {
+            let _ = agent.kill();
+            let _ = agent.wait();
         }
     }
 }
