@@ -19,12 +19,11 @@ fn the_rehearsal_does_as_the_page_says() {
     let events = || rehearsal.service.cli_json(&["event", "list"]);
     // The third terminal has its alias already.
     let look = format!("{}\n{}", blocks[3].lines().next().unwrap(), blocks[4]);
-    let seen =
-        wait_for("the agent to prepare", || Some(said(&look)).filter(|seen| seen.contains("let-work-end")));
-    assert!(
-        seen.contains("draining: Reboot") && seen.contains("preparing") && seen.contains("Scheduled"),
-        "{seen}"
-    );
+    let words = ["draining: Reboot", "preparing", "let-work-end", "Scheduled"];
+    wait_for("the agent to prepare", || {
+        let seen = said(&look);
+        words.iter().all(|word| seen.contains(word)).then_some(())
+    });
     // The sample waits for ten seconds of the ninety that there are, and approves.
     wait_for("the event to start", || (events()[0]["status"] == "Started").then_some(()));
     wait_for("the event to be over", || events().as_array().unwrap().is_empty().then_some(()));
