@@ -19,4 +19,5 @@ pub mod span;
 pub mod suggest;
 mod systemd;
 pub mod tell;
+pub mod vm_id;
 pub mod words;

@@ -11,7 +11,9 @@ use notbefore_client::discovery::{Discovery, Found};
 use notbefore_client::identity::{self, Identity};
 
 use crate::config::Config;
+use crate::journal;
 use crate::signals::Board;
+use crate::vm_id::VmId;
 
 /// How long the search rests, at first; it doubles each time, up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(1);
@@ -38,7 +40,7 @@ pub struct Platform {
 /// Finds it, however long that takes.
 pub fn find(config: &Config, board: Board) -> impl Future<Output = Platform> + use<> {
     let mut discovery = Discovery::new(config.endpoint.clone(), Options { newest: config.api_version });
-    discovery.memory = (!config.dry_run).then(|| config.state.join("endpoint"));
+    discovery.memory = memory(config, journal::ENDPOINT_FILE);
     let (setting, name_file) = (config.name.clone(), name_file(config));
     async move {
         let mut rest = REST;
@@ -126,7 +128,13 @@ pub fn remembered(config: &Config) -> Identity {
 
 /// Where the name is kept for the next start.
 pub fn name_file(config: &Config) -> Option<PathBuf> {
-    (!config.dry_run).then(|| config.state.join("name"))
+    memory(config, journal::NAME_FILE)
+}
+
+/// A file in the state directory. A dry run leaves no trace; and on a disk that could not be written to what is there may
+/// still be another VM's.
+fn memory(config: &Config, file: &str) -> Option<PathBuf> {
+    (!config.dry_run && journal::is_ours(&config.state, &VmId::here())).then(|| config.state.join(file))
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::notify::Notifier;
 use crate::platform::{self, Platform};
 use crate::signals::{self, Answer, Board, ServeError};
 use crate::systemd::{self, Word};
+use crate::vm_id::VmId;
 use crate::{boot, overview, tell};
 
 /// How long the journal rests after a write that failed, if nothing changes before.
@@ -73,7 +74,7 @@ pub async fn run(
     let opened = match config.dry_run {
         // A dry run leaves no trace, and takes no part in what a real one remembers.
         true => None,
-        false => Some(Journal::open(&config.state, clock.now().wall)?),
+        false => Some(Journal::open(&config.state, &VmId::here(), clock.now().wall)?),
     };
     // Whoever asks the moment after a restart is told what the journal says.
     if let Some((_, Found::State(before))) = &opened {
@@ -276,6 +277,14 @@ impl Agent {
                 );
                 tracing::error!(aside = %aside.display(), "{text}");
                 self.tell_trouble(text, None);
+                self.state.clone()
+            }
+            Found::AnotherVms { aside } => {
+                tracing::warn!(
+                    aside = %aside.display(),
+                    "the journal is of another VM, of whose disk this one's is a copy; it is kept aside, and this agent \
+                     begins anew"
+                );
                 self.state.clone()
             }
         };

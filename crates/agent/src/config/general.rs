@@ -13,7 +13,7 @@ use crate::suggest;
 /// What every variable of the agent begins with.
 const PREFIX: &str = "NOTBEFORE_AGENT_";
 /// Variables that begin so and are no settings: the file's name, and the boot that tests pretend.
-const NOT_SETTINGS: [&str; 2] = ["NOTBEFORE_AGENT_CONFIG", crate::boot::VARIABLE];
+const NOT_SETTINGS: [&str; 3] = [super::FILE_VARIABLE, crate::boot::VARIABLE, crate::vm_id::VARIABLE];
 
 /// The variable of a setting.
 pub fn variable(key: &str) -> String {

@@ -206,6 +206,7 @@ fn variables_that_are_no_settings_are_refused() {
             ("NOTBEFORE_AGENT_RULE", "x"),
             ("NOTBEFORE_AGENT_DRY_RUN", "perhaps"),
             ("NOTBEFORE_AGENT_BOOT_ID", "1"),
+            ("NOTBEFORE_AGENT_VM_ID", "1"),
             ("NOTBEFORE_AGENT_NAME", ""),
             ("NOTBEFORE_LOG", "x"),
         ],

@@ -1,7 +1,9 @@
 //! Whether a directory is on a disk that survives what events do: not in memory, and not on the ephemeral disk of an
-//! Azure VM, which is empty after a redeployment. Azure puts a file with a warning at that disk's root.
+//! Azure VM, which is empty after a redeployment. Azure puts a file with a warning at that disk's root. And whether an
+//! error is the disk's own, which may pass, or somebody's who has named the wrong directory.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file at the root of Azure's ephemeral disk.
@@ -31,6 +33,19 @@ impl fmt::Display for Unfit {
             }
         }
     }
+}
+
+/// What the system says where a device fails.
+#[cfg(unix)]
+const DEVICE_ERROR: i32 = rustix::io::Errno::IO.raw_os_error();
+#[cfg(not(unix))]
+const DEVICE_ERROR: i32 = 1117;
+
+/// Whether an error is the disk's: it is full, or fails, or was made read-only because it does.
+pub fn fails(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let of_the_disk = [QuotaExceeded, ReadOnlyFilesystem, StorageFull].contains(&error.kind());
+    of_the_disk || error.raw_os_error() == Some(DEVICE_ERROR)
 }
 
 /// Looks at the disk that a directory is on. Where the system does not say, it is believed to be fit.

@@ -4,12 +4,16 @@
 //! The file is `journal.json` in the state directory: a format level and the machine's state. It holds copies of rules,
 //! with whatever secrets their webhooks have, so only its owner can read it. Beside it is `lock`, which the agent holds for
 //! as long as it runs: two agents would undo each other's work. A file that cannot be read is kept aside under another
-//! name and said aloud. `disk.rs` refuses a directory that would be empty after the event.
+//! name and said aloud, and so is one that another VM has written (`owner.rs`). `disk.rs` refuses a directory that
+//! would be empty after the event.
 //!
 //! A write that fails is no reason to leave a VM unprepared: the caller goes on with what is in memory, says so, and
 //! tries again. A disk that hangs is given up on after [`SAVE_TIMEOUT`]; the write that hangs is the only one under way.
+//! Nor is a disk that can no longer be written to when the agent starts: what is there is read, and what else should have
+//! been done with the directory is done before the first write that succeeds.
 
 mod disk;
+mod owner;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -21,8 +25,10 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 pub use disk::Unfit;
+pub use owner::{ENDPOINT_FILE, NAME_FILE, is_ours};
 
 use crate::machine::State;
+use crate::vm_id::VmId;
 
 /// What this release writes, and the only level that it reads.
 const FORMAT: u32 = 1;
@@ -32,16 +38,30 @@ const BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const SAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The journal's name.
 const NAME: &str = "journal.json";
+/// The name of what an agent holds for as long as it runs.
+const LOCK: &str = "lock";
 
 /// The journal, held by this agent alone.
 #[derive(Debug)]
 pub struct Journal {
     dir: PathBuf,
-    _lock: File,
+    /// None on a disk that had no room for one.
+    lock: Option<File>,
+    /// What the disk would not have done at the start.
+    moving_in: Option<MovingIn>,
     /// What is on disk, as far as is known.
     written: Option<Vec<u8>>,
     /// A write that has not ended in time.
-    hanging: Option<JoinHandle<io::Result<()>>>,
+    hanging: Option<JoinHandle<io::Result<Option<File>>>>,
+}
+
+/// What an agent does with the directory before it writes there. It can be done again.
+#[derive(Clone, Debug)]
+struct MovingIn {
+    /// The other name of a journal that is not to be written over.
+    aside: Option<PathBuf>,
+    /// Whose directory it is from then on.
+    vm: VmId,
 }
 
 /// What was found at the start.
@@ -57,6 +77,11 @@ pub enum Found {
         aside: PathBuf,
         /// What is wrong with it.
         why: String,
+    },
+    /// The journal of another VM, of whose disk this one's is a copy. It is under another name, too.
+    AnotherVms {
+        /// The other name.
+        aside: PathBuf,
     },
 }
 
@@ -131,42 +156,45 @@ struct Level {
 }
 
 impl Journal {
-    /// Takes hold of the journal in a directory, which is made if it is missing, and reads it.
-    pub fn open(dir: &Path, now: Timestamp) -> Result<(Journal, Found), OpenError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OpenError::Io { path, source }
-        };
-        make_private(dir).map_err(failed(dir))?;
-        disk::check(dir).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
-        let lock_path = dir.join("lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
-        let lock = lock.map_err(failed(&lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Held { path: lock_path }),
-            Err(TryLockError::Error(error)) => return Err(failed(&lock_path)(error)),
-        }
+    /// Takes hold of the journal in this VM's directory, which is made if it is missing, and reads it.
+    pub fn open(dir: &Path, vm: &VmId, now: Timestamp) -> Result<(Journal, Found), OpenError> {
         let path = dir.join(NAME);
-        let mut journal = Journal { dir: dir.to_owned(), _lock: lock, written: None, hanging: None };
-        let bytes = match read_bytes(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((journal, Found::Nothing)),
-            Err(error) => return Err(failed(&path)(error)),
+        let failed = |source| OpenError::Io { path: path.clone(), source };
+        let (lock, mut writable) = match take_hold(dir) {
+            Ok(lock) => (Some(lock), true),
+            Err(OpenError::Io { source, .. }) if disk::fails(&source) => (hold_unwritten(dir)?, false),
+            Err(refused) => return Err(refused),
         };
-        let found = match read_state(&bytes) {
-            Ok(state) => {
-                journal.written = Some(bytes);
-                Found::State(Box::new(state))
-            }
-            Err(Unreadable::Format(found)) => return Err(OpenError::Format { path, found }),
-            Err(Unreadable::Corrupt(why)) => {
-                let aside = dir.join(format!("journal.corrupt-{}", now.strftime("%Y%m%dT%H%M%SZ")));
-                fs::rename(&path, &aside).map_err(failed(&path))?;
-                Found::Corrupt { aside, why }
-            }
+        let aside = |why| dir.join(format!("journal.{why}-{}", now.strftime("%Y%m%dT%H%M%SZ")));
+        let corrupt = |why| Found::Corrupt { aside: aside("corrupt"), why };
+        let read = match read_bytes(&path) {
+            Ok(bytes) => Some(Ok(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if disk::fails(&error) => Some(Err(error)),
+            Err(error) => return Err(failed(error)),
         };
-        Ok((journal, found))
+        let found = match &read {
+            None => Found::Nothing,
+            Some(_) if !owner::is_ours(dir, vm) => Found::AnotherVms { aside: aside("another-vm") },
+            Some(Err(error)) => corrupt(error.to_string()),
+            Some(Ok(bytes)) => match read_state(bytes) {
+                Ok(state) => Found::State(Box::new(state)),
+                Err(Unreadable::Format(found)) => return Err(OpenError::Format { path, found }),
+                Err(Unreadable::Corrupt(why)) => corrupt(why),
+            },
+        };
+        let moving_in = MovingIn { aside: found.aside().cloned(), vm: vm.clone() };
+        let left = match moving_in.carry_out(dir) {
+            Ok(()) => None,
+            Err(error) if disk::fails(&error) => {
+                writable = false;
+                Some(moving_in)
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        // On a disk that cannot be written to a state that is there is written all the same: that it fails has to show.
+        let written = read.and_then(Result::ok).filter(|_| writable && matches!(found, Found::State(_)));
+        Ok((Journal { dir: dir.to_owned(), lock, moving_in: left, written, hanging: None }, found))
     }
 
     /// Puts a state on disk, unless it is there already. Once this has returned well, the state survives a power cut.
@@ -186,10 +214,18 @@ impl Journal {
         self.written = None;
         let mut writing = tokio::task::spawn_blocking({
             let (dir, bytes) = (self.dir.clone(), bytes.clone());
-            move || replace(&dir, &bytes)
+            let (held, moving_in) = (self.lock.is_some(), self.moving_in.clone());
+            move || {
+                let lock = if held { None } else { Some(take_hold(&dir).map_err(io::Error::other)?) };
+                moving_in.map_or(Ok(()), |moving_in| moving_in.carry_out(&dir))?;
+                replace(&dir, &bytes)?;
+                Ok(lock)
+            }
         });
         match tokio::time::timeout(SAVE_TIMEOUT, &mut writing).await {
-            Ok(Ok(Ok(()))) => {
+            Ok(Ok(Ok(lock))) => {
+                self.lock = lock.or(self.lock.take());
+                self.moving_in = None;
                 self.written = Some(bytes);
                 Ok(())
             }
@@ -200,6 +236,55 @@ impl Journal {
                 Err(SaveError::Hangs { path })
             }
         }
+    }
+}
+
+impl Found {
+    /// Where what was found is kept under another name.
+    fn aside(&self) -> Option<&PathBuf> {
+        match self {
+            Found::Corrupt { aside, .. } | Found::AnotherVms { aside } => Some(aside),
+            Found::Nothing | Found::State(_) => None,
+        }
+    }
+}
+
+impl MovingIn {
+    fn carry_out(&self, dir: &Path) -> io::Result<()> {
+        if let Some(aside) = &self.aside {
+            match fs::rename(dir.join(NAME), aside) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => outcome?,
+            }
+        }
+        owner::claim(dir, &self.vm)
+    }
+}
+
+/// Makes the directory, if it is one for a journal, and sees to it that no other agent uses it.
+fn take_hold(dir: &Path) -> Result<File, OpenError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| OpenError::Io { path, source }
+    };
+    make_private(dir).map_err(failed(dir))?;
+    disk::check(dir).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
+    let path = dir.join(LOCK);
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    hold(lock.map_err(failed(&path))?, path)
+}
+
+/// The same on a disk that cannot be written to. Where no agent has ever been there is nothing to hold.
+fn hold_unwritten(dir: &Path) -> Result<Option<File>, OpenError> {
+    let path = dir.join(LOCK);
+    File::open(&path).ok().map(|lock| hold(lock, path)).transpose()
+}
+
+fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Held { path }),
+        Err(TryLockError::Error(source)) => Err(OpenError::Io { path, source }),
     }
 }
 
@@ -215,6 +300,9 @@ pub fn look_over(dir: &Path) -> Result<(), OpenError> {
 
 /// Reads the journal of an agent that does not run, for people: without holding or changing anything.
 pub fn peek(dir: &Path) -> io::Result<State> {
+    if !owner::is_ours(dir, &VmId::here()) {
+        return Err(io::Error::other("it is of another VM, of whose disk this one's is a copy"));
+    }
     read_state(&read_bytes(&dir.join(NAME))?).map_err(|unreadable| match unreadable {
         Unreadable::Format(found) => io::Error::other(format!("it is of format {found}, not {FORMAT}")),
         Unreadable::Corrupt(why) => io::Error::other(why),
@@ -281,7 +369,7 @@ mod tests {
     }
 
     fn open(dir: &Path) -> Result<(Journal, Found), OpenError> {
-        Journal::open(dir, Timestamp::UNIX_EPOCH)
+        Journal::open(dir, &VmId::default(), Timestamp::UNIX_EPOCH)
     }
 
     #[tokio::test]
@@ -355,5 +443,31 @@ mod tests {
         assert!(!dir.path().join(".journal.json.new").exists(), "what is left of it takes room");
         fs::remove_dir(&in_the_way).unwrap();
         journal.save(&State::new(None)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_another_vm_remembered_is_kept_aside_and_not_believed() {
+        let dir = dir();
+        let vm =
+            |id: &str| -> VmId { serde_json::from_value(serde_json::json!({ "hardware": id })).unwrap() };
+        let open = |id: &str| Journal::open(dir.path(), &vm(id), Timestamp::UNIX_EPOCH).unwrap();
+        let memory = |name: &str| dir.path().join(name);
+        let (mut journal, _) = open("origin");
+        journal.save(&State::new(Some("boot".to_owned()))).await.unwrap();
+        for name in [NAME_FILE, ENDPOINT_FILE] {
+            fs::write(memory(name), "the origin's").unwrap();
+        }
+        drop(journal);
+        let (journal, found) = open("origin");
+        assert!(matches!(found, Found::State(_)) && memory(NAME_FILE).exists(), "it is its own");
+        drop(journal);
+        assert!(!is_ours(dir.path(), &vm("copy")));
+        let (mut journal, found) = open("copy");
+        let Found::AnotherVms { aside } = found else { panic!("{found:?}") };
+        assert!(aside.exists() && !memory(NAME).exists());
+        assert!(!memory(NAME_FILE).exists() && !memory(ENDPOINT_FILE).exists());
+        journal.save(&State::new(None)).await.unwrap();
+        drop(journal);
+        assert!(matches!(open("copy").1, Found::State(_)), "from then on it is the copy's");
     }
 }

@@ -56,6 +56,40 @@ fn a_full_disk_stops_nobody_and_is_said_aloud() {
 }
 
 #[test]
+fn an_agent_that_starts_on_a_read_only_disk_goes_on_with_what_is_there() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let ground = Ground::new();
+    ground.mount_ext4();
+    let state = ground.place().join("fs/state");
+    let start = || {
+        let mut command = ground.command(binary());
+        command.env("NOTBEFORE_AGENT_STATE", &state);
+        vm.start_with(command)
+    };
+    vm.go();
+    let agent = start();
+    let event = vm.announce("reboot");
+    vm.wait_for_status(&event, "Started");
+    agent.kill();
+    // As the kernel does when it finds that the disk fails.
+    ground.run("mount -o remount,ro fs");
+    let _agent = start();
+    let red = vm.wait_for_answer("/readyz", 503, "the journal is not on disk");
+    assert!(red.body.contains("Read-only file system"), "{red:?}");
+    vm.wait_for_answer("/drainz", 503, "draining: Reboot");
+    let mut second = ground.command("timeout");
+    second.args(BOUNDED).arg(binary()).args(["agent", "run", "--listen", "none", "--config"]);
+    let second = second.arg(vm.place.path("agent.toml")).arg("--state").arg(&state).output().unwrap();
+    assert!(complaint(&second).contains("another agent holds"), "{}", complaint(&second));
+    vm.complete(&event);
+    assert_eq!(vm.place.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
+
+    ground.run("mount -o remount,rw fs");
+    vm.wait_for_answer("/readyz", 200, "ready");
+}
+
+#[test]
 fn a_disk_that_hangs_takes_its_time_from_the_hook_and_leaves_the_vm_out_of_service() {
     let vm = Vm::new();
     let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";

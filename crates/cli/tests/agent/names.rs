@@ -1,12 +1,14 @@
-//! A platform whose instance metadata cannot say at first who asks, and that knows older api-versions only.
+//! A platform whose instance metadata cannot say at first who asks, and that knows older api-versions only; and a VM that
+//! was made of a copy of another's disk.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use crate::support::agent::Place;
-use crate::support::{PATIENCE, wait_for};
+use crate::support::{PATIENCE, binary, wait_for};
 
 /// What the VM is called where it is known.
 const NAME: &str = "web_3";
@@ -82,4 +84,38 @@ fn a_name_that_comes_late_is_taken_in_and_the_event_prepared_for() {
     let log = place.log();
     let refusals = log.matches("does not know api-version 2020-07-01: asking for 2019-08-01").count();
     assert_eq!(refusals, 1, "said once, and not found out again: {log}");
+}
+
+#[test]
+fn a_vm_made_of_a_copy_of_a_disk_does_not_go_on_as_its_origin() {
+    let (platform, endpoint, approved) = Platform::start();
+    let place = Place::new();
+    let drain = Place::traced("drain", "");
+    place.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{drain}"));
+    let start = |vm: &str| {
+        let mut command = Command::new(binary());
+        command.env("NOTBEFORE_AGENT_VM_ID", vm);
+        place.start_with(command, "boot 1")
+    };
+    platform.knows_names.store(true, Ordering::SeqCst);
+    let origin = start("origin");
+    approved.recv_timeout(PATIENCE).unwrap();
+    wait_for("the origin to write its name down", || place.path("state/name").exists().then_some(()));
+    origin.kill();
+
+    platform.knows_names.store(false, Ordering::SeqCst);
+    let read_before = platform.documents_read.load(Ordering::SeqCst);
+    let _copy = start("copy");
+    wait_for("the copy to follow the document", || {
+        (platform.documents_read.load(Ordering::SeqCst) > read_before + 2).then_some(())
+    });
+    let log = place.log();
+    assert!(log.contains("the journal is of another VM"), "{log}");
+    assert!(log.contains("Reboot of other VMs only (web_3)"), "{log}");
+    assert_eq!(place.trace(), ["before drain Reboot"], "the copy has prepared for its origin's event");
+    assert!(approved.try_recv().is_err(), "the copy has approved its origin's event");
+    let aside =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("journal.another-vm-");
+    let entries = std::fs::read_dir(place.path("state")).unwrap().map(Result::unwrap);
+    assert_eq!(entries.filter(aside).count(), 1, "what the origin knew is kept aside");
 }

@@ -1,0 +1,55 @@
+//! Whose state directory this is. A VM may be made of a copy of another's disk, as every member of a scale set may be:
+//! what an agent remembered there is about the other VM, and whoever believed it would approve the other's events.
+//!
+//! The file `vm` says which VM the rest is of. An agent that finds another one there takes nothing over: the journal is
+//! kept aside (by `mod.rs`), the memories beside it go, and then the directory is its own. In that order, so that one that
+//! is interrupted begins again.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::vm_id::VmId;
+
+/// The file that names the VM.
+const FILE: &str = "vm";
+/// Where the name is that the platform gave this VM.
+pub const NAME_FILE: &str = "name";
+/// Where the endpoint is that answered the last time.
+pub const ENDPOINT_FILE: &str = "endpoint";
+
+/// Whether what is in the directory can be this VM's. Where nobody has said whose it is, it is.
+pub fn is_ours(dir: &Path, vm: &VmId) -> bool {
+    written(dir).is_none_or(|written| vm.may_be(&written))
+}
+
+/// Makes the directory this VM's, if it is not.
+pub fn claim(dir: &Path, vm: &VmId) -> io::Result<()> {
+    let before = written(dir);
+    let ours = match before.clone() {
+        Some(before) if vm.may_be(&before) => vm.clone().and(before),
+        Some(_) => {
+            for memory in [NAME_FILE, ENDPOINT_FILE] {
+                remove(&dir.join(memory))?;
+            }
+            vm.clone()
+        }
+        None => vm.clone(),
+    };
+    if before.as_ref() == Some(&ours) {
+        return Ok(());
+    }
+    fs::write(dir.join(FILE), serde_json::to_vec(&ours).map_err(io::Error::other)?)
+}
+
+/// What cannot be read says nothing.
+fn written(dir: &Path) -> Option<VmId> {
+    serde_json::from_slice(&fs::read(dir.join(FILE)).ok()?).ok()
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
