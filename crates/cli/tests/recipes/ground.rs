@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 pub use super::namespace::need;
 use super::support::agent::{Agent, Place};
-use super::support::{PATIENCE, Service, binary, exchange, wait_for};
+use super::support::{Answer, PATIENCE, Service, binary, exchange, wait_for};
 
 /// What the service calls the VM.
 pub const VM: &str = "web-0";
@@ -127,12 +127,22 @@ impl Vm {
         command.env("NOTBEFORE_AGENT_STATE", self.path("state")).env("NOTBEFORE_AGENT_LOG", "debug");
         command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string());
         self.agent = Some(self.place.start_with(command, &format!("boot-{}", self.boots)));
-        wait_for("the agent", || TcpStream::connect(self.signals).ok());
+        // It has gone on with what was begun, and read what the platform says now.
+        wait_for("the agent", || {
+            let there = TcpStream::connect(self.signals).is_ok();
+            (there && self.ask("/readyz").status == 200).then_some(())
+        });
     }
 
     /// Waits until its agents have logged something: what hooks print is in it, too.
     pub fn logs(&self, text: &str) {
         wait_for(&format!("`{text}` in the log"), || self.place.log().contains(text).then_some(()));
+    }
+
+    /// How often its agents have begun a step.
+    pub fn begun(&self, step: &str) -> usize {
+        let begins = |line: &&str| line.contains(&format!(": step {step} ")) && line.contains(" begins: ");
+        self.place.log().lines().filter(begins).count()
     }
 
     /// Ends the agent as a power cut would, and starts it again: for the VM it was a reboot.
@@ -149,10 +159,14 @@ impl Vm {
         self.boot();
     }
 
+    fn ask(&self, path: &str) -> Answer {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        exchange(Ipv4Addr::LOCALHOST.into(), self.signals, request.as_bytes())
+    }
+
     /// Whether the agent says that the VM should get no new work.
     pub fn draining(&self) -> bool {
-        let request = b"GET /drainz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        let answer = exchange(Ipv4Addr::LOCALHOST.into(), self.signals, request);
+        let answer = self.ask("/drainz");
         match answer.status {
             200 => false,
             503 => true,

@@ -4,12 +4,21 @@ use super::ground::{Vm, lines, need};
 use super::site::Balanced;
 use super::support::wait_for;
 
+/// The real one, which leaves a line, and fails as long as the file that says so is there.
+const SS: &str = r#"#!/bin/sh
+echo asked >>"$PLAYED"
+if [ -e "$PLAYED.fails" ]; then
+  echo 'Cannot open netlink socket: Operation not permitted' >&2
+  exit 1
+fi
+exec /usr/bin/ss "$@"
+"#;
+
 /// HAProxy, which asks the agent whether the VM is in service: as the recipe's page has it, but more often.
 fn probed() -> Balanced {
     need("/usr/bin/ss", "iproute2");
     let vm = Vm::new("health-probe", &[]);
-    // The real one, which leaves a line.
-    vm.play("ss", "#!/bin/sh\necho asked >>\"$PLAYED\"\nexec /usr/bin/ss \"$@\"\n");
+    vm.play("ss", SS);
     let signals = vm.signals();
     let probe = format!("check port {} inter 100ms fall 2 rise 1", signals.port());
     let mut site = Balanced::new(vm, "  option httpchk GET /drainz\n", &probe);
@@ -49,4 +58,18 @@ fn a_cancelled_event_is_undone() {
     site.only_the_other_serves();
     site.vm.cancel(&event);
     site.both_serve();
+}
+
+/// Not to know who is connected is not to know that nobody is.
+#[test]
+fn it_waits_while_nobody_can_say_who_is_connected() {
+    let site = probed();
+    std::fs::write(site.vm.path("played.fails"), "").unwrap();
+    let event = site.vm.announce("reboot");
+    wait_for("the third look at who is connected", || {
+        (lines(&site.vm.path("played")).len() > 2).then_some(())
+    });
+    assert_eq!(site.vm.status(&event), "Scheduled");
+    std::fs::remove_file(site.vm.path("played.fails")).unwrap();
+    site.vm.approved(&event);
 }

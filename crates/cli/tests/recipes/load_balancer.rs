@@ -2,6 +2,7 @@
 
 use super::ground::{VM, Vm, need};
 use super::site::Balanced;
+use super::support::wait_for;
 
 /// HAProxy, with the recipe that talks to its admin socket.
 fn balanced() -> Balanced {
@@ -21,6 +22,7 @@ fn requests_under_way_are_finished_and_new_ones_go_elsewhere() {
     site.only_the_other_serves();
     assert!(site.vm.draining());
     site.vm.restart_agent();
+    wait_for("it to go on waiting", || (site.vm.begun("finish-requests") == 2).then_some(()));
     assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
 
     site.servers[0].let_go();
@@ -73,16 +75,41 @@ fn a_short_freeze_is_let_happen() {
 
 /// Without HAProxy's word the VM does not say that it is out.
 #[test]
-fn what_haproxy_refuses_is_not_approved() {
+fn without_haproxy_the_event_is_not_approved() {
+    let mut site = balanced();
+    site.stop();
+    let event = site.vm.announce("reboot");
+    site.vm.logs("HAProxy does not answer");
+    site.vm.logs("the Reboot is not approved");
+    assert_eq!(site.vm.status(&event), "Scheduled");
+}
+
+#[test]
+fn what_cannot_be_asked_is_named() {
     let site = balanced();
     let socket = format!("UNIX-CONNECT:{}", site.socket.display());
-    for (words, why) in [
-        (["drain", &socket, "web", "nobody"], "knows no web/nobody"),
-        (["drain", "UNIX-CONNECT:/nowhere", "web", "web-0"], "knows no web/web-0"),
-        (["idle", &socket, "web", "nobody"], "knows no web/nobody"),
-    ] {
+    let refused = |words: [&str; 4], why: &str| {
         let said = site.vm.script("haproxy-server", &words);
         let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(!said.status.success() && complaint.contains(why), "{words:?}: {complaint}");
-    }
+    };
+    refused(["drain", &socket, "web", "nobody"], "knows no web/nobody");
+    refused(["idle", &socket, "web", "nobody"], "knows no web/nobody");
+    refused(["drain", "UNIX-CONNECT:/nowhere", "web", "web-0"], "does not answer at UNIX-CONNECT:/nowhere");
+    refused(["idle", "UNIX-CONNECT:/nowhere", "web", "web-0"], "does not answer at UNIX-CONNECT:/nowhere");
+}
+
+/// One that hangs takes what it is told, and says nothing, as one does that has done it.
+#[test]
+fn a_haproxy_that_hangs_has_not_agreed() {
+    let site = balanced();
+    let socket = format!("UNIX-CONNECT:{}", site.socket.display());
+    site.vm.does("haproxy-server", &["drain", &socket, "web", "web-0"]);
+    site.freeze(true);
+    let said = site.vm.script("haproxy-server", &["ready", &socket, "web", "web-0"]);
+    let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && complaint.contains("does not answer"), "{complaint}");
+    site.freeze(false);
+    site.vm.does("haproxy-server", &["ready", &socket, "web", "web-0"]);
+    site.both_serve();
 }

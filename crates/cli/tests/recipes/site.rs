@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::ground::{Vm, free_port, need};
 use super::support::wait_for;
 
@@ -131,6 +133,18 @@ impl Balanced {
         }
     }
 
+    /// Ends HAProxy.
+    pub fn stop(&mut self) {
+        let _ = self.haproxy.kill();
+        let _ = self.haproxy.wait();
+    }
+
+    /// Stops HAProxy without its noticing, or lets it go on.
+    pub fn freeze(&self, frozen: bool) {
+        let signal = if frozen { Signal::STOP } else { Signal::CONT };
+        kill_process(Pid::from_child(&self.haproxy), signal).unwrap();
+    }
+
     /// Says something to HAProxy's admin socket.
     pub fn admin(&self, line: &str) -> String {
         let mut socket = UnixStream::connect(&self.socket).unwrap();
@@ -143,8 +157,7 @@ impl Balanced {
 
 impl Drop for Balanced {
     fn drop(&mut self) {
-        let _ = self.haproxy.kill();
-        let _ = self.haproxy.wait();
+        self.stop();
         self.servers.iter().for_each(Server::let_go);
     }
 }
