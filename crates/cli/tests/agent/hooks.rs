@@ -1,40 +1,11 @@
 //! Hooks that do not behave, and the administrator who hears of it.
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::sync::mpsc;
-
 use serde_json::Value;
 
+use crate::support::administrator::administrator;
 use crate::support::agent::Place;
 use crate::support::{PATIENCE, wait_for};
 use crate::vm::Vm;
-
-/// A server for an administrator's webhook: what it is sent comes out here, with its head.
-pub fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let (words, heard) = mpsc::channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let (mut text, mut chunk) = (String::new(), [0; 4_096]);
-            let body = loop {
-                let length = stream.read(&mut chunk).unwrap();
-                text.push_str(&String::from_utf8_lossy(&chunk[..length]));
-                let body = text.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok());
-                if let Some(body) = body {
-                    break body;
-                }
-            };
-            stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
-            if words.send((text, body)).is_err() {
-                return;
-            }
-        }
-    });
-    (url, heard)
-}
 
 #[test]
 fn a_hook_that_hangs_or_fails_withholds_the_approval_and_somebody_is_told() {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::hooks::administrator;
+use crate::support::administrator::administrator;
 use crate::support::agent::Place;
 use crate::support::mounts::Ground;
 use crate::support::{PATIENCE, binary, wait_for};

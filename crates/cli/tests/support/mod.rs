@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+pub mod administrator;
 pub mod agent;
 pub mod manager;
 pub mod mounts;
