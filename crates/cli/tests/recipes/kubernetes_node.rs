@@ -91,13 +91,32 @@ fn a_drain_that_fails_is_repeated_and_a_cancelled_event_is_undone() {
     let vm = node(&["--notice", "0.05"]);
     std::fs::write(vm.path("played.budget"), "").unwrap();
     let event = vm.announce("reboot");
-    wait_for("the drain to fail", || {
+    let drain = wait_for("the drain to fail", || {
         calls(&vm).iter().find(|call| call.starts_with("drain") && call.contains("--grace-period=")).cloned()
     });
+    let seconds = |flag: &str| -> u64 {
+        let value = drain.split_once(flag).unwrap().1.split(' ').next().unwrap();
+        value.trim_end_matches('s').parse().unwrap()
+    };
+    assert_eq!(seconds("--grace-period=") + 5, seconds("--timeout="), "a pod may use all that it is given");
     assert_eq!(vm.status(&event), "Scheduled");
     vm.cancel(&event);
     vm.back_in_service();
     assert!(!cordoned(&vm));
+}
+
+/// What `kubectl drain` asks the cluster for, beside what the script's own calls do: a right that is missing would show when
+/// the first pod has been evicted.
+#[test]
+fn the_rights_are_what_kubectl_asks_for() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/kubernetes-node/rights.yaml");
+    let page = std::fs::read_to_string(page).unwrap();
+    let role = page.split("---\n").nth(1).unwrap();
+    let after = |key: &str| -> Vec<String> {
+        role.lines().filter_map(|line| line.trim().strip_prefix(key)).map(str::to_owned).collect()
+    };
+    assert_eq!(after("resources: "), ["[nodes]", "[pods]", "[pods/eviction]", "[daemonsets]"]);
+    assert_eq!(after("verbs: "), ["[get, patch]", "[get, list]", "[create]", "[get]"]);
 }
 
 #[test]
