@@ -5,11 +5,10 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{Service, binary, first_event, wait_for};
+use support::{Service, binary, first_event, free_address, wait_for};
 use tempfile::TempDir;
 
 /// Two VMs that see one document.
@@ -24,14 +23,10 @@ const FLEET: &str = "scopes:
 /// A service with a door for each of the two, at ports that it keeps when it is started again.
 fn service(data: &TempDir) -> Service {
     Service::start_in(data.path(), &[]).apply_fleet(FLEET);
-    let door = |vm: &str| format!("web/{vm}=127.0.0.1:{}", free_port());
+    let door = |vm: &str| format!("web/{vm}={}", free_address());
     let (first, second) = (door("web-0"), door("web-1"));
     let doors = ["--guest-vm", &first, "--guest-vm", &second];
     Service::start_in(data.path(), &[&doors[..], &["--strict", "--simulated-duration", "1h"]].concat())
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Runs the command line as the VM of a door.
@@ -169,7 +164,7 @@ fn what_is_wrong_is_said_with_its_exit_code() {
     }
     let bad = Command::new(binary()).args(["get", "--endpoint", "https://169.254.169.254"]).output().unwrap();
     assert!(refused(bad, 2).contains("plain HTTP only"));
-    let nobody = format!("127.0.0.1:{}", free_port());
+    let nobody = free_address().to_string();
     let there = Command::new(binary()).args(["get", "--endpoint", &nobody]).output().unwrap();
     assert!(refused(there, 1).contains("cannot connect"), "nobody is there");
     // A caller who is no VM is refused, and not told that there are no events.

@@ -1,11 +1,12 @@
 //! A VM: the service that knows it, the agent that runs on it, and the agent's signals.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
 use crate::support::agent::{Agent, Place};
+pub use crate::support::free_address;
 use crate::support::{Answer, Service, binary, exchange, wait_for};
 
 /// A step before that waits until the test says `go`, and leaves a line when it begins.
@@ -138,11 +139,6 @@ impl Vm {
     pub fn wait_for_log(&self, text: &str) {
         wait_for(&format!("{text:?} in the log"), || self.place.log().contains(text).then_some(()));
     }
-}
-
-/// An address at which nobody listens.
-pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 /// What a program that failed had to say.

@@ -1,14 +1,14 @@
 //! A VM with a recipe: the service that knows it, its disk, and the agent on it.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 pub use super::namespace::need;
 use super::support::agent::{Agent, Place};
-use super::support::{Answer, PATIENCE, Service, binary, exchange, wait_for};
+use super::support::{Answer, PATIENCE, Service, binary, exchange, free_address, wait_for};
 
 /// What the service calls the VM.
 pub const VM: &str = "web-0";
@@ -52,8 +52,8 @@ impl Vm {
         for script in scripts.iter().filter(|file| file.extension().is_none()) {
             fs::copy(script, place.path("lib").join(script.file_name().unwrap())).unwrap();
         }
-        let signals = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        Self { service, recipe, endpoint, agent: None, signals, boots: 1, processes: Vec::new(), place }
+        let (signals, processes) = (free_address(), Vec::new());
+        Self { service, recipe, endpoint, agent: None, signals, boots: 1, processes, place }
     }
 
     /// Where its agent tells how it is.
@@ -238,11 +238,6 @@ impl Drop for Vm {
 pub fn write_program(file: &Path, script: &str) {
     fs::write(file, script).unwrap();
     fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// A port that nobody has: for programs that cannot choose one themselves.
-pub fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A file's lines; none if it is not there.

@@ -20,7 +20,7 @@ fn probed() -> Balanced {
     let vm = Vm::new("health-probe", &[]);
     vm.play("ss", SS);
     let signals = vm.signals();
-    let probe = format!("check port {} inter 100ms fall 2 rise 1", signals.port());
+    let probe = format!("check addr {} port {} inter 100ms fall 2 rise 1", signals.ip(), signals.port());
     let mut site = Balanced::new(vm, "  option httpchk GET /drainz\n", &probe);
     let port = format!("sport = :{}", site.servers[0].address.port());
     site.vm.start(&[

@@ -1,15 +1,15 @@
 //! Redis servers, Debian's own.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::ground::{free_port, need};
-use super::support::wait_for;
+use super::ground::need;
+use super::support::{free_address, wait_for};
 
 /// How long a command may take: a failover holds writes up for a moment.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ pub struct Redis {
     child: Child,
     config: PathBuf,
     /// Where it listens.
-    pub port: u16,
+    pub address: SocketAddr,
 }
 
 impl Redis {
@@ -27,9 +27,9 @@ impl Redis {
     pub fn start(directory: &Path, further: &str) -> Self {
         need("/usr/bin/redis-server", "redis-server");
         std::fs::create_dir_all(directory).unwrap();
-        let (config, port) = (directory.join("redis.conf"), free_port());
-        std::fs::write(&config, configuration(directory, port, further)).unwrap();
-        let redis = Self { child: Self::spawn(&config), config, port };
+        let (config, address) = (directory.join("redis.conf"), free_address());
+        std::fs::write(&config, configuration(directory, address, further)).unwrap();
+        let redis = Self { child: Self::spawn(&config), config, address };
         redis.ready();
         redis
     }
@@ -44,7 +44,7 @@ impl Redis {
 
     /// Where it listens, as recipes write it.
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        self.address.to_string()
     }
 
     /// Ends it as a power cut would.
@@ -62,18 +62,18 @@ impl Redis {
     /// Has it set up anew at the same address: an empty primary that knows of nobody.
     pub fn set_up_anew(&mut self) {
         self.kill();
-        std::fs::write(&self.config, configuration(self.config.parent().unwrap(), self.port, "")).unwrap();
+        std::fs::write(&self.config, configuration(self.config.parent().unwrap(), self.address, "")).unwrap();
         self.restart();
     }
 
     /// The first line of its answer to a command.
     pub fn says(&self, line: &str) -> std::io::Result<String> {
-        says(self.port, line)
+        says(self.address, line)
     }
 
     /// The elements of a list.
     pub fn list(&self, key: &str) -> Vec<String> {
-        let mut stream = connect(self.port).unwrap();
+        let mut stream = connect(self.address).unwrap();
         write!(stream, "LRANGE {key} 0 -1\r\nQUIT\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -95,7 +95,7 @@ impl Redis {
 
     /// A field of what it says about replication.
     pub fn replication(&self, field: &str) -> String {
-        let mut stream = connect(self.port).unwrap();
+        let mut stream = connect(self.address).unwrap();
         write!(stream, "INFO replication\r\nQUIT\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -111,22 +111,24 @@ impl Drop for Redis {
 }
 
 /// The file of a server that saves nothing, with further lines.
-fn configuration(directory: &Path, port: u16, further: &str) -> String {
-    let place = directory.display();
-    format!("port {port}\nbind 127.0.0.1\ndir {place}\nsave \"\"\nrepl-diskless-sync-delay 0\n{further}\n")
+fn configuration(directory: &Path, address: SocketAddr, further: &str) -> String {
+    let (place, ip, port) = (directory.display(), address.ip(), address.port());
+    format!(
+        "port {port}\nbind {ip}\nreplica-announce-ip {ip}\ndir {place}\nsave \"\"\nrepl-diskless-sync-delay 0\n{further}\n"
+    )
 }
 
-/// The first line of the answer of whoever listens at a port.
-pub fn says(port: u16, line: &str) -> std::io::Result<String> {
-    let mut stream = connect(port)?;
+/// The first line of the answer of whoever listens there.
+pub fn says(address: SocketAddr, line: &str) -> std::io::Result<String> {
+    let mut stream = connect(address)?;
     write!(stream, "{line}\r\n")?;
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer)?;
     Ok(answer.trim_end().to_owned())
 }
 
-fn connect(port: u16) -> std::io::Result<TcpStream> {
-    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     Ok(stream)
 }

@@ -1,5 +1,6 @@
 //! The primary of a Redis pair hands over before its VM goes, and comes back as a replica.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -13,15 +14,16 @@ fn pair(flags: &[&str]) -> (Vm, Redis, Redis) {
     need("/usr/bin/redis-cli", "redis-server");
     let mut vm = Vm::new("redis-failover", flags);
     let own = Redis::start(&vm.path("own"), "");
-    let peer = Redis::start(&vm.path("peer"), &format!("replicaof 127.0.0.1 {}", own.port));
-    wait_for("the replica", || says(own.port, "WAIT 1 100").ok().filter(|answer| answer == ":1"));
+    let peer =
+        Redis::start(&vm.path("peer"), &format!("replicaof {} {}", own.address.ip(), own.address.port()));
+    wait_for("the replica", || says(own.address, "WAIT 1 100").ok().filter(|answer| answer == ":1"));
     vm.start(&[("10.0.0.10:6379", &own.address()), ("10.0.0.11:6379", &peer.address())]);
     (vm, own, peer)
 }
 
 /// Somebody who writes one number after the other to whichever of the two takes it, until told to stop; gives what was
 /// acknowledged.
-fn writer(ports: [u16; 2], stop: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
+fn writer(addresses: [SocketAddr; 2], stop: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
     let stop = stop.clone();
     std::thread::spawn(move || {
         let (mut acknowledged, mut turn) = (Vec::new(), 0);
@@ -29,7 +31,7 @@ fn writer(ports: [u16; 2], stop: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            match says(ports[turn], &format!("RPUSH numbers {number}")) {
+            match says(addresses[turn], &format!("RPUSH numbers {number}")) {
                 Ok(answer) if answer.starts_with(':') => acknowledged.push(number.to_string()),
                 _ => turn = 1 - turn,
             }
@@ -42,8 +44,8 @@ fn writer(ports: [u16; 2], stop: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
 fn the_other_takes_over_and_no_write_is_lost() {
     let (mut vm, mut own, peer) = pair(&[]);
     let stop = Arc::new(AtomicBool::new(false));
-    let writer = writer([own.port, peer.port], &stop);
-    wait_for("some writes", || says(own.port, "LLEN numbers").ok().filter(|answer| answer.len() > 3));
+    let writer = writer([own.address, peer.address], &stop);
+    wait_for("some writes", || says(own.address, "LLEN numbers").ok().filter(|answer| answer.len() > 3));
 
     let event = vm.announce("reboot");
     vm.approved(&event);

@@ -1,14 +1,14 @@
 //! The rehearsal, as `recipes/README.md` prints it.
 
-use super::ground::{free_port, lines};
+use super::ground::lines;
 use super::support::pages::{Rehearsal, blocks, root};
-use super::support::wait_for;
+use super::support::{free_address, wait_for};
 
 #[test]
 fn the_rehearsal_does_as_the_page_says() {
     let page = std::fs::read_to_string(root().join("recipes/README.md")).unwrap();
     let blocks = blocks(&page, "sh");
-    let mut rehearsal = Rehearsal::start(&blocks[1], ([127, 0, 0, 1], free_port()).into());
+    let mut rehearsal = Rehearsal::start(&blocks[1], free_address());
     rehearsal.run_agent(&blocks[2]);
     let (asks, looks) = blocks[3].rsplit_once('\n').unwrap();
     let said = rehearsal.terminal(asks).output().unwrap();

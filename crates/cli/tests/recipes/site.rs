@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::ground::{Vm, free_port, need};
-use super::support::wait_for;
+use super::ground::{Vm, need};
+use super::support::{free_address, wait_for};
 
 /// A web server that says its name. What asks it for `/slow` waits until it is let go.
 pub struct Server {
@@ -72,7 +72,8 @@ pub struct Balanced {
     /// HAProxy's admin socket.
     pub socket: PathBuf,
     haproxy: Child,
-    port: u16,
+    /// Where HAProxy takes requests.
+    front: SocketAddr,
 }
 
 impl Balanced {
@@ -80,11 +81,11 @@ impl Balanced {
     pub fn new(vm: Vm, backend: &str, server: &str) -> Self {
         need("/usr/sbin/haproxy", "haproxy");
         let servers = ["web-0", "web-1"].map(Server::new);
-        let (socket, port) = (vm.path("haproxy.sock"), free_port());
+        let (socket, front) = (vm.path("haproxy.sock"), free_address());
         let config = format!(
             "global\n  stats socket {} mode 600 level admin\n\
              defaults\n  mode http\n  timeout connect 5s\n  timeout client 1m\n  timeout server 1m\n\
-             frontend all\n  bind 127.0.0.1:{port}\n  default_backend web\n\
+             frontend all\n  bind {front}\n  default_backend web\n\
              backend web\n{backend}  server web-0 {} {server}\n  server web-1 {}\n",
             socket.display(),
             servers[0].address,
@@ -95,12 +96,12 @@ impl Balanced {
         haproxy.args(["-db", "-f"]).arg(vm.path("haproxy.cfg")).stderr(Stdio::null());
         let haproxy = haproxy.spawn().unwrap();
         wait_for("HAProxy", || UnixStream::connect(&socket).ok());
-        Self { vm, servers, socket, haproxy, port }
+        Self { vm, servers, socket, haproxy, front }
     }
 
     /// Asks HAProxy for something, and gives the name of the server that answered.
     fn get(&self, path: &str) -> String {
-        get(self.port, path)
+        get(self.front, path)
     }
 
     /// Waits until requests go to both.
@@ -118,10 +119,10 @@ impl Balanced {
 
     /// Has the VM work on a request, which ends when the server lets go of it.
     pub fn under_way(&self) -> std::thread::JoinHandle<String> {
-        let port = self.port;
+        let front = self.front;
         loop {
             let before = self.servers.each_ref().map(Server::waiting);
-            let request = std::thread::spawn(move || get(port, "/slow"));
+            let request = std::thread::spawn(move || get(front, "/slow"));
             let taken = wait_for("somebody to take the request", || {
                 (0..2).find(|&server| self.servers[server].waiting() > before[server])
             });
@@ -162,8 +163,8 @@ impl Drop for Balanced {
     }
 }
 
-fn get(port: u16, path: &str) -> String {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+fn get(front: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(front).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

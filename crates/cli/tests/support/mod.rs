@@ -17,6 +17,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -298,6 +299,19 @@ pub fn connect(source: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     Ok(stream)
+}
+
+/// The first of the ports that tests hand out, below those that the kernel gives to whoever does not choose.
+const FIRST_PORT: u16 = 10_000;
+
+/// An address of loopback that nobody else has, nor will have: for programs that cannot choose a port themselves, or come back
+/// to the one they had. It is this process's own as its id is, so no other run of tests is there; and the near ends of
+/// connections are at other ports.
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(FIRST_PORT);
+    // A process id has 22 bits at most. This is never 127.0.0.1.
+    let [_, high, middle, low] = ((std::process::id() << 2) | 2).to_be_bytes();
+    SocketAddr::from(([127, high, middle, low], NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// Waits until something holds, looking often; panics with `what` if it does not in time.
