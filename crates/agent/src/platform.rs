@@ -1,8 +1,7 @@
 //! Finding the platform, and which VM this is there. It is asked for until it is found: an agent that gave up would be
 //! missing when the endpoint comes back. A name that the instance metadata cannot give at first is asked for until it
-//! does, or says that it has none; meanwhile the VM goes by the name that it had, or by its host name.
+//! does; meanwhile the VM goes by the name that it had, or by its host name.
 
-use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -80,30 +79,21 @@ async fn name(client: &Client, file: Option<PathBuf>) -> (Identity, bool) {
                 remember(file.as_deref(), &me);
                 return (me, true);
             }
-            Err(failure) if failure.kind.may_pass() && tries < NAME_TRIES => tries += 1,
+            Err(_) if tries < NAME_TRIES => tries += 1,
             Err(failure) => break failure,
         }
         tokio::time::sleep(REST).await;
     };
     let me = last_name(file.as_deref()).unwrap_or_else(|| Identity::of_host(&identity::host_name()));
-    let sure = !failure.kind.may_pass();
     tracing::warn!("the instance metadata has no name for this VM, so it goes by {}: {failure}", me.name());
-    (me, sure)
+    (me, false)
 }
 
-/// The VM's name, once the platform can say. Where it turns out to have none, that never comes.
+/// The VM's name, once the platform can say.
 pub async fn name_at_last(client: Client, file: Option<PathBuf>) -> Identity {
-    loop {
-        tokio::time::sleep(REST_MAX).await;
-        match Identity::told(&client).await {
-            Ok(me) => {
-                remember(file.as_deref(), &me);
-                return me;
-            }
-            Err(failure) if failure.kind.may_pass() => {}
-            Err(_) => return pending().await,
-        }
-    }
+    let me = Identity::told_at_last(&client).await;
+    remember(file.as_deref(), &me);
+    me
 }
 
 /// Only for the next start, so that its hooks know the name before the platform answers.
@@ -121,7 +111,7 @@ fn last_name(file: Option<&Path>) -> Option<Identity> {
 
 /// Who this VM is until the platform is found: as set, as it was the last time, or by its host name.
 pub fn remembered(config: &Config) -> Identity {
-    let set = config.name.clone().map(Identity::named);
+    let set = config.name.as_deref().map(Identity::set);
     let before = || last_name(name_file(config).as_deref());
     set.or_else(before).unwrap_or_else(|| Identity::of_host(&identity::host_name()))
 }
@@ -153,7 +143,11 @@ mod tests {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let mut head = [0; 4_096];
                 let _ = stream.read(&mut head).await.unwrap();
-                let (status, body) = if request < requests { ("500 Oops", "") } else { ("200 OK", "web_3") };
+                let (status, body) = match request < requests {
+                    true if request % 2 == 0 => ("500 Oops", ""),
+                    true => ("404 Not Yet", ""),
+                    false => ("200 OK", "web_3"),
+                };
                 let length = body.len();
                 let answer = format!(
                     "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"

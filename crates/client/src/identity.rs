@@ -1,15 +1,20 @@
 //! Who this VM is, among the names that stand in an event's resources.
 //!
-//! `compute.name` of the instance metadata is what stands there, so that is asked for; where it cannot be had, the host
-//! name has to do. In a uniform scale set these differ: instance 36 of `web` is called `web_36` by the platform and
-//! `web000010` by its own system, six digits to the base of 36. A name that the VM's owner has set comes first, because
-//! somebody meant it; if the metadata says otherwise, that is said aloud, since an agent with another VM's name approves
-//! another VM's events.
+//! `compute.name` of the instance metadata is what stands there, so that is asked for. No answer is the last word: a
+//! platform says 404 of a VM that it does not know yet, and 500 while it looks. Whoever goes on for longer than a
+//! command asks with [`Identity::told_at_last`], beside what else there is to do; meanwhile the host name has to do, and
+//! [`Identity::by`] says that it is no more than that. In a uniform scale set these differ: instance 36 of `web` is
+//! called `web_36` by the platform and `web000010` by its own system, six digits to the base of 36.
+//!
+//! A name that the VM's owner has set comes first, because somebody meant it, and may be of either form. If the metadata
+//! says otherwise, that is said aloud: who goes by another VM's name approves another VM's events.
 
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use crate::client::Client;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 
 /// How many digits a scale set's host names end in.
 const DIGITS: usize = 6;
@@ -17,10 +22,13 @@ const DIGITS: usize = 6;
 const BASE: u32 = 36;
 /// The longest name that is believed; Azure's have 64 characters at most.
 const NAME_BYTES_MAX: usize = 256;
-/// How often the metadata is asked for a name before the host name has to do.
-const TRIES: u32 = 5;
-/// How long to rest in between.
+/// How long a command waits for the metadata before the host name has to do. It answers within milliseconds, or is being
+/// updated.
+const FIND_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long to rest after the metadata was asked in vain. It doubles, up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(1);
+/// An eviction gives half a minute. Where there is no metadata at all, this is a tenth of what polls ask for.
+const REST_MAX: Duration = Duration::from_secs(10);
 /// An api-version of the instance metadata that every platform with scheduled events knows by now.
 const METADATA_VERSION: &str = "2021-02-01";
 
@@ -30,12 +38,31 @@ pub struct Identity {
     name: String,
     /// What the same VM may be called in a scale set.
     also: Vec<String>,
+    by: By,
+}
+
+/// How much a name is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The platform says so.
+    Platform,
+    /// The VM's owner says so.
+    Setting,
+    /// It is what the VM's own system is called, for want of anything better: the platform need not call it so, and may
+    /// call another VM so.
+    HostName,
 }
 
 impl Identity {
-    /// A VM that is called exactly this, without regard to case.
+    /// A VM that the platform calls exactly this, without regard to case.
     pub fn named(name: impl Into<String>) -> Self {
-        Identity { name: name.into(), also: Vec::new() }
+        Identity { name: name.into(), also: Vec::new(), by: By::Platform }
+    }
+
+    /// A VM whose owner calls it this: as the platform does, or as its own system does, which may be the scale set's form.
+    pub fn set(name: &str) -> Self {
+        let Identity { name: label, also, .. } = Identity::of_host(name);
+        Identity { name: name.to_owned(), also: [label].into_iter().chain(also).collect(), by: By::Setting }
     }
 
     /// A VM whose own system is called this: by its first label, or as a scale set would call it.
@@ -44,29 +71,23 @@ impl Identity {
         Identity {
             name: name.to_owned(),
             also: [scale_set_name(name), scale_set_host(name)].into_iter().flatten().collect(),
+            by: By::HostName,
         }
     }
 
-    /// Finds out: the name that was set, else `compute.name` of the instance metadata, else the host name.
+    /// Finds out within seconds: the name that was set, else `compute.name` of the instance metadata, else the host name.
     pub async fn find(client: &Client, setting: Option<&str>, host_name: &str) -> Self {
-        let told = match setting {
-            // It is only compared with: no reason to wait for it.
-            Some(_) => metadata_name(client).await,
-            None => metadata_name_at_last(client).await,
-        };
-        match (setting, told) {
-            (Some(set), Ok(told)) if !told.eq_ignore_ascii_case(set) => {
-                tracing::warn!(
-                    "this VM is set to be {set:?}, and its instance metadata says {told:?}; the setting holds"
-                );
-                Identity::named(set)
-            }
-            (Some(set), _) => Identity::named(set),
-            (None, Ok(told)) => Identity::named(told),
-            (None, Err(failure)) => {
+        if let Some(set) = setting.map(Identity::set) {
+            set.compare(client).await;
+            return set;
+        }
+        let mut last = Failure::new(FailureKind::TimedOut, format!("no answer within {FIND_TIME_MAX:?}"));
+        match timeout(FIND_TIME_MAX, at_last(client, |failure| last = failure)).await {
+            Ok(told) => told,
+            Err(_) => {
                 let me = Identity::of_host(host_name);
                 tracing::warn!(
-                    "the instance metadata has no name for this VM, so it goes by its host name {}: {failure}",
+                    "the instance metadata has no name for this VM, so it goes by its host name {}: {last}",
                     me.name
                 );
                 me
@@ -79,6 +100,24 @@ impl Identity {
         metadata_name(client).await.map(Identity::named)
     }
 
+    /// The name that the instance metadata gives, asked for until it does, however long that takes.
+    pub async fn told_at_last(client: &Client) -> Self {
+        at_last(client, |_| {}).await
+    }
+
+    /// Asks the platform once whether it calls this VM something else, which somebody should know of.
+    async fn compare(&self, client: &Client) {
+        if let Ok(Ok(told)) = timeout(FIND_TIME_MAX, Identity::told(client)).await
+            && !self.is(&told.name)
+        {
+            tracing::warn!(
+                "this VM is set to be {:?}, and its instance metadata says {:?}; the setting holds",
+                self.name,
+                told.name
+            );
+        }
+    }
+
     /// Whether a name in an event's resources is this VM's.
     pub fn is(&self, resource: &str) -> bool {
         let same = |name: &str| name.eq_ignore_ascii_case(resource);
@@ -88,6 +127,11 @@ impl Identity {
     /// The name, as a person would say it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How much it is worth.
+    pub fn by(&self) -> By {
+        self.by
     }
 }
 
@@ -99,14 +143,16 @@ pub fn host_name() -> String {
     return std::env::var("COMPUTERNAME").unwrap_or_default();
 }
 
-async fn metadata_name_at_last(client: &Client) -> Result<String, Failure> {
-    let mut tries = 1;
+/// Asks until there is a name. Every failure may pass, and is handed out.
+async fn at_last(client: &Client, mut in_vain: impl FnMut(Failure)) -> Identity {
+    let mut rest = REST;
     loop {
-        match metadata_name(client).await {
-            Err(failure) if failure.kind.may_pass() && tries < TRIES => tries += 1,
-            done => return done,
+        match Identity::told(client).await {
+            Ok(told) => return told,
+            Err(failure) => in_vain(failure),
         }
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(rest).await;
+        rest = (rest * 2).min(REST_MAX);
     }
 }
 
@@ -160,6 +206,16 @@ mod tests {
     #[test]
     fn a_name_of_the_platform_is_not_read_as_anything_else() {
         assert!(!Identity::named("web000010").is("web_36"));
+    }
+
+    #[test]
+    fn a_name_that_was_set_may_be_of_either_form() {
+        for set in ["web_36", "web000010", "web000010.internal.example"] {
+            let me = Identity::set(set);
+            assert!(me.is("web_36") && me.is("WEB000010") && !me.is("web_37"), "{set}");
+            assert_eq!((me.name(), me.by()), (set, By::Setting));
+        }
+        assert!(Identity::set("web.36").is("web.36"), "a VM's name may have a dot");
     }
 
     #[test]
