@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 pub use super::namespace::need;
 use super::support::agent::{Agent, Place};
+use super::support::pages::root;
 use super::support::{Answer, PATIENCE, Service, binary, exchange, free_address, wait_for};
 
 /// What the service calls the VM.
@@ -31,18 +32,22 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// A VM with a door of its own, on which a recipe is installed. Its events stay Started until they are completed.
+    /// A VM with a door of its own, on which a recipe is installed. Its events stay Started until they are completed, and are
+    /// announced as far ahead as the recipes' page has it for a rehearsal, unless a flag says otherwise.
     pub fn new(recipe: &str, flags: &[&str]) -> Self {
-        let door = format!("{VM}=127.0.0.1:0");
-        let usual = ["--strict", "--simulated-duration", "1h", "--guest-vm", &door];
-        let service = Service::start(&[&usual, flags].concat());
+        let (door, notice) = (format!("{VM}=127.0.0.1:0"), notice(recipe));
+        let mut words = vec!["--strict", "--simulated-duration", "1h", "--guest-vm", &door];
+        if !flags.contains(&"--notice") {
+            words.extend(["--notice", &notice]);
+        }
+        let service = Service::start(&[&words, flags].concat());
         let endpoint = service.guest_vms[0];
         Self::known_to(service, endpoint, recipe)
     }
 
     /// A VM that calls a service at this address.
     pub fn known_to(service: Service, endpoint: SocketAddr, recipe: &str) -> Self {
-        let recipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+        let recipes = root().join("recipes");
         let place = Place::new();
         let (recipe, mut scripts) = (recipes.join(recipe), vec![recipes.join("process")]);
         scripts.extend(fs::read_dir(&recipe).unwrap().map(|entry| entry.unwrap().path()));
@@ -232,6 +237,17 @@ impl Drop for Vm {
             eprintln!("the agent said:\n{}", self.place.log());
         }
     }
+}
+
+/// The notice that `recipes/README.md` names for the rehearsal of a recipe.
+fn notice(recipe: &str) -> String {
+    let page = fs::read_to_string(root().join("recipes/README.md")).unwrap();
+    let of = |row: &str| -> Option<String> {
+        let cells: Vec<&str> = row.strip_prefix("| ")?.split(" | ").collect();
+        let named = cells[0].split(", ").any(|name| name == recipe);
+        named.then(|| cells[1].to_owned())
+    };
+    page.lines().find_map(of).unwrap_or_else(|| panic!("the page names no notice for {recipe}"))
 }
 
 /// Writes a script that can be run.
