@@ -1,5 +1,7 @@
 //! What is made from the words that can be typed, and so never says anything else: shell completions, which anybody can
-//! ask for, and manual pages, which packages carry.
+//! ask for, and manual pages, which packages carry. `agent_toml` is the page of the agent's configuration.
+
+mod agent_toml;
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +20,15 @@ pub fn completions(shell: Shell) -> Result<()> {
     output::text(&String::from_utf8(script)?)
 }
 
-/// Writes a page for every command into a directory: `notbefore.1`, `notbefore-vm-list.1`, and so on.
+/// Writes a page for every command into a directory: `notbefore.1`, `notbefore-vm-list.1`, and so on; and
+/// `notbefore-agent.toml.5`.
 pub fn pages(dir: &Path) -> Result<()> {
     let cannot = || format!("cannot write manual pages into {}", dir.display());
     fs::create_dir_all(dir).with_context(cannot)?;
     // `help` says of every command what its page says.
     let command = Args::command().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, dir).with_context(cannot)
+    clap_mangen::generate_to(command, dir).with_context(cannot)?;
+    fs::write(dir.join(agent_toml::FILE), agent_toml::page()).with_context(cannot)
 }
 
 #[cfg(test)]
@@ -46,6 +50,7 @@ mod tests {
         pages(dir.path()).unwrap();
         let mut expected: Vec<String> =
             shown(&Args::command(), &[]).iter().map(|name| format!("{name}.1")).collect();
+        expected.push(agent_toml::FILE.to_owned());
         let found = fs::read_dir(dir.path()).unwrap();
         let mut found: Vec<String> =
             found.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -7,6 +7,8 @@
 
 #[path = "package/machine.rs"]
 mod machine;
+#[path = "package/named.rs"]
+mod named;
 mod support;
 #[path = "package/units.rs"]
 mod units;
@@ -48,15 +50,19 @@ fn contents() -> Vec<(String, String, String)> {
     listed.lines().map(entry).collect()
 }
 
-/// Every file of the recipes, where the package has to have it, and whether it is a program.
-fn recipes() -> Vec<(String, bool)> {
+/// Every file that people are to have beside the program, where the package has to have it, and whether it is a program.
+fn documents() -> Vec<(String, bool)> {
     let root = root();
-    let listed = Command::new("find").args(["recipes", "-type", "f"]).current_dir(&root).output().unwrap();
+    let mut find = Command::new("find");
+    find.args(["docs", "recipes", "examples", "dist", "-type", "f", "-not", "-path", "dist/debian/*"]);
+    // For who works on the code.
+    find.args(["-not", "-name", "ARCHITECTURE.md"]);
+    let listed = find.current_dir(&root).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     let is_program = |file: &str| root.join(file).metadata().unwrap().permissions().mode() & 0o111 != 0;
     let files: Vec<_> =
         listed.lines().map(|file| (format!("./usr/share/doc/notbefore/{file}"), is_program(file))).collect();
-    assert!(!files.is_empty(), "there are no recipes");
+    assert!(files.len() > 40, "there are only {files:?}");
     files
 }
 
@@ -70,16 +76,16 @@ fn files_are_where_debian_has_them_and_belong_to_root() {
         "./usr/share/doc/notbefore/",
         "./usr/share/fish/vendor_completions.d/notbefore.fish",
         "./usr/share/man/man1/",
+        "./usr/share/man/man5/notbefore-agent.toml.5.gz",
         "./usr/share/zsh/vendor-completions/_notbefore",
     ];
-    let recipes = recipes();
+    let documents = documents();
     let is_program = |path: &str| {
-        let programs = ["./usr/bin/notbefore", "./usr/share/doc/notbefore/examples/exec/virsh"];
-        programs.contains(&path) || recipes.iter().any(|(recipe, program)| recipe == path && *program)
+        path == "./usr/bin/notbefore" || documents.iter().any(|(file, program)| file == path && *program)
     };
     let contents = contents();
-    for (recipe, _) in &recipes {
-        assert!(contents.iter().any(|(_, _, path)| path == recipe), "{recipe} is not in the package");
+    for (file, _) in &documents {
+        assert!(contents.iter().any(|(_, _, path)| path == file), "{file} is not in the package");
     }
     for (mode, owner, path) in contents {
         assert!(owner == "0/0" || owner == "root/root", "{path} belongs to {owner}");
@@ -96,7 +102,7 @@ fn files_are_where_debian_has_them_and_belong_to_root() {
             .any(|home| path.starts_with(home) || (mode.starts_with('d') && home.starts_with(&path)));
         assert!(at_home, "what is {path} doing in the package?");
         let is_manual = path.starts_with("./usr/share/man/") && !mode.starts_with('d');
-        assert!(!is_manual || path.ends_with(".1.gz"), "{path} is not compressed");
+        assert!(!is_manual || path.ends_with(".gz"), "{path} is not compressed");
     }
 }
 
@@ -120,6 +126,8 @@ fn what_is_installed_runs_and_waits_to_be_told() {
         let shown = machine.said("man", &[page]);
         assert!(shown.contains("SYNOPSIS") && shown.contains(&page.replacen('-', " ", 2)), "{page}: {shown}");
     }
+    let shown = machine.said("man", &["5", "notbefore-agent.toml"]);
+    assert!(shown.contains("on_interrupt") && shown.contains("NOTBEFORE_EVENT_TYPE"), "{shown}");
     // As bash does when somebody types 'notbefore ev' and the tabulator.
     let typed = "source /usr/share/bash-completion/completions/notbefore; COMP_WORDS=(notbefore ev); COMP_CWORD=1; \
                  _notbefore notbefore ev notbefore; echo \"${COMPREPLY[@]}\"";

@@ -1,5 +1,5 @@
 //! The one list of keys: what may be written where, with its default and its meaning. Unknown keys are told by it, and
-//! the table of the documentation is made from it.
+//! the table of the documentation and the manual page are made from it.
 
 /// A key of the file.
 #[derive(Debug)]
@@ -202,6 +202,17 @@ pub const GROUPS: [&Group; 8] =
     [&GENERAL, &NOTIFY, &RULE, &DURATION, &TIME_LEFT, &STEP, &WEBHOOK, &WRITE_FILE];
 
 impl Group {
+    /// How people say where its keys are written, with what is typed in backquotes.
+    pub fn place(&self) -> String {
+        match self.path {
+            "" => "the top".to_owned(),
+            "rule" => "`[[rule]]`".to_owned(),
+            "rule.before" => "`[[rule.before]]`, `[[rule.after]]`".to_owned(),
+            "notify" => "`[notify]`".to_owned(),
+            path => format!("`{}`", path.rsplit('.').next().unwrap_or(path)),
+        }
+    }
+
     /// The names of its keys.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().map(|key| key.name)

@@ -241,15 +241,9 @@ fn page(there: &str) -> String {
     };
     let mut rows = "| in | key | default | what it is |\n|---|---|---|---|\n".to_owned();
     for group in keys::GROUPS {
-        let path = match group.path {
-            "" => "the top".to_owned(),
-            "rule" => "`[[rule]]`".to_owned(),
-            "rule.before" => "`[[rule.before]]`, `[[rule.after]]`".to_owned(),
-            "notify" => "`[notify]`".to_owned(),
-            path => format!("`{}`", path.rsplit('.').next().unwrap_or(path)),
-        };
+        let place = group.place();
         for key in group.keys {
-            rows.push_str(&format!("| {path} | `{}` | {} | {} |\n", key.name, key.default, key.what));
+            rows.push_str(&format!("| {place} | `{}` | {} | {} |\n", key.name, key.default, key.what));
         }
     }
     let variable = |(name, what): &(&str, &str)| format!("| `NOTBEFORE_{name}` | {what} |\n");

@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueEnum};
 pub enum Agent {
     /// Run the agent until it is told to stop
     #[command(
-        after_help = "Examples:\n  notbefore agent run\n  notbefore agent run --config agent.toml --dry-run --log debug\n\nStop it with Ctrl-C or SIGTERM: steps that run are ended, and the next agent goes on with\nthem. SIGHUP has it read its rules anew, for events to come. docs/agent.md has every key."
+        after_help = "Examples:\n  notbefore agent run\n  notbefore agent run --config agent.toml --dry-run --log debug\n\nStop it with Ctrl-C or SIGTERM: steps that run are ended, and the next agent goes on with\nthem. SIGHUP has it read its rules anew, for events to come. Every key is in notbefore-agent.toml(5), and in docs/agent.md."
     )]
     Run(Run),
     /// Look over the configuration, its hooks and the platform, without an event

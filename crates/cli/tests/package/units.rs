@@ -63,7 +63,7 @@ fn goes_through(machine: &Machine) {
 
 /// The sample that takes away what hooks without commands do not need.
 fn confine(machine: &Machine) {
-    let sample = "/usr/share/doc/notbefore/examples/systemd/notbefore-agent.service.d";
+    let sample = "/usr/share/doc/notbefore/dist/systemd/notbefore-agent.service.d";
     machine.said("cp", &["-r", sample, "/etc/systemd/system/"]);
     systemctl(machine, &["daemon-reload"]);
 }

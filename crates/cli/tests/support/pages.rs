@@ -19,6 +19,13 @@ pub fn blocks(page: &str, language: &str) -> Vec<String> {
     page.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
 }
 
+/// The files that a page links to, from where it lies.
+pub fn links(page: &str) -> Vec<String> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files = targets.map(|link| link.split('#').next().unwrap_or_default());
+    files.filter(|file| !file.is_empty() && !file.contains("://")).map(str::to_owned).collect()
+}
+
 /// Takes from a command what this test has in its environment and whoever reads the page has not. What cargo tells a test of
 /// its package would also have cargo build again what it has built.
 pub fn as_typed(command: &mut Command) {
