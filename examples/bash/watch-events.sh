@@ -3,7 +3,8 @@
 #
 #   watch-events.sh [--endpoint URL] [--api-version VERSION] [--name VM] [--once] [--yes]
 #
-# It asks before it approves; --yes approves without asking, --once looks once and ends (1 if it could not read).
+# It asks before it approves; --yes approves without asking, --once looks once and ends (1 if it could not read the
+# document, or does not know which VM this is).
 set -euo pipefail
 
 endpoint=http://169.254.169.254 version=2020-07-01 name='' once=false yes=false
@@ -28,24 +29,28 @@ read_document() {
     jq --slurp --exit-status 'length == 1 and (.[0].Events | type == "array")' >/dev/null 2>&1 <<<"$document"
 }
 
-# One line an event: incarnation, id, status, type, NotBefore or '-', names. Names may be missing, and are last because
-# 'read' passes over an empty field elsewhere; at 2017-03-01 they begin with a '_'.
+# One line an event: id, status, type, NotBefore, names; '-' for what is missing or no text. Names are last because 'read'
+# passes over an empty field elsewhere; at 2017-03-01 they begin with a '_'.
 list_events() {
-  jq --raw-output --arg version "$version" '.DocumentIncarnation as $incarnation | .Events[] | [
-    $incarnation, .EventId, .EventStatus, .EventType,
-    (.NotBefore // "" | if . == "" then "-" else . end),
-    (.Resources // [] | map(if $version == "2017-03-01" then ltrimstr("_") else . end) | join(","))
-  ] | @tsv' <<<"$document"
+  jq --raw-output --arg version "$version" '
+    def text: if type == "string" or type == "number" then tostring else "" end;
+    def or_dash: text | if . == "" then "-" else . end;
+    .Events[] | (objects // {}) | [
+      (.EventId, .EventStatus, .EventType, .NotBefore | or_dash),
+      (.Resources | if type == "array" then . else [.] end
+        | map(text | if $version == "2017-03-01" then ltrimstr("_") else . end) | join(","))
+    ] | @tsv' <<<"$document"
 }
 
-# "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be relied on.
-utc() { if [ "$1" = - ]; then echo -; else date --utc --date "${1#*, }" +%FT%TZ; fi; }
+# "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be relied
+# on. A time in other words is shown as it came: nothing depends on it.
+utc() { if [ "$1" = - ]; then echo -; else date --utc --date "${1#*, }" +%FT%TZ 2>/dev/null || echo "$1"; fi; }
 
 # One event a request: where one of several is refused, all are.
 approve() {
   local status
   status=$(ask --output /dev/null --write-out '%{http_code}' \
-    --data "{\"StartRequests\":[{\"EventId\":\"$1\"}]}" "$url") || return
+    --data "$(jq --null-input --compact-output --arg id "$1" '{StartRequests: [{EventId: $id}]}')" "$url") || return
   case $status in
     200) echo "approved $1" ;;
     400) echo "not approved $1: refused" >&2 ;;
@@ -53,24 +58,36 @@ approve() {
   esac
 }
 
-# Resources hold the name that the platform gave the VM, which the host name need not be.
-if [ -z "$name" ]; then
-  name=$(ask --fail "$endpoint/metadata/instance/compute/name?api-version=2021-02-01&format=text") || {
-    name=$(hostname)
-    echo "the endpoint does not say what this VM is called; taking it to be $name" >&2
-  }
-fi
+# Resources hold the name that the platform gave the VM, which the host name need not be: who goes by that approves
+# nothing, or what is another's. So it is asked for until it is told.
+learn_name() {
+  [ -z "$name" ] || return 0
+  name=$(ask --fail --max-time 10 \
+    "$endpoint/metadata/instance/compute/name?api-version=2021-02-01&format=text") || name=''
+  [ -n "$name" ] && return
+  echo "$endpoint does not say what this VM is called; until it does, or --name says it, nothing is approved" >&2
+  return 1
+}
+
+# Whether an event with these names happens to this VM.
+whose() {
+  if [ -z "$name" ]; then echo unknown; elif [[ ",${1,,}," == *",${name,,},"* ]]; then echo mine; else echo others; fi
+}
 
 shown='' settled=' '
 while true; do
+  failed=false
+  learn_name || failed=true
   if read_document; then
     incarnation=$(jq --raw-output .DocumentIncarnation <<<"$document")
-    [ "$incarnation" = "$shown" ] || [ "$(jq '.Events | length' <<<"$document")" -gt 0 ] || echo "$incarnation nothing"
-    while IFS=$'\t' read -r -u 3 _ id status type not_before resources; do
-      whose=others
-      [[ ",${resources,,}," == *",${name,,},"* ]] && whose=mine
-      [ "$incarnation" = "$shown" ] || echo "$incarnation $id $status $type $resources $(utc "$not_before") $whose"
-      [[ $whose = mine && $status = Scheduled && $settled != *" $id "* ]] || continue
+    is_new=true
+    [ "$name $document" != "$shown" ] || is_new=false
+    shown="$name $document"
+    if $is_new && [ "$(jq '.Events | length' <<<"$document")" -eq 0 ]; then echo "$incarnation nothing"; fi
+    while IFS=$'\t' read -r -u 3 id status type not_before resources; do
+      whose=$(whose "$resources")
+      if $is_new; then echo "$incarnation $id $status $type $resources $(utc "$not_before") $whose"; fi
+      [[ $whose = mine && $status = Scheduled && $id != - && $settled != *" $id "* ]] || continue
       answer=y
       $yes || read -r -p "approve the $type $id? [y/N] " answer || answer=n
       case $answer in
@@ -78,11 +95,12 @@ while true; do
         *) settled+="$id " ;;
       esac
     done 3< <(list_events)
-    shown=$incarnation
   else
     echo "no document from $url" >&2
-    $once && exit 1
+    failed=true
   fi
-  $once && exit 0
+  if $once; then
+    if $failed; then exit 1; else exit 0; fi
+  fi
   sleep 1
 done

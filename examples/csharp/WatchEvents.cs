@@ -3,7 +3,8 @@
 //   mcs -r:Newtonsoft.Json.dll WatchEvents.cs && mono WatchEvents.exe
 //         [--endpoint URL] [--api-version VERSION] [--name VM] [--once] [--yes]
 //
-// It asks before it approves; --yes approves without asking, --once looks once and ends (with 1 if it could not read).
+// It asks before it approves; --yes approves without asking, --once looks once and ends (with 1 if it could not read the
+// document, or does not know which VM this is).
 using System;
 using System.Collections.Generic;
 using System.Globalization;
@@ -13,34 +14,87 @@ using System.Net;
 using System.Text;
 using System.Threading;
 using Newtonsoft.Json;
+using Newtonsoft.Json.Linq;
+
+// The names may be missing, and anything may be something else than text: then it is "-", and the event no reason to pass
+// over the others.
+class Event
+{
+    public readonly string Id, Status, Type, NotBefore;
+    public readonly List<string> Resources;
+
+    public Event(JToken facts, string version)
+    {
+        Id = Text(facts, "EventId");
+        Status = Text(facts, "EventStatus");
+        Type = Text(facts, "EventType");
+        NotBefore = Text(facts, "NotBefore");
+        var names = facts is JObject ? facts["Resources"] : null;
+        var list = names is JArray ? (IEnumerable<JToken>)names : new[] { names };
+        Resources = list.OfType<JValue>().Select(name => (string)name).Where(name => name != null).ToList();
+        // At 2017-03-01 they begin with a '_'.
+        if (version == "2017-03-01")
+            Resources = Resources.ConvertAll(name => name.StartsWith("_") ? name.Substring(1) : name);
+    }
+
+    static string Text(JToken facts, string key)
+    {
+        var value = facts is JObject ? facts[key] as JValue : null;
+        var text = value == null ? null : (string)value;
+        return string.IsNullOrEmpty(text) ? "-" : text;
+    }
+
+    public string Whose(string name)
+    {
+        if (string.IsNullOrEmpty(name)) return "unknown";
+        return Resources.Contains(name, StringComparer.OrdinalIgnoreCase) ? "mine" : "others";
+    }
+
+    // "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be
+    // relied on, and a wrong one would be refused. A time in other words is shown as it came: nothing depends on it.
+    string NotBeforeUtc()
+    {
+        var text = NotBefore.Substring(NotBefore.IndexOf(',') + 1);
+        var styles = DateTimeStyles.AssumeUniversal | DateTimeStyles.AdjustToUniversal;
+        DateTime when;
+        if (!DateTime.TryParse(text, CultureInfo.InvariantCulture, styles, out when)) return NotBefore;
+        return when.ToString("yyyy-MM-ddTHH:mm:ssZ", CultureInfo.InvariantCulture);
+    }
+
+    public override string ToString()
+    {
+        return string.Join(" ", Id, Status, Type, string.Join(",", Resources), NotBeforeUtc());
+    }
+}
 
 class Document
 {
-    public string DocumentIncarnation { get; set; }
-    public List<Event> Events { get; set; }
-}
+    public readonly string Incarnation;
+    public readonly List<Event> Events;
 
-class Event
-{
-    public string EventId { get; set; }
-    public string EventStatus { get; set; }
-    public string EventType { get; set; }
-    public List<string> Resources { get; set; }
-    public string NotBefore { get; set; }
-
-    // "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be
-    // relied on, and a wrong one would be refused.
-    public string NotBeforeUtc()
+    // What is no document, an empty answer too, is an error and not "no events".
+    public Document(string text, string version)
     {
-        if (string.IsNullOrEmpty(NotBefore)) return "-";
-        var text = NotBefore.Substring(NotBefore.IndexOf(',') + 1);
-        var styles = DateTimeStyles.AssumeUniversal | DateTimeStyles.AdjustToUniversal;
-        return DateTime.Parse(text, CultureInfo.InvariantCulture, styles).ToString("yyyy-MM-ddTHH:mm:ssZ");
+        var asItCame = new JsonSerializerSettings { DateParseHandling = DateParseHandling.None };
+        var document = JsonConvert.DeserializeObject<JToken>(text, asItCame) as JObject;
+        var events = document == null ? null : document["Events"] as JArray;
+        if (events == null) throw new JsonSerializationException("the answer has no list of Events");
+        Incarnation = Convert.ToString(document["DocumentIncarnation"], CultureInfo.InvariantCulture);
+        Events = events.Select(facts => new Event(facts, version)).ToList();
+    }
+
+    // What there is to see, for a VM of this name.
+    public string Shown(string name)
+    {
+        if (Events.Count == 0) return Incarnation + " nothing";
+        return string.Join("\n", Events.Select(e => Incarnation + " " + e + " " + e.Whose(name)));
     }
 }
 
 class Client
 {
+    // The first answer may take two minutes; the VM's name is there at once, or another time.
+    const int TimeoutSeconds = 120, NameTimeoutSeconds = 10;
     readonly string endpoint, version, url;
 
     public Client(string endpoint, string version)
@@ -50,12 +104,12 @@ class Client
         url = this.endpoint + "/metadata/scheduledevents?api-version=" + version;
     }
 
-    string Ask(string address, string body = null)
+    string Ask(string address, string body = null, int seconds = TimeoutSeconds)
     {
         var request = (HttpWebRequest)WebRequest.Create(address);
         request.Headers.Add("Metadata", "true");
         request.Proxy = null; // The endpoint is never behind one.
-        request.Timeout = 120 * 1000; // The first answer may take two minutes.
+        request.Timeout = seconds * 1000;
         if (body != null)
         {
             request.Method = "POST";
@@ -68,26 +122,29 @@ class Client
             return reader.ReadToEnd();
     }
 
-    // What the platform calls this VM, which is what stands in Resources; the host name need not be that.
+    // What the platform calls this VM, which is what stands in Resources; the host name need not be that, and who goes by
+    // it approves nothing, or what is another's. Null where it is not said.
     public string Name()
     {
-        return Ask(endpoint + "/metadata/instance/compute/name?api-version=2021-02-01&format=text").Trim();
+        var address = endpoint + "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
+        var why = "the answer is empty";
+        try
+        {
+            var name = Ask(address, seconds: NameTimeoutSeconds).Trim();
+            if (name != "") return name;
+        }
+        catch (Exception error) when (error is WebException || error is IOException)
+        {
+            why = error.Message;
+        }
+        Console.Error.WriteLine("{0} does not say what this VM is called ({1}); until it does, or --name says it, " +
+            "nothing is approved", endpoint, why);
+        return null;
     }
 
-    // What is no document, an empty answer too, is an error and not "no events".
     public Document Read()
     {
-        var asItCame = new JsonSerializerSettings { DateParseHandling = DateParseHandling.None };
-        var document = JsonConvert.DeserializeObject<Document>(Ask(url), asItCame);
-        if (document == null || document.Events == null)
-            throw new JsonSerializationException("the answer has no list of Events");
-        // Names may be missing. At 2017-03-01 they begin with a '_'.
-        foreach (var e in document.Events)
-            e.Resources = e.Resources ?? new List<string>();
-        if (version == "2017-03-01")
-            foreach (var e in document.Events)
-                e.Resources = e.Resources.ConvertAll(name => name.StartsWith("_") ? name.Substring(1) : name);
-        return document;
+        return new Document(Ask(url), version);
     }
 
     // One event a request: where one of several is refused, all are.
@@ -101,7 +158,7 @@ class WatchEvents
 {
     static bool Agreed(Event e)
     {
-        Console.Write("approve the {0} {1}? [y/N] ", e.EventType, e.EventId);
+        Console.Write("approve the {0} {1}? [y/N] ", e.Type, e.Id);
         return (Console.ReadLine() ?? "").Trim().ToLowerInvariant() == "y";
     }
 
@@ -110,14 +167,15 @@ class WatchEvents
     {
         try
         {
-            client.Approve(e.EventId);
-            Console.WriteLine("approved {0}", e.EventId);
+            client.Approve(e.Id);
+            Console.WriteLine("approved {0}", e.Id);
             return true;
         }
-        catch (WebException error)
+        catch (Exception error) when (error is WebException || error is IOException)
         {
-            Console.Error.WriteLine("not approved {0}: {1}", e.EventId, error.Message);
-            var answer = error.Response as HttpWebResponse;
+            Console.Error.WriteLine("not approved {0}: {1}", e.Id, error.Message);
+            var refusal = error as WebException;
+            var answer = refusal == null ? null : refusal.Response as HttpWebResponse;
             return answer != null && answer.StatusCode == HttpStatusCode.BadRequest;
         }
     }
@@ -141,24 +199,11 @@ class WatchEvents
         var client = new Client(endpoint, Option(words, "--api-version", "2020-07-01"));
         var name = Option(words, "--name", null);
         bool once = words.Contains("--once"), yes = words.Contains("--yes");
-        if (name == null)
-        {
-            try
-            {
-                name = client.Name();
-            }
-            catch (WebException error)
-            {
-                name = Dns.GetHostName();
-                Console.Error.WriteLine("the endpoint does not say what this VM is called ({0}); taking it to be {1}",
-                    error.Message, name);
-            }
-        }
-
         string shown = null;
         var settled = new HashSet<string>();
         for (; ; Thread.Sleep(1000))
         {
+            name = name ?? client.Name();
             Document document;
             try
             {
@@ -170,19 +215,16 @@ class WatchEvents
                 if (once) End(1);
                 continue;
             }
-            var isNew = document.DocumentIncarnation != shown;
-            shown = document.DocumentIncarnation;
-            if (isNew && document.Events.Count == 0) Console.WriteLine("{0} nothing", shown);
+            var toShow = document.Shown(name);
+            if (toShow != shown) Console.WriteLine(toShow);
+            shown = toShow;
             foreach (var e in document.Events)
             {
-                var mine = e.Resources.Contains(name, StringComparer.OrdinalIgnoreCase);
-                if (isNew)
-                    Console.WriteLine("{0} {1} {2} {3} {4} {5} {6}", shown, e.EventId, e.EventStatus, e.EventType,
-                        string.Join(",", e.Resources), e.NotBeforeUtc(), mine ? "mine" : "others");
-                if (!mine || e.EventStatus != "Scheduled" || settled.Contains(e.EventId)) continue;
-                if ((!yes && !Agreed(e)) || Approve(client, e)) settled.Add(e.EventId);
+                if (e.Whose(name) != "mine" || e.Status != "Scheduled") continue;
+                if (e.Id == "-" || settled.Contains(e.Id)) continue;
+                if ((!yes && !Agreed(e)) || Approve(client, e)) settled.Add(e.Id);
             }
-            if (once) End(0);
+            if (once) End(name == null ? 1 : 0);
         }
     }
 }

@@ -1,5 +1,6 @@
 # Polls Scheduled Events once a second, shows every change, and approves what happens to this VM.
-# It asks before it approves; -Yes approves without asking, -Once looks once and ends.
+# It asks before it approves; -Yes approves without asking, -Once looks once and ends (with 1 if it could not read the
+# document, or does not know which VM this is).
 param(
     [string]$Endpoint = 'http://169.254.169.254',
     [string]$ApiVersion = '2020-07-01',
@@ -8,74 +9,107 @@ param(
     [switch]$Yes
 )
 $ErrorActionPreference = 'Stop'
+$Endpoint = $Endpoint.TrimEnd('/')
 $url = "$Endpoint/metadata/scheduledevents?api-version=$ApiVersion"
+$invariant = [System.Globalization.CultureInfo]::InvariantCulture
 
-# The endpoint is never behind a proxy, and the first answer may take two minutes.
+# The endpoint is never behind a proxy.
 [System.Net.WebRequest]::DefaultWebProxy = $null
-$ask = @{ Headers = @{ Metadata = 'true' }; TimeoutSec = 120; UseBasicParsing = $true }
+$ask = @{ Headers = @{ Metadata = 'true' }; UseBasicParsing = $true }
 if ($PSVersionTable.PSVersion.Major -ge 6) { $ask.NoProxy = $true }
 
-# What is no document, an empty answer too, is an error and not "no events".
+function Write-Complaint($text) { [Console]::Error.WriteLine($text) }
+
+# Resources hold the name that the platform gave the VM, which the host name need not be: who goes by that approves
+# nothing, or what is another's. Nothing, where it is not said.
+function Find-Name {
+    try {
+        $answer = Invoke-WebRequest @ask -TimeoutSec 10 `
+            -Uri "$Endpoint/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+        $told = "$($answer.Content)".Trim()
+        if (-not $told) { throw 'the answer is empty' }
+        $told
+    }
+    catch {
+        Write-Complaint "$Endpoint does not say what this VM is called ($_); until it does, or -Name says it, nothing is approved"
+    }
+}
+
+# What is no document, an empty answer too, is an error and not "no events". The first answer may take two minutes.
 function Read-Document {
-    $document = Invoke-RestMethod @ask -Uri $url
-    if ($document.PSObject.Properties.Name -notcontains 'Events') { throw 'the answer has no list of Events' }
+    $document = Invoke-RestMethod @ask -TimeoutSec 120 -Uri $url
+    if ($document.Events -isnot [array]) { throw 'the answer has no list of Events' }
     $document
 }
 
-# At 2017-03-01 names begin with a '_'.
+# An event's words; a '-' for what is missing.
+function Get-Word($item, $key) { if ($item.$key) { "$($item.$key)" } else { '-' } }
+
+# The VMs it happens to; they may be missing. At 2017-03-01 names begin with a '_'.
 function Get-Resources($item) {
-    if ($ApiVersion -eq '2017-03-01') { $item.Resources -replace '^_', '' } else { $item.Resources }
+    $item.Resources | Where-Object { $_ } | ForEach-Object {
+        if ($ApiVersion -eq '2017-03-01') { "$_" -replace '^_', '' } else { "$_" }
+    }
 }
 
 # "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be relied on.
+# A time in other words is shown as it came: nothing depends on it.
 function Get-NotBefore($item) {
-    if (-not $item.NotBefore) { return '-' }
-    if ($item.NotBefore -is [datetime]) { $when = $item.NotBefore.ToUniversalTime() }
-    else {
-        $text = $item.NotBefore -replace '^\w+, ', ''
-        $when = [System.DateTimeOffset]::Parse($text, [cultureinfo]::InvariantCulture).UtcDateTime
+    $when = $item.NotBefore
+    if (-not $when) { return '-' }
+    try {
+        if ($when -isnot [datetime]) {
+            $styles = [System.Globalization.DateTimeStyles]'AssumeUniversal, AdjustToUniversal'
+            $when = [datetime]::Parse(("$when" -replace '^\w+, *', ''), $invariant, $styles)
+        }
+        $when.ToUniversalTime().ToString('yyyy-MM-ddTHH:mm:ssZ', $invariant)
     }
-    $when.ToString('yyyy-MM-ddTHH:mm:ssZ')
+    catch { "$($item.NotBefore)" }
 }
 
 # One event a request: where one of several is refused, all are.
 function Approve-Event($id) {
     $body = ConvertTo-Json -Compress -Depth 3 @{ StartRequests = @(@{ EventId = $id }) }
-    Invoke-RestMethod @ask -Uri $url -Method Post -Body $body -ContentType 'application/json' | Out-Null
-    "approved $id"
-}
-
-# Resources hold the name that the platform gave the VM, which the host name need not be.
-if (-not $Name) {
-    $Name = Invoke-RestMethod @ask -Uri "$Endpoint/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+    Invoke-RestMethod @ask -TimeoutSec 120 -Uri $url -Method Post -Body $body -ContentType 'application/json' | Out-Null
 }
 
 $shown = $null
 $settled = @{}
 while ($true) {
-    try {
-        $document = Read-Document
-        $isNew = $document.DocumentIncarnation -ne $shown
-        $shown = $document.DocumentIncarnation
-        if ($isNew -and @($document.Events).Count -eq 0) { "$shown nothing" }
+    if (-not $Name) { $Name = Find-Name }
+    $document = $null
+    try { $document = Read-Document }
+    catch { Write-Complaint "no document from ${url}: $_" }
+    if ($document) {
+        # What there is to see, which is told when it has changed.
+        $incarnation = $document.DocumentIncarnation
+        $now = "$Name $(ConvertTo-Json -Compress -Depth 6 $document)"
+        $isNew = $now -cne $shown
+        $shown = $now
+        if ($isNew -and $document.Events.Count -eq 0) { "$incarnation nothing" }
         foreach ($one in $document.Events) {
+            $id, $status, $type = 'EventId', 'EventStatus', 'EventType' | ForEach-Object { Get-Word $one $_ }
             $names = @(Get-Resources $one)
-            $whose = if ($names -contains $Name) { 'mine' } else { 'others' }
+            $whose = if (-not $Name) { 'unknown' } elseif ($names -contains $Name) { 'mine' } else { 'others' }
             if ($isNew) {
-                "$shown $($one.EventId) $($one.EventStatus) $($one.EventType) $($names -join ',') $(Get-NotBefore $one) $whose"
+                "$incarnation $id $status $type $($names -join ',') $(Get-NotBefore $one) $whose"
             }
-            if ($whose -ne 'mine' -or $one.EventStatus -ne 'Scheduled' -or $settled[$one.EventId]) { continue }
-            if ($Yes -or (Read-Host "approve the $($one.EventType) $($one.EventId)? [y/N]") -eq 'y') {
-                Approve-Event $one.EventId
+            if ($whose -ne 'mine' -or $status -ne 'Scheduled' -or $id -eq '-' -or $settled[$id]) { continue }
+            # What becomes of one event is no reason to pass over the others.
+            try {
+                if ($Yes -or (Read-Host "approve the $type ${id}? [y/N]") -eq 'y') {
+                    Approve-Event $id
+                    "approved $id"
+                }
+                $settled[$id] = $true
             }
-            $settled[$one.EventId] = $true
+            catch {
+                Write-Complaint "not approved ${id}: $_"
+                # What is refused stays refused; anything else is tried again with the next poll.
+                if (($_.Exception.Response.StatusCode -as [int]) -eq 400) { $settled[$id] = $true }
+            }
         }
     }
-    catch {
-        # What was not approved is tried again with the next poll.
-        [Console]::Error.WriteLine("${url}: $_")
-        if ($Once) { exit 1 }
-    }
-    if ($Once) { exit 0 }
+    if ($Once) { if ($document -and $Name) { exit 0 } else { exit 1 } }
     Start-Sleep -Seconds 1
 }

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Polls Scheduled Events once a second, shows every change, and approves what happens to this VM.
 
-Standard library only. It asks before it approves; --yes approves without asking, --once looks once and ends
-(with 1 if it could not read).
+Standard library only. It asks before it approves; --yes approves without asking, --once looks once and ends (with 1
+if it could not read the document, or does not know which VM this is).
 """
 import argparse
 import http.client
 import json
-import socket
 import sys
 import time
 import urllib.error
@@ -19,8 +18,8 @@ from email.utils import parsedate_to_datetime
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 # What goes wrong on the way; a refusal is one of them.
 TROUBLE = (OSError, http.client.HTTPException)
-# The first answer, which turns the feature on, may take two minutes.
-TIMEOUT_SECONDS = 120
+# The first answer, which turns the feature on, may take two minutes; the VM's name is there at once, or another time.
+TIMEOUT_SECONDS, NAME_TIMEOUT_SECONDS = 120, 10
 
 
 class Client:
@@ -28,42 +27,66 @@ class Client:
         self.endpoint, self.version = endpoint.rstrip("/"), version
         self.url = f"{self.endpoint}/metadata/scheduledevents?api-version={version}"
 
-    def ask(self, url, body=None):
+    def ask(self, url, body=None, timeout=TIMEOUT_SECONDS):
         request = urllib.request.Request(url, data=body, headers={"Metadata": "true"})
-        with DIRECT.open(request, timeout=TIMEOUT_SECONDS) as answer:
+        with DIRECT.open(request, timeout=timeout) as answer:
             return answer.read()
 
     def name(self):
-        """What the platform calls this VM, which is what stands in Resources; the host name need not be that."""
+        """What the platform calls this VM, which is what stands in Resources; the host name need not be that, and who
+        goes by it approves nothing, or what is another's."""
         url = f"{self.endpoint}/metadata/instance/compute/name?api-version=2021-02-01&format=text"
-        return self.ask(url).decode().strip()
+        name = self.ask(url, timeout=NAME_TIMEOUT_SECONDS).decode().strip()
+        if not name:
+            raise ValueError("the answer is empty")
+        return name
 
     def document(self):
         """The incarnation and the events. What is no document, an empty answer too, raises: it is not "no events"."""
         document = json.loads(self.ask(self.url))
         if not isinstance(document, dict) or not isinstance(document.get("Events"), list):
             raise ValueError("the answer has no list of Events")
-        return document.get("DocumentIncarnation"), document["Events"]
-
-    def resources(self, event):
-        """The VMs it happens to. At 2017-03-01 names begin with a '_'."""
-        names = event.get("Resources") or []
-        return [name.removeprefix("_") for name in names] if self.version == "2017-03-01" else names
+        return document.get("DocumentIncarnation"), [Event(facts, self.version) for facts in document["Events"]]
 
     def approve(self, event_id):
         """One event a request: where one of several is refused, all are."""
         self.ask(self.url, json.dumps({"StartRequests": [{"EventId": event_id}]}).encode())
 
 
+class Event:
+    """One event, with '-' for what is missing or no text: an odd one must not hide the others."""
+
+    def __init__(self, facts, version):
+        facts = facts if isinstance(facts, dict) else {}
+        self.id, self.status, self.type, self.not_before = (
+            facts[key] if isinstance(facts.get(key), str) and facts[key] else "-"
+            for key in ("EventId", "EventStatus", "EventType", "NotBefore")
+        )
+        names = facts.get("Resources") or []
+        names = [str(name) for name in (names if isinstance(names, list) else [names])]
+        # At 2017-03-01 names begin with a '_'.
+        self.resources = [name.removeprefix("_") for name in names] if version == "2017-03-01" else names
+
+    def whose(self, name):
+        if not name:
+            return "unknown"
+        return "mine" if name.lower() in (resource.lower() for resource in self.resources) else "others"
+
+    def __str__(self):
+        return f"{self.id} {self.status} {self.type} {','.join(self.resources)} {utc(self.not_before)}"
+
+
 def utc(not_before):
-    """NotBefore is "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z", and blank once it has started."""
-    if not not_before:
-        return "-"
-    if "," in not_before:
-        when = parsedate_to_datetime(not_before)
-    else:
-        when = datetime.fromisoformat(not_before.replace("Z", "+00:00"))
-    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """NotBefore is "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z", and blank once it has started. A time in
+    other words is shown as it came: nothing depends on it."""
+    try:
+        if "," in not_before:
+            when = parsedate_to_datetime(not_before)
+        else:
+            when = datetime.fromisoformat(not_before.replace("Z", "+00:00"))
+        return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, TypeError, OverflowError):
+        return not_before
 
 
 def say(*words):
@@ -76,7 +99,7 @@ def complain(*words):
 
 def agreed(event):
     try:
-        return input(f"approve the {event['EventType']} {event['EventId']}? [y/N] ").strip().lower() == "y"
+        return input(f"approve the {event.type} {event.id}? [y/N] ").strip().lower() == "y"
     except EOFError:
         return False
 
@@ -90,46 +113,43 @@ def main():
     words.add_argument("--yes", action="store_true")
     options = words.parse_args()
     client, name = Client(options.endpoint, options.api_version), options.name
-    if not name:
-        try:
-            name = client.name()
-        except TROUBLE as error:
-            name = socket.gethostname()
-            complain(f"the endpoint does not say what this VM is called ({error}); taking it to be {name}")
-
     shown, settled = None, set()
     while True:
+        failed = False
+        if not name:
+            try:
+                name = client.name()
+            except (*TROUBLE, ValueError) as error:
+                failed = True
+                complain(f"{client.endpoint} does not say what this VM is called ({error}); "
+                         "until it does, or --name says it, nothing is approved")
         try:
             incarnation, events = client.document()
         except (*TROUBLE, ValueError) as error:
+            failed = True
             complain(f"no document from {client.url}: {error}")
-            if options.once:
-                sys.exit(1)
         else:
-            if incarnation != shown and not events:
-                say(incarnation, "nothing")
+            lines = [f"{incarnation} {event} {event.whose(name)}" for event in events] or [f"{incarnation} nothing"]
+            if lines != shown:
+                say("\n".join(lines))
+                shown = lines
             for event in events:
-                names = client.resources(event)
-                mine = name.lower() in (resource.lower() for resource in names)
-                if incarnation != shown:
-                    say(incarnation, event["EventId"], event["EventStatus"], event["EventType"],
-                        ",".join(names), utc(event.get("NotBefore")), "mine" if mine else "others")
-                event_id = event["EventId"]
-                if not mine or event["EventStatus"] != "Scheduled" or event_id in settled:
+                if event.whose(name) != "mine" or event.status != "Scheduled":
+                    continue
+                if event.id == "-" or event.id in settled:
                     continue
                 try:
                     if options.yes or agreed(event):
-                        client.approve(event_id)
-                        say("approved", event_id)
-                    settled.add(event_id)
+                        client.approve(event.id)
+                        say("approved", event.id)
+                    settled.add(event.id)
                 except TROUBLE as error:
-                    complain(f"not approved {event_id}: {error}")
+                    complain(f"not approved {event.id}: {error}")
                     # What is refused stays refused; anything else is tried again with the next poll.
                     if isinstance(error, urllib.error.HTTPError) and error.code == 400:
-                        settled.add(event_id)
-            shown = incarnation
+                        settled.add(event.id)
         if options.once:
-            return
+            sys.exit(1 if failed else 0)
         time.sleep(1)
 
 

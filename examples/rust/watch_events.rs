@@ -5,9 +5,9 @@
 //!     [--endpoint URL] [--api-version VERSION] [--name VM] [--once] [--yes]
 //! ```
 //!
-//! It asks before it approves; `--yes` approves without asking, `--once` looks once and ends. What the samples in other
-//! languages do by hand is the crate's here: tolerant reading, the pace, waiting where the platform lets one wait,
-//! which VM this is, and one event for each approval.
+//! It asks before it approves; `--yes` approves without asking, `--once` looks once and ends (with 1 if it could not read
+//! the document, or does not know which VM this is). What the samples in other languages do by hand is the crate's here:
+//! tolerant reading, the pace, waiting where the platform lets one wait, and one event for each approval.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use notbefore_client::client::{ApproveError, Client, Options};
 use notbefore_client::document::{Document, Event, EventId, EventStatus, EventsVersion};
 use notbefore_client::endpoint::Endpoint;
-use notbefore_client::identity::{Identity, host_name};
+use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Update, Watch};
 
 #[tokio::main(flavor = "current_thread")]
@@ -31,62 +31,86 @@ async fn main() -> Result<(), Box<dyn Error>> {
         None => EventsVersion::NEWEST,
     };
     let client = Client::new(endpoint, Options { newest });
-    let me = Identity::find(&client, value("--name").as_deref(), &host_name()).await;
-    let mut sample = Sample { client: client.clone(), me, yes: has("--yes"), settled: HashSet::new() };
+    let me = value("--name").as_deref().map(Identity::set);
+    let (yes, settled) = (has("--yes"), HashSet::new());
+    let mut sample = Sample { client: client.clone(), me, yes, shown: Vec::new(), settled };
     if has("--once") {
+        sample.learn_name().await;
         let reading = client
             .get()
             .await
             .map_err(|failure| format!("no document from {}: {failure}", client.endpoint()))?;
         sample.take(&reading.document).await;
-        return Ok(());
+        return sample.me.map(|_| ()).ok_or("nobody says which VM this is".into());
     }
     let mut watch = Watch::new(client);
     let mut last = None;
     loop {
         match watch.next().await {
-            Update::Document { document, .. } => {
-                sample.take(&document).await;
-                last = Some(document);
-            }
-            // An approval that did not get through is sent again.
-            Update::Unchanged => {
-                if let Some(document) = &last {
-                    sample.approve_mine(document).await;
-                }
-            }
+            Update::Document { document, .. } => last = Some(document),
+            Update::Unchanged => {}
             // What was last read still holds: this is no "no events".
             Update::Trouble(trouble) => eprintln!("{}", trouble.text),
+        }
+        // The name may be told only now, and an approval that did not get through is sent again.
+        sample.learn_name().await;
+        if let Some(document) = &last {
+            sample.take(document).await;
         }
     }
 }
 
 struct Sample {
     client: Client,
-    me: Identity,
+    /// Which VM this is, when that is known. The host name need not be what the platform calls it, and who goes by it
+    /// approves nothing, or what is another's.
+    me: Option<Identity>,
     yes: bool,
+    /// What was last printed of a document.
+    shown: Vec<String>,
     /// What was approved, refused, or not wanted.
     settled: HashSet<EventId>,
 }
 
 impl Sample {
-    async fn take(&mut self, document: &Document) {
-        if document.events.is_empty() {
-            println!("{} nothing", document.incarnation);
+    async fn learn_name(&mut self) {
+        if self.me.is_some() {
+            return;
         }
-        for event in &document.events {
-            let not_before = event.not_before.map_or("-".to_owned(), |at| at.to_string());
-            let whose = if self.is_mine(event) { "mine" } else { "others" };
-            let Event { id, status, kind, resources, .. } = event;
-            let (status, kind, names) = (status.as_str(), kind.as_str(), resources.join(","));
-            println!("{} {id} {status} {kind} {names} {not_before} {whose}", document.incarnation);
+        match Identity::told(&self.client).await {
+            Ok(me) => self.me = Some(me),
+            Err(failure) => eprintln!(
+                "{} does not say what this VM is called ({failure}); until it does, or --name says it, nothing is approved",
+                self.client.endpoint()
+            ),
+        }
+    }
+
+    async fn take(&mut self, document: &Document) {
+        let incarnation = &document.incarnation;
+        let mut lines: Vec<String> = document
+            .events
+            .iter()
+            .map(|event| {
+                let Event { id, status, kind, resources, .. } = event;
+                let (status, kind, names) = (status.as_str(), kind.as_str(), resources.join(","));
+                let not_before = event.not_before.map_or("-".to_owned(), |at| at.to_string());
+                format!("{incarnation} {id} {status} {kind} {names} {not_before} {}", self.whose(event))
+            })
+            .collect();
+        if lines.is_empty() {
+            lines.push(format!("{incarnation} nothing"));
+        }
+        if lines != self.shown {
+            println!("{}", lines.join("\n"));
+            self.shown = lines;
         }
         self.approve_mine(document).await;
     }
 
     async fn approve_mine(&mut self, document: &Document) {
         for event in document.events.iter().filter(|event| event.status == EventStatus::Scheduled) {
-            if !self.is_mine(event) || self.settled.contains(&event.id) {
+            if self.whose(event) != "mine" || self.settled.contains(&event.id) {
                 continue;
             }
             if !self.yes && !agreed(event) {
@@ -105,8 +129,12 @@ impl Sample {
         }
     }
 
-    fn is_mine(&self, event: &Event) -> bool {
-        event.resources.iter().any(|resource| self.me.is(resource))
+    fn whose(&self, event: &Event) -> &'static str {
+        match &self.me {
+            None => "unknown",
+            Some(me) if event.resources.iter().any(|resource| me.is(resource)) => "mine",
+            Some(_) => "others",
+        }
     }
 }
 

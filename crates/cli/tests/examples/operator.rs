@@ -61,3 +61,24 @@ fn a_refusal_is_final() {
     assert!(complaint.contains("\"status\":401"), "{complaint}");
     assert!(!complaint.contains("guessed"), "the token is shown to nobody: {complaint}");
 }
+
+/// A token that is revoked while the script waits will not be taken again.
+#[test]
+fn a_refusal_ends_the_waiting_too() {
+    let service = Service::start(&["--simulated-duration", "1h"]);
+    let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
+    let mut script = Program::start(script(&service, &tenant(&service), &["restart", &vm]));
+    script.says(&["user-restart"]);
+    service.cli(&["token", "revoke", "team"]);
+    let complaint = script.fails();
+    assert!(complaint.contains("\"status\":401"), "{complaint}");
+}
+
+#[test]
+fn half_a_sentence_is_answered_with_the_whole_one() {
+    let service = Service::start(&[]);
+    for words in [&[][..], &["restart"], &["explode", "vm"], &["restart", "vm", "now"]] {
+        let complaint = Program::start(script(&service, "any", words)).fails();
+        assert_eq!(complaint.trim(), "restart-vm.sh restart|redeploy VM", "{words:?}");
+    }
+}
