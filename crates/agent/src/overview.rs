@@ -25,7 +25,7 @@ pub struct Overview {
     pub seen_at: Timestamp,
     /// Its rule.
     pub rule: Option<String>,
-    /// How far the agent has come: unmatched, preparing, ready, over, restoring, done.
+    /// How far the agent has come: unmatched, preparing, ready, over, restoring, stranded, done.
     pub phase: String,
     /// The step that runs or comes next.
     pub step: Option<String>,
@@ -49,7 +49,7 @@ fn one(handled: &Handled) -> Overview {
         Approval::Sent { .. } => "sent".to_owned(),
         Approval::Given => "given".to_owned(),
         Approval::Moot => "too late to matter".to_owned(),
-        Approval::NotMine { reason } | Approval::Withheld { reason } => format!("none: {reason}"),
+        Approval::NotMine { reason } | Approval::Withheld { reason, .. } => format!("none: {reason}"),
     };
     Overview {
         id: event.id.as_str().to_owned(),

@@ -35,7 +35,8 @@ pub struct Rule {
     pub after: Vec<Step>,
     /// When `after` begins.
     pub restore: Restore,
-    /// Whether the VM should get no new work from the moment such an event is seen until it is restored.
+    /// Whether it takes the VM out of service: from the moment such an event is seen until the VM is restored it gets no new
+    /// work, and of several such events what was taken out last is put back first.
     pub drain: bool,
 }
 
@@ -206,8 +207,9 @@ pub struct Webhook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
-    /// The steps that follow are not run, and the event is not approved: it has until NotBefore. In `after` the
-    /// steps that follow are not run.
+    /// The steps that follow are not run, and the event is not approved: it has until NotBefore. In `after` the VM is not put
+    /// back until somebody has seen to it. Where it was only for want of time before NotBefore that the step is not done, those
+    /// that follow are run.
     Withhold,
     /// It is noted, and the next step runs.
     GoOn,

@@ -476,8 +476,8 @@ impl Agent {
                 self.config.rules = config.rules;
                 self.config.notify = config.notify;
                 self.board.config(None);
-                // An event that no rule was for may have one now.
-                self.turn(Input::Tick).await;
+                // An event that no rule was for may have one now, and what has failed may not fail again.
+                self.turn(Input::Retry).await;
             }
             Err(mistakes) => {
                 tracing::error!("{mistakes}; the rules stay as they were");

@@ -52,6 +52,9 @@ pub fn sentence(fact: &Fact) -> String {
                 (Then::GoOn, _) => "the next one runs all the same",
                 (Then::Withhold, Stage::Before) => "the rest is not run, and the event not approved",
                 (Then::Withhold, Stage::After) => "the rest is not run",
+                (Then::WithholdAndGoOn, _) => {
+                    "the rest is run with the time that is left, and the event not approved"
+                }
             };
             format!("step {step} {} failed: {reason}; {then}", place(*stage, kind.as_str()))
         }
@@ -61,7 +64,14 @@ pub fn sentence(fact: &Fact) -> String {
         }
         What::Prepared => format!("this VM is ready for the {kind}"),
         What::NotApproving { reason } => format!("this VM does not approve the {kind}: {reason}"),
-        What::Withheld { reason } => format!("the {kind} is not approved: {reason}"),
+        What::TriedAgain { step, stage } => {
+            format!("step {step} {} is tried again", place(*stage, kind.as_str()))
+        }
+        What::Withheld { reason } => format!(
+            "the {kind} is not approved: {reason}; see to it and reload the agent, which tries it again, or approve by \
+             hand: notbefore approve {}",
+            event.id
+        ),
         What::Approved => format!("the {kind} is approved"),
         What::ApprovalMoot => format!("the {kind} needs no approval any more: it has started or is gone"),
         What::ApprovalFailed { reason, again_in } => {
@@ -75,6 +85,9 @@ pub fn sentence(fact: &Fact) -> String {
         What::Cancelled => format!("the {kind} is cancelled"),
         What::Ended => format!("the {kind} is over"),
         What::RestoreHeld { by } => format!("this VM is put back when event {by} is over, too"),
+        What::Stranded { step } => format!(
+            "this VM is not put back after the {kind}: see to the step {step} and reload the agent, which tries it again"
+        ),
         What::Restored { whole: true } => format!("this VM is back after the {kind}"),
         What::Restored { whole: false } => format!("not every step after the {kind} went well"),
     }
@@ -84,7 +97,9 @@ pub fn sentence(fact: &Fact) -> String {
 pub fn happening(what: &What) -> Option<Happening> {
     match what {
         What::Appeared { .. } => Some(Happening::Appeared),
-        What::StepFailed { then: Then::GoOn | Then::Withhold, .. } => Some(Happening::Failed),
+        What::StepFailed { then: Then::GoOn | Then::Withhold | Then::WithholdAndGoOn, .. } => {
+            Some(Happening::Failed)
+        }
         What::Withheld { .. } => Some(Happening::Withheld),
         What::Approved => Some(Happening::Approved),
         What::Started { .. } => Some(Happening::Started),
@@ -96,6 +111,7 @@ pub fn happening(what: &What) -> Option<Happening> {
         | What::StepBegun { .. }
         | What::StepDone { .. }
         | What::StepInterrupted { .. }
+        | What::TriedAgain { .. }
         | What::Prepared
         | What::NotApproving { .. }
         | What::ApprovalMoot
@@ -103,7 +119,8 @@ pub fn happening(what: &What) -> Option<Happening> {
         | What::WentBack
         | What::Changed
         | What::Booted
-        | What::RestoreHeld { .. } => None,
+        | What::RestoreHeld { .. }
+        | What::Stranded { .. } => None,
     }
 }
 
@@ -114,12 +131,14 @@ fn loudness(what: &What) -> Loudness {
         | What::ApprovalFailed { .. }
         | What::Started { prepared: false }
         | What::WentBack
+        | What::Stranded { .. }
         | What::Restored { whole: false } => Loudness::Warn,
         What::Appeared { .. }
         | What::Matched
         | What::StepBegun { .. }
         | What::StepDone { .. }
         | What::StepInterrupted { .. }
+        | What::TriedAgain { .. }
         | What::Prepared
         | What::NotApproving { .. }
         | What::Approved
@@ -139,7 +158,9 @@ fn step(what: &What) -> Option<&str> {
         What::StepBegun { step, .. }
         | What::StepDone { step, .. }
         | What::StepFailed { step, .. }
-        | What::StepInterrupted { step, .. } => Some(step),
+        | What::StepInterrupted { step, .. }
+        | What::TriedAgain { step, .. }
+        | What::Stranded { step } => Some(step),
         What::Appeared { .. }
         | What::Matched
         | What::Prepared

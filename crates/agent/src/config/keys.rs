@@ -92,7 +92,7 @@ pub const RULE: Group = Group {
         key(
             "approve",
             "`when-done` for mine, else `never`",
-            "`when-done` (the steps before it are done), `leader` (the same, and this VM is first in Resources) or `never`",
+            "`when-done` (the steps before it are done), `leader` (the same, and this VM is first in Resources) or `never`; an approval is for all VMs of the event",
         ),
         key(
             "restore",
@@ -102,7 +102,7 @@ pub const RULE: Group = Group {
         key(
             "drain",
             "`true` for mine with steps before",
-            "whether `/drainz` is red from the event's appearance until the VM is restored",
+            "whether it takes the VM out of service: `/drainz` is red from the event's appearance until the VM is restored, and of several such events what was taken out last is put back first",
         ),
         key("before", "none", "steps before the event, one after the other"),
         key("after", "none", "steps when it is over, or cancelled"),
@@ -161,13 +161,13 @@ pub const STEP: Group = Group {
             "`1h` before, `5m` after",
             "how long an attempt may take; before an event NotBefore bounds it, too",
         ),
-        key("keep", "`0s`", "time that the steps before this one may not use up"),
+        key("keep", "`0s`", "time that the steps before this one may not use up: it is run although they ran out of theirs"),
         key("retries", "`0`", "further attempts after a failed one, as long as there is time"),
         key("retry_delay", "`1s`", "the rest between two attempts"),
         key(
             "on_failure",
             "`withhold` before, `go-on` after",
-            "`withhold`: the steps that follow are not run, and the event is not approved; `go-on`: they are",
+            "`withhold`: the steps that follow are not run, and the event is not approved, or the VM not put back; `go-on`: they are",
         ),
         key(
             "on_interrupt",

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Nothing goes back but where it is a new beginning: an event that is there again after it was gone, or this VM's again after it
-//! was taken from it; one that still waits when the VM has booted, which started anew all that had been stopped; and
-//! putting back, when another event takes the VM out meanwhile.
+//! was taken from it; one that was other VMs' and is now this one's, so that another rule is for it; one that still waits when
+//! the VM has booted, which started anew all that had been stopped; what failed, when somebody has seen to it; and putting
+//! back, when another event takes the VM out meanwhile.
 
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub struct Handled {
     pub went_back: bool,
     /// Whether it was told that restoring waits for another event.
     pub held: bool,
+    /// Whether it has become this VM's, and another rule is for it: what was begun by the first is undone before that.
+    pub replaced: bool,
     /// The tick of NotBefore; none where there is no such time.
     pub(super) deadline: Option<Duration>,
 }
@@ -84,10 +87,12 @@ pub struct Progress {
     pub attempt: u32,
     /// Whether it runs.
     pub doing: Doing,
-    /// The tick at which whoever runs it ends it, if that is for NotBefore; zero if it is not, or it was told to stop.
-    pub until: Duration,
+    /// Until when it may run because of NotBefore.
+    pub bound: Bound,
     /// Whether a step of this list has failed.
     pub failed: bool,
+    /// Whether there was no time for a step that may not fail: what follows is done, but the VM is not ready.
+    pub unready: bool,
 }
 
 /// Whether a step runs.
@@ -98,6 +103,20 @@ pub enum Doing {
     Due(Duration),
     /// It does.
     Running(RunId),
+    /// It has failed, and nothing goes on until somebody has seen to it. Only when putting back.
+    Halted,
+}
+
+/// Until when a step that runs may, because of NotBefore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// NotBefore was not known when it was begun.
+    Open,
+    /// Whoever runs it ends it at this tick.
+    Until(Duration),
+    /// NotBefore has no more say: the step was begun after it, or it has been told to stop.
+    Passed,
 }
 
 /// What has become of an event's approval.
@@ -131,14 +150,21 @@ pub enum Approval {
     Withheld {
         /// Why, in a line for a person.
         reason: String,
+        /// Which step it is for, from 0.
+        step: usize,
     },
 }
 
 impl Progress {
     /// At the first attempt of a step that is due at once.
     pub(super) fn at(step: usize) -> Progress {
-        let (doing, until) = (Doing::Due(Duration::ZERO), Duration::ZERO);
-        Progress { step, attempt: 1, doing, until, failed: false }
+        let (doing, bound) = (Doing::Due(Duration::ZERO), Bound::Open);
+        Progress { step, attempt: 1, doing, bound, failed: false, unready: false }
+    }
+
+    /// At the first attempt of the step after this one.
+    pub(super) fn next(self) -> Progress {
+        Progress { failed: self.failed, unready: self.unready, ..Progress::at(self.step + 1) }
     }
 }
 
@@ -150,6 +176,7 @@ impl Phase {
             Phase::Preparing(_) => "preparing",
             Phase::Ready => "ready",
             Phase::Over { .. } => "over",
+            Phase::Restoring(Progress { doing: Doing::Halted, .. }) => "stranded",
             Phase::Restoring(_) => "restoring",
             Phase::Done => "done",
         }
@@ -178,11 +205,16 @@ impl Handled {
         !self.mine && self.rule.as_ref().is_some_and(|rule| rule.matches.resources == Whose::Mine)
     }
 
-    /// Whether the VM may be put back: the event is gone, or no longer for this VM, or it was this boot that it was about, if
-    /// that is enough.
+    /// Whether there is no reason for its rule any more: it is gone, or no longer for this VM, or another rule is for it.
+    pub(super) fn has_lapsed(&self) -> bool {
+        !self.listed || self.is_lost() || self.replaced
+    }
+
+    /// Whether the VM may be put back: there is no reason for its rule, or it was this boot that it was about, if that is
+    /// enough.
     pub(super) fn is_over(&self) -> bool {
         let enough = self.rule.as_ref().is_some_and(|rule| rule.restore == Restore::Booted);
-        !self.listed || self.is_lost() || enough && self.booted && self.started()
+        self.has_lapsed() || enough && self.booted && self.started()
     }
 
     /// Begins anew with an event that was over: by the same rule, if there is something to undo by it.
@@ -197,6 +229,18 @@ impl Handled {
             self.phase = Phase::Unmatched;
             self.rule = None;
         }
+    }
+
+    /// Takes leave of the rule that is not for it any more, with nothing left to undo.
+    pub(super) fn without_rule(&mut self) {
+        self.phase = Phase::Done;
+        self.replaced = false;
+        self.begin_anew();
+    }
+
+    /// Whether there is something to do after the event though there is nothing before it: then that is no undoing.
+    pub(super) fn has_only_after(&self) -> bool {
+        self.rule.as_ref().is_some_and(|rule| rule.before.is_empty() && !rule.after.is_empty())
     }
 
     /// The step that runs or comes next, and of which list.

@@ -19,6 +19,15 @@ pub enum Input {
         /// Of which version it is: the older ones do not speak of every kind of event.
         version: EventsVersion,
     },
+    /// The platform has answered, and nothing has changed but the time.
+    Unchanged {
+        /// What its own clock said.
+        served_at: jiff::Timestamp,
+    },
+    /// The platform answers again after it was silent for a while.
+    Back,
+    /// Somebody has seen to what failed: it is tried again.
+    Retry,
     /// A step has ended, by itself or because it was stopped. One that is stopped because the agent itself ends has not:
     /// nothing is told, so that the next agent finds it begun.
     StepEnded {
@@ -184,6 +193,13 @@ pub enum What {
         /// Whether it is run again.
         rerun: bool,
     },
+    /// A step that had failed for good is tried again, because somebody has seen to it.
+    TriedAgain {
+        /// Its name.
+        step: String,
+        /// Of which list.
+        stage: Stage,
+    },
     /// All steps before the event are done.
     Prepared,
     /// The event is not this agent's to approve, as its rule has it, and why.
@@ -227,6 +243,11 @@ pub enum What {
         /// The other event.
         by: EventId,
     },
+    /// The VM is not put back: a step failed, and somebody has to see to it.
+    Stranded {
+        /// The step's name.
+        step: String,
+    },
     /// All steps after the event are done.
     Restored {
         /// Whether every one of them succeeded.
@@ -241,6 +262,8 @@ pub enum Then {
     Retry,
     /// The next step runs.
     GoOn,
-    /// The rest is not run, and the event not approved.
+    /// The rest is not run, and the event not approved; nor is the VM put back, if it was a step after it.
     Withhold,
+    /// There was no time for it: the rest is run with what is left, and the event not approved.
+    WithholdAndGoOn,
 }

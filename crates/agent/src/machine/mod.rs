@@ -26,8 +26,9 @@ use notbefore_client::document::{Document, Event, EventId, EventKind, EventStatu
 use notbefore_client::identity::Identity;
 use serde::{Deserialize, Serialize};
 
-use crate::rules::{OnFailure, Rule};
-use handled::{Approval, Doing, Handled, Phase, Progress};
+use crate::rules::matching::first;
+use crate::rules::{Deed, OnFailure, Rule, Whose};
+use handled::{Approval, Bound, Doing, Handled, Phase, Progress};
 use io::{Action, ApprovalAnswer, Fact, Input, RunId, Stage, StepOutcome, Then, What};
 
 pub mod handled;
@@ -45,6 +46,10 @@ pub const RUNNING_MAX: usize = 32;
 
 /// The notice of an eviction, where the platform does not say it.
 pub const PREEMPT_NOTICE: Duration = Duration::from_secs(30);
+
+/// How far NotBefore may be from where it was thought to be before that is taken for news: the platform's clock tells whole
+/// seconds, and an answer takes some time. Ticks stand still while a VM is frozen.
+const ANCHOR_SLACK: Duration = Duration::from_secs(2);
 
 /// How long an approval that did not get through rests, at first; it doubles each time, up to [`APPROVAL_REST_MAX`].
 const APPROVAL_REST: Duration = Duration::from_millis(500);
@@ -72,6 +77,8 @@ pub struct State {
     next_run: u64,
     /// In the order in which they were first seen.
     events: Vec<Handled>,
+    /// Whether the VM has booted, and no document was read since.
+    unheard_boot: bool,
     /// Until when, after a start, what was under way waits for a document to say how things are.
     resting_until: Option<Duration>,
 }
@@ -79,7 +86,7 @@ pub struct State {
 impl State {
     /// Nothing is remembered. `boot` tells this boot of the VM from every other; none where the system does not say.
     pub fn new(boot: Option<String>) -> State {
-        State { boot, next_run: 1, events: Vec::new(), resting_until: None }
+        State { boot, next_run: 1, events: Vec::new(), unheard_boot: false, resting_until: None }
     }
 
     /// Takes in what happened, and says what is to be done about it. The state is to be saved before that.
@@ -89,6 +96,9 @@ impl State {
             Input::Document { document, served_at, version } => {
                 turn.read(document, platform_time(served_at, now), version);
             }
+            Input::Unchanged { served_at } => turn.anchor(platform_time(Some(served_at), now)),
+            Input::Back => turn.send_approvals(),
+            Input::Retry => (0..turn.state.events.len()).for_each(|place| turn.try_again(place)),
             Input::StepEnded { run, outcome } => turn.ended(run, outcome),
             Input::Answered { event, answer } => turn.answered(&event, answer),
             Input::Tick => {}
@@ -126,6 +136,13 @@ fn platform_time(served_at: Option<Timestamp>, now: Moment) -> Timestamp {
     if (earliest..=latest).contains(&now.wall) { now.wall } else { latest }
 }
 
+/// The NotBefore of an event that has to say when and does not: an eviction, seen at this time, has half a minute, as every
+/// other has.
+fn unsaid_notice(event: &Event, seen: Timestamp) -> Option<Timestamp> {
+    (event.kind == EventKind::Preempt && event.not_before.is_none())
+        .then(|| seen.saturating_add(PREEMPT_NOTICE).unwrap_or(seen))
+}
+
 /// One input's worth of work.
 struct Turn<'a> {
     setup: &'a Setup,
@@ -150,12 +167,55 @@ impl Turn<'_> {
                 self.gone(place);
             }
         }
+        let booted = std::mem::take(&mut self.state.unheard_boot);
         for event in document.events {
-            let deadline = self.deadline(&event, served_at);
             match self.state.events.iter().position(|handled| handled.event.id == event.id) {
-                Some(place) => self.seen_again(place, event, deadline),
-                None => self.appeared(event, deadline),
+                Some(place) => self.seen_again(place, event, served_at),
+                None => self.appeared(event, served_at, booted),
             }
+        }
+    }
+
+    /// Time has passed by the platform's clock and, if the VM stood still, not by this one's.
+    fn anchor(&mut self, served_at: Timestamp) {
+        for place in 0..self.state.events.len() {
+            let handled = &self.state.events[place];
+            let Some(deadline) = self.deadline(&handled.event, served_at).filter(|_| handled.listed) else {
+                continue;
+            };
+            if handled.deadline.is_none_or(|before| before.abs_diff(deadline) > ANCHOR_SLACK) {
+                self.state.events[place].deadline = Some(deadline);
+            }
+        }
+    }
+
+    /// What could not be sent while the platform was silent is sent now.
+    fn send_approvals(&mut self) {
+        for handled in &mut self.state.events {
+            if let Approval::Wanted { due, .. } = &mut handled.approval {
+                *due = self.now.tick;
+            }
+        }
+    }
+
+    /// Tries again what has failed for good.
+    fn try_again(&mut self, place: usize) {
+        let now = self.now.tick;
+        let handled = &mut self.state.events[place];
+        let waits = handled.listed && !handled.started() && !handled.is_over();
+        match (&mut handled.phase, &handled.approval) {
+            (Phase::Ready, Approval::Withheld { step, .. }) if waits => {
+                handled.phase = Phase::Preparing(Progress::at(*step));
+                handled.approval = Approval::Undecided;
+            }
+            (Phase::Restoring(progress), _) if progress.doing == Doing::Halted => {
+                (progress.doing, progress.attempt) = (Doing::Due(now), 1);
+            }
+            _ => return,
+        }
+        let again = handled.step().map(|(stage, step)| What::TriedAgain { step: step.name.clone(), stage });
+        if let Some(again) = again {
+            self.tell(place, again);
         }
     }
 
@@ -167,11 +227,19 @@ impl Turn<'_> {
         Some(self.now.tick.saturating_add(left))
     }
 
-    fn appeared(&mut self, event: Event, deadline: Option<Duration>) {
+    /// The same for an event that is new, or there again: it may be one that has to say when, and does not.
+    fn first_deadline(&self, event: &Event, served_at: Timestamp) -> Option<Duration> {
+        let said = self.deadline(event, served_at);
+        let unsaid = unsaid_notice(event, served_at).filter(|_| event.status != EventStatus::Started);
+        said.or_else(|| unsaid.map(|_| self.now.tick.saturating_add(PREEMPT_NOTICE)))
+    }
+
+    /// Takes in an event that is new. One that has started when this VM, just booted, first hears of it is most likely what
+    /// it booted for: there is nothing to prepare any more.
+    fn appeared(&mut self, event: Event, served_at: Timestamp, booted: bool) {
         let mine = self.mine(&event);
-        // An eviction that does not say when has half a minute, as every other has.
-        let hurried = event.kind == EventKind::Preempt && event.status != EventStatus::Started;
-        let deadline = deadline.or_else(|| hurried.then(|| self.now.tick.saturating_add(PREEMPT_NOTICE)));
+        let deadline = self.first_deadline(&event, served_at);
+        let booted = booted && event.status == EventStatus::Started;
         self.state.events.push(Handled {
             event,
             mine,
@@ -181,12 +249,13 @@ impl Turn<'_> {
             approval: Approval::Undecided,
             prepared: false,
             begun: false,
-            booted: false,
+            booted,
             heard: true,
             listed: true,
             cancelled: false,
             went_back: false,
             held: false,
+            replaced: false,
             deadline,
         });
         self.tell_appeared(self.state.events.len() - 1);
@@ -220,8 +289,10 @@ impl Turn<'_> {
     }
 
     /// Takes in an event that is known already.
-    fn seen_again(&mut self, place: usize, mut event: Event, deadline: Option<Duration>) {
+    fn seen_again(&mut self, place: usize, mut event: Event, served_at: Timestamp) {
         let mine = self.mine(&event);
+        let (deadline, first_deadline) =
+            (self.deadline(&event, served_at), self.first_deadline(&event, served_at));
         let handled = &mut self.state.events[place];
         handled.heard = true;
         let back = !handled.listed;
@@ -230,7 +301,7 @@ impl Turn<'_> {
             handled.begin_anew();
             handled.listed = true;
             handled.event = event;
-            handled.deadline = deadline;
+            handled.deadline = first_deadline;
             handled.mine = mine;
             self.tell_appeared(place);
             return;
@@ -244,19 +315,21 @@ impl Turn<'_> {
         }
         let starts = !was_started && event.status == EventStatus::Started;
         let changed = handled.event != event && !starts && !takes_back;
-        let others = handled.event.resources != event.resources;
         let was_mine = std::mem::replace(&mut handled.mine, mine);
         handled.event = event;
         handled.deadline = if handled.started() { None } else { deadline.or(handled.deadline) };
-        if others && was_mine && handled.is_lost() {
-            handled.cancelled = true;
-        } else if others && !was_mine && mine {
-            handled.begin_anew();
-            return self.tell_appeared(place);
-        } else if others && let Approval::NotMine { .. } = handled.approval {
-            // Somebody else was to approve; who, is asked again.
-            handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+        handled.cancelled |= was_mine && handled.is_lost();
+        if !was_mine && mine {
+            self.becomes_mine(place);
         }
+        let handled = &self.state.events[place];
+        if let Approval::NotMine { .. } = handled.approval
+            && self.reason_not_to_approve(handled).is_none()
+        {
+            // Somebody else was to approve, and is not any more.
+            self.state.events[place].approval = Approval::Wanted { failures: 0, due: self.now.tick };
+        }
+        let handled = &mut self.state.events[place];
         // An event that still waits is not what the VM booted for.
         handled.booted &= handled.started();
         let tell_back = takes_back && !handled.went_back;
@@ -271,6 +344,22 @@ impl Turn<'_> {
         if changed {
             self.tell(place, What::Changed);
         }
+    }
+
+    /// An event that was for other VMs only is for this one, too. It was this VM's before, or its rule is for anybody's
+    /// events, or another rule is for it now.
+    fn becomes_mine(&mut self, place: usize) {
+        let handled = &self.state.events[place];
+        let fits = first(&self.setup.rules, &settle::sight(handled, self.now.tick));
+        let same = handled.rule.as_ref() == fits;
+        let handled = &mut self.state.events[place];
+        match handled.rule.as_ref().map(|rule| rule.matches.resources) {
+            Some(Whose::Mine) => handled.begin_anew(),
+            Some(Whose::Others | Whose::Any) if same => return,
+            Some(Whose::Others | Whose::Any) => handled.replaced = true,
+            None => {}
+        }
+        self.tell_appeared(place);
     }
 
     /// Takes in that an attempt has ended.
@@ -288,21 +377,73 @@ impl Turn<'_> {
         match outcome {
             StepOutcome::Done => {
                 self.tell(place, What::StepDone { step: name, stage });
-                self.next_step(place, false);
+                self.next_step(place);
             }
             StepOutcome::Failed { reason } => self.failed(place, reason),
+            StepOutcome::TimedOut if self.is_out_of_time(place) => {
+                self.out_of_time(place, "NotBefore came before it was done")
+            }
             StepOutcome::TimedOut => self.failed(place, "it took longer than it may".into()),
             StepOutcome::Stopped => {
-                self.failed(place, "it was stopped: NotBefore is nearer than it was".into())
+                self.out_of_time(place, "it was stopped: NotBefore is nearer than it was")
             }
         }
     }
 
+    /// Whether it is NotBefore that a step has no more time for, and not its own timeout.
+    fn is_out_of_time(&self, place: usize) -> bool {
+        let handled = &self.state.events[place];
+        let Phase::Preparing(progress) = &handled.phase else { return false };
+        let left = settle::time_for_step(handled, self.now.tick);
+        progress.bound != Bound::Passed && left.is_some_and(|left| left.is_zero())
+    }
+
+    /// NotBefore left no time for a step before the event. The event comes all the same, so what follows is done with the time
+    /// that was kept for it. Who was only to wait has waited as long as there was time.
+    fn out_of_time(&mut self, place: usize, reason: &str) {
+        let Some((stage, step)) = self.state.events[place].step() else { return };
+        let (name, on_failure) = (step.name.clone(), step.on_failure);
+        if let Deed::Wait { .. } = step.does {
+            self.tell(place, What::StepDone { step: name, stage });
+            return self.next_step(place);
+        }
+        let then = match on_failure {
+            OnFailure::GoOn => Then::GoOn,
+            OnFailure::Withhold => Then::WithholdAndGoOn,
+        };
+        self.tell(place, What::StepFailed { step: name.clone(), stage, reason: reason.to_owned(), then });
+        if then == Then::WithholdAndGoOn {
+            self.withhold(place, &name);
+        }
+        self.note_failure(place, then == Then::WithholdAndGoOn);
+        self.next_step(place);
+    }
+
+    /// Does not approve the event because of a step, and says so, once.
+    fn withhold(&mut self, place: usize, name: &str) {
+        let handled = &mut self.state.events[place];
+        let Phase::Preparing(Progress { step, .. }) = handled.phase else { return };
+        if let Approval::Undecided = handled.approval {
+            let reason = format!("the step `{name}` failed");
+            handled.approval = Approval::Withheld { reason: reason.clone(), step };
+            self.tell(place, What::Withheld { reason });
+        }
+    }
+
     /// Goes to the next step of the list that is being run.
-    fn next_step(&mut self, place: usize, failed: bool) {
+    fn next_step(&mut self, place: usize) {
+        match &mut self.state.events[place].phase {
+            Phase::Preparing(progress) | Phase::Restoring(progress) => *progress = progress.next(),
+            Phase::Unmatched | Phase::Ready | Phase::Over { .. } | Phase::Done => {}
+        }
+    }
+
+    /// Notes that a step has failed, and that the VM is not ready for the event if that step had to be done.
+    fn note_failure(&mut self, place: usize, unready: bool) {
         match &mut self.state.events[place].phase {
             Phase::Preparing(progress) | Phase::Restoring(progress) => {
-                *progress = Progress { failed: progress.failed || failed, ..Progress::at(progress.step + 1) };
+                progress.failed = true;
+                progress.unready |= unready;
             }
             Phase::Unmatched | Phase::Ready | Phase::Over { .. } | Phase::Done => {}
         }
@@ -336,17 +477,22 @@ impl Turn<'_> {
                     Stage::After => Phase::Restoring(progress),
                 };
             }
-            Then::GoOn => self.next_step(place, true),
+            Then::GoOn => {
+                self.note_failure(place, false);
+                self.next_step(place);
+            }
             Then::Withhold => match stage {
                 Stage::Before => {
-                    let reason = format!("the step `{step}` failed");
-                    let handled = &mut self.state.events[place];
-                    handled.phase = Phase::Ready;
-                    handled.approval = Approval::Withheld { reason: reason.clone() };
-                    self.tell(place, What::Withheld { reason });
+                    self.withhold(place, &step);
+                    self.state.events[place].phase = Phase::Ready;
                 }
-                Stage::After => self.restored(place, false),
+                Stage::After => {
+                    progress.doing = Doing::Halted;
+                    self.state.events[place].phase = Phase::Restoring(progress);
+                    self.tell(place, What::Stranded { step });
+                }
             },
+            Then::WithholdAndGoOn => {}
         }
     }
 
@@ -356,6 +502,9 @@ impl Turn<'_> {
         handled.phase = Phase::Done;
         handled.begun = false;
         handled.held = false;
+        if handled.replaced {
+            handled.without_rule();
+        }
         if told {
             self.tell(place, What::Restored { whole });
         }

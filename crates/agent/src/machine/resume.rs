@@ -24,6 +24,7 @@ impl State {
         // Where the system does not tell boots apart, none is assumed: steps are rather done once more than undone.
         let booted = self.boot.is_some() && boot.is_some() && self.boot != boot;
         self.boot = boot;
+        self.unheard_boot |= booted;
         self.resting_until = (!self.events.is_empty()).then(|| now.tick.saturating_add(REST));
         let mut turn = Turn { setup, now, state: self, actions: Vec::new() };
         for place in 0..turn.state.events.len() {
@@ -42,11 +43,12 @@ impl Turn<'_> {
     fn new_ticks(&mut self, place: usize) {
         let now = self.now;
         let handled = &mut self.state.events[place];
-        handled.deadline =
-            handled.event.not_before.filter(|_| !handled.started() && handled.listed).map(|at| {
-                let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
-                now.tick.saturating_add(left)
-            });
+        let not_before =
+            handled.event.not_before.or_else(|| super::unsaid_notice(&handled.event, handled.seen_at));
+        handled.deadline = not_before.filter(|_| !handled.started() && handled.listed).map(|at| {
+            let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
+            now.tick.saturating_add(left)
+        });
         match &mut handled.phase {
             Phase::Preparing(Progress { doing: Doing::Due(at), .. })
             | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => *at = now.tick,
@@ -61,16 +63,16 @@ impl Turn<'_> {
     }
 
     fn after_a_restart(&mut self, place: usize) {
+        // Whoever restarts the agent may well have seen to what failed.
+        self.try_again(place);
         let handled = &mut self.state.events[place];
         let Some((stage, step)) = handled.step() else { return };
         let (name, rerun) = (step.name.clone(), step.on_interrupt == OnInterrupt::Rerun);
         let (Phase::Preparing(progress) | Phase::Restoring(progress)) = &mut handled.phase else { return };
-        if let Doing::Due(_) = progress.doing {
-            return;
-        }
+        let Doing::Running(_) = progress.doing else { return };
         progress.doing = Doing::Due(self.now.tick);
         if !rerun {
-            *progress = Progress { failed: progress.failed, ..Progress::at(progress.step + 1) };
+            *progress = progress.next();
         }
         self.tell(place, What::StepInterrupted { step: name, stage, rerun });
     }

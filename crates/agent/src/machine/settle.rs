@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use notbefore_client::document::EventStatus;
 
-use super::handled::{Approval, Doing, Handled, Phase, Progress};
+use super::handled::{Approval, Bound, Doing, Handled, Phase, Progress};
 use super::io::{Action, Run, RunId, Stage, What};
 use super::{RESERVE, RUNNING_MAX, Setup, Turn};
 use crate::rules::Approve;
 use crate::rules::matching::{Sight, first};
 
 /// What rules look at, `now` being a tick.
-fn sight(handled: &Handled, now: Duration) -> Sight<'_> {
+pub(super) fn sight(handled: &Handled, now: Duration) -> Sight<'_> {
     Sight {
         kind: &handled.event.kind,
         source: handled.event.source.as_ref(),
@@ -35,9 +35,14 @@ pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
     match &handled.phase {
         Phase::Preparing(Progress { doing: Doing::Due(at), .. })
         | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => vec![*at],
-        // Later than the end that it was given, or sooner if NotBefore has moved.
+        // Whoever runs it ends it when it was told to; sooner, if NotBefore has moved, the machine does.
         Phase::Preparing(progress) => {
-            time_for_step(handled, Duration::ZERO).filter(|at| *at < progress.until).into_iter().collect()
+            let sooner = |at: &Duration| match progress.bound {
+                Bound::Open => true,
+                Bound::Until(end) => *at < end,
+                Bound::Passed => false,
+            };
+            time_for_step(handled, Duration::ZERO).filter(sooner).into_iter().collect()
         }
         Phase::Ready => match handled.approval {
             Approval::Wanted { due, .. } => vec![due],
@@ -67,11 +72,22 @@ impl Turn<'_> {
             return;
         }
         self.state.resting_until = None;
+        let order = self.by_urgency();
         // What is put back depends on what keeps the VM out, so that is found out first.
-        while (0..self.state.events.len()).any(|place| self.advance(place))
-            || (0..self.state.events.len()).any(|place| self.put_back(place))
+        while order.iter().any(|&place| self.advance(place))
+            || order.iter().any(|&place| self.put_back(place))
         {}
         self.state.events.retain(|handled| handled.listed || handled.phase != Phase::Done);
+    }
+
+    /// This VM's own events first, and of those the one that begins first.
+    fn by_urgency(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.state.events.len()).collect();
+        order.sort_by_key(|&place| {
+            let handled = &self.state.events[place];
+            (!handled.mine, handled.deadline.unwrap_or(Duration::MAX))
+        });
+        order
     }
 
     /// Goes one step on with an event; false if there is nothing to do.
@@ -109,7 +125,7 @@ impl Turn<'_> {
     fn prepare(&mut self, place: usize, progress: Progress) -> bool {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
-        if !handled.listed || handled.is_lost() {
+        if handled.has_lapsed() {
             let stopping = handled.running();
             handled.phase = Phase::Over { stopping };
             self.actions.extend(stopping.map(Action::Stop));
@@ -118,6 +134,7 @@ impl Turn<'_> {
         if handled.booted && handled.heard && handled.started() {
             // It is what was prepared for that has happened, prepared or not.
             handled.phase = Phase::Ready;
+            handled.begun |= handled.has_only_after();
             return true;
         }
         let Doing::Due(at) = progress.doing else { return self.cut_short(place, progress) };
@@ -127,10 +144,11 @@ impl Turn<'_> {
         let handled = &mut self.state.events[place];
         if handled.step().is_none() {
             handled.phase = Phase::Ready;
+            handled.begun |= handled.has_only_after();
+            if progress.unready {
+                return true;
+            }
             handled.prepared = true;
-            // Where there is nothing to do before it, what there is to do after it is not an undoing.
-            handled.begun |=
-                handled.rule.as_ref().is_some_and(|rule| rule.before.is_empty() && !rule.after.is_empty());
             self.tell(place, What::Prepared);
             self.decide_on_approval(place);
             return true;
@@ -138,8 +156,12 @@ impl Turn<'_> {
         // An event may begin later than it might. Once its time has come, what was not done yet is done all the same.
         let late = handled.deadline.is_some_and(|deadline| deadline <= now.saturating_add(RESERVE));
         match time_for_step(handled, now).filter(|_| !late) {
-            Some(Duration::ZERO) => self.failed(place, "what time there is, is kept for later steps".into()),
-            left => self.begin(place, progress, left),
+            Some(Duration::ZERO) => self.out_of_time(place, "what time there is, is kept for later steps"),
+            left => {
+                let budget_bound = left.map_or(Bound::Open, |left| Bound::Until(now.saturating_add(left)));
+                let bound = if late { Bound::Passed } else { budget_bound };
+                self.begin(place, Progress { bound, ..progress }, left);
+            }
         }
         true
     }
@@ -149,10 +171,15 @@ impl Turn<'_> {
         let now = self.now.tick;
         let Doing::Running(run) = progress.doing else { return false };
         let late = time_for_step(&self.state.events[place], now).is_some_and(|left| left.is_zero());
-        if !late || now >= progress.until {
+        let ends_by_itself = match progress.bound {
+            Bound::Open => false,
+            Bound::Until(end) => now >= end,
+            Bound::Passed => true,
+        };
+        if !late || ends_by_itself {
             return false;
         }
-        progress.until = Duration::ZERO;
+        progress.bound = Bound::Passed;
         self.state.events[place].phase = Phase::Preparing(progress);
         self.actions.push(Action::Stop(run));
         true
@@ -167,7 +194,6 @@ impl Turn<'_> {
         let (Some((stage, step)), Some(rule)) = (handled.step(), &handled.rule) else { return };
         let step = step.clone();
         let budget = left.map_or(step.timeout, |left| left.min(step.timeout));
-        progress.until = left.map_or(Duration::ZERO, |_| self.now.tick.saturating_add(budget));
         let begun = What::StepBegun { step: step.name.clone(), stage, attempt: progress.attempt, budget };
         let run = Run {
             id: run,
@@ -207,7 +233,7 @@ impl Turn<'_> {
 
     /// Why this agent does not approve an event that it is prepared for. Asked again whenever an approval is sent: the
     /// platform may have changed whom an event is for.
-    fn reason_not_to_approve(&self, handled: &Handled) -> Option<String> {
+    pub(super) fn reason_not_to_approve(&self, handled: &Handled) -> Option<String> {
         let leader = handled.event.leader().unwrap_or_default();
         match handled.rule.as_ref()?.approve {
             Approve::Never => Some("its rule says never".into()),
@@ -301,10 +327,13 @@ impl Turn<'_> {
         (0..self.state.events.len()).find(|other| stands_in_the_way(*other))
     }
 
-    /// Whether the step that is due has to wait because as many run as may: it begins when one of them ends.
+    /// Whether the step that is due has to wait because as many run as may: it begins when one of them ends. This VM's own
+    /// events do not wait for those of others.
     fn has_to_wait(&self, place: usize) -> bool {
-        let running = self.state.events.iter().filter(|handled| handled.running().is_some());
-        self.state.events[place].step().is_some() && running.count() >= RUNNING_MAX
+        let mine = self.state.events[place].mine;
+        let counts = |handled: &&Handled| handled.running().is_some() && (handled.mine || !mine);
+        let running = self.state.events.iter().filter(counts).count();
+        self.state.events[place].step().is_some() && running >= RUNNING_MAX
     }
 
     /// Whether a step runs that puts this VM back into the service that this event takes it out of. It has been told to stop.
@@ -330,7 +359,7 @@ impl Turn<'_> {
                 self.actions.push(Action::Stop(run));
                 true
             }
-            Doing::Due(_) if interrupted => {
+            Doing::Due(_) | Doing::Halted if interrupted => {
                 handled.phase = Phase::Over { stopping: None };
                 true
             }
@@ -341,7 +370,7 @@ impl Turn<'_> {
                 }
                 true
             }
-            Doing::Due(_) | Doing::Running(_) => false,
+            Doing::Due(_) | Doing::Running(_) | Doing::Halted => false,
         }
     }
 }

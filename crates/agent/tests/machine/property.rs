@@ -3,8 +3,8 @@
 //! written. [`World`](crate::world::World) judges every single thing that the machine does.
 
 use jiff::SignedDuration;
-use notbefore_agent::machine::io::{ApprovalAnswer, StepOutcome};
-use notbefore_client::document::{EventKind, EventSource};
+use notbefore_agent::machine::io::{ApprovalAnswer, Input, StepOutcome};
+use notbefore_client::document::{EventKind, EventSource, EventsVersion};
 use proptest::prelude::*;
 
 use crate::world::{ME, World, event, rules_of_every_sort, seconds};
@@ -27,6 +27,14 @@ enum Op {
     Poll {
         tells_time: bool,
     },
+    /// An older version is all that is to be had: it does not speak of every event.
+    PollOld,
+    /// Nothing has changed but the time.
+    Unchanged,
+    /// The platform was silent for a while, and answers.
+    Back,
+    /// Somebody has seen to what failed.
+    Retry,
     End {
         which: usize,
         outcome: StepOutcome,
@@ -80,6 +88,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => id.clone().prop_map(Op::GoBack),
         3 => id.prop_map(Op::Remove),
         8 => any::<bool>().prop_map(|tells_time| Op::Poll { tells_time }),
+        1 => Just(Op::PollOld),
+        1 => Just(Op::Unchanged),
+        1 => Just(Op::Back),
+        1 => Just(Op::Retry),
         10 => (0..3_usize, outcome()).prop_map(|(which, outcome)| Op::End { which, outcome }),
         4 => answer().prop_map(Op::Answer),
         4 => prop_oneof![0..3_u64, 3..100_u64, 100..700_000_u64].prop_map(Op::Pass),
@@ -107,6 +119,10 @@ fn play(ops: Vec<Op>) {
             Op::Remove(id) => world.remove(IDS[id]),
             Op::Poll { tells_time: true } => world.poll(),
             Op::Poll { tells_time: false } => world.poll_served_at(None),
+            Op::PollOld => world.poll_at(EventsVersion::V2017_03_01),
+            Op::Unchanged => world.tell(Input::Unchanged { served_at: world.platform_second() }),
+            Op::Back => world.tell(Input::Back),
+            Op::Retry => world.tell(Input::Retry),
             Op::End { which, outcome } => {
                 if let Some(run) = world.running.keys().nth(which).copied() {
                     world.end_run(run, outcome);
@@ -124,6 +140,7 @@ fn play(ops: Vec<Op>) {
             }
         }
     }
+    world.catch_up();
     world.wind_up();
 }
 

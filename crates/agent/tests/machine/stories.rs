@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use notbefore_agent::machine::io::{ApprovalAnswer, Stage, StepOutcome, What};
+use notbefore_agent::machine::io::{ApprovalAnswer, Input, Run, Stage, StepOutcome, What};
 use notbefore_agent::machine::{RESERVE, RUNNING_MAX};
-use notbefore_agent::rules::{Approve, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Within};
+use notbefore_agent::rules::{
+    Approve, Deed, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Whose, Within,
+};
 use notbefore_client::document::{Event, EventId, EventKind, EventsVersion};
 
 use crate::world::{ME, World, event, rule, seconds, step};
@@ -89,13 +91,20 @@ fn what_has_no_steps_before_still_has_those_after() {
 
 #[test]
 fn of_what_was_not_begun_nothing_is_undone() {
-    let keeps = Step { keep: seconds(60), ..step("stop") };
-    let rules = vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }];
-    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
-    assert!(world.running.is_empty(), "all the time there is, is kept for the second step");
-    world.remove("A");
+    let rules = vec![Rule { before: vec![step("drain")], ..rule("r") }];
+    let mut world = World::new(rules);
+    // As many run as may; one more waits.
+    for number in 0..=RUNNING_MAX {
+        world.announce(&format!("{number:02}"), EventKind::Reboot, QUARTER);
+    }
     world.poll();
-    assert!(world.running.is_empty());
+    let last = EventId::new(format!("{RUNNING_MAX:02}"));
+    assert!(world.running.values().all(|run| run.event.id != last));
+    world.remove(last.as_str());
+    world.poll();
+    let undone = |run: &Run| run.event.id == last;
+    assert!(!world.running.values().any(undone));
+    assert!(world.state.events().iter().all(|handled| handled.event.id != last), "it is forgotten");
     world.wind_up();
 }
 
@@ -479,7 +488,9 @@ fn a_step_is_stopped_when_not_before_comes_nearer() {
     assert_eq!(world.stopping.len(), 1);
     world.pass(seconds(100));
     world.end(StepOutcome::Stopped);
-    assert!(world.running.is_empty() && world.approving.is_empty());
+    assert_eq!(world.only_run().step.name, "stop", "the event comes all the same");
+    world.end(StepOutcome::Done);
+    assert!(world.running.is_empty() && world.approving.is_empty(), "but it is not approved");
     world.wind_up();
 }
 
@@ -542,4 +553,200 @@ fn a_vm_that_is_not_sure_of_its_name_prepares_and_does_not_approve() {
     world.is_sure(true);
     world.poll();
     assert_eq!(world.approving.len(), 1);
+}
+
+#[test]
+fn a_step_that_was_begun_before_anybody_knew_when_is_stopped_in_time_too() {
+    let mut world = World::new(vec![rule("r")]);
+    let unsaid = Event { not_before: None, ..event("A", EventKind::Reboot, &[ME], world.platform_time()) };
+    world.announce_event(unsaid, seconds(700_000));
+    world.poll_served_at(None);
+    assert_eq!(world.only_run().until, None);
+    world.announce("A", EventKind::Reboot, seconds(20));
+    world.poll();
+    world.pass(seconds(20));
+    assert_eq!(world.stopping.len(), 1);
+}
+
+#[test]
+fn what_a_step_keeps_it_has_although_another_used_up_its_time() {
+    let keeps = Step { keep: seconds(5), timeout: seconds(3), ..step("stop") };
+    let rules = vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }];
+    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
+    let drain = world.only_run().budget;
+    world.pass(drain);
+    world.end(StepOutcome::TimedOut);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().budget), ("stop", seconds(3)));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving, [], "a step that had to be done was not");
+    assert!(world.facts.iter().any(|(_, what)| matches!(what, What::Withheld { .. })));
+    assert!(!world.facts.iter().any(|(_, what)| *what == What::Prepared));
+    world.wind_up();
+}
+
+#[test]
+fn who_was_only_to_wait_has_waited_when_the_time_is_over() {
+    let waits = Step { does: Deed::Wait { time: seconds(300) }, timeout: seconds(400), ..step("wait") };
+    let rules = vec![Rule { before: vec![waits, Step { keep: seconds(5), ..step("stop") }], ..rule("r") }];
+    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
+    let wait = world.only_run().budget;
+    world.pass(wait);
+    world.end(StepOutcome::TimedOut);
+    assert_eq!(world.only_run().step.name, "stop");
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving.len(), 1);
+}
+
+#[test]
+fn a_step_that_takes_longer_than_it_may_still_ends_the_list() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.pass(seconds(60));
+    world.end(StepOutcome::TimedOut);
+    assert!(world.running.is_empty(), "that was its own time, not that of the event");
+}
+
+#[test]
+fn what_failed_is_tried_again_when_somebody_has_seen_to_it() {
+    for restarts in [false, true] {
+        let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+        world.end(StepOutcome::Done);
+        world.end(failed());
+        world.pass(seconds(60));
+        assert!(world.running.is_empty());
+        match restarts {
+            true => {
+                world.restart(false);
+                world.poll();
+            }
+            false => world.tell(Input::Retry),
+        }
+        assert_eq!(world.only_run().step.name, "stop", "from the step that failed on");
+        world.end(StepOutcome::Done);
+        assert_eq!(world.approving.len(), 1);
+    }
+}
+
+#[test]
+fn a_vm_that_cannot_be_put_back_stays_out_until_somebody_has_seen_to_it() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.remove("A");
+    world.poll();
+    world.end(failed());
+    world.pass(seconds(600));
+    assert!(world.running.is_empty() && world.state.draining());
+    assert_eq!(world.state.events()[0].phase.word(), "stranded");
+    world.tell(Input::Retry);
+    world.end(StepOutcome::Done);
+    assert_eq!(world.state.events(), []);
+}
+
+#[test]
+fn an_event_that_becomes_this_vms_is_approved_by_a_rule_for_anybodys() {
+    let any = Match { resources: Whose::Any, ..Match::default() };
+    let mut world = World::new(vec![Rule { matches: any, ..rule("any") }]);
+    world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
+    world.poll();
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving, []);
+    world.announce_for("A", EventKind::Reboot, &["web-1", ME], QUARTER);
+    world.poll();
+    assert_eq!(world.approving.len(), 1);
+    assert!(world.running.is_empty(), "it is prepared for already");
+}
+
+#[test]
+fn an_event_that_becomes_this_vms_has_the_rule_that_is_for_that() {
+    let others = Match { resources: Whose::Others, ..Match::default() };
+    let log = Rule {
+        matches: others,
+        before: vec![step("log")],
+        after: vec![step("log the end")],
+        approve: Approve::Never,
+        drain: false,
+        ..rule("others")
+    };
+    let mut world = World::new(vec![rule("mine"), log]);
+    world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
+    world.poll();
+    assert_eq!(world.only_run().step.name, "log");
+    world.announce_for("A", EventKind::Reboot, &["web-1", ME], QUARTER);
+    world.poll();
+    world.end(StepOutcome::Stopped);
+    assert_eq!(world.only_run().step.name, "log the end", "what was begun is undone");
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().step.name, "drain");
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving.len(), 1);
+    world.wind_up();
+}
+
+#[test]
+fn this_vms_own_event_does_not_wait_for_those_of_others() {
+    let others = Match { resources: Whose::Others, ..Match::default() };
+    let log = Rule { matches: others, before: vec![step("log")], approve: Approve::Never, ..rule("others") };
+    let mut world = World::new(vec![rule("mine"), log]);
+    for number in 0..100 {
+        world.announce_for(&format!("A{number}"), EventKind::Preempt, &["web-1"], seconds(30));
+    }
+    world.poll();
+    assert_eq!(world.running.len(), RUNNING_MAX);
+    world.announce("Z", EventKind::Preempt, seconds(30));
+    world.poll();
+    assert!(world.running.values().any(|run| run.event.id == EventId::new("Z")));
+}
+
+#[test]
+fn what_a_vm_has_just_booted_for_is_not_prepared_for() {
+    let mut world = World::new(vec![Rule { restore: Restore::Booted, ..rule("r") }]);
+    world.poll();
+    world.announce("A", EventKind::Reboot, QUARTER);
+    world.start("A");
+    world.restart(true);
+    world.poll();
+    assert!(world.running.is_empty(), "the host had failed, and the VM is up again");
+    // One that comes later is.
+    world.announce("B", EventKind::Reboot, QUARTER);
+    world.start("B");
+    world.poll();
+    assert_eq!(world.only_run().event.id, EventId::new("B"));
+    world.wind_up();
+}
+
+#[test]
+fn a_vm_that_stood_still_learns_from_the_platforms_clock_how_late_it_is() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, seconds(100));
+    // Twenty seconds for everybody but this VM.
+    let frozen = seconds(20);
+    world.tell(Input::Unchanged { served_at: world.platform_time() + frozen });
+    world.pass(seconds(80) - RESERVE);
+    assert_eq!(world.stopping.len(), 1);
+}
+
+#[test]
+fn an_approval_is_sent_as_soon_as_the_platform_is_back() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    for _ in 0..6 {
+        world.answer(ApprovalAnswer::Failed { reason: "down".into() });
+        world.pass(seconds(15));
+    }
+    world.answer(ApprovalAnswer::Failed { reason: "down".into() });
+    assert_eq!(world.approving, []);
+    world.tell(Input::Back);
+    assert_eq!(world.approving.len(), 1);
+}
+
+#[test]
+fn an_eviction_that_does_not_say_when_has_no_more_time_after_a_restart() {
+    let mut world = World::new(vec![rule("r")]);
+    let unsaid = Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], world.platform_time()) };
+    world.announce_event(unsaid, seconds(30));
+    world.poll_served_at(None);
+    world.pass(seconds(10));
+    world.restart(false);
+    world.pass(seconds(5));
+    assert_eq!(world.only_run().budget, seconds(15) - RESERVE);
 }

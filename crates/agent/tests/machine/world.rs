@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use notbefore_agent::machine::handled::Approval;
 use notbefore_agent::machine::io::{
     Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome, Then, What,
 };
@@ -28,7 +29,7 @@ pub fn seconds(seconds: u64) -> Duration {
 pub fn step(name: &str) -> Step {
     Step {
         name: name.into(),
-        does: Deed::Wait { time: Duration::ZERO },
+        does: Deed::Command { argv: vec!["true".into()] },
         timeout: seconds(60),
         keep: Duration::ZERO,
         retries: 0,
@@ -115,8 +116,12 @@ struct Seen {
     rule: Option<Rule>,
     /// Which steps before it are dealt with, in the preparation that is under way.
     dealt_with: BTreeSet<String>,
-    /// Whether a step that may not fail has.
+    /// Whether a step that may not fail has, or there was no time for it.
     withheld: bool,
+    /// Whether what follows such a step is not to be run.
+    halted: bool,
+    /// Whether it was other VMs', and then this one's: another rule may be for it.
+    became_mine: bool,
     /// Whether something was begun that nobody has undone.
     owes: bool,
     booted: bool,
@@ -130,6 +135,8 @@ pub struct World {
     /// When ticks were zero, by the platform's clock.
     ticks_began: Timestamp,
     boot: u32,
+    /// Whether the VM has booted, and the agent has read no document since.
+    unheard_boot: bool,
     incarnation: u64,
     /// The platform's events, with the true tick of their NotBefore.
     pub platform: BTreeMap<EventId, (Event, Duration)>,
@@ -151,6 +158,7 @@ impl World {
             now: Moment { tick: Duration::ZERO, wall: "2026-11-16T10:00:00Z".parse().unwrap() },
             ticks_began: "2026-11-16T10:00:00Z".parse().unwrap(),
             boot: 0,
+            unheard_boot: false,
             incarnation: 1,
             platform: BTreeMap::new(),
             document: Vec::new(),
@@ -182,6 +190,11 @@ impl World {
         self.ticks_began + self.now.tick
     }
 
+    /// The same as it is told: in whole seconds.
+    pub fn platform_second(&self) -> Timestamp {
+        Timestamp::from_second(self.platform_time().as_second()).unwrap()
+    }
+
     pub fn start(&mut self, id: &str) {
         if let Some((event, _)) = self.platform.get_mut(&EventId::new(id)) {
             event.status = EventStatus::Started;
@@ -205,10 +218,7 @@ impl World {
 
     /// The agent polls, and reads a document.
     pub fn poll(&mut self) {
-        // The platform's clock tells whole seconds.
-        let now = self.platform_time();
-        let whole = Timestamp::from_second(now.as_second()).unwrap();
-        self.poll_served_at(Some(whole));
+        self.poll_served_at(Some(self.platform_second()));
     }
 
     pub fn poll_served_at(&mut self, served_at: Option<Timestamp>) {
@@ -223,14 +233,27 @@ impl World {
     fn read(&mut self, served_at: Option<Timestamp>, version: EventsVersion) {
         self.incarnation += 1;
         let knows = served_at.is_some() || self.clock_is_right();
+        let is_mine = |event: &Event| event.resources.iter().any(|name| name == ME);
+        let others: Vec<EventId> = self
+            .document
+            .iter()
+            .map(|(event, _)| event)
+            .filter(|event| !is_mine(event))
+            .map(|event| event.id.clone())
+            .collect();
         // Of an event that the version has no word for, what was read before still holds.
         let told = |event: &Event| event.kind.is_shown_at(version);
-        self.document.retain(|(event, _)| !told(event));
         let news: Vec<_> = self.platform.values().filter(|(event, _)| told(event)).cloned().collect();
+        let is_news = |event: &Event| news.iter().any(|(new, _)| new.id == event.id);
+        self.document.retain(|(event, _)| !told(event) && !is_news(event));
         let events = news.iter().map(|(event, _)| event.clone()).collect();
         self.document.extend(news.into_iter().map(|(event, at)| (event, knows.then_some(at))));
         let document = Document { incarnation: self.incarnation.to_string(), events };
+        for (event, _) in self.document.iter().filter(|(event, _)| others.contains(&event.id)) {
+            self.seen.entry(event.id.clone()).or_default().became_mine |= is_mine(event);
+        }
         self.tell(Input::Document { document, served_at, version });
+        self.unheard_boot = false;
     }
 
     /// Time passes, and the machine is woken when it wants to be.
@@ -273,10 +296,7 @@ impl World {
     pub fn end_run(&mut self, run: RunId, outcome: StepOutcome) {
         let Some(ended) = self.running.remove(&run) else { return };
         self.stopping.remove(&run);
-        let seen = self.seen.entry(ended.event.id.clone()).or_default();
-        if ended.stage == Stage::Before && outcome == StepOutcome::Done {
-            seen.dealt_with.insert(ended.step.name.clone());
-        }
+        assert_eq!(ended.id, run);
         self.tell(Input::StepEnded { run, outcome });
     }
 
@@ -290,10 +310,12 @@ impl World {
     /// The agent ends, with all that it runs, and is started again; the VM with it, if it boots.
     pub fn restart(&mut self, boots: bool) {
         self.boot += u32::from(boots);
+        self.unheard_boot |= boots;
         for seen in self.seen.values_mut().filter(|_| boots) {
             seen.booted = true;
             seen.dealt_with.clear();
             seen.withheld = false;
+            seen.halted = false;
         }
         self.running.clear();
         self.stopping.clear();
@@ -389,7 +411,7 @@ impl World {
                 for earlier in &rule.before[..position] {
                     assert!(seen.dealt_with.contains(&earlier.name), "{run:?} before {}", earlier.name);
                 }
-                assert!(!seen.withheld, "goes on after a failure that withholds: {run:?}");
+                assert!(!seen.halted, "goes on after a failure that withholds: {run:?}");
             }
             Stage::After => {
                 let early = rule.restore == Restore::Booted && seen.booted;
@@ -397,8 +419,8 @@ impl World {
                     rule.matches.resources == Whose::Mine && event.resources.iter().all(|name| name != ME)
                 };
                 let over = listed.as_ref().is_none_or(lost);
-                assert!(over || early, "puts back what is not over: {run:?}");
-                assert!(seen.owes, "undoes what nobody did: {run:?}");
+                assert!(over || early || seen.became_mine, "puts back what is not over: {run:?}");
+                assert!(seen.owes || rule.before.is_empty(), "undoes what nobody did: {run:?}");
                 for (other, theirs) in &self.seen {
                     let Some(their_rule) = &theirs.rule else { continue };
                     let mine =
@@ -447,30 +469,51 @@ impl World {
         let seen = self.seen.entry(id.clone()).or_default();
         match &what {
             What::Appeared { .. } => {
+                let event = self.document.iter().map(|(event, _)| event).find(|event| event.id == id);
+                let started = event.is_some_and(|event| event.status == EventStatus::Started);
+                (seen.withheld, seen.halted) = (false, false);
                 seen.dealt_with.clear();
-                seen.withheld = false;
-                seen.booted = false;
+                seen.booted = self.unheard_boot && started;
             }
             What::Matched => {
                 let handled = self.state.events().iter().find(|handled| handled.event.id == id);
-                seen.rule = handled.and_then(|handled| handled.rule.clone());
-                // An event whose way was short is forgotten already.
-                seen.rule = seen.rule.take().or_else(|| self.setup.rules.last().cloned());
+                let handled = handled.expect("an event that has a rule is handled");
+                seen.rule.clone_from(&handled.rule);
+                seen.became_mine = false;
+                seen.dealt_with.clear();
             }
-            What::StepFailed { step, stage: Stage::Before, then: Then::GoOn, .. } => {
+            What::StepDone { step, stage: Stage::Before }
+            | What::StepFailed { step, stage: Stage::Before, then: Then::GoOn, .. } => {
                 seen.dealt_with.insert(step.clone());
             }
-            What::StepFailed { stage: Stage::Before, then: Then::Withhold, .. } => seen.withheld = true,
+            What::StepFailed { step, stage: Stage::Before, then: Then::WithholdAndGoOn, .. } => {
+                seen.dealt_with.insert(step.clone());
+                seen.withheld = true;
+            }
+            What::StepFailed { stage: Stage::Before, then: Then::Withhold, .. } => {
+                (seen.withheld, seen.halted) = (true, true);
+            }
+            What::TriedAgain { step, stage: Stage::Before } => {
+                let steps = seen.rule.as_ref().map(|rule| rule.before.as_slice()).unwrap_or_default();
+                let earlier = steps.iter().map(|step| &step.name).take_while(|name| *name != step);
+                let earlier: BTreeSet<String> = earlier.cloned().collect();
+                assert!(seen.withheld, "tries again what did not fail: {what:?}");
+                assert!(earlier.is_subset(&seen.dealt_with), "begins again after {earlier:?}");
+                (seen.withheld, seen.halted) = (false, false);
+            }
             What::StepInterrupted { step, stage: Stage::Before, rerun: false } => {
                 seen.dealt_with.insert(step.clone());
             }
             What::Prepared => {
                 let only_after = |rule: &Rule| rule.before.is_empty() && !rule.after.is_empty();
+                assert!(!seen.withheld, "ready although a step failed");
                 seen.owes |= seen.rule.as_ref().is_some_and(only_after);
             }
             What::Restored { .. } => seen.owes = false,
             What::StepBegun { .. }
             | What::StepDone { .. }
+            | What::TriedAgain { .. }
+            | What::Stranded { .. }
             | What::StepFailed { .. }
             | What::StepInterrupted { .. }
             | What::NotApproving { .. }
@@ -489,19 +532,47 @@ impl World {
         self.facts.push((id, what));
     }
 
+    /// All that runs ends well, all that is approved is accepted, and time passes until nothing is due for an hour.
+    fn all_goes_well(&mut self) {
+        for _ in 0..10_000 {
+            let due = self.state.next_due(&self.setup, self.now);
+            if let Some(run) = self.running.keys().next().copied() {
+                self.end_run(run, StepOutcome::Done);
+            } else if !self.approving.is_empty() {
+                self.answer(ApprovalAnswer::Accepted);
+            } else if let Some(due) = due.filter(|due| *due <= self.now.tick + seconds(3_600)) {
+                self.pass(due - self.now.tick);
+            } else {
+                return;
+            }
+        }
+        panic!("it never comes to rest: {:?}", self.state);
+    }
+
+    /// Everything goes well for once: then every event that this VM is ready for, and that it is to approve, is approved.
+    pub fn catch_up(&mut self) {
+        self.poll();
+        self.tell(Input::Retry);
+        self.all_goes_well();
+        for handled in self.state.events().iter().filter(|handled| handled.listed && !handled.started()) {
+            let Some(rule) = &handled.rule else { continue };
+            let to_approve = match rule.approve {
+                Approve::WhenDone => handled.mine,
+                Approve::Leader => handled.event.leader() == Some(ME),
+                Approve::Never => false,
+            };
+            let withheld = matches!(handled.approval, Approval::Withheld { .. });
+            let settled = matches!(handled.approval, Approval::Given | Approval::Moot);
+            assert!(!to_approve || withheld || settled, "never approved: {handled:?}");
+        }
+    }
+
     /// Everything is over, and all that runs ends well: then nothing may be left.
     pub fn wind_up(&mut self) {
         self.platform.clear();
         self.poll();
-        for _ in 0..10_000 {
-            if let Some(run) = self.running.keys().next().copied() {
-                self.end_run(run, StepOutcome::Done);
-            } else if self.state.next_due(&self.setup, self.now).is_some() {
-                self.pass(seconds(10));
-            } else {
-                break;
-            }
-        }
+        self.tell(Input::Retry);
+        self.all_goes_well();
         assert_eq!(self.state.events(), [], "something is left for ever");
         assert!(!self.state.draining());
         let owing: Vec<&EventId> = self.seen.iter().filter(|(_, seen)| seen.owes).map(|(id, _)| id).collect();
