@@ -19,8 +19,8 @@ use crate::document::{self, Document, EventId, EventStatus, EventsVersion, Oddit
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 use crate::http::{Received, Sent, Transport};
-use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT, Known, PACE};
-use crate::versions::Versions;
+use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT, PACE};
+use crate::versions::{Versions, is_refused};
 
 /// How long an approval may take once the platform has answered anything at all. It is committed to a disk there, and
 /// may wait for others.
@@ -138,9 +138,9 @@ impl Client {
                     self.uses(version);
                     return self.reading(answer, version);
                 }
-                400 if poll::speaks_of_the_version(&answer.body) => {
-                    let older = self.after_refusal(version, &answer.body, began).await;
-                    version = older.ok_or_else(|| self.unexpected(400, &answer.body))?;
+                status if is_refused(status, &answer.body) => {
+                    let older = self.after_refusal(version, began).await;
+                    version = older.ok_or_else(|| self.unexpected(status, &answer.body))?;
                 }
                 status => return Err(self.unexpected(status, &answer.body)),
             }
@@ -148,13 +148,8 @@ impl Client {
     }
 
     /// The version to ask for after this one was refused, once it may be: the pace is kept whatever is answered.
-    async fn after_refusal(
-        &self,
-        refused: EventsVersion,
-        body: &[u8],
-        began: Duration,
-    ) -> Option<EventsVersion> {
-        let next = self.learnt().versions.after(refused, body)?;
+    async fn after_refusal(&self, refused: EventsVersion, began: Duration) -> Option<EventsVersion> {
+        let next = self.learnt().versions.after(refused)?;
         tracing::warn!(
             endpoint = %self.endpoint(),
             "the platform does not know api-version {refused}: asking for {next}"
@@ -186,10 +181,10 @@ impl Client {
                     self.uses(version);
                     return Ok(Approval::Accepted);
                 }
-                400 if poll::speaks_of_the_version(&answer.body) => {
-                    match self.after_refusal(version, &answer.body, began).await {
+                status if is_refused(status, &answer.body) => {
+                    match self.after_refusal(version, began).await {
                         Some(older) => version = older,
-                        None => break self.unexpected(400, &answer.body),
+                        None => break self.unexpected(status, &answer.body),
                     }
                 }
                 status => break self.unexpected(status, &answer.body),
@@ -264,15 +259,18 @@ impl Client {
     }
 
     /// Remembers a version that the platform has answered at, for approvals and later questions.
-    pub(crate) fn uses(&self, version: EventsVersion) {
+    fn uses(&self, version: EventsVersion) {
         self.learnt().versions.uses(version, self.now());
     }
 
-    /// What a follower of the document need not find out again. Ticks are those of [`Client::clock`].
-    pub(crate) fn known(&self) -> Known {
-        let Learnt { versions, asked_at } = &*self.learnt();
-        let due = asked_at.map(|at| at.saturating_add(PACE)).unwrap_or_default();
-        Known { version: versions.used(), raise_at: versions.raise_at(), due }
+    /// What all clones know about versions, for whoever follows the document.
+    pub(crate) fn with_versions<T>(&self, use_them: impl FnOnce(&mut Versions) -> T) -> T {
+        use_them(&mut self.learnt().versions)
+    }
+
+    /// When the document may be asked for again, in ticks of [`Client::clock`].
+    pub(crate) fn due(&self) -> Duration {
+        self.learnt().asked_at.map(|at| at.saturating_add(PACE)).unwrap_or_default()
     }
 
     pub(crate) fn clock(&self) -> Clock {

@@ -176,6 +176,11 @@ impl EventKind {
             EventKind::Other(_) => true,
         }
     }
+
+    /// The kinds of events that documents of this version say nothing of.
+    pub fn hidden_at(version: EventsVersion) -> Vec<EventKind> {
+        EventKind::KNOWN.into_iter().filter(|kind| !kind.is_shown_at(version)).collect()
+    }
 }
 
 impl From<String> for EventKind {
@@ -272,5 +277,18 @@ impl From<String> for EventSource {
 impl From<EventSource> for String {
     fn from(source: EventSource) -> Self {
         source.as_str().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_versions_do_not_speak_of_evictions() {
+        assert_eq!(EventKind::hidden_at(EventsVersion::NEWEST), []);
+        assert_eq!(EventKind::hidden_at(EventsVersion::V2017_11_01), [EventKind::Terminate]);
+        let hidden = [EventKind::Preempt, EventKind::Terminate];
+        assert_eq!(EventKind::hidden_at(EventsVersion::V2017_08_01), hidden);
     }
 }

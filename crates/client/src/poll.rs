@@ -8,10 +8,11 @@
 //! - **Every poll that has a tag asks to wait** (`Prefer: wait`). A server that does not know that passes over it, and
 //!   nothing about the pace changes. It costs nothing to ask, and there is no other way to learn that it can be had.
 //! - **The first answer may take two minutes**, because a platform may only now begin to look for events. Later ones may
-//!   not, but whoever was too slow gets twice the time for the next.
+//!   not: whoever was too slow gets twice the time for the next, and no more. A question that got lost keeps the next
+//!   from being asked, and a platform that is well again should be heard of before an eviction's half minute is over.
 //! - **Failures back off**, with jitter, to some ten seconds: an eviction gives half a minute, and a poller that rests
 //!   longer than that may as well not be there. `Retry-After` is honoured up to a minute.
-//! - **An older api-version only where a 400 speaks of the version**; the newest is tried again every hour.
+//! - **An older api-version only where a refusal speaks of the version**, and newer ones again: see [`Versions`].
 //! - **A document is the same if all of it is.** The incarnation alone does not tell: a platform that forgets a scope
 //!   counts anew. For the same reason the document is asked for without its tag once a minute, and after a failure.
 
@@ -19,10 +20,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::document::{Document, EventsVersion, Oddity, start_of};
 use crate::failure::{Failure, FailureKind};
+use crate::versions::is_refused;
+pub use crate::versions::{AGAIN, RAISE, Versions};
 
 /// From the beginning of a poll to the beginning of the next.
 pub const PACE: Duration = Duration::from_secs(1);
@@ -33,14 +35,14 @@ pub const HURRIED_MAX: u32 = 4;
 pub const FIRST_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long any later answer may take, beside the time that it was asked to wait.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may take after one that took longer than that.
+pub const SLOW_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a poll asks to wait where waiting was granted before. A broken connection is noticed after this, at the latest.
 pub const WAIT: Duration = Duration::from_secs(30);
 /// How long it asks to wait where it was not: short, for a server that waits without saying so.
 pub const WAIT_AT_FIRST: Duration = Duration::from_secs(5);
 /// How often the document is asked for without its tag, so that a tag that means something else by now does no harm.
 pub const REFRESH: Duration = Duration::from_secs(60);
-/// How often a newer api-version is tried where an older one is in use.
-pub const RAISE: Duration = Duration::from_secs(3_600);
 /// The rest after a failure doubles up to this, and has up to half of it as jitter on top.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(8);
 /// The longest `Retry-After` that is believed.
@@ -104,10 +106,10 @@ pub enum Verdict {
 }
 
 /// What is remembered from poll to poll. Ticks count from any fixed point.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Poller {
-    newest: EventsVersion,
-    version: EventsVersion,
+    /// What comes after the version that was refused last, until one is answered.
+    next_version: Option<EventsVersion>,
     held: Option<Held>,
     /// The next poll may begin then.
     due: Duration,
@@ -117,11 +119,10 @@ pub struct Poller {
     waits: bool,
     /// In a row.
     failures: u32,
-    /// Timeouts in a row; none is counted before the first answer.
-    timeouts: u32,
+    /// Whether the last poll took too long; none does before the first answer.
+    slow: bool,
     heard: bool,
     refresh_at: Duration,
-    raise_at: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -139,21 +140,10 @@ pub struct Begun {
     at: Duration,
 }
 
-/// What was learnt about the platform before it was followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// The version that it answers at.
-    pub version: EventsVersion,
-    /// When a newer one is tried, if there is one.
-    pub raise_at: Duration,
-    /// When the first poll may begin.
-    pub due: Duration,
-}
-
 impl Poller {
-    /// Begins where somebody else has come to.
-    pub fn knowing(newest: EventsVersion, Known { version, raise_at, due }: Known) -> Self {
-        Poller { version, raise_at, due, ..Poller::new(newest) }
+    /// The first poll may begin at this tick.
+    pub fn from(due: Duration) -> Self {
+        Poller { due, ..Poller::default() }
     }
 
     /// Takes a document for the last that was read, as of this tick: the next poll is for what comes after it.
@@ -169,45 +159,30 @@ impl Poller {
         self.held = Some(Held { version, etag, document });
     }
 
-    /// Begins with the newest version that is wanted. The first poll is due at once.
-    pub fn new(newest: EventsVersion) -> Self {
-        Poller {
-            newest,
-            version: newest,
-            held: None,
-            due: Duration::ZERO,
-            paced: Duration::ZERO,
-            waits: false,
-            failures: 0,
-            timeouts: 0,
-            heard: false,
-            refresh_at: Duration::ZERO,
-            raise_at: Duration::ZERO,
-        }
-    }
-
     /// At which tick the next poll may begin.
     pub fn due(&self) -> Duration {
         self.due
     }
 
     /// Begins a poll.
-    pub fn begin(&mut self, now: Duration) -> Begun {
-        if self.version < self.newest && now >= self.raise_at && self.failures == 0 {
-            self.raise_at = now + RAISE;
-            self.version = self.newest;
-        }
+    pub fn begin(&mut self, versions: &mut Versions, now: Duration) -> Begun {
+        let version = match self.next_version {
+            Some(next) => next,
+            // While nothing is answered, what worked last is as good as anything.
+            None if self.failures > 0 => versions.used(),
+            None => versions.begin_with(now),
+        };
         // After a failure the answer is wanted now, and not when something happens.
         let plain = self.failures > 0 || now >= self.refresh_at;
-        let held = self.held.as_ref().filter(|held| held.version == self.version && !plain);
+        let held = self.held.as_ref().filter(|held| held.version == version && !plain);
         let if_none_match = held.and_then(|held| held.etag.clone());
         let wait = if_none_match.is_some().then_some(if self.waits { WAIT } else { WAIT_AT_FIRST });
-        let patience = match self.heard {
-            true => (TIMEOUT * 2_u32.saturating_pow(self.timeouts.min(8))).min(FIRST_TIMEOUT),
-            false => FIRST_TIMEOUT,
+        let patience = match (self.heard, self.slow) {
+            (false, _) => FIRST_TIMEOUT,
+            (true, false) => TIMEOUT,
+            (true, true) => SLOW_TIMEOUT,
         };
-        let ask =
-            Ask { version: self.version, if_none_match, wait, timeout: patience + wait.unwrap_or_default() };
+        let ask = Ask { version, if_none_match, wait, timeout: patience + wait.unwrap_or_default() };
         self.paced = self.paced.max(now) + PACE;
         Begun { ask, at: now }
     }
@@ -215,6 +190,7 @@ impl Poller {
     /// Takes in what was answered. `dice` is any number, and decides how long a failed poller rests.
     pub fn answered(
         &mut self,
+        versions: &mut Versions,
         begun: &Begun,
         heard: Result<Answer, Failure>,
         now: Duration,
@@ -226,9 +202,9 @@ impl Poller {
             Ok(answer) => answer,
             Err(failure) => return self.failed(failure, None, now, dice),
         };
-        self.timeouts = 0;
+        self.slow = false;
         match answer.status {
-            200 => self.read(ask, answer, now, dice),
+            200 => self.read(versions, ask, answer, now, dice),
             304 => match &mut self.held {
                 Some(held) if held.version == ask.version && ask.if_none_match.is_some() => {
                     // Some servers send the tag anew, in another spelling.
@@ -245,7 +221,7 @@ impl Poller {
                     self.failed(Failure::new(FailureKind::Status(304), text), None, now, dice)
                 }
             },
-            400 if speaks_of_the_version(&answer.body) => self.refused(ask, &answer, now, dice),
+            status if is_refused(status, &answer.body) => self.refused(versions, ask, &answer, now, dice),
             status => {
                 let text = said(status, &answer.body);
                 let failure = Failure::new(FailureKind::Status(status), text);
@@ -254,7 +230,14 @@ impl Poller {
         }
     }
 
-    fn read(&mut self, ask: &Ask, answer: Answer, now: Duration, dice: u32) -> Verdict {
+    fn read(
+        &mut self,
+        versions: &mut Versions,
+        ask: &Ask,
+        answer: Answer,
+        now: Duration,
+        dice: u32,
+    ) -> Verdict {
         let (document, oddities) = match Document::read_closely(&answer.body, ask.version) {
             Ok(read) => read,
             Err(error) => {
@@ -265,6 +248,7 @@ impl Poller {
         // What was asked for without its tag is answered at once by everybody, so it says nothing about waiting.
         let waited = ask.wait.map(|_| answer.waited);
         self.went_well(waited.unwrap_or(self.waits), waited, now);
+        versions.uses(ask.version, now);
         self.refresh_at = now + REFRESH;
         let same =
             self.held.as_ref().is_some_and(|held| held.version == ask.version && held.document == document);
@@ -278,6 +262,7 @@ impl Poller {
     /// A poll was answered as it should be; `at_once` where the next may begin ahead of the pace.
     fn went_well(&mut self, at_once: bool, waited: Option<bool>, now: Duration) {
         self.failures = 0;
+        self.next_version = None;
         self.heard = true;
         self.waits = waited.unwrap_or(self.waits);
         if at_once {
@@ -292,50 +277,37 @@ impl Poller {
         now: Duration,
         dice: u32,
     ) -> Verdict {
-        let rest = (PACE * 2_u32.saturating_pow(self.failures.min(8))).min(BACKOFF_MAX);
+        let late = failure.kind == FailureKind::TimedOut && self.heard;
+        let rest = match late {
+            // It was waited for already.
+            true => PACE,
+            false => (PACE * 2_u32.saturating_pow(self.failures.min(8))).min(BACKOFF_MAX),
+        };
         let rest = rest.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));
         let jitter = rest.min(BACKOFF_MAX).mul_f64(f64::from(dice) / f64::from(u32::MAX) / 2.0);
         self.failures = self.failures.saturating_add(1);
-        if failure.kind == FailureKind::TimedOut && self.heard {
-            self.timeouts = self.timeouts.saturating_add(1);
-        }
+        self.slow |= late;
         self.due = self.due.max(now + rest + jitter);
         Verdict::Failed(failure)
     }
 
-    /// The version was refused: what worked before comes next, or what the answer names, or the next older one.
-    fn refused(&mut self, ask: &Ask, answer: &Answer, now: Duration, dice: u32) -> Verdict {
-        let worked = self.held.as_ref().map(|held| held.version).filter(|version| *version < ask.version);
-        match worked.or_else(|| older_than(ask.version, &answer.body)) {
-            Some(next) => {
-                self.version = next;
-                self.raise_at = now + RAISE;
-                Verdict::OtherVersion { refused: ask.version, next }
-            }
-            None => {
-                // All were refused: from the top again, after a rest.
-                self.version = self.newest;
-                self.held = None;
-                let failure = Failure::new(FailureKind::Status(400), said(400, &answer.body));
-                self.failed(failure, answer.retry_after, now, dice)
-            }
+    /// The version was refused: another comes next, or all were, and it begins anew after a rest.
+    fn refused(
+        &mut self,
+        versions: &mut Versions,
+        ask: &Ask,
+        answer: &Answer,
+        now: Duration,
+        dice: u32,
+    ) -> Verdict {
+        self.next_version = versions.after(ask.version);
+        if let Some(next) = self.next_version {
+            return Verdict::OtherVersion { refused: ask.version, next };
         }
+        self.held = None;
+        let failure = Failure::new(FailureKind::Status(answer.status), said(answer.status, &answer.body));
+        self.failed(failure, answer.retry_after, now, dice)
     }
-}
-
-/// Whether a 400 is about the api-version. Pages of servers in between hold the word version, too: so more than that
-/// is looked for.
-pub(crate) fn speaks_of_the_version(body: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
-    ["api-version", "newest-versions", "invalid version"].iter().any(|words| text.contains(words))
-}
-
-/// The version to try after one was refused: the newest older one that the refusal names, or the next older one.
-pub(crate) fn older_than(version: EventsVersion, body: &[u8]) -> Option<EventsVersion> {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let named = body["newest-versions"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let named = named.filter_map(EventsVersion::parse).filter(|named| *named < version).max();
-    named.or_else(|| EventsVersion::ALL.into_iter().rfind(|older| *older < version))
 }
 
 /// A refusal in a line: the status, and how the body begins.

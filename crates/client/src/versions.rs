@@ -1,24 +1,39 @@
 //! Which api-version to ask for, as the clones of one client have learnt it. Pure: times are ticks, and come in.
 //!
-//! An older version is used only because newer ones were refused, and the newest is tried again every hour: a platform
-//! may have been updated. If that is refused, what worked before comes next, and not every version in between.
+//! An older version is used only because newer ones were refused, one after the other: the versions that a refusal names
+//! are those of the instance metadata, and a version too old does not speak of evictions at all. One that has answered
+//! before is tried again after [`AGAIN`], and then twice that, up to an hour: a platform that was being updated does not
+//! leave this VM with an older one for longer than need be. The newest of all is tried every hour, because a platform may
+//! have learnt it. If that is refused, what worked before comes next, and not every version in between.
 
 use std::time::Duration;
 
 use crate::document::EventsVersion;
-use crate::poll::{RAISE, older_than};
 
+/// How often a newer api-version is tried where an older one is in use.
+pub const RAISE: Duration = Duration::from_secs(3_600);
+/// When a version that has answered before is tried again for the first time.
+pub const AGAIN: Duration = Duration::from_secs(5);
+
+/// Which api-version to ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Versions {
     newest: EventsVersion,
+    /// The one that was answered last; before that, the newest.
     used: EventsVersion,
+    /// The newest that was ever answered.
+    best: Option<EventsVersion>,
     raise_at: Duration,
+    again_at: Duration,
+    /// From one try of the best to the next.
+    again: Duration,
 }
 
 impl Versions {
     /// Nothing was refused yet.
     pub fn new(newest: EventsVersion) -> Self {
-        Versions { newest, used: newest, raise_at: Duration::ZERO }
+        let (raise_at, again_at) = (Duration::ZERO, Duration::ZERO);
+        Versions { newest, used: newest, best: None, raise_at, again_at, again: AGAIN }
     }
 
     /// The one that was answered last, or the newest.
@@ -26,36 +41,57 @@ impl Versions {
         self.used
     }
 
-    /// When the newest is tried again, if it is not what is used.
-    pub fn raise_at(&self) -> Duration {
-        self.raise_at
-    }
-
     /// The one to begin with now.
     pub fn begin_with(&mut self, now: Duration) -> EventsVersion {
-        if self.used == self.newest || now < self.raise_at {
-            return self.used;
+        if self.used < self.newest && now >= self.raise_at {
+            // Whatever comes of it, once an hour is enough.
+            self.raise_at = now.saturating_add(RAISE);
+            return self.newest;
         }
-        // Whatever comes of it, once an hour is enough.
-        self.raise_at = now.saturating_add(RAISE);
-        self.newest
+        match self.best.filter(|best| self.used < *best && now >= self.again_at) {
+            Some(best) => {
+                self.again = (self.again * 2).min(RAISE);
+                self.again_at = now.saturating_add(self.again);
+                best
+            }
+            None => self.used,
+        }
     }
 
-    /// The one to ask for after this one was refused in these words; none where there is no older one.
-    pub fn after(&self, refused: EventsVersion, body: &[u8]) -> Option<EventsVersion> {
-        match self.used < refused {
-            true => Some(self.used),
-            false => older_than(refused, body),
+    /// The one to ask for after this one was refused; none where there is no older one, and then it begins anew.
+    pub fn after(&mut self, refused: EventsVersion) -> Option<EventsVersion> {
+        if self.used < refused {
+            return Some(self.used);
         }
+        let older = EventsVersion::ALL.into_iter().rfind(|older| *older < refused);
+        if older.is_none() {
+            self.used = self.newest;
+        }
+        older
     }
 
     /// The platform has answered at this one.
     pub fn uses(&mut self, version: EventsVersion, now: Duration) {
         if version < self.used {
             self.raise_at = now.saturating_add(RAISE);
+            self.again = AGAIN;
+            self.again_at = now.saturating_add(AGAIN);
         }
         self.used = version;
+        self.best = self.best.max(Some(version));
     }
+}
+
+/// Whether an answer refuses the api-version. Pages of servers in between hold the word version, too, and a 404 is what
+/// a platform answers that has no events at all: so more than that is looked for, in the words that were seen of each.
+pub fn is_refused(status: u16, body: &[u8]) -> bool {
+    let words: &[&str] = match status {
+        400 => &["api-version", "newest-versions"],
+        404 => &["invalid version"],
+        _ => return false,
+    };
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    words.iter().any(|words| text.contains(words))
 }
 
 #[cfg(test)]
@@ -65,19 +101,23 @@ mod tests {
     const NEWEST: EventsVersion = EventsVersion::NEWEST;
     const OLD: EventsVersion = EventsVersion::V2017_11_01;
 
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
     #[test]
     fn the_newest_is_tried_once_an_hour_and_what_worked_comes_after_it() {
         let mut versions = Versions::new(NEWEST);
-        let begun = Duration::from_secs(7);
+        let begun = seconds(7);
         assert_eq!(versions.begin_with(begun), NEWEST);
-        assert_eq!(versions.after(NEWEST, b""), Some(EventsVersion::V2019_08_01));
+        assert_eq!(versions.after(NEWEST), Some(EventsVersion::V2019_08_01));
         versions.uses(OLD, begun);
         let hour = begun + RAISE;
-        assert_eq!(versions.begin_with(hour - Duration::from_secs(1)), OLD);
+        assert_eq!(versions.begin_with(hour - seconds(1)), OLD);
         assert_eq!(versions.begin_with(hour), NEWEST);
-        assert_eq!(versions.after(NEWEST, b""), Some(OLD), "no walk through those that were refused before");
+        assert_eq!(versions.after(NEWEST), Some(OLD), "no walk through those that were refused before");
         // Refused, or not answered at all: not again before the next hour.
-        assert_eq!(versions.begin_with(hour + RAISE - Duration::from_secs(1)), OLD);
+        assert_eq!(versions.begin_with(hour + RAISE - seconds(1)), OLD);
         assert_eq!(versions.begin_with(hour + RAISE), NEWEST);
         versions.uses(NEWEST, hour + RAISE);
         assert_eq!(versions.begin_with(hour + RAISE + RAISE), NEWEST);
@@ -87,7 +127,56 @@ mod tests {
     fn what_worked_and_is_refused_now_is_followed_by_an_older_one() {
         let mut versions = Versions::new(NEWEST);
         versions.uses(OLD, Duration::ZERO);
-        assert_eq!(versions.after(OLD, b""), Some(EventsVersion::V2017_08_01));
-        assert_eq!(versions.after(EventsVersion::ALL[0], b""), None);
+        assert_eq!(versions.after(OLD), Some(EventsVersion::V2017_08_01));
+    }
+
+    #[test]
+    fn where_every_version_is_refused_it_begins_anew() {
+        let mut versions = Versions::new(NEWEST);
+        versions.uses(EventsVersion::ALL[0], Duration::ZERO);
+        assert_eq!(versions.after(EventsVersion::ALL[0]), None);
+        assert_eq!(versions.begin_with(seconds(1)), NEWEST);
+    }
+
+    #[test]
+    fn a_version_that_has_worked_is_tried_again_after_seconds_and_then_more_rarely() {
+        for best in [NEWEST, EventsVersion::V2019_08_01] {
+            let mut versions = Versions::new(NEWEST);
+            versions.uses(best, Duration::ZERO);
+            let refused_at = seconds(100);
+            versions.uses(EventsVersion::ALL[0], refused_at);
+            let mut tried = Vec::new();
+            for second in 100..20_000 {
+                match versions.begin_with(seconds(second)) {
+                    version if version == best => tried.push(second - 100),
+                    version => assert!(version == EventsVersion::ALL[0] || version == NEWEST, "{version}"),
+                }
+            }
+            tried.retain(|tried| tried % 3_600 != 0);
+            assert_eq!(tried[..6], [5, 15, 35, 75, 155, 315], "{best}");
+            assert!(tried.windows(2).all(|pair| pair[1] - pair[0] <= 3_600), "{tried:?}");
+            // It answers again, and the next time begins anew.
+            versions.uses(best, seconds(20_000));
+            versions.uses(EventsVersion::ALL[0], seconds(20_010));
+            assert_eq!(versions.begin_with(seconds(20_014)), EventsVersion::ALL[0]);
+            assert_eq!(versions.begin_with(seconds(20_015)), best);
+        }
+    }
+
+    #[test]
+    fn only_words_that_were_seen_of_a_refusal_are_taken_for_one() {
+        for (status, body, expected) in [
+            (400, "{\"error\":\"Bad request. api-version is invalid or was not specified\"}", true),
+            (400, "{\"newest-versions\":[\"2018-02-01\"]}", true),
+            (404, "{ \"error\": \"Not found. Invalid version requested\" }", true),
+            (404, "{\"error\":\"Bad request. api-version is invalid\"}", false),
+            (404, "{\"error\":\"Not found\"}", false),
+            (404, "", false),
+            (500, "api-version", false),
+            (400, "Your browser's version", false),
+            (400, "Bad request. Required metadata header not specified", false),
+        ] {
+            assert_eq!(is_refused(status, body.as_bytes()), expected, "{status} {body}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::changes::Changes;
 use crate::client::{Client, Reading};
 use crate::clock::{Clock, Moment};
 use crate::dice;
-use crate::document::{Document, EventsVersion, Oddity};
+use crate::document::{Document, EventKind, EventsVersion, Oddity};
 use crate::failure::{Failure, FailureKind};
 use crate::poll::{Answer, Begun, PACE, Poller, Verdict};
 
@@ -65,7 +65,7 @@ impl Watch {
     /// Follows the document that this client sees. What the client has learnt is not asked for again, and if it has just
     /// read the document, the first poll waits for its turn.
     pub fn new(client: Client) -> Self {
-        let poller = Poller::knowing(client.options().newest, client.known());
+        let poller = Poller::from(client.due());
         let clock = client.clock();
         Watch { client, clock, poller, first: None, under_way: None, trouble: None, version: None }
     }
@@ -137,7 +137,8 @@ impl Watch {
             Some(under_way) => under_way.await,
             none => {
                 self.clock.until(self.poller.due()).await;
-                let begun = self.poller.begin(self.clock.now().tick);
+                let now = self.clock.now().tick;
+                let begun = self.client.with_versions(|versions| self.poller.begin(versions, now));
                 let client = self.client.clone();
                 let poll = async move {
                     let heard = client.poll(begun.ask.clone()).await;
@@ -147,15 +148,28 @@ impl Watch {
             }
         };
         self.under_way = None;
-        self.poller.answered(&begun, heard, self.clock.now().tick, dice::throw())
+        let now = self.clock.now().tick;
+        self.client
+            .with_versions(|versions| self.poller.answered(versions, &begun, heard, now, dice::throw()))
     }
 
+    /// Says so where another version is in use than before, and what it keeps from us.
     fn uses(&mut self, version: EventsVersion) {
-        if self.version.is_some_and(|before| before != version) {
-            tracing::info!(endpoint = %self.client.endpoint(), "the platform answers at api-version {version}");
+        let before = self.version.replace(version).unwrap_or(self.client.options().newest);
+        if before == version {
+            return;
         }
-        self.version = Some(version);
-        self.client.uses(version);
+        let endpoint = self.client.endpoint();
+        let hidden = EventKind::hidden_at(version);
+        let hidden: Vec<&str> = hidden.iter().map(EventKind::as_str).collect();
+        match hidden.is_empty() {
+            true => tracing::info!(%endpoint, "the platform answers at api-version {version}"),
+            false => tracing::warn!(
+                %endpoint,
+                "the platform answers at api-version {version}, which does not speak of {}: such events cannot be seen",
+                hidden.join(" and ")
+            ),
+        }
     }
 
     fn troubled(&mut self, Failure { kind, text }: Failure) -> Trouble {

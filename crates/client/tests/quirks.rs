@@ -339,10 +339,12 @@ async fn a_call_that_is_dropped_loses_nothing_and_sends_nothing_twice() {
 
 #[tokio::test]
 async fn an_older_version_is_asked_for_where_the_refusal_speaks_of_it_and_approvals_follow() {
-    let named = BAD_VERSION.replace('}', ",\"newest-versions\":[\"2023-07-01\",\"2019-04-01\"]}");
+    // The list is of other documents' versions: who believes it skips one that would have been answered.
+    let named =
+        BAD_VERSION.replace('}', ",\"newest-versions\":[\"2018-02-01\",\"2017-12-01\",\"2017-08-01\"]}");
     let script = [
-        answer(400, "", BAD_VERSION),
         answer(400, "", &named),
+        answer(404, "", "{ \"error\": \"Not found. Invalid version requested\" }"),
         document(1, &[&event("a", "Scheduled").replace("web-0", "_web-0")]),
         answer(200, "", ""),
     ];

@@ -32,8 +32,39 @@ fn failure(kind: FailureKind) -> Result<Answer, Failure> {
     Err(Failure::new(kind, "it failed"))
 }
 
+/// A poller with versions that nobody else uses.
+#[derive(Clone)]
+struct Alone {
+    poller: Poller,
+    versions: Versions,
+}
+
+impl Alone {
+    fn new(newest: EventsVersion) -> Self {
+        Alone { poller: Poller::default(), versions: Versions::new(newest) }
+    }
+
+    fn due(&self) -> Duration {
+        self.poller.due()
+    }
+
+    fn begin(&mut self, now: Duration) -> Begun {
+        self.poller.begin(&mut self.versions, now)
+    }
+
+    fn answered(
+        &mut self,
+        begun: &Begun,
+        heard: Result<Answer, Failure>,
+        now: Duration,
+        dice: u32,
+    ) -> Verdict {
+        self.poller.answered(&mut self.versions, begun, heard, now, dice)
+    }
+}
+
 /// Polls when it is due; the answer takes so long. Gives the question, the verdict, and the rest until the next one.
-fn round(poller: &mut Poller, heard: Result<Answer, Failure>, takes: Duration) -> (Ask, Verdict, Duration) {
+fn round(poller: &mut Alone, heard: Result<Answer, Failure>, takes: Duration) -> (Ask, Verdict, Duration) {
     let at = poller.due();
     let begun = poller.begin(at);
     let verdict = poller.answered(&begun, heard, at + takes, 0);
@@ -46,7 +77,7 @@ fn is_news(verdict: &Verdict) -> bool {
 
 #[test]
 fn a_poll_a_second_with_the_tag_echoed() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     let (ask, verdict, rest) = round(&mut poller, answer(200, EMPTY), seconds(0));
     assert_eq!((ask.if_none_match, ask.wait, ask.timeout), (None, None, FIRST_TIMEOUT));
     assert!(is_news(&verdict));
@@ -63,7 +94,7 @@ fn a_poll_a_second_with_the_tag_echoed() {
 
 #[test]
 fn polls_wait_only_for_a_server_that_says_so_and_only_as_long_as_it_does() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     assert_eq!(round(&mut poller, waited(304, ""), seconds(5)).0.wait, Some(WAIT_AT_FIRST));
     let (ask, verdict, rest) = round(&mut poller, waited(200, EVENT), Duration::from_millis(10));
@@ -80,7 +111,7 @@ fn polls_wait_only_for_a_server_that_says_so_and_only_as_long_as_it_does() {
 
 #[test]
 fn a_server_that_waits_and_changes_all_the_time_is_not_hammered() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     let mut at = Vec::new();
     for turn in 0..40 {
@@ -93,7 +124,7 @@ fn a_server_that_waits_and_changes_all_the_time_is_not_hammered() {
 
 #[test]
 fn the_same_document_is_no_news_and_another_with_the_same_number_is() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EVENT), seconds(0));
     assert_eq!(round(&mut poller, answer(200, EVENT), seconds(0)).1, Verdict::Same);
     // The platform forgot the scope, counts anew, and has come to the same number.
@@ -106,14 +137,14 @@ fn the_same_document_is_no_news_and_another_with_the_same_number_is() {
 
 #[test]
 fn once_a_minute_the_tag_is_left_out() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     let asked = (0..120).map(|_| round(&mut poller, answer(304, ""), seconds(0)).0);
     let without: Vec<usize> =
         asked.enumerate().filter(|(_, ask)| ask.if_none_match.is_none()).map(|(index, _)| index).collect();
     // The one without a tag was answered 304, which is a failure and forgets the document.
     assert_eq!(without.first(), Some(&59));
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     let mut without = 0;
     for _ in 0..600 {
@@ -126,7 +157,7 @@ fn once_a_minute_the_tag_is_left_out() {
 
 #[test]
 fn the_question_without_a_tag_does_not_slow_down_a_server_that_waits() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     for _ in 0..4 {
         round(&mut poller, waited(304, ""), WAIT);
@@ -138,7 +169,7 @@ fn the_question_without_a_tag_does_not_slow_down_a_server_that_waits() {
 
 #[test]
 fn after_a_failure_nothing_is_waited_for() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     round(&mut poller, waited(304, ""), WAIT_AT_FIRST);
     round(&mut poller, failure(FailureKind::Broken), seconds(11));
@@ -150,7 +181,7 @@ fn after_a_failure_nothing_is_waited_for() {
 
 #[test]
 fn not_modified_without_a_document_is_an_error() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     let (_, verdict, _) = round(&mut poller, answer(304, ""), seconds(0));
     assert!(
         matches!(verdict, Verdict::Failed(Failure { kind: FailureKind::Status(304), .. })),
@@ -167,7 +198,7 @@ fn not_modified_without_a_document_is_an_error() {
 #[test]
 fn what_is_no_document_is_a_failure() {
     for body in ["", "<html>", "{}", r#"{"Events":null}"#] {
-        let mut poller = Poller::new(EventsVersion::NEWEST);
+        let mut poller = Alone::new(EventsVersion::NEWEST);
         let (_, verdict, _) = round(&mut poller, answer(200, body), seconds(0));
         assert!(matches!(verdict, Verdict::Failed(Failure { kind: FailureKind::Unreadable, .. })), "{body}");
     }
@@ -175,7 +206,7 @@ fn what_is_no_document_is_a_failure() {
 
 #[test]
 fn failures_back_off_with_jitter_and_are_over_with_the_first_answer() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     for (status, least) in [(410, 1), (429, 2), (500, 4), (503, 8), (403, 8), (404, 8), (302, 8)] {
         let mut lucky = poller.clone();
         let at = poller.due();
@@ -193,56 +224,77 @@ fn failures_back_off_with_jitter_and_are_over_with_the_first_answer() {
 #[test]
 fn retry_after_is_honoured_up_to_a_minute() {
     for (said, rest) in [(0, 1), (7, 7), (60, 60), (3_600, 60)] {
-        let mut poller = Poller::new(EventsVersion::NEWEST);
+        let mut poller = Alone::new(EventsVersion::NEWEST);
         let busy = answer(429, "").map(|answer| Answer { retry_after: Some(seconds(said)), ..answer });
         assert_eq!(round(&mut poller, busy, seconds(0)).2, seconds(rest), "{said}");
     }
 }
 
 #[test]
-fn who_is_too_slow_gets_more_time() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+fn who_is_too_slow_gets_more_time_and_is_soon_asked_again() {
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     assert_eq!(round(&mut poller, failure(FailureKind::TimedOut), FIRST_TIMEOUT).0.timeout, FIRST_TIMEOUT);
     assert_eq!(round(&mut poller, answer(200, EMPTY), seconds(100)).0.timeout, FIRST_TIMEOUT);
     let mut timeouts = Vec::new();
     for _ in 0..6 {
-        let (ask, _, _) = round(&mut poller, failure(FailureKind::TimedOut), seconds(0));
+        let (ask, _, rest) = round(&mut poller, failure(FailureKind::TimedOut), seconds(0));
         timeouts.push((ask.timeout - ask.wait.unwrap_or_default()).as_secs());
+        assert_eq!(rest, PACE, "it has rested while it waited");
     }
-    assert_eq!(timeouts, [10, 20, 40, 80, 120, 120]);
+    assert_eq!(timeouts, [10, 20, 20, 20, 20, 20]);
     round(&mut poller, answer(503, ""), seconds(0));
     let (ask, _, _) = round(&mut poller, answer(304, ""), seconds(0));
     assert_eq!(ask.timeout - ask.wait.unwrap_or_default(), TIMEOUT);
 }
 
 #[test]
-fn an_older_version_only_where_the_refusal_speaks_of_it() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
-    for (status, body) in [
-        (400, "Bad request. Required metadata header not specified"),
-        (404, BAD_VERSION),
-        (500, BAD_VERSION),
-        (400, "Your browser's version"),
-    ] {
-        assert!(
-            matches!(round(&mut poller, answer(status, body), seconds(0)).1, Verdict::Failed(_)),
-            "{body}"
-        );
+fn an_older_version_only_where_the_refusal_speaks_of_it_and_step_by_step() {
+    // The list is the instance metadata's, and says nothing of this document's versions.
+    let general = r#"{"error":"api-version","newest-versions":["2018-02-01","2017-12-01","2017-08-01"]}"#;
+    let not_found = "{ \"error\": \"Not found. Invalid version requested\" }";
+    let mut poller = Alone::new(EventsVersion::NEWEST);
+    for (status, body) in
+        [(400, "Your browser's version"), (404, "{\"error\":\"Not found\"}"), (500, BAD_VERSION)]
+    {
+        let (_, verdict, _) = round(&mut poller, answer(status, body), seconds(0));
+        assert!(matches!(verdict, Verdict::Failed(_)), "{body}");
         assert_eq!(poller.clone().begin(poller.due()).ask.version, EventsVersion::NEWEST);
     }
-    let (_, verdict, rest) = round(&mut poller, answer(400, BAD_VERSION), seconds(0));
-    let next = EventsVersion::V2019_08_01;
-    assert_eq!(verdict, Verdict::OtherVersion { refused: EventsVersion::NEWEST, next });
-    assert_eq!(rest, PACE);
-    let named = r#"{"error":"api-version","newest-versions":["2021-01-01","2017-11-01","2017-08-01"]}"#;
-    let (ask, verdict, _) = round(&mut poller, answer(400, named), seconds(0));
-    assert_eq!(ask.version, next);
-    assert_eq!(verdict, Verdict::OtherVersion { refused: next, next: EventsVersion::V2017_11_01 });
+    let mut versions = EventsVersion::ALL.into_iter().rev();
+    let mut refused = versions.next().unwrap();
+    for ((status, body), next) in
+        [(400, BAD_VERSION), (400, general), (404, not_found)].into_iter().zip(versions)
+    {
+        let (ask, verdict, rest) = round(&mut poller, answer(status, body), seconds(0));
+        assert_eq!(ask.version, refused);
+        assert_eq!((verdict, rest), (Verdict::OtherVersion { refused, next }, PACE), "{body}");
+        refused = next;
+    }
+    // What fails in between does not begin it anew.
+    round(&mut poller, answer(503, ""), seconds(0));
+    assert_eq!(round(&mut poller, answer(200, EMPTY), seconds(0)).0.version, refused);
+}
+
+/// Some seconds in which the platform refuses what it knew before and will know again: it is being updated.
+#[test]
+fn who_was_brought_down_by_a_passing_refusal_is_up_again_within_seconds() {
+    let mut poller = Alone::new(EventsVersion::NEWEST);
+    round(&mut poller, answer(200, EMPTY), seconds(0));
+    for _ in 0..5 {
+        round(&mut poller, answer(400, BAD_VERSION), seconds(0));
+    }
+    let (ask, verdict, _) = round(&mut poller, answer(200, EMPTY), seconds(0));
+    assert!(ask.version < EventsVersion::V2017_11_01 && is_news(&verdict), "{ask:?}");
+    let down_at = poller.due();
+    while round(&mut poller, answer(200, EMPTY), seconds(0)).0.version < EventsVersion::NEWEST {
+        assert!(poller.due() - down_at < AGAIN + seconds(2));
+    }
+    assert_eq!(round(&mut poller, answer(304, ""), seconds(0)).0.version, EventsVersion::NEWEST);
 }
 
 #[test]
 fn where_every_version_is_refused_it_begins_anew() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     let mut asked = Vec::new();
     for turn in 0..8 {
         let (ask, verdict, _) = round(&mut poller, answer(400, BAD_VERSION), seconds(0));
@@ -256,7 +308,7 @@ fn where_every_version_is_refused_it_begins_anew() {
 
 #[test]
 fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
-    let mut poller = Poller::new(EventsVersion::NEWEST);
+    let mut poller = Alone::new(EventsVersion::NEWEST);
     round(&mut poller, answer(400, BAD_VERSION), seconds(0));
     round(&mut poller, answer(400, BAD_VERSION), seconds(0));
     let works = EventsVersion::V2019_04_01;
@@ -307,6 +359,8 @@ fn the_page_has_the_numbers() {
         ("and waits {} s", WAIT),
         ("| first answer | within {} s", FIRST_TIMEOUT),
         ("| later ones | within {} s", TIMEOUT),
+        ("after one that took longer, {} s", SLOW_TIMEOUT),
+        ("is tried again after {} s", AGAIN),
         ("| without its tag | once in {} s", REFRESH),
         ("then {} s, and up to half of that more", BACKOFF_MAX),
         ("honoured up to {} s", RETRY_AFTER_MAX),
@@ -340,9 +394,9 @@ proptest! {
     /// taken for a document, and every 200 that is one is believed.
     #[test]
     fn under_any_answers(answers in prop::collection::vec((any_answer(), 0_u64..40_000, any::<u32>()), 1..80)) {
-        let mut poller = Poller::new(EventsVersion::NEWEST);
+        let mut poller = Alone::new(EventsVersion::NEWEST);
         let mut began: Vec<Duration> = Vec::new();
-        let mut granted = false;
+        let (mut granted, mut read) = (false, false);
         for (heard, takes, dice) in answers {
             let at = poller.due();
             // Without a server that waits, never two within a second; with one, never more than a few ahead.
@@ -356,11 +410,13 @@ proptest! {
             began.push(at);
             let begun = poller.begin(at);
             let ask = begun.ask.clone();
-            prop_assert!(ask.timeout <= FIRST_TIMEOUT + WAIT);
+            let patience = if read { SLOW_TIMEOUT } else { FIRST_TIMEOUT };
+            prop_assert!(ask.timeout <= patience + ask.wait.unwrap_or_default());
             prop_assert_eq!(ask.wait.is_some(), ask.if_none_match.is_some());
             let now = at + Duration::from_millis(takes);
             let expected = heard.as_ref().ok().filter(|answer| answer.status == 200);
             let expected = expected.and_then(|answer| Document::read(&answer.body, ask.version).ok());
+            read |= expected.is_some();
             granted |= heard.as_ref().is_ok_and(|answer| answer.waited);
             let verdict = poller.answered(&begun, heard.clone(), now, dice);
             prop_assert!(poller.due() <= now + RETRY_AFTER_MAX + BACKOFF_MAX);
