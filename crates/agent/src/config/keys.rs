@@ -161,7 +161,11 @@ pub const STEP: Group = Group {
             "`1h` before, `5m` after",
             "how long an attempt may take; before an event NotBefore bounds it, too",
         ),
-        key("keep", "`0s`", "time that the steps before this one may not use up: it is run although they ran out of theirs"),
+        key(
+            "keep",
+            "`0s`",
+            "time that the steps before this one may not use up: it is run although they ran out of theirs",
+        ),
         key("retries", "`0`", "further attempts after a failed one, as long as there is time"),
         key("retry_delay", "`1s`", "the rest between two attempts"),
         key(

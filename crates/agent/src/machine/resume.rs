@@ -44,7 +44,7 @@ impl Turn<'_> {
         let now = self.now;
         let handled = &mut self.state.events[place];
         let not_before =
-            handled.event.not_before.or_else(|| super::unsaid_notice(&handled.event, handled.seen_at));
+            handled.event.not_before.or_else(|| super::read::unsaid_notice(&handled.event, handled.seen_at));
         handled.deadline = not_before.filter(|_| !handled.started() && handled.listed).map(|at| {
             let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
             now.tick.saturating_add(left)

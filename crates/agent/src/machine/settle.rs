@@ -7,7 +7,6 @@ use notbefore_client::document::EventStatus;
 use super::handled::{Approval, Bound, Doing, Handled, Phase, Progress};
 use super::io::{Action, Run, RunId, Stage, What};
 use super::{RESERVE, RUNNING_MAX, Setup, Turn};
-use crate::rules::Approve;
 use crate::rules::matching::{Sight, first};
 
 /// What rules look at, `now` being a tick.
@@ -215,36 +214,6 @@ impl Turn<'_> {
         }
         self.tell(place, begun);
         self.actions.push(Action::Run(Box::new(run)));
-    }
-
-    /// The steps before the event are done: does this agent approve?
-    fn decide_on_approval(&mut self, place: usize) {
-        let handled = &mut self.state.events[place];
-        if handled.approval != Approval::Undecided {
-            // Prepared anew after a boot; the approval was given before.
-            return;
-        }
-        if handled.started() {
-            handled.approval = Approval::Moot;
-            return;
-        }
-        handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
-    }
-
-    /// Why this agent does not approve an event that it is prepared for. Asked again whenever an approval is sent: the
-    /// platform may have changed whom an event is for.
-    pub(super) fn reason_not_to_approve(&self, handled: &Handled) -> Option<String> {
-        let leader = handled.event.leader().unwrap_or_default();
-        match handled.rule.as_ref()?.approve {
-            Approve::Never => Some("its rule says never".into()),
-            Approve::WhenDone | Approve::Leader if !handled.mine => {
-                Some("it is for other VMs to approve".into())
-            }
-            Approve::Leader if !self.setup.me.is(leader) => {
-                Some(format!("{leader} is the first of its VMs, and approves"))
-            }
-            Approve::WhenDone | Approve::Leader => None,
-        }
     }
 
     fn wait_for_the_end(&mut self, place: usize) -> bool {

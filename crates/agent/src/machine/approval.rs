@@ -1,0 +1,84 @@
+//! Approvals: whether this agent gives one, and what becomes of it.
+
+use std::time::Duration;
+
+use notbefore_client::document::EventId;
+
+use super::Turn;
+use super::handled::{Approval, Handled};
+use super::io::{ApprovalAnswer, What};
+use crate::rules::Approve;
+
+/// How long an approval that did not get through rests, at first; it doubles each time, up to [`APPROVAL_REST_MAX`].
+const APPROVAL_REST: Duration = Duration::from_millis(500);
+/// The same for one that was refused though the event still waits: the platform has to change its mind.
+const REFUSED_REST: Duration = Duration::from_secs(5);
+/// The longest that an approval rests. Shorter than any notice but that of Preempt.
+const APPROVAL_REST_MAX: Duration = Duration::from_secs(15);
+
+impl Turn<'_> {
+    /// The steps before the event are done: does this agent approve?
+    pub(super) fn decide_on_approval(&mut self, place: usize) {
+        let handled = &mut self.state.events[place];
+        if handled.approval != Approval::Undecided {
+            // Prepared anew after a boot; the approval was given before.
+            return;
+        }
+        if handled.started() {
+            handled.approval = Approval::Moot;
+            return;
+        }
+        handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+    }
+
+    /// Why this agent does not approve an event that it is prepared for. Asked again whenever an approval is sent: the
+    /// platform may have changed whom an event is for.
+    pub(super) fn reason_not_to_approve(&self, handled: &Handled) -> Option<String> {
+        let leader = handled.event.leader().unwrap_or_default();
+        match handled.rule.as_ref()?.approve {
+            Approve::Never => Some("its rule says never".into()),
+            Approve::WhenDone | Approve::Leader if !handled.mine => {
+                Some("it is for other VMs to approve".into())
+            }
+            Approve::Leader if !self.setup.me.is(leader) => {
+                Some(format!("{leader} is the first of its VMs, and approves"))
+            }
+            Approve::WhenDone | Approve::Leader => None,
+        }
+    }
+
+    /// Takes in what became of an approval.
+    pub(super) fn answered(&mut self, event: &EventId, answer: ApprovalAnswer) {
+        let now = self.now.tick;
+        let Some(place) = self.state.events.iter().position(|handled| handled.event.id == *event) else {
+            return;
+        };
+        let handled = &mut self.state.events[place];
+        let Approval::Sent { failures } = handled.approval else { return };
+        let (reason, first) = match answer {
+            ApprovalAnswer::Accepted => {
+                handled.approval = Approval::Given;
+                return self.tell(place, What::Approved);
+            }
+            ApprovalAnswer::Moot => {
+                handled.approval = Approval::Moot;
+                return self.tell(place, What::ApprovalMoot);
+            }
+            ApprovalAnswer::Refused { reason } => (reason, REFUSED_REST),
+            ApprovalAnswer::Failed { reason } => (reason, APPROVAL_REST),
+        };
+        let again_in = first.saturating_mul(1 << failures.min(8)).min(APPROVAL_REST_MAX);
+        handled.approval =
+            Approval::Wanted { failures: failures.saturating_add(1), due: now.saturating_add(again_in) };
+        self.tell(place, What::ApprovalFailed { reason, again_in });
+    }
+
+    /// What could not be sent while the platform was silent is sent now.
+    pub(super) fn send_approvals(&mut self) {
+        for handled in &mut self.state.events {
+            if let Approval::Wanted { due, .. } = &mut handled.approval {
+                *due = self.now.tick;
+            }
+        }
+    }
+}
