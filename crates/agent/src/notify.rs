@@ -27,7 +27,7 @@ pub struct Notifier {
 }
 
 #[derive(Serialize)]
-struct Word<'a> {
+struct Message<'a> {
     what: Happening,
     text: String,
     vm: &'a str,
@@ -52,7 +52,7 @@ impl Notifier {
     pub fn tell(&self, to: &Notify, fact: &Fact, vm: &str, dry_run: bool) {
         let Some(what) = tell::happening(&fact.what).filter(|what| to.on.contains(what)) else { return };
         let (rule, event) = (fact.rule.as_deref(), Some(&fact.event.raw));
-        self.hand_in(to, &Word { what, text: tell::sentence(fact), vm, rule, dry_run, event });
+        self.hand_in(to, &Message { what, text: tell::sentence(fact), vm, rule, dry_run, event });
     }
 
     /// Hands in trouble of the agent's own, or with an event: what no fact says.
@@ -63,11 +63,11 @@ impl Notifier {
         }
         let rule = about.and_then(|handled| handled.rule.as_ref()).map(|rule| rule.name.as_str());
         let event = about.map(|handled| &handled.event.raw);
-        self.hand_in(to, &Word { what, text, vm, rule, dry_run, event });
+        self.hand_in(to, &Message { what, text, vm, rule, dry_run, event });
     }
 
-    fn hand_in(&self, to: &Notify, word: &Word<'_>) {
-        let body = serde_json::to_string(word).unwrap_or_default();
+    fn hand_in(&self, to: &Notify, message: &Message<'_>) {
+        let body = serde_json::to_string(message).unwrap_or_default();
         if self.queue.try_send((to.clone(), body)).is_err() {
             tracing::warn!("{QUEUE_MAX} words to the administrator wait already; one is dropped");
         }

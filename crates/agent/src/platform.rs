@@ -1,8 +1,12 @@
 //! Finding the platform, and which VM this is there. It is asked for until it is found: an agent that gave up would be
-//! missing when the endpoint comes back. A name that the instance metadata cannot give at first is asked for until it
-//! does; meanwhile the VM goes by the name that it had, or by its host name.
+//! missing when the endpoint comes back.
+//!
+//! What the VM is called is asked beside that. A name has a moment to come before the first document is read; after that
+//! nothing waits for it, because an eviction gives half a minute. The VM goes by the name that it had, or by its host name,
+//! and the metadata is asked until it says.
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::Duration;
 
 use notbefore_client::client::{Client, Options, Reading};
@@ -18,29 +22,38 @@ use crate::vm_id::VmId;
 const REST: Duration = Duration::from_secs(1);
 /// An eviction gives half a minute, and a search that rests longer may as well not be there.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// How often the metadata is asked for a name before another has to do for a while.
-const NAME_TRIES: u32 = 5;
+/// How long the first document waits for a name. Metadata that is well answers within milliseconds, and an event that is
+/// looked at with the wrong name may be taken for another VM's.
+const NAME_HEAD_START: Duration = Duration::from_millis(500);
 /// A search that goes on in vain is said aloud once in so many tries.
 const SAID_EVERY: u32 = 30;
 
 /// What was found.
-#[derive(Debug)]
 pub struct Platform {
     /// A client of its endpoint.
     pub client: Client,
     /// The document that it was found by.
     pub reading: Reading,
-    /// This VM.
-    pub me: Identity,
-    /// Whether that is its name, or only what it goes by until the platform can say.
-    pub sure: bool,
+    /// What this VM is called there.
+    pub name: Name,
 }
+
+/// What the VM is called.
+pub enum Name {
+    /// This.
+    Known(Identity),
+    /// The platform has not said so yet; it comes out of this.
+    Awaited(Naming),
+}
+
+/// A name that is being asked for.
+pub type Naming = Pin<Box<dyn Future<Output = Identity>>>;
 
 /// Finds it, however long that takes.
 pub fn find(config: &Config, board: Board) -> impl Future<Output = Platform> + use<> {
     let mut discovery = Discovery::new(config.endpoint.clone(), Options { newest: config.api_version });
     discovery.memory = memory(config, journal::ENDPOINT_FILE);
-    let (setting, name_file) = (config.name.clone(), name_file(config));
+    let asking = Asking::new(config);
     async move {
         let mut rest = REST;
         let mut tries = 0_u32;
@@ -61,64 +74,74 @@ pub fn find(config: &Config, board: Board) -> impl Future<Output = Platform> + u
             tokio::time::sleep(rest).await;
             rest = (rest * 2).min(REST_MAX);
         };
-        let (me, sure) = match setting {
-            Some(set) => (Identity::find(&client, Some(&set), "").await, true),
-            None => name(&client, name_file).await,
-        };
-        tracing::info!(vm = me.name(), sure, "this VM goes by this name");
-        Platform { client, reading, me, sure }
+        let name = asking.begin(client.clone()).await;
+        Platform { client, reading, name }
     }
 }
 
-/// The VM's name, and whether that is sure.
-async fn name(client: &Client, file: Option<PathBuf>) -> (Identity, bool) {
-    let mut tries = 1;
-    let failure = loop {
-        match Identity::told(client).await {
-            Ok(me) => {
-                remember(file.as_deref(), &me);
-                return (me, true);
-            }
-            Err(_) if tries < NAME_TRIES => tries += 1,
-            Err(failure) => break failure,
+/// What there is to know about the name before anybody is asked.
+struct Asking {
+    set: Option<Identity>,
+    otherwise: Identity,
+    file: Option<PathBuf>,
+}
+
+impl Asking {
+    fn new(config: &Config) -> Asking {
+        let file = memory(config, journal::NAME_FILE);
+        Asking { set: set(config), otherwise: goes_by(config), file }
+    }
+
+    /// Begins to ask. The answer has a moment to come, unless there is a name already: then it is only compared with.
+    async fn begin(self, client: Client) -> Name {
+        let head_start = if self.set.is_some() { Duration::ZERO } else { NAME_HEAD_START };
+        let mut naming: Naming = Box::pin(self.ask(client));
+        match tokio::time::timeout(head_start, &mut naming).await {
+            Ok(me) => Name::Known(me),
+            Err(_) => Name::Awaited(naming),
         }
-        tokio::time::sleep(REST).await;
-    };
-    let me = last_name(file.as_deref()).unwrap_or_else(|| Identity::of_host(&identity::host_name()));
-    tracing::warn!("the instance metadata has no name for this VM, so it goes by {}: {failure}", me.name());
-    (me, false)
-}
-
-/// The VM's name, once the platform can say.
-pub async fn name_at_last(client: Client, file: Option<PathBuf>) -> Identity {
-    let me = Identity::told_at_last(&client).await;
-    remember(file.as_deref(), &me);
-    me
-}
-
-/// Only for the next start, so that its hooks know the name before the platform answers.
-fn remember(file: Option<&Path>, me: &Identity) {
-    if let Some(file) = file {
-        let _ = std::fs::write(file, me.name());
     }
+
+    /// Asks until there is an answer, unless the name was set.
+    async fn ask(self, client: Client) -> Identity {
+        if let Some(set) = self.set {
+            set.compare(&client).await;
+            return set;
+        }
+        let me = match Identity::told(&client).await {
+            Ok(me) => me,
+            Err(failure) => {
+                tracing::warn!(
+                    "the instance metadata cannot say what this VM is called; it goes by {} and approves nothing until \
+                     it can: {failure}",
+                    self.otherwise.name()
+                );
+                tokio::time::sleep(REST).await;
+                Identity::told_at_last(&client).await
+            }
+        };
+        if let Some(file) = &self.file {
+            // Only for the next start, so that its hooks know the name before the platform answers.
+            let _ = std::fs::write(file, me.name());
+        }
+        me
+    }
+}
+
+/// Who this VM is until the platform has said so: as set, as it was the last time, or by its host name.
+pub fn goes_by(config: &Config) -> Identity {
+    let before = || last_name(&memory(config, journal::NAME_FILE)?);
+    set(config).or_else(before).unwrap_or_else(|| Identity::of_host(&identity::host_name()))
+}
+
+fn set(config: &Config) -> Option<Identity> {
+    config.name.as_deref().map(Identity::set)
 }
 
 /// The name that the platform last gave.
-fn last_name(file: Option<&Path>) -> Option<Identity> {
-    let text = std::fs::read_to_string(file?).ok()?;
+fn last_name(file: &Path) -> Option<Identity> {
+    let text = std::fs::read_to_string(file).ok()?;
     Some(text.trim()).filter(|name| !name.is_empty()).map(Identity::named)
-}
-
-/// Who this VM is until the platform is found: as set, as it was the last time, or by its host name.
-pub fn remembered(config: &Config) -> Identity {
-    let set = config.name.as_deref().map(Identity::set);
-    let before = || last_name(name_file(config).as_deref());
-    set.or_else(before).unwrap_or_else(|| Identity::of_host(&identity::host_name()))
-}
-
-/// Where the name is kept for the next start.
-pub fn name_file(config: &Config) -> Option<PathBuf> {
-    memory(config, journal::NAME_FILE)
 }
 
 /// A file in the state directory. A dry run leaves no trace; and on a disk that could not be written to what is there may
@@ -134,19 +157,24 @@ mod tests {
 
     use super::*;
 
-    /// An endpoint whose metadata is broken for so many requests, and then has a name.
-    async fn metadata_broken_for(requests: usize) -> Client {
+    /// An endpoint whose metadata is broken for so many requests, and then answers this; without an answer it never does.
+    async fn metadata(broken: usize, then: Option<(&'static str, &'static str)>) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         tokio::spawn(async move {
+            let mut kept = Vec::new();
             for request in 0.. {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let mut head = [0; 4_096];
                 let _ = stream.read(&mut head).await.unwrap();
-                let (status, body) = match request < requests {
-                    true if request % 2 == 0 => ("500 Oops", ""),
-                    true => ("404 Not Yet", ""),
-                    false => ("200 OK", "web_3"),
+                let answer = match request < broken {
+                    true if request % 2 == 0 => Some(("500 Oops", "")),
+                    true => Some(("404 Not Yet", "")),
+                    false => then,
+                };
+                let Some((status, body)) = answer else {
+                    kept.push(stream);
+                    continue;
                 };
                 let length = body.len();
                 let answer = format!(
@@ -158,17 +186,43 @@ mod tests {
         Client::new(endpoint, Options::default())
     }
 
+    fn asking(set: Option<&str>, file: &Path) -> Asking {
+        let (set, file) = (set.map(Identity::set), Some(file.to_owned()));
+        Asking { set, otherwise: Identity::named("web_2"), file }
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_name_that_cannot_be_had_at_first_is_asked_for_until_it_can() {
+    async fn a_name_that_cannot_be_had_at_first_is_asked_for_beside_the_polls() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("name");
-        std::fs::write(&file, "web_2\n").unwrap();
-        let client = metadata_broken_for(7).await;
-        let (me, sure) = name(&client, Some(file.clone())).await;
-        assert_eq!((me.name(), sure), ("web_2", false), "it goes by the name that it had");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "web_2\n");
-        let me = name_at_last(client, Some(file.clone())).await;
-        assert_eq!(me.name(), "web_3");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "web_3");
+        let client = metadata(7, Some(("200 OK", "web_3"))).await;
+        let Name::Awaited(naming) = asking(None, &file).begin(client).await else { panic!("no one waits") };
+        assert!(!file.exists());
+        assert_eq!(naming.await, Identity::named("web_3"));
+        assert_eq!(last_name(&file), Some(Identity::named("web_3")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_waits_long_for_metadata_that_hangs() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("name");
+        for set in [None, Some("web_9")] {
+            let client = metadata(0, None).await;
+            let clock = notbefore_client::clock::Clock::start();
+            let name = asking(set, &file).begin(client).await;
+            assert!(matches!(name, Name::Awaited(_)) && clock.now().tick < Duration::from_secs(1));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_there_is_there_before_the_first_document_and_a_setting_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("name");
+        let named = || metadata(0, Some(("200 OK", "web_3")));
+        let set = asking(Some("web_9"), &file).ask(named().await).await;
+        assert_eq!(set, Identity::set("web_9"));
+        assert!(!file.exists(), "whose name that is, nobody has said");
+        let known = asking(None, &file).begin(named().await).await;
+        assert!(matches!(known, Name::Known(me) if me == Identity::named("web_3")));
     }
 }

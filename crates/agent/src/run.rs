@@ -1,45 +1,30 @@
-//! The agent's loop: something happens, the machine says what it means, the state is saved, and then it is done.
+//! The agent's loop: one thread that waits for the next thing to happen and hands it to the [`Agent`] (`driver.rs`).
 //!
-//! One thread, one loop. What takes time runs in tasks beside it and comes back as an input: polls ([`Watch`]), steps
-//! ([`Runner`]), approvals. The machine is told of documents, of ends and answers, and of the time it asked to be woken
-//! at; of nothing else. Finding the platform (`platform.rs`) is such a task, too: an agent that comes up after
-//! a reboot puts the VM back although the endpoint is not there yet.
+//! What takes time runs beside the loop and comes back to it: polls ([`Watch`]), steps, approvals. Finding the platform
+//! (`platform.rs`) is beside it, too: an agent that comes up after a reboot puts the VM back although the endpoint is not
+//! there yet.
 
-use std::collections::BTreeMap;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
-use notbefore_client::client::{Approval, ApproveError, Client};
-use notbefore_client::clock::{Clock, Moment};
+use notbefore_client::clock::Clock;
 use notbefore_client::document::EventId;
 use notbefore_client::identity::Identity;
-use notbefore_client::watch::{Trouble, Update, Watch};
+use notbefore_client::watch::{Update, Watch};
 use tokio::sync::mpsc;
 
-use crate::config::{self, Config, Sources};
-use crate::hooks::{Ended, Runner};
+use crate::config::{Config, Sources};
+use crate::driver::{Agent, LOST_AFTER};
+use crate::hooks::Ended;
 use crate::journal::{Found, Journal, OpenError};
-use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, StepOutcome};
-use crate::machine::{Setup, State};
-use crate::notify::Notifier;
-use crate::platform::{self, Platform};
-use crate::signals::{self, Answer, Board, ServeError};
-use crate::systemd::{self, Word};
+use crate::machine::io::ApprovalAnswer;
+use crate::overview;
+use crate::platform::{self, Name, Platform};
+use crate::signals::{self, Board, ServeError};
+use crate::systemd::{self, Condition};
 use crate::vm_id::VmId;
-use crate::{boot, overview, tell};
-
-/// How long the journal rests after a write that failed, if nothing changes before.
-const JOURNAL_REST: Duration = Duration::from_secs(5);
-/// How many answers to approvals may wait to be taken in; each event has one under way at most.
-const ANSWERS_MAX: usize = 64;
-/// Trouble that goes on is said aloud once in so many polls: about every ten minutes.
-const TROUBLE_SAID_EVERY: u32 = 60;
-
-/// How long the platform may be silent before it is looked for anew, beside the polls that go on: an eviction gives half a
-/// minute.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// What the agent can be told while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +79,8 @@ pub async fn run(
     let (mut agent, mut ends, mut answers) = Agent::new(config, sources, clock, board.clone());
     agent.begin(opened).await;
     ready(served);
-    systemd::say(Word::Ready);
-    let look = |agent: &Agent| Some(Box::pin(platform::find(&agent.config, board.clone())) as Pin<Box<_>>);
+    systemd::say(Condition::Ready);
+    let look = |agent: &Agent| Some(Box::pin(platform::find(agent.config(), board.clone())) as Pin<Box<_>>);
     let mut search: Perhaps<Platform> = look(&agent);
     let mut watch: Option<Watch> = None;
     let mut naming: Perhaps<Identity> = None;
@@ -122,7 +107,7 @@ pub async fn run(
                 match agent.looks_elsewhere() {
                     true if search.is_none() => {
                         tracing::warn!(
-                            "the platform has been silent for {SILENCE_MAX:?}: it is looked for anew"
+                            "the platform has been silent for {LOST_AFTER:?}: it is looked for anew"
                         );
                         search = look(&agent);
                     }
@@ -130,29 +115,31 @@ pub async fn run(
                     false => search = None,
                 }
             }
-            Wake::Found(Platform { client, reading, me, sure }) => {
+            Wake::Found(Platform { client, reading, name }) => {
                 search = None;
-                agent.silent_since = None;
-                let at_last = || platform::name_at_last(client.clone(), platform::name_file(&agent.config));
-                naming = (!sure).then(|| Box::pin(at_last()) as Pin<Box<_>>);
-                agent.follow(&client, me, sure);
+                naming = match name {
+                    Name::Known(me) => {
+                        agent.is_called(me);
+                        None
+                    }
+                    Name::Awaited(naming) => Some(naming),
+                };
+                agent.follow(&client);
                 watch = Some(Watch::after(client, reading));
             }
             Wake::Named(me) => {
                 naming = None;
-                if let Some(client) = agent.client.clone() {
-                    tracing::info!(vm = me.name(), "the platform says what this VM is called");
+                if agent.is_called(me) {
                     // The document is read again, with other eyes.
-                    agent.follow(&client, me, true);
-                    watch = Some(Watch::new(client));
+                    watch = agent.client().map(Watch::new);
                 }
             }
         }
         agent.say_status();
     }
     tracing::info!("stopping: steps that run are ended, the next agent goes on with them");
-    systemd::say(Word::Stopping);
-    agent.runner.stop_all().await;
+    systemd::say(Condition::Stopping);
+    agent.stop().await;
     Ok(())
 }
 
@@ -187,412 +174,5 @@ async fn outcome<T>(under_way: &mut Perhaps<T>) -> T {
     match under_way {
         Some(under_way) => under_way.await,
         None => pending().await,
-    }
-}
-
-/// How long an attempt may take that begins now: the disk may have been slow since the machine decided on it, and NotBefore
-/// does not wait. A step's own timeout begins with it.
-fn left_of_budget(run: &Run, now: Duration) -> Duration {
-    run.until.map_or(run.budget, |until| run.budget.min(until.saturating_sub(now)))
-}
-
-struct Agent {
-    config: Config,
-    sources: Sources,
-    clock: Clock,
-    board: Board,
-    setup: Setup,
-    state: State,
-    /// When the machine wants to be told that time has passed.
-    machine_due: Option<Duration>,
-    journal: Option<Journal>,
-    /// When a write that failed is tried again.
-    journal_due: Option<Duration>,
-    runner: Runner,
-    /// The rule of each attempt that runs, and when that began.
-    begun: BTreeMap<RunId, (String, Duration)>,
-    notifier: Notifier,
-    /// The events whose approval was refused, as the administrator knows.
-    refused: Vec<EventId>,
-    client: Option<Client>,
-    /// Since when polls are in vain, if they are.
-    silent_since: Option<Duration>,
-    answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
-    /// How often systemd wants a sign of life, and when the next is due.
-    beat: Option<(Duration, Duration)>,
-    status: String,
-}
-
-type Answers = mpsc::Receiver<(EventId, ApprovalAnswer)>;
-
-impl Agent {
-    fn new(
-        config: Config,
-        sources: Sources,
-        clock: Clock,
-        board: Board,
-    ) -> (Agent, mpsc::Receiver<Ended>, Answers) {
-        let (runner, ends) = Runner::new(config.dry_run);
-        let (answers, answered) = mpsc::channel(ANSWERS_MAX);
-        let setup = Setup {
-            rules: config.rules.clone(),
-            me: platform::remembered(&config),
-            sure: config.name.is_some(),
-        };
-        let beat = systemd::beat().map(|every| (every, clock.now().tick));
-        let agent = Agent {
-            config,
-            sources,
-            clock,
-            board,
-            setup,
-            state: State::new(boot::id()),
-            machine_due: None,
-            journal: None,
-            journal_due: None,
-            runner,
-            begun: BTreeMap::new(),
-            notifier: Notifier::start(),
-            refused: Vec::new(),
-            client: None,
-            silent_since: None,
-            answers,
-            beat,
-            status: String::new(),
-        };
-        (agent, ends, answered)
-    }
-
-    /// Takes up what an agent before this one has left.
-    async fn begin(&mut self, opened: Option<(Journal, Found)>) {
-        let Some((journal, found)) = opened else { return };
-        self.journal = Some(journal);
-        let before = match found {
-            Found::State(before) => *before,
-            Found::Nothing => self.state.clone(),
-            Found::Corrupt { aside, why } => {
-                let text = format!(
-                    "the journal cannot be read ({why}); it is kept aside, and this agent begins anew: \
-                     see to it that whatever was stopped before it runs again"
-                );
-                tracing::error!(aside = %aside.display(), "{text}");
-                self.tell_trouble(text, None);
-                self.state.clone()
-            }
-            Found::AnotherVms { aside } => {
-                tracing::warn!(
-                    aside = %aside.display(),
-                    "the journal is of another VM, of whose disk this one's is a copy; it is kept aside, and this agent \
-                     begins anew"
-                );
-                self.state.clone()
-            }
-        };
-        let now = self.clock.now();
-        let (state, actions) = before.resume(&self.setup, boot::id(), now);
-        self.goes_on_as(state, actions, now).await;
-    }
-
-    /// The platform was found, and which VM this is there: from now on its documents come.
-    fn follow(&mut self, client: &Client, me: Identity, sure: bool) {
-        self.board.found(client.endpoint().to_string(), me.name().to_owned());
-        (self.setup.me, self.setup.sure) = (me, sure);
-        self.client = Some(client.clone());
-    }
-
-    async fn update(&mut self, update: Update) {
-        match update {
-            Update::Document { document, served_at, version } => {
-                self.silent_since = None;
-                self.board.answered("document");
-                self.turn(Input::Document { document, served_at, version }).await;
-            }
-            Update::Unchanged => {
-                self.silent_since = None;
-                self.board.answered("unchanged");
-            }
-            Update::Trouble(Trouble { kind, text, since: _, tries }) => {
-                self.silent_since.get_or_insert(self.clock.now().tick);
-                if tries % TROUBLE_SAID_EVERY == 1 {
-                    tracing::warn!(tries, "{text}; what was last read holds until there is an answer");
-                }
-                self.board.troubled(kind.as_str(), text);
-            }
-        }
-    }
-
-    /// Whether the platform has been silent for so long that it may be somewhere else by now. One that was set is not.
-    fn looks_elsewhere(&self) -> bool {
-        let now = self.clock.now().tick;
-        let silent = self.silent_since.map(|since| now.saturating_sub(since));
-        self.config.endpoint.is_none() && silent.is_some_and(|silent| silent >= SILENCE_MAX)
-    }
-
-    async fn ended(&mut self, Ended { run, outcome }: Ended) {
-        self.runner.forget(run);
-        if let Some((rule, begun)) = self.begun.remove(&run) {
-            let word = match &outcome {
-                StepOutcome::Done => "done",
-                StepOutcome::Failed { .. } => "failed",
-                StepOutcome::TimedOut => "timed_out",
-                StepOutcome::Stopped => "stopped",
-            };
-            self.board.ran(&rule, word, self.clock.now().tick.saturating_sub(begun));
-        }
-        self.turn(Input::StepEnded { run, outcome }).await;
-    }
-
-    /// Takes in what became of an approval. That it is refused is told once for each event, however often it is sent.
-    async fn answered(&mut self, event: EventId, answer: ApprovalAnswer) {
-        self.board.approved(&answer);
-        let known = |id: &EventId| self.state.events().iter().any(|handled| handled.event.id == *id);
-        self.refused.retain(known);
-        if let ApprovalAnswer::Refused { reason } = &answer
-            && known(&event)
-            && !self.refused.contains(&event)
-        {
-            self.refused.push(event.clone());
-            let text = format!("the platform refuses to take the approval: {reason}; it is sent again");
-            self.tell_trouble(text, Some(&event));
-        }
-        self.turn(Input::Answered { event, answer }).await;
-    }
-
-    /// Tells the administrator what no fact says.
-    fn tell_trouble(&self, text: String, about: Option<&EventId>) {
-        let Some(to) = &self.config.notify else { return };
-        let handled = |id: &EventId| self.state.events().iter().find(|handled| handled.event.id == *id);
-        self.notifier.trouble(to, text, about.and_then(handled), self.setup.me.name(), self.config.dry_run);
-    }
-
-    /// Tells the machine something, and does what it says.
-    async fn turn(&mut self, input: Input) {
-        let state = std::mem::replace(&mut self.state, State::new(None));
-        let now = self.clock.now();
-        let (state, actions) = state.handle(&self.setup, input, now);
-        self.goes_on_as(state, actions, now).await;
-    }
-
-    /// Takes the machine's word, of that moment. The state is on disk before anything is done about it.
-    async fn goes_on_as(&mut self, state: State, actions: Vec<Action>, now: Moment) {
-        // Asked for now: what falls due while the state is being saved must not be passed over.
-        self.machine_due = state.next_due(&self.setup, now);
-        self.state = state;
-        self.board.handles(overview::of(&self.state));
-        self.save().await;
-        for action in actions {
-            match action {
-                Action::Run(mut run) => {
-                    let begins = self.clock.now().tick;
-                    run.budget = left_of_budget(&run, begins);
-                    self.begun.insert(run.id, (run.rule.clone(), begins));
-                    self.runner.start(*run, self.setup.me.name());
-                }
-                Action::Stop(run) => self.runner.stop(run),
-                Action::Approve(event) => self.approve(event),
-                Action::Tell(fact) => {
-                    tell::log(&fact, self.config.dry_run);
-                    self.board.count(&fact);
-                    if let Some(to) = &self.config.notify {
-                        self.notifier.tell(to, &fact, self.setup.me.name(), self.config.dry_run);
-                    }
-                }
-            }
-        }
-    }
-
-    async fn save(&mut self) {
-        let Some(journal) = &mut self.journal else { return };
-        match journal.save(&self.state).await {
-            Ok(()) => {
-                if self.journal_due.take().is_some() {
-                    tracing::info!("the journal is on disk again");
-                    self.board.journal(None);
-                }
-            }
-            Err(error) => {
-                if self.journal_due.is_none() {
-                    let text = format!(
-                        "{error}; the agent goes on without its journal, and would forget everything if it ended now"
-                    );
-                    tracing::error!("{text}");
-                    self.tell_trouble(text, None);
-                }
-                self.journal_due = Some(self.clock.now().tick.saturating_add(JOURNAL_REST));
-                self.board.journal(Some(error.to_string()));
-            }
-        }
-    }
-
-    /// Approves in the background; the answer comes back to the loop.
-    fn approve(&self, event: EventId) {
-        let (answers, client, dry_run) = (self.answers.clone(), self.client.clone(), self.config.dry_run);
-        tokio::spawn(async move {
-            let answer = match client {
-                _ if dry_run => ApprovalAnswer::Accepted,
-                None => ApprovalAnswer::Failed { reason: "the platform is not found yet".to_owned() },
-                Some(client) => match client.approve(&event).await {
-                    Ok(Approval::Accepted) => ApprovalAnswer::Accepted,
-                    Ok(Approval::Moot) => ApprovalAnswer::Moot,
-                    Err(ApproveError::Refused(reason)) => ApprovalAnswer::Refused { reason },
-                    Err(ApproveError::Transient(failure)) => ApprovalAnswer::Failed { reason: failure.text },
-                },
-            };
-            let _ = answers.send((event, answer)).await;
-        });
-    }
-
-    /// When something is to be done although nothing happens.
-    fn due(&self) -> Option<Duration> {
-        [self.machine_due, self.journal_due, self.beat.map(|(_, due)| due)].into_iter().flatten().min()
-    }
-
-    async fn do_what_is_due(&mut self) {
-        let now = self.clock.now();
-        if let Some((every, due)) = self.beat.filter(|(_, due)| *due <= now.tick) {
-            systemd::say(Word::Alive);
-            self.beat = Some((every, due.max(now.tick).saturating_add(every)));
-        }
-        if self.machine_due.is_some_and(|due| due <= now.tick) {
-            self.turn(Input::Tick).await;
-        } else if self.journal_due.is_some_and(|due| due <= now.tick) {
-            self.save().await;
-        }
-    }
-
-    /// Reads the file anew. Rules and the administrator's webhook are for what comes; the rest takes a restart.
-    async fn reload(&mut self) {
-        systemd::say(Word::Reloading);
-        match config::load(&self.sources) {
-            Ok(config) => {
-                let rest = |config: &Config| Config { rules: Vec::new(), notify: None, ..config.clone() };
-                if rest(&config) != rest(&self.config) {
-                    tracing::warn!(
-                        "settings other than rules and notify have changed; they take a restart of the agent"
-                    );
-                }
-                tracing::info!(rules = config.rules.len(), "rules are read anew, for events to come");
-                self.setup.rules.clone_from(&config.rules);
-                self.config.rules = config.rules;
-                self.config.notify = config.notify;
-                self.board.config(None);
-                // An event that no rule was for may have one now, and what has failed may not fail again.
-                self.turn(Input::Retry).await;
-            }
-            Err(mistakes) => {
-                tracing::error!("{mistakes}; the rules stay as they were");
-                // Whoever can ask need not be who may read the configuration.
-                self.board.config(Some(mistakes.count()));
-            }
-        }
-        systemd::say(Word::Ready);
-    }
-
-    /// Keeps systemd's status line true.
-    fn say_status(&mut self) {
-        let vm = self.setup.me.name();
-        let status = match (self.board.ready(), self.board.in_service()) {
-            (Answer::No(why), _) => format!("{vm}: {why}"),
-            (Answer::Yes(_), Answer::No(draining)) => format!("{vm}: {draining}"),
-            (Answer::Yes(_), Answer::Yes(in_service)) => format!("{vm}: {in_service}"),
-        };
-        if status != self.status {
-            systemd::say(Word::Status(&status));
-            self.status = status;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use notbefore_client::document::{Document, EventsVersion};
-    use notbefore_client::failure::FailureKind;
-    use tokio::io::AsyncReadExt;
-
-    use super::*;
-    use crate::hooks::facts::tests::run_of;
-    use crate::rules::Deed;
-
-    #[tokio::test]
-    async fn an_administrator_hears_once_that_approvals_of_an_event_are_refused() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
-        let text =
-            format!("name = 'web-0'\n[notify]\nurl = '{url}'\non = ['failed']\n[[rule]]\nname = 'all'\n");
-        let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
-        let clock = Clock::start();
-        let (mut agent, _ends, _answers) =
-            Agent::new(config, Sources::default(), clock, Board::new(clock, false));
-        let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
-        let id = event.id.clone();
-        let document = Document { incarnation: "1".to_owned(), events: vec![event] };
-        agent.turn(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
-        for reason in ["first", "second"] {
-            let answer = ApprovalAnswer::Refused { reason: reason.to_owned() };
-            agent.answered(id.clone(), answer).await;
-        }
-        agent.tell_trouble("third".to_owned(), None);
-        let mut heard = Vec::new();
-        for _ in 0..2 {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let (mut seen, mut chunk) = (String::new(), [0; 4_096]);
-            while !seen.ends_with('}') {
-                let length = stream.read(&mut chunk).await.unwrap();
-                seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
-            }
-            tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 204 No Content\r\n\r\n")
-                .await
-                .unwrap();
-            let (_, body) = seen.split_once("\r\n\r\n").unwrap();
-            let word: serde_json::Value = serde_json::from_str(body).unwrap();
-            heard.push((word["text"].as_str().unwrap().to_owned(), word["event"]["EventId"].clone()));
-        }
-        assert_eq!(
-            heard,
-            [
-                (
-                    "the platform refuses to take the approval: first; it is sent again".to_owned(),
-                    id.as_str().into()
-                ),
-                ("third".to_owned(), serde_json::Value::Null)
-            ]
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_endpoint_that_falls_silent_is_looked_for_anew_unless_it_is_set() {
-        let trouble = |clock: &Clock| {
-            let (kind, text) = (FailureKind::Unreachable, "nobody there".to_owned());
-            Update::Trouble(Trouble { kind, text, since: clock.now(), tries: 2 })
-        };
-        for (endpoint, looks) in [("", true), ("endpoint = 'http://127.0.0.1:1'\n", false)] {
-            let text = format!("{endpoint}name = 'web-0'\n[[rule]]\nname = 'all'\n");
-            let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
-            let clock = Clock::start();
-            let (mut agent, _ends, _answers) =
-                Agent::new(config, Sources::default(), clock, Board::new(clock, false));
-            agent.update(trouble(&clock)).await;
-            assert!(!agent.looks_elsewhere(), "one failure says little");
-            tokio::time::advance(SILENCE_MAX).await;
-            agent.update(trouble(&clock)).await;
-            assert_eq!(agent.looks_elsewhere(), looks);
-            agent.update(Update::Unchanged).await;
-            assert!(!agent.looks_elsewhere(), "it answers again");
-        }
-    }
-
-    #[test]
-    fn a_slow_disk_takes_its_time_from_what_not_before_bounds() {
-        let seconds = Duration::from_secs;
-        let run = |budget, until: Option<u64>| {
-            let run = run_of(Deed::Wait { time: Duration::ZERO }, seconds(budget));
-            Run { until: until.map(seconds), ..run }
-        };
-        // Decided on at tick 0, begun at tick 3.
-        assert_eq!(left_of_budget(&run(28, Some(28)), seconds(3)), seconds(25));
-        assert_eq!(left_of_budget(&run(2, Some(2)), seconds(3)), Duration::ZERO);
-        assert_eq!(left_of_budget(&run(60, Some(60)), seconds(3)), seconds(57));
-        assert_eq!(left_of_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it is run all the same");
-        assert_eq!(left_of_budget(&run(2, None), seconds(3)), seconds(2), "nothing bounds it");
     }
 }

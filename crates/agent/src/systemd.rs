@@ -5,10 +5,10 @@ use std::time::Duration;
 
 /// How the agent is.
 #[derive(Clone, Copy, Debug)]
-pub enum Word<'a> {
+pub enum Condition<'a> {
     /// It runs.
     Ready,
-    /// It reads its configuration anew; [`Word::Ready`] follows.
+    /// It reads its configuration anew; [`Condition::Ready`] follows.
     Reloading,
     /// It has been told to stop.
     Stopping,
@@ -20,17 +20,17 @@ pub enum Word<'a> {
 
 /// Sends word; a manager that does not listen is no reason to stop.
 #[cfg(unix)]
-pub fn say(word: Word<'_>) {
+pub fn say(condition: Condition<'_>) {
     use sd_notify::NotifyState;
-    let states = match word {
-        Word::Ready => vec![NotifyState::Ready],
-        Word::Reloading => {
+    let states = match condition {
+        Condition::Ready => vec![NotifyState::Ready],
+        Condition::Reloading => {
             let now = NotifyState::monotonic_usec_now();
             std::iter::once(NotifyState::Reloading).chain(now).collect()
         }
-        Word::Stopping => vec![NotifyState::Stopping],
-        Word::Alive => vec![NotifyState::Watchdog],
-        Word::Status(text) => vec![NotifyState::Status(text)],
+        Condition::Stopping => vec![NotifyState::Stopping],
+        Condition::Alive => vec![NotifyState::Watchdog],
+        Condition::Status(text) => vec![NotifyState::Status(text)],
     };
     if let Err(error) = sd_notify::notify(&states) {
         tracing::debug!(%error, "cannot tell systemd how the agent is");
@@ -39,8 +39,8 @@ pub fn say(word: Word<'_>) {
 
 /// Nobody listens; what is for people may be of use to those who look closely.
 #[cfg(not(unix))]
-pub fn say(word: Word<'_>) {
-    if let Word::Status(text) = word {
+pub fn say(condition: Condition<'_>) {
+    if let Condition::Status(text) = condition {
         tracing::debug!("{text}");
     }
 }

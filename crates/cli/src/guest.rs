@@ -131,7 +131,8 @@ fn discovery(platform: &args::Platform) -> Discovery {
 }
 
 async fn identity(client: &Client, platform: &args::Platform) -> Identity {
-    Identity::find(client, platform.name.as_deref(), &identity::host_name()).await
+    let host = Identity::of_host(&identity::host_name());
+    Identity::find(client, platform.name.as_deref(), host).await
 }
 
 /// The event that somebody means, by its id or how that begins, and what to call it.

@@ -75,8 +75,9 @@ impl Identity {
         }
     }
 
-    /// Finds out within seconds: the name that was set, else `compute.name` of the instance metadata, else the host name.
-    pub async fn find(client: &Client, setting: Option<&str>, host_name: &str) -> Self {
+    /// Finds out within seconds: the name that was set, else `compute.name` of the instance metadata, else what the
+    /// caller goes by otherwise, which is the host name unless it knows better.
+    pub async fn find(client: &Client, setting: Option<&str>, otherwise: Identity) -> Self {
         if let Some(set) = setting.map(Identity::set) {
             set.compare(client).await;
             return set;
@@ -85,12 +86,11 @@ impl Identity {
         match timeout(FIND_TIME_MAX, at_last(client, |failure| last = failure)).await {
             Ok(told) => told,
             Err(_) => {
-                let me = Identity::of_host(host_name);
                 tracing::warn!(
-                    "the instance metadata has no name for this VM, so it goes by its host name {}: {last}",
-                    me.name
+                    "the instance metadata has no name for this VM, so it goes by {}: {last}",
+                    otherwise.name
                 );
-                me
+                otherwise
             }
         }
     }
@@ -106,7 +106,7 @@ impl Identity {
     }
 
     /// Asks the platform once whether it calls this VM something else, which somebody should know of.
-    async fn compare(&self, client: &Client) {
+    pub async fn compare(&self, client: &Client) {
         if let Ok(Ok(told)) = timeout(FIND_TIME_MAX, Identity::told(client)).await
             && !self.is(&told.name)
         {

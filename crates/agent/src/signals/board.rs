@@ -10,8 +10,8 @@ use super::metrics::Metrics;
 use crate::machine::io::{ApprovalAnswer, Fact};
 use crate::overview::Overview;
 
-/// How long the platform may be silent before the agent is not ready: two long polls.
-const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// How long ago the platform may have answered for the agent to be ready: two long polls.
+const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Shared by the loop, which writes, and the server, which reads.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct Inner {
     vm: Option<String>,
+    /// Whether the platform has yet to say that this is its name.
+    unsure: bool,
     endpoint: Option<String>,
     dry_run: bool,
     /// When the platform last answered.
@@ -74,10 +76,15 @@ impl Board {
     }
 
     /// The platform was found.
-    pub fn found(&self, endpoint: String, vm: String) {
+    pub fn found(&self, endpoint: String) {
+        self.inner().endpoint = Some(endpoint);
+    }
+
+    /// What this VM goes by, and whether that is sure.
+    pub fn named(&self, vm: &str, sure: bool) {
         let mut inner = self.inner();
-        inner.endpoint = Some(endpoint);
-        inner.vm = Some(vm);
+        inner.vm = Some(vm.to_owned());
+        inner.unsure = !sure;
     }
 
     /// The platform answers.
@@ -186,12 +193,18 @@ impl Inner {
     fn why_not_ready(&self, now: Duration) -> Option<String> {
         let mut reasons = Vec::new();
         let silent = self.answered_at.map(|at| now.saturating_sub(at));
-        if silent.is_none_or(|silent| silent > SILENCE_MAX) {
+        if silent.is_none_or(|silent| silent > READY_WITHIN) {
             let since = silent.map_or("has not answered yet".to_owned(), |silent| {
                 format!("has not answered for {} s", silent.as_secs())
             });
             let why = self.trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
             reasons.push(format!("the platform {since}{why}"));
+        }
+        if self.unsure {
+            let vm = self.vm.as_deref().unwrap_or("its host name");
+            reasons.push(format!(
+                "the platform has not said what this VM is called: it goes by {vm} and approves nothing until it has, or name is set"
+            ));
         }
         if let Some(why) = &self.journal {
             reasons.push(format!("the journal is not on disk: {why}"));
@@ -217,6 +230,15 @@ mod tests {
         tokio::time::advance(Duration::from_secs(121)).await;
         assert_eq!(board.ready(), Answer::No("the platform has not answered for 121 s".to_owned()));
         board.answered("unchanged");
+        board.named("web-0", false);
+        assert_eq!(
+            board.ready(),
+            Answer::No(
+                "the platform has not said what this VM is called: it goes by web-0 and approves nothing until it has, or name is set"
+                    .to_owned()
+            )
+        );
+        board.named("web_0", true);
         board.journal(Some("no space".to_owned()));
         board.config(Some("line 3".to_owned()));
         assert_eq!(

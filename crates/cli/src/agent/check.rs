@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use notbefore_agent::config::{self, Config};
-use notbefore_agent::{check, signals, words};
+use notbefore_agent::platform::goes_by;
+use notbefore_agent::{check, describe, signals};
 use notbefore_client::client::Options;
 use notbefore_client::discovery::Discovery;
-use notbefore_client::identity::{self, Identity};
+use notbefore_client::identity::Identity;
 use serde::Serialize;
 
 use super::{logs, rehearse, sources, status};
@@ -53,7 +54,7 @@ fn cannot_listen(address: SocketAddr) -> Option<String> {
 async fn look_over(config: &Config, offline: bool, output: Output) -> Result<()> {
     let mut report = Report {
         file: config.file.display().to_string(),
-        rules: config.rules.iter().map(words::rule).collect(),
+        rules: config.rules.iter().map(describe::rule).collect(),
         endpoint: None,
         vm: None,
         problems: check::problems(&config.rules),
@@ -95,6 +96,6 @@ pub async fn platform(config: &Config) -> Result<(String, String)> {
             PLATFORM_WITHIN.as_secs()
         )
     })??;
-    let me = Identity::find(&found.client, config.name.as_deref(), &identity::host_name()).await;
+    let me = Identity::find(&found.client, config.name.as_deref(), goes_by(config)).await;
     Ok((found.client.endpoint().to_string(), me.name().to_owned()))
 }

@@ -12,12 +12,12 @@ use notbefore_agent::config::Config;
 use notbefore_agent::hooks::facts::Facts;
 use notbefore_agent::hooks::{self, stop};
 use notbefore_agent::machine::io::{Stage, StepOutcome};
+use notbefore_agent::platform::goes_by;
 use notbefore_agent::rules::{Deed, OnFailure, Rule, Step};
 use notbefore_agent::run::Order;
-use notbefore_agent::{check, words};
+use notbefore_agent::{check, describe};
 use notbefore_client::clock::Clock;
 use notbefore_client::document::{Event, EventKind};
-use notbefore_client::identity::{self, Identity};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -73,7 +73,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     let all =
         before.iter().map(|step| (Stage::Before, step)).chain(after.iter().map(|step| (Stage::After, step)));
     for (stage, step) in all.clone() {
-        eprintln!("  {}  {}", word(stage), words::step(step, stage));
+        eprintln!("  {}  {}", word(stage), describe::step(step, stage));
     }
     let mut report =
         Report { rule: rule.name.clone(), r#type: kind, vm, dry_run: config.dry_run, steps: Vec::new() };
@@ -199,11 +199,11 @@ fn stay_dry(config: &Config, report: &Report, check: &Check, output: Output) -> 
     }
 }
 
-/// What this VM is called: what is set, or what the platform says, or without that its host name.
+/// What this VM is called: what is set, or what the platform says, or without that what an agent would go by.
 async fn vm(config: &Config, offline: bool) -> Result<String> {
     match &config.name {
         Some(name) => Ok(name.clone()),
-        None if offline => Ok(Identity::of_host(&identity::host_name()).name().to_owned()),
+        None if offline => Ok(goes_by(config).name().to_owned()),
         None => Ok(platform(config).await.context("cannot learn this VM's name")?.1),
     }
 }

@@ -2,7 +2,7 @@
 //! was made of a copy of another's disk.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -19,6 +19,8 @@ const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa
 #[derive(Default)]
 struct Platform {
     knows_names: AtomicBool,
+    /// Whether the metadata takes requests, and answers none.
+    metadata_hangs: AtomicBool,
     documents_read: AtomicUsize,
 }
 
@@ -31,8 +33,12 @@ impl Platform {
         let platform = Arc::new(Platform::default());
         let shared = platform.clone();
         std::thread::spawn(move || {
+            let mut kept = Vec::new();
             for stream in listener.incoming() {
-                shared.answer(&mut stream.unwrap(), &approvals);
+                let mut stream = stream.unwrap();
+                shared.answer(&mut stream, &approvals);
+                // Who is not answered waits for as long as it is not hung up on.
+                kept.push(stream);
             }
         });
         (platform, endpoint, approved)
@@ -43,6 +49,9 @@ impl Platform {
         let Some(line) = lines.next() else { return };
         lines.take_while(|line| !line.is_empty()).for_each(drop);
         let names = line.starts_with("GET /metadata/instance/compute/name");
+        if names && self.metadata_hangs.load(Ordering::SeqCst) {
+            return;
+        }
         let (status, body) = if names && self.knows_names.load(Ordering::SeqCst) {
             ("200 OK", NAME)
         } else if names {
@@ -60,6 +69,7 @@ impl Platform {
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
         // An agent that has gone away is no concern of ours.
         let _ = stream.write_all((head + body).as_bytes());
+        let _ = stream.shutdown(Shutdown::Both);
     }
 }
 
@@ -71,7 +81,7 @@ fn a_name_that_comes_late_is_taken_in_and_the_event_prepared_for() {
     place.configure(Some(&endpoint), &rule);
     let _agent = place.start("boot 1");
     wait_for("the agent to follow the document by another name", || {
-        let goes_by_another = place.log().contains("the instance metadata has no name for this VM");
+        let goes_by_another = place.log().contains("the instance metadata cannot say what this VM is called");
         (goes_by_another && platform.documents_read.load(Ordering::SeqCst) > 2).then_some(())
     });
     assert!(place.trace().is_empty(), "the event is somebody else's as far as the agent knows");
@@ -118,4 +128,30 @@ fn a_vm_made_of_a_copy_of_a_disk_does_not_go_on_as_its_origin() {
         |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("journal.another-vm-");
     let entries = std::fs::read_dir(place.path("state")).unwrap().map(Result::unwrap);
     assert_eq!(entries.filter(aside).count(), 1, "what the origin knew is kept aside");
+}
+
+#[test]
+fn metadata_that_hangs_takes_no_time_from_a_hook_and_approves_nothing() {
+    let (platform, endpoint, approved) = Platform::start();
+    platform.metadata_hangs.store(true, Ordering::SeqCst);
+    let place = Place::new();
+    // What the platform called this VM the last time; nobody has said yet that it still does.
+    std::fs::create_dir(place.path("state")).unwrap();
+    std::fs::write(place.path("state/name"), NAME).unwrap();
+    let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", Place::traced("drain", ""));
+    place.configure(Some(&endpoint), &rule);
+    let agent = place.start("boot 1");
+    place.wait_for_trace(1);
+    wait_for("the VM to be ready", || place.log().contains("this VM is ready for the Reboot").then_some(()));
+    let log = place.log();
+    let before_that = log.split("this VM is ready").next().unwrap();
+    assert!(!before_that.contains("the instance metadata"), "the first question was still open: {log}");
+    assert!(approved.try_recv().is_err(), "approved by a name that nobody is sure of");
+    drop(agent);
+
+    // A name that was set needs nobody's word.
+    let mut command = Command::new(binary());
+    command.env("NOTBEFORE_AGENT_NAME", NAME);
+    let _agent = place.start_with(command, "boot 1");
+    approved.recv_timeout(PATIENCE).unwrap();
 }
