@@ -230,7 +230,7 @@ fn watch(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
         let batch: Value = serde_json::from_str(data)?;
         for fact in batch["facts"].as_array().into_iter().flatten() {
             match output {
-                Output::Json => output::line(&fact.to_string())?,
+                Output::Json => output::json_line(fact)?,
                 Output::Table => output::line(&sentence(fact))?,
             }
             left -= 1;

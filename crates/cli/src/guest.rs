@@ -11,6 +11,7 @@ use notbefore_client::discovery::{Discovery, Found, Way};
 use notbefore_client::document::{Document, Event, EventId, EventStatus};
 use notbefore_client::identity::{self, Identity};
 use notbefore_client::watch::{Trouble, Update, Watch};
+use notbefore_wire::text::printable;
 use serde_json::{Value, json};
 
 use crate::args::{self, Output};
@@ -82,7 +83,9 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
         let failed: Vec<String> = outcomes
             .iter()
             .filter(|(_, result)| result.is_err())
-            .map(|(event, result)| format!("event {event} is not approved: {}", in_words(result)))
+            .map(|(event, result)| {
+                format!("event {} is not approved: {}", printable(event), in_words(result))
+            })
             .collect();
         if failed.is_empty() { Ok(()) } else { Err(anyhow!(failed.join("\n"))) }
     })
@@ -166,7 +169,7 @@ fn means(text: String, document: &Document) -> (String, Result<EventId>) {
 /// Ids in a line, as many as anybody wants to read.
 fn those<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> String {
     let left_out = ids.len().saturating_sub(IDS_SHOWN_MAX);
-    let mut words: Vec<String> = ids.take(IDS_SHOWN_MAX).map(|id| one_line(id.as_str())).collect();
+    let mut words: Vec<String> = ids.take(IDS_SHOWN_MAX).map(|id| printable(id.as_str())).collect();
     match (words.is_empty(), left_out) {
         (true, _) => "none at all".to_owned(),
         (false, 0) => words.join(", "),
@@ -190,7 +193,7 @@ fn is_mine(event: &Event, me: &Identity) -> bool {
 fn show(found: &Found, me: &Identity, output: Output) -> Result<()> {
     let reading = &found.reading;
     for oddity in &reading.oddities {
-        eprintln!("notbefore: {oddity}");
+        output::complain(&format!("notbefore: {oddity}"));
     }
     let events = &reading.document.events;
     match output {
@@ -249,28 +252,25 @@ fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
             event.duration_seconds.map_or_else(|| "-".to_owned(), time::span),
             output::or_dash(Some(&event.description)),
         ];
-        table.row(cells.map(|cell| one_line(&cell)));
+        table.row(cells);
     }
     table
-}
-
-/// Line ends and other controls in somebody else's text would break the table, or the terminal.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Prints changes as they come, and troubles when they begin and when they are over.
 async fn tell_changes(mut watch: Watch, me: &Identity, count: Option<u64>, output: Output) -> Result<()> {
     let mut left = count.unwrap_or(u64::MAX);
     let (mut tracker, mut trouble) = (Tracker::default(), None::<Trouble>);
-    eprintln!("waiting for something to happen to {}; end with Ctrl-C", me.name());
+    output::complain(&format!("waiting for something to happen to {}; end with Ctrl-C", me.name()));
     loop {
         let update = watch.next().await;
         match (&update, &trouble) {
-            (Update::Trouble(new), None) => eprintln!("notbefore: {}", new.text),
-            (Update::Trouble(new), Some(old)) if new.kind != old.kind => eprintln!("notbefore: {}", new.text),
+            (Update::Trouble(new), None) => output::complain(&format!("notbefore: {}", new.text)),
+            (Update::Trouble(new), Some(old)) if new.kind != old.kind => {
+                output::complain(&format!("notbefore: {}", new.text))
+            }
             (Update::Document { .. } | Update::Unchanged, Some(_)) => {
-                eprintln!("notbefore: it answers again")
+                output::complain("notbefore: it answers again")
             }
             (Update::Trouble(_), Some(_)) | (Update::Document { .. } | Update::Unchanged, None) => {}
         }
@@ -280,7 +280,7 @@ async fn tell_changes(mut watch: Watch, me: &Identity, count: Option<u64>, outpu
             Update::Document { document, served_at, .. } => {
                 let now = served_at.unwrap_or_else(time::now);
                 for change in tracker.take(&document) {
-                    output::line(&told(&change, me, now, output))?;
+                    tell(&change, me, now, output)?;
                     left -= 1;
                     if left == 0 {
                         return Ok(());
@@ -292,7 +292,7 @@ async fn tell_changes(mut watch: Watch, me: &Identity, count: Option<u64>, outpu
     }
 }
 
-fn told(change: &Change, me: &Identity, now: Timestamp, output: Output) -> String {
+fn tell(change: &Change, me: &Identity, now: Timestamp, output: Output) -> Result<()> {
     let (what, event) = match change {
         Change::Appeared(event) => ("appeared", event),
         Change::Started(event) => ("started", event),
@@ -300,7 +300,7 @@ fn told(change: &Change, me: &Identity, now: Timestamp, output: Output) -> Strin
         Change::Gone(event) => ("gone", event),
     };
     if output == Output::Json {
-        return json!({"at": now, "change": what, "event": in_json(event, me)}).to_string();
+        return output::json_line(&json!({"at": now, "change": what, "event": in_json(event, me)}));
     }
     let mine = if is_mine(event, me) { "mine" } else { "others'" };
     let when = match (change, event.not_before) {
@@ -311,7 +311,7 @@ fn told(change: &Change, me: &Identity, now: Timestamp, output: Output) -> Strin
             String::new()
         }
     };
-    one_line(&format!(
+    output::line(&format!(
         "{now:.0}  {what:<8}  {} {} {mine}: {} is {}{when}",
         event.id,
         event.kind,

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
             if output::is_broken_pipe(&error) {
                 return ExitCode::SUCCESS;
             }
-            eprintln!("notbefore: {error:#}");
+            output::complain(&format!("notbefore: {error:#}"));
             if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

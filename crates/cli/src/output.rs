@@ -1,8 +1,11 @@
-//! Tables for people and JSON for programs.
+//! Tables for people and JSON for programs. Much of what is shown was written by others: a platform, an operator, a hook.
+//! What people see has everything spelled out that would move their terminal's cursor or turn its words around; programs get
+//! JSON, where it cannot.
 
 use std::io::{self, Write};
 
 use anyhow::Result;
+use notbefore_wire::text::printable;
 use serde::Serialize;
 
 /// Columns of text, each as wide as its widest cell.
@@ -19,7 +22,7 @@ impl Table {
 
     /// Adds a row; it has as many cells as there are columns.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| printable(&cell)).collect());
     }
 
     /// Prints it, or a sentence if there is nothing in it.
@@ -50,18 +53,28 @@ fn width(row: &[String], column: usize) -> usize {
 }
 
 /// Prints one line.
-pub fn line(text: &str) -> Result<()> {
-    Ok(writeln!(io::stdout().lock(), "{text}")?)
+pub fn line(line: &str) -> Result<()> {
+    text(&(printable(line) + "\n"))
 }
 
-/// Prints a text that has its line ends already.
+/// Says on standard error what went wrong, or what is waited for, in however many lines.
+pub fn complain(words: &str) {
+    words.split('\n').for_each(|line| eprintln!("{}", printable(line)));
+}
+
+/// Prints a text as it is, with its line ends.
 pub fn text(text: &str) -> Result<()> {
     Ok(write!(io::stdout().lock(), "{text}")?)
 }
 
 /// Prints a value as JSON, for a person's eyes too.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
-    line(&serde_json::to_string_pretty(value)?)
+    text(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Prints a value as JSON in one line, one of many.
+pub fn json_line<T: Serialize>(value: &T) -> Result<()> {
+    text(&(serde_json::to_string(value)? + "\n"))
 }
 
 /// A value, or a dash where there is none.

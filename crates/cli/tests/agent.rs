@@ -7,6 +7,7 @@
 //! | `signals` | what others can ask, and an endpoint that comes and goes |
 //! | `orders` | SIGTERM, SIGHUP, a dry run, a second agent |
 //! | `hooks` | hooks that hang, fail, flood, daemonise; word to an administrator |
+//! | `foreign_words` | a platform whose words would take a terminal over |
 //! | `journal` | full, corrupt, and on disks that do not last |
 //! | `names` | a platform that can say only later who this VM is |
 //! | `page` | the rehearsal that `docs/agent.md` prints |
@@ -17,6 +18,8 @@
 
 mod support;
 
+#[path = "agent/foreign_words.rs"]
+mod foreign_words;
 #[path = "agent/hooks.rs"]
 mod hooks;
 #[path = "agent/journal.rs"]

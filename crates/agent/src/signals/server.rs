@@ -12,6 +12,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use notbefore_wire::text::printable;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -110,10 +111,12 @@ fn answer<B>(request: &Request<B>, board: &Board) -> Response<Full<Bytes>> {
 }
 
 fn yes_or_no(answer: Answer) -> Response<Full<Bytes>> {
-    match answer {
-        Answer::Yes(words) => text(StatusCode::OK, words + "\n"),
-        Answer::No(words) => text(StatusCode::SERVICE_UNAVAILABLE, words + "\n"),
-    }
+    let (status, words) = match answer {
+        Answer::Yes(words) => (StatusCode::OK, words),
+        Answer::No(words) => (StatusCode::SERVICE_UNAVAILABLE, words),
+    };
+    // The platform's words are among them, and people look at these with curl.
+    text(status, printable(&words) + "\n")
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {

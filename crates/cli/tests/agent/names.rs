@@ -1,14 +1,13 @@
 //! A platform whose instance metadata cannot say at first who asks, and that knows older api-versions only; and a VM that
 //! was made of a copy of another's disk.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use crate::support::agent::Place;
 use crate::support::{PATIENCE, binary, wait_for};
+use crate::vm::scripted_platform;
 
 /// What the VM is called where it is known.
 const NAME: &str = "web_3";
@@ -27,32 +26,19 @@ struct Platform {
 impl Platform {
     /// Serves for as long as the test runs. Approvals come out at the other end.
     fn start() -> (Arc<Platform>, String, mpsc::Receiver<()>) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let (approvals, approved) = mpsc::channel();
         let platform = Arc::new(Platform::default());
         let shared = platform.clone();
-        std::thread::spawn(move || {
-            let mut kept = Vec::new();
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                shared.answer(&mut stream, &approvals);
-                // Who is not answered waits for as long as it is not hung up on.
-                kept.push(stream);
-            }
-        });
+        let endpoint = scripted_platform(move |line| shared.answer(line, &approvals));
         (platform, endpoint, approved)
     }
 
-    fn answer(&self, stream: &mut TcpStream, approvals: &mpsc::Sender<()>) {
-        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-        let Some(line) = lines.next() else { return };
-        lines.take_while(|line| !line.is_empty()).for_each(drop);
+    fn answer(&self, line: &str, approvals: &mpsc::Sender<()>) -> Option<(&'static str, &'static str)> {
         let names = line.starts_with("GET /metadata/instance/compute/name");
         if names && self.metadata_hangs.load(Ordering::SeqCst) {
-            return;
+            return None;
         }
-        let (status, body) = if names && self.knows_names.load(Ordering::SeqCst) {
+        Some(if names && self.knows_names.load(Ordering::SeqCst) {
             ("200 OK", NAME)
         } else if names {
             ("500 Internal Server Error", "not now")
@@ -64,12 +50,7 @@ impl Platform {
         } else {
             self.documents_read.fetch_add(1, Ordering::SeqCst);
             ("200 OK", DOCUMENT)
-        };
-        let length = body.len();
-        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-        // An agent that has gone away is no concern of ours.
-        let _ = stream.write_all((head + body).as_bytes());
-        let _ = stream.shutdown(Shutdown::Both);
+        })
     }
 }
 

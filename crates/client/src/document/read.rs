@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 
 use notbefore_wire::guest::version::EventsVersion;
+use notbefore_wire::text::{printable, shorten};
 use serde_json::{Map, Value};
 
 use super::{Document, Event, EventId, EventKind, EventSource, EventStatus, repair, time};
@@ -295,12 +296,7 @@ fn shown(value: &Value) -> String {
 /// How an answer begins, in one line that a terminal can show.
 pub(crate) fn start_of(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN_CHARACTERS_MAX)]);
-    let mut characters = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut start: String = characters.by_ref().take(SHOWN_CHARACTERS_MAX).collect();
-    if characters.next().is_some() {
-        start.push('…');
-    }
-    start
+    shorten(&printable(text.trim()), SHOWN_CHARACTERS_MAX)
 }
 
 #[cfg(test)]
