@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use jiff::Timestamp;
 use notbefore_client::changes::{Change, Tracker};
 use notbefore_client::client::{Approval, Client, Options, Reading};
-use notbefore_client::discovery::{Discovery, Found, Way};
+use notbefore_client::discovery::{Discovery, Found};
 use notbefore_client::document::{Document, Event, EventId, EventStatus};
 use notbefore_client::identity::{self, Identity};
 use notbefore_client::watch::{Trouble, Update, Watch};
@@ -103,34 +103,28 @@ pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
 
 /// The platform, and its document.
 async fn find(platform: &args::Platform) -> Result<Found> {
-    match named(platform) {
-        Some(client) => {
-            let reading = client.get().await?;
-            Ok(Found { client, by: Way::Setting, reading })
-        }
-        None => Ok(discovery(platform).find().await?),
-    }
+    Ok(discovery(platform).find().await?)
 }
 
-/// The platform, and its document as it changes; what was named is followed before it answers.
+/// The platform, and its document as it changes. What was named is followed also if it does not answer yet.
 async fn follow(platform: &args::Platform) -> Result<(Client, Watch)> {
-    match named(platform) {
-        Some(client) => Ok((client.clone(), Watch::new(client))),
-        None => {
-            let Found { client, reading, .. } = discovery(platform).find().await?;
-            Ok((client.clone(), Watch::after(client, reading)))
+    match (discovery(platform).find().await, &platform.endpoint) {
+        (Ok(Found { client, reading, .. }), _) => Ok((client.clone(), Watch::after(client, reading))),
+        (Err(why), Some(endpoint)) => {
+            output::complain(&format!("notbefore: {why}"));
+            let client = Client::new(endpoint.clone(), options(platform));
+            Ok((client.clone(), Watch::new(client)))
         }
+        (Err(why), None) => Err(why.into()),
     }
-}
-
-/// A client of the endpoint that was named. Whoever names it sees its answer, whatever that is.
-fn named(platform: &args::Platform) -> Option<Client> {
-    let endpoint = platform.endpoint.clone()?;
-    Some(Client::new(endpoint, Options { newest: platform.api_version }))
 }
 
 fn discovery(platform: &args::Platform) -> Discovery {
-    Discovery::new(None, Options { newest: platform.api_version })
+    Discovery::new(platform.endpoint.clone(), options(platform))
+}
+
+fn options(platform: &args::Platform) -> Options {
+    Options { newest: platform.api_version }
 }
 
 async fn identity(client: &Client, platform: &args::Platform) -> Identity {

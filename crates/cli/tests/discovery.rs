@@ -190,6 +190,14 @@ fn a_lease_of_systemd_networkds_is_read() {
     assert!(by.starts_with("the DHCP lease /run/systemd/netif/leases/"), "{by}");
 }
 
+/// `NOTBEFORE_ENDPOINT` is `--endpoint`, and the agent takes its own the same way.
+#[test]
+fn what_is_named_without_a_port_is_tried_at_both() {
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:8080")]);
+    let named = format!("{ALONE} {CONFIGURED} export NOTBEFORE_ENDPOINT={ELSEWHERE};");
+    assert_eq!(ground.finds(&named), found(&format!("{ELSEWHERE}:8080"), "as set"));
+}
+
 #[test]
 fn dhcp_is_asked_where_no_lease_says_it() {
     let option = format!("--dhcp-option-force=245,{ELSEWHERE}");

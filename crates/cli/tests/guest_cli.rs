@@ -158,12 +158,18 @@ fn what_is_wrong_is_said_with_its_exit_code() {
         (&["get", "--api-version", "latest"], "known are 2017-03-01"),
         (&["get", "--raw", "--watch"], "cannot be used with"),
         (&["get", "--count", "1"], "--watch"),
+        (&["get", "--name", ""], "value is required"),
     ] {
         let told = refused(guest(&service, 0, words), 2);
         assert!(told.contains(complaint), "{words:?}: {told}");
     }
     let bad = Command::new(binary()).args(["get", "--endpoint", "https://169.254.169.254"]).output().unwrap();
     assert!(refused(bad, 2).contains("plain HTTP only"));
+    let bad =
+        Command::new(binary()).args(["get", "--endpoint", "http://127.0.0.1:9254/events"]).output().unwrap();
+    assert!(refused(bad, 2).contains("it has a path"));
+    let whole = format!("http://{}/metadata/scheduledevents?api-version=2020-07-01", service.guest_vms[0]);
+    said(Command::new(binary()).args(["get", "--endpoint", &whole]).output().unwrap());
     let nobody = free_address().to_string();
     let there = Command::new(binary()).args(["get", "--endpoint", &nobody]).output().unwrap();
     assert!(refused(there, 1).contains("cannot connect"), "nobody is there");

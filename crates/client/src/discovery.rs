@@ -174,7 +174,11 @@ struct Tried {
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no endpoint of scheduled events answers; name one, or see why not:")?;
+        let was_named = self.tried.iter().all(|tried| tried.way == Way::Setting) && !self.tried.is_empty();
+        f.write_str(match was_named {
+            true => "the endpoint that was named does not answer:",
+            false => "no endpoint of scheduled events answers; name one, or see why not:",
+        })?;
         self.tried
             .iter()
             .try_for_each(|Tried { what, way, reason }| write!(f, "\n  {what} ({way}): {reason}"))

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 /// The ports that platforms answer at, in the order in which they are tried where none is named.
 pub const PORTS: [u16; 2] = [80, 8080];
+/// What platforms answer at. Whoever copies the whole URL means the endpoint.
+const PATH: &str = "/metadata/scheduledevents";
 /// Longer than any name that can be resolved.
 const HOST_BYTES_MAX: usize = 253;
 
@@ -82,7 +84,12 @@ impl FromStr for Endpoint {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
             Some(_) => return Err(wrong("platforms answer in plain HTTP only")),
         };
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let rest = match rest.split_once('/') {
+            None => rest,
+            Some((host, "")) => host,
+            Some((host, _)) if is_the_path(&rest[host.len()..]) => host,
+            Some(_) => return Err(wrong("it has a path, which is not that of scheduled events")),
+        };
         let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, port)) => {
@@ -107,6 +114,12 @@ impl FromStr for Endpoint {
     }
 }
 
+/// Whether a path is the one that platforms answer at, with whatever query.
+fn is_the_path(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or(path);
+    path.strip_suffix('/').unwrap_or(path).eq_ignore_ascii_case(PATH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +132,11 @@ mod tests {
             ("HTTP://metadata.example:80", "http://metadata.example"),
             ("127.0.0.1:9254", "http://127.0.0.1:9254"),
             (" http://[fd00::1]:8080 ", "http://[fd00::1]:8080"),
+            (
+                "http://127.0.0.1:9254/metadata/scheduledevents?api-version=2020-07-01",
+                "http://127.0.0.1:9254",
+            ),
+            ("169.254.169.254/metadata/scheduledevents/", "http://169.254.169.254"),
             ("fd00::1", "http://[fd00::1]"),
             ("[fd00::1]", "http://[fd00::1]"),
         ] {
@@ -133,6 +151,10 @@ mod tests {
             "http://",
             "https://169.254.169.254",
             "http://a/metadata",
+            "http://a//",
+            "http://a/metadata/scheduledeventsx",
+            "http:///metadata/scheduledevents",
+            "host?api-version=1",
             "http://user@host",
             "host:0",
             "host:65536",

@@ -210,7 +210,7 @@ fn variables_that_are_no_settings_are_refused() {
             ("NOTBEFORE_AGENT_NAME", ""),
             ("NOTBEFORE_LOG", "x"),
         ],
-        &[("api_version", "2020-7-1")],
+        &[("api_version", "2020-7-1"), ("endpoint", "http://127.0.0.1:9254/events")],
     );
     assert_eq!(
         read(Path::new("a.toml"), RULE, &said).unwrap_err().0,
@@ -219,6 +219,7 @@ fn variables_that_are_no_settings_are_refused() {
             "environment NOTBEFORE_AGENT_RULE: there is no such setting; unset it",
             "environment NOTBEFORE_AGENT_DRY_RUN: expected true or false, not \"perhaps\"",
             "flag --api-version: expected an api-version of scheduled events, as \"2020-07-01\", not \"2020-7-1\"",
+            "flag --endpoint: \"http://127.0.0.1:9254/events\" is no endpoint: it has a path, which is not that of scheduled events; write http://169.254.169.254, or host:port",
         ]
     );
 }

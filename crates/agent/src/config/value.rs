@@ -32,6 +32,11 @@ pub trait Value: Sized {
 
     /// Reads a flag or a variable.
     fn from_text(text: &str) -> Option<Self>;
+
+    /// What is wrong with a text, and the cure, where the type can say more than what it expects.
+    fn why_not(_: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A value as somebody wrote it.
@@ -50,10 +55,13 @@ impl Said<'_> {
             Said::Toml(value) => {
                 let private = || T::culprit(value).unwrap_or_else(|| sort(value).to_owned());
                 let shown = || if T::PRIVATE { private() } else { value.to_string() };
-                T::from_toml(value).ok_or_else(|| format!("expected {}, not {}", T::EXPECTED, shown()))
+                let expected = || format!("expected {}, not {}", T::EXPECTED, shown());
+                let why_not = || value.as_str().and_then(T::why_not);
+                T::from_toml(value).ok_or_else(|| why_not().unwrap_or_else(expected))
             }
             Said::Text(text) => {
-                T::from_text(text.trim()).ok_or_else(|| format!("expected {}, not {text:?}", T::EXPECTED))
+                let expected = || format!("expected {}, not {text:?}", T::EXPECTED);
+                T::from_text(text.trim()).ok_or_else(|| T::why_not(text).unwrap_or_else(expected))
             }
         }
     }
@@ -179,6 +187,10 @@ impl Value for Endpoint {
 
     fn from_text(text: &str) -> Option<Self> {
         text.parse().ok()
+    }
+
+    fn why_not(text: &str) -> Option<String> {
+        text.parse::<Endpoint>().err().map(|why| why.to_string())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can be typed inside of a VM: `get` and `approve`.
 
+use clap::builder::NonEmptyStringValueParser;
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
 
@@ -13,7 +14,7 @@ pub struct Platform {
     #[arg(long, value_name = "DATE", value_parser = version, default_value = EventsVersion::NEWEST.as_str())]
     pub api_version: EventsVersion,
     /// This VM's name among an event's resources [default: compute.name of its metadata, or the host name]
-    #[arg(long, value_name = "VM")]
+    #[arg(long, value_name = "VM", value_parser = NonEmptyStringValueParser::new())]
     pub name: Option<String>,
 }
 
