@@ -2,7 +2,7 @@
 //!
 //! A [`Client`] is cheap to clone; clones share the connection and what was learnt about the platform's api-versions.
 //! It does not repeat itself, but for an older api-version where one is refused: whoever wants to follow the document has
-//! [`Watch`](crate::watch::Watch) for that.
+//! [`Watch`](crate::watch::Watch) for that, and who wants an approval to get through [`Client::approve_within`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,12 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::clock::Clock;
+use crate::dice;
 use crate::document::{self, Document, EventId, EventStatus, EventsVersion, Oddity};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 use crate::http::{Received, Sent, Transport};
-use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT, PACE};
+use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT, PACE, rest_after};
 use crate::versions::{Versions, is_refused};
 
 /// How long an approval may take once the platform has answered anything at all. It is committed to a disk there, and
@@ -140,9 +141,9 @@ impl Client {
                 }
                 status if is_refused(status, &answer.body) => {
                     let older = self.after_refusal(version, began).await;
-                    version = older.ok_or_else(|| self.unexpected(status, &answer.body))?;
+                    version = older.ok_or_else(|| self.unexpected(&answer))?;
                 }
-                status => return Err(self.unexpected(status, &answer.body)),
+                _ => return Err(self.unexpected(&answer)),
             }
         }
     }
@@ -175,7 +176,8 @@ impl Client {
         let mut version = self.learnt().versions.used();
         let refused = loop {
             let began = self.now();
-            let answer = self.post(event, version).await.map_err(ApproveError::Transient)?;
+            let received = self.post(event, version).await.map_err(ApproveError::Transient)?;
+            let answer = Answer::from(received);
             match answer.status {
                 200..=299 => {
                     self.uses(version);
@@ -184,10 +186,10 @@ impl Client {
                 status if is_refused(status, &answer.body) => {
                     match self.after_refusal(version, began).await {
                         Some(older) => version = older,
-                        None => break self.unexpected(status, &answer.body),
+                        None => break self.unexpected(&answer),
                     }
                 }
-                status => break self.unexpected(status, &answer.body),
+                _ => break self.unexpected(&answer),
             }
         };
         let refused_for_good =
@@ -200,6 +202,25 @@ impl Client {
         match reading.document.events.iter().find(waits) {
             Some(_) => Err(ApproveError::Refused(refused.text)),
             None => Ok(Approval::Moot),
+        }
+    }
+
+    /// The same, sent again for so long while it does not get through: as often as polls are after a failure, and with the
+    /// same jitter. What the platform refuses is not sent again.
+    pub async fn approve_within(&self, event: &EventId, time: Duration) -> Result<Approval, ApproveError> {
+        let give_up_at = self.now().saturating_add(time);
+        let mut failures = 0_u32;
+        loop {
+            let failure = match self.approve(event).await {
+                Err(ApproveError::Transient(failure)) => failure,
+                settled => return settled,
+            };
+            let due = self.now().saturating_add(rest_after(&failure, failures, dice::throw()));
+            if due > give_up_at {
+                return Err(ApproveError::Transient(failure));
+            }
+            failures = failures.saturating_add(1);
+            self.inner.clock.until(due).await;
         }
     }
 
@@ -225,16 +246,7 @@ impl Client {
             sent.headers.insert("prefer", wait);
         }
         self.learnt().asked_at = Some(self.now());
-        let received = self.exchange(sent, ask.timeout).await?;
-        let served_at = received.header("date").and_then(document::time::read);
-        Ok(Answer {
-            status: received.status,
-            etag: received.header("etag").map(str::to_owned),
-            waited: received.header("preference-applied").is_some_and(waited),
-            retry_after: received.header("retry-after").and_then(|text| retry_after(text, served_at)),
-            served_at,
-            body: received.body,
-        })
+        self.exchange(sent, ask.timeout).await.map(Answer::from)
     }
 
     /// A value of the instance metadata, as text.
@@ -243,7 +255,7 @@ impl Client {
         let received = self.exchange(sent, METADATA_TIMEOUT).await?;
         match received.status {
             200 => Ok(String::from_utf8_lossy(&received.body).into_owned()),
-            status => Err(self.unexpected(status, &received.body)),
+            _ => Err(self.unexpected(&Answer::from(received))),
         }
     }
 
@@ -253,9 +265,10 @@ impl Client {
         Ok(received)
     }
 
-    fn unexpected(&self, status: u16, body: &[u8]) -> Failure {
-        let text = format!("{}: {}", self.endpoint(), poll::said(status, body));
-        Failure::new(FailureKind::Status(status), text)
+    fn unexpected(&self, answer: &Answer) -> Failure {
+        let text = format!("{}: {}", self.endpoint(), poll::said(answer.status, &answer.body));
+        let failure = Failure::new(FailureKind::Status(answer.status), text);
+        Failure { retry_after: answer.retry_after, ..failure }
     }
 
     /// Remembers a version that the platform has answered at, for approvals and later questions.
@@ -283,6 +296,20 @@ impl Client {
 
     fn learnt(&self) -> MutexGuard<'_, Learnt> {
         self.inner.learnt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<Received> for Answer {
+    fn from(received: Received) -> Self {
+        let served_at = received.header("date").and_then(document::time::read);
+        Answer {
+            status: received.status,
+            etag: received.header("etag").map(str::to_owned),
+            waited: received.header("preference-applied").is_some_and(waited),
+            retry_after: received.header("retry-after").and_then(|text| retry_after(text, served_at)),
+            served_at,
+            body: received.body,
+        }
     }
 }
 

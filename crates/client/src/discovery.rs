@@ -5,21 +5,26 @@
 //! 1. what the VM's owner has set: if that does not answer, nothing else is tried, because somebody meant it;
 //! 2. the environment variable `SCHEDULEDEVENTSIP`, and on Windows the registry, where the platform's own sample
 //!    publishes what it found;
-//! 3. what answered the last time, if the caller keeps a file for that;
-//! 4. 169.254.169.254;
+//! 3. 169.254.169.254;
+//! 4. what DHCP said the last time, if the caller keeps a file for that;
 //! 5. option 245 in the leases of dhclient, systemd-networkd and NetworkManager;
-//! 6. a DHCP DISCOVER of our own, on Linux.
+//! 6. a DHCP DISCOVER of our own, on Linux. Whoever is first on the wire may answer that: so it comes last, what it says
+//!    never goes before the usual address, and it is broadcast no more often than every few minutes.
 //!
 //! Where no port is named, 80 is tried and then 8080. Each is tried with a real request, and what answers with a document
-//! is it. The error says of every one why it is not.
+//! is it. Whoever answers something else for the time being (410 while it is updated, 429, 5xx, nothing in a 200) is asked
+//! again for [`BUSY_TIME_MAX`], before anything less likely is tried. The error says of every one why it is not.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::client::{Client, Options, Reading};
+use crate::clock::Clock;
+use crate::dice;
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
+use crate::poll::rest_after;
 
 #[cfg(target_os = "linux")]
 mod dhcp;
@@ -27,15 +32,16 @@ mod lease;
 mod leases;
 #[cfg(target_os = "linux")]
 mod packet;
+#[cfg(target_os = "linux")]
+mod rarely;
 #[cfg(windows)]
 mod registry;
 
 /// The variable that the platform's own sample sets.
 pub const VARIABLE: &str = "SCHEDULEDEVENTSIP";
-/// How often an endpoint is asked that says it is busy, or being updated, or broken.
-const TRIES: u32 = 3;
-/// How long to rest in between.
-const REST: Duration = Duration::from_secs(1);
+/// How long somebody is asked again who is there, and has no document: an update of a platform takes 70 seconds, as its
+/// documents say.
+pub const BUSY_TIME_MAX: Duration = Duration::from_secs(75);
 /// How many addresses of leases are tried. A VM has one platform; more are left over from other networks.
 const LEASES_MAX: usize = 4;
 
@@ -46,28 +52,45 @@ pub struct Discovery {
     pub setting: Option<Endpoint>,
     /// The value of [`VARIABLE`].
     pub environment: Option<String>,
-    /// The file that holds what answered the last time, and is written when something else does.
+    /// The file that holds what a lease or DHCP said the last time, and is written when they say something else.
     pub memory: Option<PathBuf>,
+    /// An endpoint that somebody follows already, and that is left out: two clients would ask it twice as often as one may.
+    pub besides: Option<Endpoint>,
     /// How the client that is found behaves.
     pub options: Options,
+    #[cfg(target_os = "linux")]
+    dhcp: rarely::Rarely,
 }
 
 impl Discovery {
     /// With this process's environment, and without a memory.
     pub fn new(setting: Option<Endpoint>, options: Options) -> Self {
         let environment = std::env::var(VARIABLE).ok().filter(|value| !value.trim().is_empty());
-        Discovery { setting, environment, memory: None, options }
+        Discovery {
+            setting,
+            environment,
+            memory: None,
+            besides: None,
+            options,
+            #[cfg(target_os = "linux")]
+            dhcp: rarely::Rarely::new(),
+        }
     }
 
-    /// Finds an endpoint that answers. It may take minutes where none does.
+    /// Finds an endpoint that answers. It may take minutes where none does. Whoever calls it again and again does so with one
+    /// of these, or with clones of it, which know when DHCP was asked last.
     pub async fn find(&self) -> Result<Found, NotFound> {
-        let mut search = Search { options: self.options, tried: Vec::new() };
+        let mut search = Search { options: self.options, clock: Clock::start(), tried: Vec::new() };
+        if let Some(followed) = &self.besides {
+            let (what, reason) = (followed.to_string(), "it is asked already".to_owned());
+            search.tried.push(Tried { what, way: Way::Followed, reason });
+        }
         let found = match &self.setting {
             Some(endpoint) => search.each_port(endpoint, Way::Setting).await,
             None => self.find_by_itself(&mut search).await,
         };
         let found = found.ok_or(NotFound { tried: search.tried })?;
-        if let (Some(memory), true) = (&self.memory, self.setting.is_none() && found.by != Way::Memory) {
+        if let (Some(memory), Way::Lease(_) | Way::Dhcp(_)) = (&self.memory, &found.by) {
             remember(memory, found.client.endpoint());
         }
         Ok(found)
@@ -85,13 +108,13 @@ impl Discovery {
         {
             return Some(found);
         }
+        if let Some(found) = search.each_port(&Endpoint::usual(), Way::Usual).await {
+            return Some(found);
+        }
         let remembered = self.memory.as_deref().and_then(|memory| std::fs::read_to_string(memory).ok());
         if let Some(text) = remembered
             && let Some(found) = search.text(text.trim(), Way::Memory).await
         {
-            return Some(found);
-        }
-        if let Some(found) = search.each_port(&Endpoint::usual(), Way::Usual).await {
             return Some(found);
         }
         for (file, address) in leases::found_below(Path::new("/")).into_iter().take(LEASES_MAX) {
@@ -100,7 +123,7 @@ impl Discovery {
             }
         }
         #[cfg(target_os = "linux")]
-        for (interface, answer) in dhcp::ask().await {
+        for (interface, answer) in self.ask_dhcp().await {
             let way = Way::Dhcp(interface);
             match answer {
                 Ok(address) => {
@@ -112,6 +135,15 @@ impl Discovery {
             }
         }
         None
+    }
+
+    /// Asks DHCP, unless that was done a moment ago.
+    #[cfg(target_os = "linux")]
+    async fn ask_dhcp(&self) -> dhcp::Asked {
+        match self.dhcp.may_be_done() {
+            true => dhcp::ask().await,
+            false => Vec::new(),
+        }
     }
 }
 
@@ -135,14 +167,16 @@ pub enum Way {
     Environment,
     /// The registry says so.
     Registry,
-    /// It answered the last time.
-    Memory,
     /// It is the usual one.
     Usual,
+    /// DHCP said so the last time.
+    Memory,
     /// A DHCP client's lease says so.
     Lease(PathBuf),
     /// A DHCP server said so, on this interface.
     Dhcp(String),
+    /// Somebody follows it already.
+    Followed,
 }
 
 impl fmt::Display for Way {
@@ -151,10 +185,11 @@ impl fmt::Display for Way {
             Way::Setting => f.write_str("as set"),
             Way::Environment => f.write_str(VARIABLE),
             Way::Registry => f.write_str("the registry"),
-            Way::Memory => f.write_str("as the last time"),
             Way::Usual => f.write_str("the usual address"),
+            Way::Memory => f.write_str("DHCP, the last time"),
             Way::Lease(file) => write!(f, "the DHCP lease {}", file.display()),
             Way::Dhcp(interface) => write!(f, "a DHCP answer on {interface}"),
+            Way::Followed => f.write_str("as found before"),
         }
     }
 }
@@ -188,6 +223,7 @@ impl fmt::Display for NotFound {
 /// A search under way: what was tried in vain.
 struct Search {
     options: Options,
+    clock: Clock,
     tried: Vec<Tried>,
 }
 
@@ -211,7 +247,7 @@ impl Search {
                 continue;
             }
             let client = Client::new(endpoint, self.options);
-            match ask(&client).await {
+            match self.ask(&client).await {
                 Ok(reading) => return Some(Found { client, by: way, reading }),
                 Err(failure) => {
                     // The endpoint stands before it already.
@@ -222,25 +258,32 @@ impl Search {
         }
         None
     }
+
+    /// Asks for a document. Somebody who is there and busy is asked again: what else would be tried is less likely.
+    async fn ask(&self, client: &Client) -> Result<Reading, Failure> {
+        let give_up_at = self.clock.now().tick.saturating_add(BUSY_TIME_MAX);
+        let mut failures = 0_u32;
+        loop {
+            let failure = match client.get().await {
+                Ok(reading) => return Ok(reading),
+                Err(failure) => failure,
+            };
+            let due = self.clock.now().tick.saturating_add(rest_after(&failure, failures, dice::throw()));
+            if !is_busy(failure.kind) || due > give_up_at {
+                return Err(failure);
+            }
+            if failures == 0 {
+                tracing::warn!("{failure}; somebody is there, and is asked again for {BUSY_TIME_MAX:?}");
+            }
+            failures = failures.saturating_add(1);
+            self.clock.until(due).await;
+        }
+    }
 }
 
-/// Asks for a document. Somebody who is there and busy is asked again: what else would be tried is less likely.
-async fn ask(client: &Client) -> Result<Reading, Failure> {
-    let mut tries = 1;
-    loop {
-        match client.get().await {
-            Ok(reading) => return Ok(reading),
-            Err(failure) => match failure.kind {
-                FailureKind::Status(_) if failure.kind.may_pass() && tries < TRIES => tries += 1,
-                FailureKind::Unreachable
-                | FailureKind::TimedOut
-                | FailureKind::Broken
-                | FailureKind::Status(_)
-                | FailureKind::Unreadable => return Err(failure),
-            },
-        }
-        tokio::time::sleep(REST).await;
-    }
+/// Whether somebody has answered who may have a document in a while.
+fn is_busy(kind: FailureKind) -> bool {
+    kind.may_pass() && !kind.is_silence()
 }
 
 /// Writes down what answered. Without it the next search is longer, and that is all.

@@ -1,5 +1,7 @@
 //! Why the platform was asked in vain.
 
+use std::time::Duration;
+
 use crate::endpoint::Endpoint;
 
 /// Why the platform was asked in vain, in a line for a person.
@@ -10,6 +12,8 @@ pub struct Failure {
     pub kind: FailureKind,
     /// In a line for a person: the endpoint, and what was wrong with it.
     pub text: String,
+    /// When it wants to be asked again, if it has said so.
+    pub retry_after: Option<Duration>,
 }
 
 /// What sort of failure it is.
@@ -49,6 +53,14 @@ impl FailureKind {
             FailureKind::Status(status) => matches!(status, 408 | 410 | 429 | 500..),
         }
     }
+
+    /// Whether nobody is heard of there at all.
+    pub fn is_silence(self) -> bool {
+        match self {
+            FailureKind::Unreachable | FailureKind::TimedOut => true,
+            FailureKind::Broken | FailureKind::Status(_) | FailureKind::Unreadable => false,
+        }
+    }
 }
 
 impl Failure {
@@ -58,6 +70,6 @@ impl Failure {
     }
 
     pub(crate) fn new(kind: FailureKind, text: impl Into<String>) -> Self {
-        Failure { kind, text: text.into() }
+        Failure { kind, text: text.into(), retry_after: None }
     }
 }

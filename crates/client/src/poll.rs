@@ -200,7 +200,7 @@ impl Poller {
         self.due = (*at + PACE).max(now);
         let answer = match heard {
             Ok(answer) => answer,
-            Err(failure) => return self.failed(failure, None, now, dice),
+            Err(failure) => return self.failed(failure, now, dice),
         };
         self.slow = false;
         match answer.status {
@@ -218,14 +218,13 @@ impl Poller {
                 _ => {
                     self.held = None;
                     let text = "304 Not Modified, and nothing was there to be modified";
-                    self.failed(Failure::new(FailureKind::Status(304), text), None, now, dice)
+                    self.failed(Failure::new(FailureKind::Status(304), text), now, dice)
                 }
             },
             status if is_refused(status, &answer.body) => self.refused(versions, ask, &answer, now, dice),
             status => {
-                let text = said(status, &answer.body);
-                let failure = Failure::new(FailureKind::Status(status), text);
-                self.failed(failure, answer.retry_after, now, dice)
+                let failure = Failure::new(FailureKind::Status(status), said(status, &answer.body));
+                self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, dice)
             }
         }
     }
@@ -242,7 +241,7 @@ impl Poller {
             Ok(read) => read,
             Err(error) => {
                 let failure = Failure::new(FailureKind::Unreadable, error.to_string());
-                return self.failed(failure, answer.retry_after, now, dice);
+                return self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, dice);
             }
         };
         // What was asked for without its tag is answered at once by everybody, so it says nothing about waiting.
@@ -270,24 +269,13 @@ impl Poller {
         }
     }
 
-    fn failed(
-        &mut self,
-        failure: Failure,
-        retry_after: Option<Duration>,
-        now: Duration,
-        dice: u32,
-    ) -> Verdict {
+    fn failed(&mut self, failure: Failure, now: Duration, dice: u32) -> Verdict {
         let late = failure.kind == FailureKind::TimedOut && self.heard;
-        let rest = match late {
-            // It was waited for already.
-            true => PACE,
-            false => (PACE * 2_u32.saturating_pow(self.failures.min(8))).min(BACKOFF_MAX),
-        };
-        let rest = rest.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));
-        let jitter = rest.min(BACKOFF_MAX).mul_f64(f64::from(dice) / f64::from(u32::MAX) / 2.0);
+        // One that was late was waited for already.
+        let rest = rest_after(&failure, if late { 0 } else { self.failures }, dice);
         self.failures = self.failures.saturating_add(1);
         self.slow |= late;
-        self.due = self.due.max(now + rest + jitter);
+        self.due = self.due.max(now + rest);
         Verdict::Failed(failure)
     }
 
@@ -306,8 +294,16 @@ impl Poller {
         }
         self.held = None;
         let failure = Failure::new(FailureKind::Status(answer.status), said(answer.status, &answer.body));
-        self.failed(failure, answer.retry_after, now, dice)
+        self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, dice)
     }
+}
+
+/// How long to rest after a failure, and so many before it in a row. `dice` is any number.
+pub(crate) fn rest_after(failure: &Failure, failures_before: u32, dice: u32) -> Duration {
+    let rest = (PACE * 2_u32.saturating_pow(failures_before.min(8))).min(BACKOFF_MAX);
+    let rest = rest.max(failure.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));
+    let jitter = rest.min(BACKOFF_MAX).mul_f64(f64::from(dice) / f64::from(u32::MAX) / 2.0);
+    rest + jitter
 }
 
 /// A refusal in a line: the status, and how the body begins.

@@ -172,7 +172,7 @@ impl Watch {
         }
     }
 
-    fn troubled(&mut self, Failure { kind, text }: Failure) -> Trouble {
+    fn troubled(&mut self, Failure { kind, text, .. }: Failure) -> Trouble {
         // The poller does not know whom it asks.
         let endpoint = self.client.endpoint().to_string();
         let text = if text.starts_with(&endpoint) { text } else { format!("{endpoint}: {text}") };

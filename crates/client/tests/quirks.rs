@@ -11,7 +11,7 @@ use std::time::Duration;
 use notbefore_client::changes::Change;
 use notbefore_client::client::{Approval, ApproveError, Options};
 use notbefore_client::clock::Clock;
-use notbefore_client::discovery::{Discovery, Way};
+use notbefore_client::discovery::{BUSY_TIME_MAX, Discovery, Way};
 use notbefore_client::document::{Document, EventId, EventStatus, EventsVersion};
 use notbefore_client::failure::FailureKind;
 use notbefore_client::identity::{By, Identity};
@@ -484,6 +484,31 @@ async fn an_approval_that_may_get_through_later_is_not_refused() {
     }
 }
 
+/// Time passes by itself here, as soon as all wait for it.
+#[tokio::test(start_paused = true)]
+async fn an_approval_is_sent_until_it_gets_through_or_its_time_is_up() {
+    let busy = || answer(429, "Retry-After: 5\r\n", "");
+    let limit = Duration::from_secs(20);
+    let id = EventId::new("a");
+    let script = [answer(503, "", ""), busy(), Reply::SendAndClose(vec![]), answer(200, "", "")];
+    let platform = Platform::start(script).await;
+    assert_eq!(platform.client().approve_within(&id, limit).await, Ok(Approval::Accepted));
+    let asked = platform.asked();
+    assert!(asked[2].at - asked[1].at >= Duration::from_secs(5), "{asked:?}");
+    assert!(asked.len() == 4 && paced(&asked), "{asked:?}");
+
+    let never = Platform::start([busy()]).await;
+    let outcome = never.client().approve_within(&id, limit).await;
+    assert!(matches!(outcome, Err(ApproveError::Transient(_))), "{outcome:?}");
+    assert!(never.asked().len() > 1 && never.asked().last().unwrap().at <= limit);
+
+    let refused = [answer(400, "", "{\"error\":\"no\"}"), document(1, &[&event("a", "Scheduled")])];
+    let platform = Platform::start(refused).await;
+    let outcome = platform.client().approve_within(&id, limit).await;
+    assert!(matches!(outcome, Err(ApproveError::Refused(_))), "{outcome:?}");
+    assert_eq!(platform.asked().len(), 2, "what was refused is not sent again");
+}
+
 #[tokio::test]
 async fn an_event_without_an_id_is_followed_and_cannot_be_approved() {
     let platform = Platform::start([document(1, &[&event("", "Scheduled")])]).await;
@@ -561,39 +586,51 @@ async fn a_command_goes_by_the_host_name_after_a_while_and_who_follows_asks_on()
 }
 
 #[tokio::test]
-async fn what_is_found_is_remembered_and_what_is_set_is_final() {
+async fn what_is_set_is_final_and_the_environment_comes_next() {
     let dir = tempfile::tempdir().unwrap();
     let memory = dir.path().join("endpoint");
-    let (good, garbage) =
-        (Platform::start([document(1, &[])]).await, Platform::start([answer(200, "", "<html>")]).await);
-    let discovery = Discovery {
-        environment: Some(good.endpoint.to_string()),
-        memory: Some(memory.clone()),
-        ..Discovery::new(None, Options::default())
-    };
+    let good = Platform::start([document(1, &[])]).await;
+    let mut discovery = Discovery::new(None, Options::default());
+    discovery.environment = Some(good.endpoint.to_string());
+    discovery.memory = Some(memory.clone());
     let found = discovery.find().await.unwrap();
     assert_eq!((found.client.endpoint(), &found.by), (&good.endpoint, &Way::Environment));
-    assert_eq!(std::fs::read_to_string(&memory).unwrap(), format!("{}\n", good.endpoint));
+    assert!(!memory.exists(), "the environment will say so again");
 
-    // What is in the environment comes first, and where that is no endpoint, what answered the last time.
-    let discovery = Discovery { environment: Some(garbage.endpoint.to_string()), ..discovery };
-    let found = discovery.find().await.unwrap();
-    assert_eq!((found.client.endpoint(), &found.by), (&good.endpoint, &Way::Memory));
-    assert_eq!(garbage.asked().len(), 1);
-
-    // Where somebody has named one, no other is tried, and none is remembered.
+    // Where somebody has named one, no other is tried.
     let asked = good.asked().len();
-    let discovery = Discovery {
-        setting: Some(garbage.endpoint.clone()),
-        environment: Some(good.endpoint.to_string()),
-        ..discovery
-    };
+    let elsewhere = Platform::start([answer(404, "", "")]).await;
+    discovery.setting = Some(elsewhere.endpoint.clone());
     let error = discovery.find().await.unwrap_err().to_string();
-    assert!(error.contains(&format!("{} (as set): the answer is not JSON", garbage.endpoint)), "{error}");
+    assert!(error.contains(&format!("{} (as set): 404 Not Found", elsewhere.endpoint)), "{error}");
+    assert_eq!((good.asked().len(), elsewhere.asked().len()), (asked, 1));
+
+    // One that somebody follows is not asked by somebody else.
+    discovery.setting = Some(good.endpoint.clone());
+    discovery.besides = Some(good.endpoint.clone());
+    let error = discovery.find().await.unwrap_err().to_string();
+    assert!(error.contains("it is asked already"), "{error}");
     assert_eq!(good.asked().len(), asked);
-    // One that is busy is asked again.
-    let busy = Platform::start([answer(410, "", ""), document(1, &[])]).await;
-    let discovery = Discovery { setting: Some(busy.endpoint.clone()), ..discovery };
-    assert_eq!(discovery.find().await.unwrap().by, Way::Setting);
-    assert_eq!(std::fs::read_to_string(&memory).unwrap(), format!("{}\n", good.endpoint));
+}
+
+/// Time passes by itself here, as soon as all wait for it.
+#[tokio::test(start_paused = true)]
+async fn somebody_who_is_there_and_busy_is_asked_again_before_anything_else_is_tried() {
+    let busy = [answer(410, "", ""), answer(200, "", ""), answer(503, "", ""), Reply::SendAndClose(vec![])];
+    let script = busy.clone().into_iter().chain(busy.clone()).chain([document(1, &[])]);
+    let platform = Platform::start(script).await;
+    let mut discovery = Discovery::new(None, Options::default());
+    discovery.environment = Some(platform.endpoint.to_string());
+    assert_eq!(discovery.find().await.unwrap().by, Way::Environment);
+    let asked = platform.asked();
+    assert!(paced(&asked), "{asked:?}");
+
+    for never in busy {
+        let platform = Platform::start([never]).await;
+        discovery.setting = Some(platform.endpoint.clone());
+        discovery.find().await.unwrap_err();
+        let asked = platform.asked();
+        let tried = asked.last().unwrap().at - asked[0].at;
+        assert!(tried > Duration::from_secs(60) && tried <= BUSY_TIME_MAX, "{tried:?}");
+    }
 }

@@ -20,7 +20,8 @@ use crate::dice;
 /// How long each try waits for an answer. A server may first look whether an address is in use, which takes one to
 /// three seconds.
 const TRIES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(4)];
-/// How many interfaces are asked. A VM has a few; a host of containers has hundreds, and nobody behind them.
+/// How many interfaces are asked, those with a device behind them first. A VM has a few of these; a host of containers has
+/// hundreds of others, and nobody behind them.
 const INTERFACES_MAX: usize = 16;
 /// How many packets that do not help are read while one is waited for.
 const STRANGERS_MAX: usize = 1_000;
@@ -35,6 +36,8 @@ const ETHERNET: &str = "1";
 struct Interface {
     name: String,
     mac: [u8; 6],
+    /// Whether it is more than a bridge or the end of a virtual wire.
+    device: bool,
 }
 
 /// What came of it: an address, or why there is none, for each interface.
@@ -108,7 +111,7 @@ fn open(interface: &str) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket.into())
 }
 
-/// The Ethernet interfaces that are up, by name.
+/// The Ethernet interfaces that are up: devices first, because a network of the platform's is behind one of those.
 fn interfaces(class: &Path) -> Vec<Interface> {
     let Ok(entries) = fs::read_dir(class) else {
         return Vec::new();
@@ -119,10 +122,14 @@ fn interfaces(class: &Path) -> Vec<Interface> {
         if !is("type", ETHERNET) || !is("carrier", "1") {
             return None;
         }
-        Some(Interface { name: entry.file_name().into_string().ok()?, mac: mac(read("address")?.trim())? })
+        Some(Interface {
+            name: entry.file_name().into_string().ok()?,
+            mac: mac(read("address")?.trim())?,
+            device: entry.path().join("device").exists(),
+        })
     };
     let mut found: Vec<Interface> = entries.filter_map(Result::ok).filter_map(interface).collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.sort_by(|a, b| b.device.cmp(&a.device).then_with(|| a.name.cmp(&b.name)));
     found.truncate(INTERFACES_MAX);
     found
 }
@@ -155,5 +162,13 @@ mod tests {
         assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["eth0", "eth1"]);
         assert_eq!(found[0].mac, [2, 0, 0, 0, 0, 9]);
         assert!(interfaces(Path::new("/nowhere")).is_empty());
+        // A host of containers: what is asked on is what it is itself connected by, whatever that is called.
+        for number in 10..40 {
+            put(&format!("cali{number}"), "1", "1", &format!("02:00:00:00:01:{number}"));
+        }
+        put("wan", "1", "1", "02:00:00:00:00:0c");
+        fs::create_dir(class.path().join("wan/device")).unwrap();
+        let found = interfaces(class.path());
+        assert_eq!((found[0].name.as_str(), found.len()), ("wan", INTERFACES_MAX));
     }
 }

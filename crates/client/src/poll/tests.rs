@@ -365,6 +365,7 @@ fn the_page_has_the_numbers() {
         ("then {} s, and up to half of that more", BACKOFF_MAX),
         ("honoured up to {} s", RETRY_AFTER_MAX),
         ("one, kept; {} s to make it", crate::http::CONNECT_TIME_MAX),
+        ("is asked again for {} s", crate::discovery::BUSY_TIME_MAX),
     ] {
         let said = said.replace("{}", &number.as_secs().to_string());
         assert!(page.contains(&said), "{said}");
