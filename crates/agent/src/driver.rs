@@ -56,7 +56,7 @@ pub struct Agent {
     /// The events whose approval was refused, as the administrator knows.
     refused: Vec<EventId>,
     client: Option<Client>,
-    /// Since when polls are in vain, if they are.
+    /// Since when nobody answers polls, if nobody does.
     silent_since: Option<Duration>,
     answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
     /// How often systemd wants a sign of life, and when the next is due.
@@ -178,7 +178,11 @@ impl Agent {
                 self.board.answered("unchanged");
             }
             Update::Trouble(Trouble { kind, text, since: _, tries }) => {
-                self.silent_since.get_or_insert(self.clock.now().tick);
+                // Whoever answers is there, whatever the answer: it is not looked for elsewhere.
+                match kind.is_silence() {
+                    true => _ = self.silent_since.get_or_insert(self.clock.now().tick),
+                    false => self.silent_since = None,
+                }
                 if tries % TROUBLE_SAID_EVERY == 1 {
                     tracing::warn!(tries, "{text}; what was last read holds until there is an answer");
                 }
@@ -433,10 +437,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_falls_silent_is_looked_for_anew_unless_it_is_set() {
-        let trouble = |clock: &Clock| {
-            let (kind, text) = (FailureKind::Unreachable, "nobody there".to_owned());
+        let troubled = |kind: FailureKind, clock: &Clock| {
+            let text = "in vain".to_owned();
             Update::Trouble(Trouble { kind, text, since: clock.now(), tries: 2 })
         };
+        let trouble = |clock: &Clock| troubled(FailureKind::Unreachable, clock);
         for (endpoint, looks) in [("", true), ("endpoint = 'http://127.0.0.1:1'\n", false)] {
             let text = format!("{endpoint}name = 'web-0'\n[[rule]]\nname = 'all'\n");
             let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
@@ -450,6 +455,12 @@ mod tests {
             assert_eq!(agent.looks_elsewhere(), looks);
             agent.update(Update::Unchanged).await;
             assert!(!agent.looks_elsewhere(), "it answers again");
+            for kind in [FailureKind::Status(503), FailureKind::Status(403), FailureKind::Unreadable] {
+                agent.update(troubled(kind, &clock)).await;
+                tokio::time::advance(LOST_AFTER).await;
+                agent.update(troubled(kind, &clock)).await;
+                assert!(!agent.looks_elsewhere(), "somebody is there: {kind:?}");
+            }
         }
     }
 

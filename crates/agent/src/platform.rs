@@ -49,10 +49,15 @@ pub enum Name {
 /// A name that is being asked for.
 pub type Naming = Pin<Box<dyn Future<Output = Identity>>>;
 
-/// Finds it, however long that takes.
-pub fn find(config: &Config, board: Board) -> impl Future<Output = Platform> + use<> {
+/// What there is to look for it by. It is the same for every search, so that these together do not ask DHCP too often.
+pub fn discovery(config: &Config) -> Discovery {
     let mut discovery = Discovery::new(config.endpoint.clone(), Options { newest: config.api_version });
     discovery.memory = memory(config, journal::ENDPOINT_FILE);
+    discovery
+}
+
+/// Finds it, however long that takes.
+pub fn find(discovery: Discovery, config: &Config, board: Board) -> impl Future<Output = Platform> + use<> {
     let asking = Asking::new(config);
     async move {
         let mut rest = REST;

@@ -80,7 +80,13 @@ pub async fn run(
     agent.begin(opened).await;
     ready(served);
     systemd::say(Condition::Ready);
-    let look = |agent: &Agent| Some(Box::pin(platform::find(agent.config(), board.clone())) as Pin<Box<_>>);
+    let discovery = platform::discovery(agent.config());
+    let look = |agent: &Agent| {
+        // What is followed is asked by its watch, at the pace that one VM may have.
+        let mut discovery = discovery.clone();
+        discovery.besides = agent.client().map(|client| client.endpoint().clone());
+        Some(Box::pin(platform::find(discovery, agent.config(), board.clone())) as Pin<Box<_>>)
+    };
     let mut search: Perhaps<Platform> = look(&agent);
     let mut watch: Option<Watch> = None;
     let mut naming: Perhaps<Identity> = None;
