@@ -89,12 +89,12 @@ pub enum Found {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The directory cannot be made or used.
-    #[error("cannot use the state directory {}: {source}; make it writable for the agent, or name another with --state", path.display())]
+    #[error("cannot use {} ({why}); make the state directory writable for the agent, or name another with --state", path.display())]
     Io {
         /// The directory, or what is in it.
         path: PathBuf,
-        /// Why.
-        source: io::Error,
+        /// Why. It stands in the middle of the sentence, and is therefore no source that would be told once more.
+        why: io::Error,
     },
     /// Another agent runs.
     #[error("another agent holds {}; stop it, or name another state directory with --state", path.display())]
@@ -124,12 +124,12 @@ pub enum OpenError {
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// The system says why.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {why}", path.display())]
     Io {
         /// The journal.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// The disk does not answer.
     #[error("writing {} takes longer than {} s", path.display(), SAVE_TIMEOUT.as_secs())]
@@ -159,10 +159,10 @@ impl Journal {
     /// Takes hold of the journal in this VM's directory, which is made if it is missing, and reads it.
     pub fn open(dir: &Path, vm: &VmId, now: Timestamp) -> Result<(Journal, Found), OpenError> {
         let path = dir.join(NAME);
-        let failed = |source| OpenError::Io { path: path.clone(), source };
+        let failed = |why| OpenError::Io { path: path.clone(), why };
         let (lock, mut writable) = match take_hold(dir) {
             Ok(lock) => (Some(lock), true),
-            Err(OpenError::Io { source, .. }) if disk::fails(&source) => (hold_unwritten(dir)?, false),
+            Err(OpenError::Io { why, .. }) if disk::fails(&why) => (hold_unwritten(dir)?, false),
             Err(refused) => return Err(refused),
         };
         let aside = |why| dir.join(format!("journal.{why}-{}", now.strftime("%Y%m%dT%H%M%SZ")));
@@ -200,7 +200,7 @@ impl Journal {
     /// Puts a state on disk, unless it is there already. Once this has returned well, the state survives a power cut.
     pub async fn save(&mut self, state: &State) -> Result<(), SaveError> {
         let path = self.dir.join(NAME);
-        let failed = |source| SaveError::Io { path: path.clone(), source };
+        let failed = |why| SaveError::Io { path: path.clone(), why };
         let bytes = serde_json::to_vec(&Written { format: FORMAT, state });
         let bytes = bytes.map_err(|error| failed(io::Error::other(error)))?;
         if self.written.as_ref() == Some(&bytes) {
@@ -265,7 +265,7 @@ impl MovingIn {
 fn take_hold(dir: &Path) -> Result<File, OpenError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |source| OpenError::Io { path, source }
+        move |why| OpenError::Io { path, why }
     };
     make_private(dir).map_err(failed(dir))?;
     disk::check(dir).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
@@ -284,7 +284,7 @@ fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(OpenError::Held { path }),
-        Err(TryLockError::Error(source)) => Err(OpenError::Io { path, source }),
+        Err(TryLockError::Error(why)) => Err(OpenError::Io { path, why }),
     }
 }
 
@@ -293,9 +293,10 @@ fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
 pub fn look_over(dir: &Path) -> Result<(), OpenError> {
     let Some(there) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
     disk::check(there).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
-    let trial = there.join(".notbefore-check");
-    let tried = File::create(&trial).and_then(|_| fs::remove_file(&trial));
-    tried.map_err(|source| OpenError::Io { path: dir.to_owned(), source })
+    // A name that nobody else has: where everybody may write, it could be a link to somewhere else.
+    let trial = there.join(format!(".notbefore-check-{}", std::process::id()));
+    let tried = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
+    tried.map_err(|why| OpenError::Io { path: dir.to_owned(), why })
 }
 
 /// Reads the journal of an agent that does not run, for people: without holding or changing anything.

@@ -29,27 +29,28 @@ const ACCEPT_REST: Duration = Duration::from_millis(200);
 
 /// Why there are no signals.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen at {address}: {source}; name another address with --listen (listen = …), or \"none\"")]
+#[error("cannot listen at {address} ({why}); name another address with --listen (listen = …), or \"none\"")]
 pub struct ServeError {
     address: SocketAddr,
-    source: io::Error,
+    /// It stands in the middle of the sentence, and is therefore no source that would be told once more.
+    why: io::Error,
 }
 
 impl ServeError {
     /// Whether somebody else listens there.
     pub fn is_taken(&self) -> bool {
-        self.source.kind() == io::ErrorKind::AddrInUse
+        self.why.kind() == io::ErrorKind::AddrInUse
     }
 }
 
 /// Whether the signals could be served at an address now.
 pub fn look_over(address: SocketAddr) -> Result<(), ServeError> {
-    std::net::TcpListener::bind(address).map(|_| ()).map_err(|source| ServeError { address, source })
+    std::net::TcpListener::bind(address).map(|_| ()).map_err(|why| ServeError { address, why })
 }
 
 /// Serves the signals until the runtime ends; answers where.
 pub async fn serve(address: SocketAddr, board: Board) -> Result<SocketAddr, ServeError> {
-    let failed = |source| ServeError { address, source };
+    let failed = |why| ServeError { address, why };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     tokio::spawn(accept(listener, board));

@@ -102,7 +102,7 @@ fn check_finds_the_platform_and_what_would_go_wrong() {
     let said = complaint(&output);
     assert!(said.contains("there are 3 problems") && !said.contains("s3cret"), "{said}");
     assert!(said.contains("notify: no-such-host.invalid cannot be resolved"), "{said}");
-    assert!(said.contains("cannot use the state directory"), "{said}");
+    assert!(said.contains(&format!("cannot use {}", in_a_file.display())), "{said}");
     assert!(said.contains(&format!("cannot listen at {}", vm.signals)), "{said}");
     let nobody = format!("http://{}", free_address());
     let output = vm.agent_cli(&["check", "--endpoint", &nobody]);
@@ -144,4 +144,42 @@ fn status_is_told_when_something_is_wrong() {
         said.contains("agent.toml: No such file") && said.contains("there is no journal to read in"),
         "{said}"
     );
+}
+
+/// What is said of an error by whoever prints it and all its sources.
+#[test]
+fn an_error_is_said_once() {
+    let vm = Vm::new();
+    vm.configure("[[rule]]\nname = \"all\"\n");
+    let somebody_else = std::net::TcpListener::bind(vm.signals).unwrap();
+    let taken = vm.agent_cli(&["run"]);
+    drop(somebody_else);
+    let file = vm.place.path("agent.toml");
+    let no_directory = vm.agent_cli(&["run", "--state", file.to_str().unwrap()]);
+    let (directory, lock) = (vm.place.path("other"), vm.place.path("other/lock"));
+    std::fs::create_dir_all(&lock).unwrap();
+    let no_lock = vm.agent_cli(&["run", "--state", directory.to_str().unwrap()]);
+    for (output, cause, thing) in [
+        (taken, "Address already in use", format!("cannot listen at {}", vm.signals)),
+        (no_directory, "File exists", format!("cannot use {} (", file.display())),
+        (no_lock, "Is a directory", format!("cannot use {} (", lock.display())),
+    ] {
+        let said = complaint(&output);
+        assert_eq!((output.status.code(), said.matches(cause).count()), (Some(1), 1), "{said}");
+        assert!(said.contains(&thing), "{said}");
+    }
+}
+
+#[test]
+fn check_leaves_the_machine_as_it_was() {
+    let vm = Vm::new();
+    vm.configure("[[rule]]\nname = \"all\"\n");
+    let files = || {
+        let entries = std::fs::read_dir(vm.place.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = files();
+    let output = vm.agent_cli(&["check"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert_eq!(files(), before);
 }
