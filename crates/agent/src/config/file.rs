@@ -14,14 +14,36 @@ use crate::suggest;
 /// The largest file: a hundred rules with ten steps each are some 200 KiB.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// Reads a file's text.
+/// What a text in UTF-16 begins with, as Windows' editors and PowerShell write it: the lower byte first, or the upper.
+const UTF16_LITTLE: [u8; 2] = [0xff, 0xfe];
+const UTF16_BIG: [u8; 2] = [0xfe, 0xff];
+/// What some programs begin UTF-8 with.
+const UTF8_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Reads a file's text: UTF-8, or UTF-16 that says so, which is what `>` makes in Windows' own PowerShell.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > BYTES_MAX {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX {
         return Err(io::Error::other(format!("it is larger than {BYTES_MAX} bytes, too large for settings")));
     }
-    Ok(text)
+    text_of(bytes).ok_or_else(|| io::Error::other("it is neither UTF-8 nor UTF-16; save it as UTF-8"))
+}
+
+fn text_of(bytes: Vec<u8>) -> Option<String> {
+    let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let (units, rest) = bytes.as_chunks();
+        let units: Vec<u16> = units.iter().map(|pair| unit(*pair)).collect();
+        String::from_utf16(&units).ok().filter(|_| rest.is_empty())
+    };
+    if let Some(rest) = bytes.strip_prefix(&UTF16_LITTLE) {
+        return utf16(rest, u16::from_le_bytes);
+    }
+    if let Some(rest) = bytes.strip_prefix(&UTF16_BIG) {
+        return utf16(rest, u16::from_be_bytes);
+    }
+    let text = bytes.strip_prefix(&UTF8_MARK).map(<[u8]>::to_vec).unwrap_or(bytes);
+    String::from_utf8(text).ok()
 }
 
 /// A table of the file, and where it is.

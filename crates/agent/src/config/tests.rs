@@ -231,6 +231,30 @@ fn without_a_file_it_says_how_to_make_one() {
     assert!(wrong.contains("notbefore agent sample > /nowhere/agent.toml"), "{wrong}");
 }
 
+#[test]
+fn a_file_is_read_as_windows_writes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("agent.toml");
+    let said = Sources { file: Some(file.clone()), ..Sources::default() };
+    let text = SAMPLE.replace('\n', "\r\n");
+    let units = |unit: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+    let written = [
+        text.clone().into_bytes(),
+        [&[0xef, 0xbb, 0xbf], text.as_bytes()].concat(),
+        [&[0xff, 0xfe], &units(u16::to_le_bytes)[..]].concat(),
+        [&[0xfe, 0xff], &units(u16::to_be_bytes)[..]].concat(),
+    ];
+    for bytes in written {
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(load(&said).unwrap().rules.len(), 2, "{:?}", &bytes[..4]);
+    }
+    for neither in [&b"name = '\xe4'"[..], b"\xff\xfea", b"\xff\xfe\x00\xd8"] {
+        std::fs::write(&file, neither).unwrap();
+        let wrong = load(&said).unwrap_err().to_string();
+        assert!(wrong.ends_with("agent.toml: it is neither UTF-8 nor UTF-16; save it as UTF-8"), "{wrong}");
+    }
+}
+
 /// The page with every key and every variable, as the code knows them.
 fn page(there: &str) -> String {
     let between = |page: &str, name: &str, text: &str| {
