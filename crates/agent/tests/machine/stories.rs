@@ -750,3 +750,16 @@ fn an_eviction_that_does_not_say_when_has_no_more_time_after_a_restart() {
     world.pass(seconds(5));
     assert_eq!(world.only_run().budget, seconds(15) - RESERVE);
 }
+
+#[test]
+fn an_event_that_had_started_was_not_cancelled_though_nobody_approved_it() {
+    let mut world =
+        with_event(vec![Rule { approve: Approve::Never, ..rule("r") }], EventKind::Reboot, QUARTER);
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    world.start("A");
+    world.poll();
+    world.remove("A");
+    world.poll();
+    assert!(!world.only_run().cancelled);
+}
