@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     loop {
         match watch.next().await {
             Update::Document { document, .. } => last = Some(document),
-            Update::Unchanged => {}
+            Update::Unchanged { .. } => {}
             // What was last read still holds: this is no "no events".
             Update::Trouble(trouble) => eprintln!("{}", trouble.text),
         }

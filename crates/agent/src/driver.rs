@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::config::{self, Config, Sources};
 use crate::hooks::{Ended, Runner};
 use crate::journal::{Found, Journal};
-use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, StepOutcome};
+use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome};
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
 use crate::platform;
@@ -50,14 +50,16 @@ pub struct Agent {
     /// When a write that failed is tried again.
     journal_due: Option<Duration>,
     runner: Runner,
-    /// The rule of each attempt that runs, and when that began.
-    begun: BTreeMap<RunId, (String, Duration)>,
+    /// Of each attempt that runs the rule, the stage, and when it began.
+    begun: BTreeMap<RunId, (String, Stage, Duration)>,
     notifier: Notifier,
     /// The events whose approval was refused, as the administrator knows.
     refused: Vec<EventId>,
     client: Option<Client>,
     /// Since when nobody answers polls, if nobody does.
     silent_since: Option<Duration>,
+    /// Whether the platform has been silent, or not been there, since it last answered.
+    unheard: bool,
     answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
     /// How often systemd wants a sign of life, and when the next is due.
     beat: Option<(Duration, Duration)>,
@@ -97,6 +99,7 @@ impl Agent {
             refused: Vec::new(),
             client: None,
             silent_since: None,
+            unheard: true,
             answers,
             beat,
             status: String::new(),
@@ -161,23 +164,28 @@ impl Agent {
         differs
     }
 
-    /// Ends what runs; the next agent goes on with it.
+    /// Ends what runs; the next agent goes on with it. What the administrator has yet to hear has a moment to be said.
     pub async fn stop(mut self) {
-        self.runner.stop_all().await;
+        tokio::join!(self.runner.stop_all(), self.notifier.finish());
     }
 
     pub async fn update(&mut self, update: Update) {
         match update {
             Update::Document { document, served_at, version } => {
-                self.silent_since = None;
                 self.board.answered("document");
                 self.turn(Input::Document { document, served_at, version }).await;
+                self.answers_again().await;
             }
-            Update::Unchanged => {
-                self.silent_since = None;
+            Update::Unchanged { served_at } => {
                 self.board.answered("unchanged");
+                // A VM that stood still learns by this how late it is. Without events there is nothing to be late for.
+                if let Some(served_at) = served_at.filter(|_| !self.state.events().is_empty()) {
+                    self.turn(Input::Unchanged { served_at }).await;
+                }
+                self.answers_again().await;
             }
             Update::Trouble(Trouble { kind, text, since: _, tries }) => {
+                self.unheard = true;
                 // Whoever answers is there, whatever the answer: it is not looked for elsewhere.
                 match kind.is_silence() {
                     true => _ = self.silent_since.get_or_insert(self.clock.now().tick),
@@ -191,6 +199,14 @@ impl Agent {
         }
     }
 
+    /// The platform has answered. What could not be sent to it until now is sent.
+    async fn answers_again(&mut self) {
+        self.silent_since = None;
+        if std::mem::replace(&mut self.unheard, false) {
+            self.turn(Input::Back).await;
+        }
+    }
+
     /// Whether the platform has been silent for so long that it may be somewhere else by now. One that was set is not.
     pub fn looks_elsewhere(&self) -> bool {
         let now = self.clock.now().tick;
@@ -200,14 +216,14 @@ impl Agent {
 
     pub async fn ended(&mut self, Ended { run, outcome }: Ended) {
         self.runner.forget(run);
-        if let Some((rule, begun)) = self.begun.remove(&run) {
+        if let Some((rule, stage, begun)) = self.begun.remove(&run) {
             let word = match &outcome {
                 StepOutcome::Done => "done",
                 StepOutcome::Failed { .. } => "failed",
                 StepOutcome::TimedOut => "timed_out",
                 StepOutcome::Stopped => "stopped",
             };
-            self.board.ran(&rule, word, self.clock.now().tick.saturating_sub(begun));
+            self.board.ran(&rule, stage, word, self.clock.now().tick.saturating_sub(begun));
         }
         self.turn(Input::StepEnded { run, outcome }).await;
     }
@@ -255,7 +271,7 @@ impl Agent {
                 Action::Run(mut run) => {
                     let begins = self.clock.now().tick;
                     run.budget = left_of_budget(&run, begins);
-                    self.begun.insert(run.id, (run.rule.clone(), begins));
+                    self.begun.insert(run.id, (run.rule.clone(), run.stage, begins));
                     self.runner.start(*run, self.setup.me.name());
                 }
                 Action::Stop(run) => self.runner.stop(run),
@@ -453,7 +469,7 @@ mod tests {
             tokio::time::advance(LOST_AFTER).await;
             agent.update(trouble(&clock)).await;
             assert_eq!(agent.looks_elsewhere(), looks);
-            agent.update(Update::Unchanged).await;
+            agent.update(Update::Unchanged { served_at: None }).await;
             assert!(!agent.looks_elsewhere(), "it answers again");
             for kind in [FailureKind::Status(503), FailureKind::Status(403), FailureKind::Unreadable] {
                 agent.update(troubled(kind, &clock)).await;
@@ -462,6 +478,48 @@ mod tests {
                 assert!(!agent.looks_elsewhere(), "somebody is there: {kind:?}");
             }
         }
+    }
+
+    /// An agent that knows its name, has a rule with this, and nobody to ask.
+    fn agent(rule: &str) -> (Agent, mpsc::Receiver<Ended>, Answers) {
+        let text = format!("name = 'web-0'\n[[rule]]\nname = 'all'\n{rule}");
+        let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
+        let clock = Clock::start();
+        Agent::new(config, Sources::default(), clock, Board::new(clock, false))
+    }
+
+    /// Its document, with an event that begins at eight.
+    fn document() -> Document {
+        let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+        Document { incarnation: "1".to_owned(), events: vec![event] }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_sent_is_sent_as_soon_as_the_platform_answers() {
+        let (mut agent, _ends, mut answers) = agent("");
+        let document =
+            Input::Document { document: document(), served_at: None, version: EventsVersion::NEWEST };
+        agent.turn(document).await;
+        let (event, answer) = answers.recv().await.unwrap();
+        assert!(matches!(answer, ApprovalAnswer::Failed { .. }), "there is nobody to send it to");
+        agent.answered(event, answer).await;
+        let approval = |agent: &Agent| overview::of(&agent.state)[0].approval.clone();
+        assert_eq!(approval(&agent), "failed 1 times, tried again");
+        agent.update(Update::Unchanged { served_at: None }).await;
+        assert_eq!(approval(&agent), "sent");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_vm_that_stood_still_learns_how_late_it_is_though_nothing_has_changed() {
+        let (mut agent, _ends, _answers) = agent("time_left = { at_most = '45s' }\n");
+        let at = |text: &str| text.parse().ok();
+        let served_at = at("2026-11-16T07:59:00Z");
+        let version = EventsVersion::NEWEST;
+        agent.update(Update::Document { document: document(), served_at, version }).await;
+        let rule = |agent: &Agent| overview::of(&agent.state)[0].rule.clone();
+        assert_eq!(rule(&agent), None, "there is a minute left");
+        agent.update(Update::Unchanged { served_at: at("2026-11-16T07:59:30Z") }).await;
+        assert_eq!(rule(&agent).as_deref(), Some("all"), "there is half a minute left");
     }
 
     #[test]

@@ -1,11 +1,15 @@
-//! Word to an administrator: a POST for every fact that the configuration names, and for trouble of the agent's own. It has a queue and a task of its own, so
-//! that a server that hangs delays nothing, and a full queue drops what is new and says so.
+//! Word to an administrator: a POST for every fact that the configuration names, and for trouble of the agent's own. It
+//! has a queue and a task of its own, so that a server that hangs delays nothing, and a full queue drops what is new and
+//! says so. When the agent ends, what waits has some seconds more: a VM that is shut down is just when somebody should hear.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::config::{Happening, Notify};
 use crate::hooks::webhook::{self, Call};
@@ -20,10 +24,17 @@ const TRIES: u32 = 3;
 /// How long to rest in between.
 const REST: Duration = Duration::from_secs(2);
 
+/// How long what waits has when the agent ends. The service unit gives all of it twenty seconds, and no reboot should take
+/// longer because an administrator's server is slow.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(8);
+
 /// Where words are handed in.
 #[derive(Debug)]
 pub struct Notifier {
     queue: mpsc::Sender<(Notify, String)>,
+    sending: JoinHandle<()>,
+    /// How many were handed in and are neither sent nor given up.
+    waiting: Arc<AtomicUsize>,
 }
 
 #[derive(Serialize)]
@@ -39,13 +50,34 @@ struct Message<'a> {
 impl Notifier {
     /// Starts the task that sends; it ends with the notifier.
     pub fn start() -> Notifier {
-        let (queue, mut waiting) = mpsc::channel(QUEUE_MAX);
-        tokio::spawn(async move {
-            while let Some((to, body)) = waiting.recv().await {
-                send(&to, body).await;
+        let (queue, mut handed_in) = mpsc::channel(QUEUE_MAX);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let sending = tokio::spawn({
+            let waiting = waiting.clone();
+            async move {
+                while let Some((to, body)) = handed_in.recv().await {
+                    send(&to, body).await;
+                    waiting.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         });
-        Notifier { queue }
+        Notifier { queue, sending, waiting }
+    }
+
+    /// Sends what waits, within [`LAST_WORDS_MAX`]; what that is not enough for is dropped, and said to be.
+    pub async fn finish(self) {
+        let Notifier { queue, sending, waiting } = self;
+        drop(queue);
+        let abort = sending.abort_handle();
+        if tokio::time::timeout(LAST_WORDS_MAX, sending).await.is_err() {
+            abort.abort();
+            let dropped = waiting.load(Ordering::Relaxed);
+            tracing::warn!(
+                dropped,
+                "the administrator was not told all there was to tell within {} s of the agent's end",
+                LAST_WORDS_MAX.as_secs()
+            );
+        }
     }
 
     /// Hands in a fact, if whoever is to be told wants to hear of it.
@@ -68,7 +100,9 @@ impl Notifier {
 
     fn hand_in(&self, to: &Notify, message: &Message<'_>) {
         let body = serde_json::to_string(message).unwrap_or_default();
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         if self.queue.try_send((to.clone(), body)).is_err() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!("{QUEUE_MAX} words to the administrator wait already; one is dropped");
         }
     }

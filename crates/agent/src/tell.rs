@@ -21,7 +21,7 @@ pub fn log(fact: &Fact, dry_run: bool) {
     let (event, kind) = (fact.event.id.as_str(), fact.event.kind.as_str());
     let rule = fact.rule.as_deref().map(tracing::field::display);
     let step = step(&fact.what).map(tracing::field::display);
-    match loudness(&fact.what) {
+    match loudness(fact) {
         Loudness::Info => tracing::info!(event, r#type = kind, rule, step, "{text}"),
         Loudness::Warn => tracing::warn!(event, r#type = kind, rule, step, "{text}"),
     }
@@ -77,8 +77,10 @@ pub fn sentence(fact: &Fact) -> String {
         What::ApprovalFailed { reason, again_in } => {
             format!("the {kind} could not be approved: {reason}; tried again in {}", span(*again_in))
         }
-        What::Started { prepared: true } => format!("the {kind} has started"),
-        What::Started { prepared: false } => format!("the {kind} has started, and this VM was not ready"),
+        What::Started { .. } if is_unprepared(fact) => {
+            format!("the {kind} has started, and this VM was not ready")
+        }
+        What::Started { .. } => format!("the {kind} has started"),
         What::WentBack => format!("the platform takes back that the {kind} has started; it is not believed"),
         What::Changed => format!("the {kind} is another than before"),
         What::Booted => format!("this VM has booted since the {kind} was last seen"),
@@ -91,6 +93,47 @@ pub fn sentence(fact: &Fact) -> String {
         What::Restored { whole: true } => format!("this VM is back after the {kind}"),
         What::Restored { whole: false } => format!("not every step after the {kind} went well"),
     }
+}
+
+/// The facts, by name, that say that something is not as it should be.
+pub const ALARMS: [&str; 6] =
+    ["step_failed", "withheld", "approval_failed", "started_unprepared", "stranded", "restored_in_part"];
+
+/// What happened, in a word for programs.
+pub fn name(fact: &Fact) -> &'static str {
+    match &fact.what {
+        What::Appeared { .. } => "appeared",
+        What::Matched => "matched",
+        What::StepBegun { .. } => "step_begun",
+        What::StepDone { .. } => "step_done",
+        What::StepFailed { then: Then::Retry, .. } => "step_retried",
+        What::StepFailed { then: Then::GoOn | Then::Withhold | Then::WithholdAndGoOn, .. } => "step_failed",
+        What::StepInterrupted { .. } => "step_interrupted",
+        What::TriedAgain { .. } => "step_tried_again",
+        What::Prepared => "prepared",
+        What::NotApproving { .. } => "not_approving",
+        What::Withheld { .. } => "withheld",
+        What::Approved => "approved",
+        What::ApprovalMoot => "approval_moot",
+        What::ApprovalFailed { .. } => "approval_failed",
+        What::Started { .. } if is_unprepared(fact) => "started_unprepared",
+        What::Started { .. } => "started",
+        What::WentBack => "went_back",
+        What::Changed => "changed",
+        What::Booted => "booted",
+        What::Cancelled => "cancelled",
+        What::Ended => "ended",
+        What::RestoreHeld { .. } => "restore_held",
+        What::Stranded { .. } => "stranded",
+        What::Restored { whole: true } => "restored",
+        What::Restored { whole: false } => "restored_in_part",
+    }
+}
+
+/// Whether an event has started that this VM should have been ready for. Where no rule is for it there is nothing to be
+/// ready with: other VMs' events, as a rule.
+fn is_unprepared(fact: &Fact) -> bool {
+    matches!(fact.what, What::Started { prepared: false }) && fact.rule.is_some()
 }
 
 /// What an administrator may want to hear of it.
@@ -124,12 +167,12 @@ pub fn happening(what: &What) -> Option<Happening> {
     }
 }
 
-fn loudness(what: &What) -> Loudness {
-    match what {
+fn loudness(fact: &Fact) -> Loudness {
+    match &fact.what {
+        What::Started { .. } if is_unprepared(fact) => Loudness::Warn,
         What::StepFailed { .. }
         | What::Withheld { .. }
         | What::ApprovalFailed { .. }
-        | What::Started { prepared: false }
         | What::WentBack
         | What::Stranded { .. }
         | What::Restored { whole: false } => Loudness::Warn,
@@ -143,7 +186,7 @@ fn loudness(what: &What) -> Loudness {
         | What::NotApproving { .. }
         | What::Approved
         | What::ApprovalMoot
-        | What::Started { prepared: true }
+        | What::Started { .. }
         | What::Changed
         | What::Booted
         | What::Cancelled
@@ -202,17 +245,31 @@ mod tests {
     use crate::hooks::facts::tests::run_of;
     use crate::rules::Deed;
 
-    fn said(what: What) -> String {
+    fn fact(what: What) -> Fact {
         let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
-        sentence(&Fact { event, rule: Some("drain".to_owned()), what })
+        Fact { event, rule: Some("drain".to_owned()), what }
+    }
+
+    fn said(what: What) -> String {
+        sentence(&fact(what))
     }
 
     #[test]
     fn what_a_rule_leaves_to_others_is_no_news() {
         let reason = || "web-1 is first in Resources".to_owned();
         assert_eq!(happening(&What::NotApproving { reason: reason() }), None);
-        assert_eq!(loudness(&What::NotApproving { reason: reason() }), Loudness::Info);
+        assert_eq!(loudness(&fact(What::NotApproving { reason: reason() })), Loudness::Info);
         assert_eq!(happening(&What::Withheld { reason: reason() }), Some(Happening::Withheld));
+    }
+
+    #[test]
+    fn that_a_vm_was_not_ready_is_no_news_where_no_rule_is_for_the_event() {
+        let unready = fact(What::Started { prepared: false });
+        assert_eq!((name(&unready), loudness(&unready)), ("started_unprepared", Loudness::Warn));
+        assert_eq!(sentence(&unready), "the Reboot has started, and this VM was not ready");
+        let anothers = Fact { rule: None, ..unready };
+        assert_eq!((name(&anothers), loudness(&anothers)), ("started", Loudness::Info));
+        assert_eq!(sentence(&anothers), "the Reboot has started");
     }
 
     #[test]

@@ -263,14 +263,14 @@ async fn tell_changes(mut watch: Watch, me: &Identity, count: Option<u64>, outpu
             (Update::Trouble(new), Some(old)) if new.kind != old.kind => {
                 output::complain(&format!("notbefore: {}", new.text))
             }
-            (Update::Document { .. } | Update::Unchanged, Some(_)) => {
+            (Update::Document { .. } | Update::Unchanged { .. }, Some(_)) => {
                 output::complain("notbefore: it answers again")
             }
-            (Update::Trouble(_), Some(_)) | (Update::Document { .. } | Update::Unchanged, None) => {}
+            (Update::Trouble(_), Some(_)) | (Update::Document { .. } | Update::Unchanged { .. }, None) => {}
         }
         trouble = match update {
             Update::Trouble(new) => Some(new),
-            Update::Unchanged => None,
+            Update::Unchanged { .. } => None,
             Update::Document { document, served_at, .. } => {
                 let now = served_at.unwrap_or_else(time::now);
                 for change in tracker.take(&document) {

@@ -75,7 +75,7 @@ impl Changes {
             }
             match self.watch.next().await {
                 Update::Document { document, .. } => self.found.extend(self.tracker.take(&document)),
-                Update::Unchanged => {}
+                Update::Unchanged { .. } => {}
                 Update::Trouble(trouble) => {
                     tracing::warn!(tries = trouble.tries, "the platform was asked in vain: {}", trouble.text);
                 }

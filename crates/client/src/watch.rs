@@ -1,11 +1,13 @@
 //! Following the document: [`Watch`] asks when it is time to, and says what has come of it.
 //!
 //! What to ask and when is [`Poller`]'s; this sends it. The poll that is under way belongs to the watch and not to the
-//! call that waits for it: a [`Watch::next`] that is dropped loses nothing and sends nothing twice.
+//! call that waits for it: a [`Watch::next`] that is dropped loses nothing and sends nothing twice. It is a task of its own,
+//! so that an answer is heard when it comes, and whoever is late to ask for it is told what the platform's clock says by then.
 
-use std::pin::Pin;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::task::JoinSet;
 
 use crate::changes::Changes;
 use crate::client::{Client, Reading};
@@ -22,13 +24,16 @@ pub enum Update {
     Document {
         /// It.
         document: Document,
-        /// What the platform's own clock said, if it did.
+        /// What the platform's own clock says, if it said anything: as it came, and gone on since then as ours has.
         served_at: Option<Timestamp>,
         /// At which version it was read.
         version: EventsVersion,
     },
-    /// The platform has answered, and nothing has changed.
-    Unchanged,
+    /// The platform has answered, and nothing has changed but the time.
+    Unchanged {
+        /// What the platform's own clock says.
+        served_at: Option<Timestamp>,
+    },
     /// No document. What was last read still holds, as far as anybody knows.
     Trouble(Trouble),
 }
@@ -46,8 +51,8 @@ pub struct Trouble {
     pub tries: u32,
 }
 
-/// A poll, and what was heard.
-type Polled = (Begun, Result<Answer, Failure>);
+/// What was heard, and when.
+type Heard = (Result<Answer, Failure>, Duration);
 
 /// Follows the document of one endpoint.
 pub struct Watch {
@@ -56,7 +61,9 @@ pub struct Watch {
     poller: Poller,
     /// A document that was read before the first poll, and is news.
     first: Option<Reading>,
-    under_way: Option<Pin<Box<dyn Future<Output = Polled> + Send>>>,
+    /// A poll that was begun; what comes of it is one task's, or none's any more.
+    begun: Option<Begun>,
+    under_way: JoinSet<Heard>,
     trouble: Option<Trouble>,
     version: Option<EventsVersion>,
 }
@@ -67,7 +74,8 @@ impl Watch {
     pub fn new(client: Client) -> Self {
         let poller = Poller::from(client.due());
         let clock = client.clock();
-        Watch { client, clock, poller, first: None, under_way: None, trouble: None, version: None }
+        let (begun, under_way) = (None, JoinSet::new());
+        Watch { client, clock, poller, first: None, begun, under_way, trouble: None, version: None }
     }
 
     /// The same, and what the client has just read comes first. If that was longer ago than a poll is from the next, it
@@ -85,23 +93,21 @@ impl Watch {
     /// What the next poll brings. It may be dropped at any time, and called again.
     pub async fn next(&mut self) -> Update {
         if let Some(Reading { document, oddities, served_at, version, read_at, .. }) = self.first.take() {
-            let age = self.clock.now().tick.saturating_sub(read_at);
-            // It is not asked what the platform's clock says now; it has gone on as ours has.
-            let served_at = served_at.map(|at| at.saturating_add(age).unwrap_or(at));
+            let served_at = self.by_now(served_at, read_at);
             return self.news(document, served_at, version, oddities);
         }
         loop {
-            let verdict = self.poll().await;
+            let (verdict, served_at) = self.poll().await;
             if !matches!(verdict, Verdict::Failed(_) | Verdict::OtherVersion { .. })
                 && let Some(trouble) = self.trouble.take()
             {
                 tracing::info!(endpoint = %self.client.endpoint(), tries = trouble.tries, "the platform answers again");
             }
             match verdict {
-                Verdict::News { document, served_at, version, oddities } => {
+                Verdict::News { document, served_at: _, version, oddities } => {
                     return self.news(document, served_at, version, oddities);
                 }
-                Verdict::Same => return Update::Unchanged,
+                Verdict::Same => return Update::Unchanged { served_at },
                 Verdict::OtherVersion { refused, next } => {
                     tracing::warn!(
                         endpoint = %self.client.endpoint(),
@@ -132,25 +138,44 @@ impl Watch {
         Changes::of(self)
     }
 
-    async fn poll(&mut self) -> Verdict {
-        let (begun, heard) = match &mut self.under_way {
-            Some(under_way) => under_way.await,
-            none => {
+    /// What a poll has brought, and what the platform's clock says.
+    async fn poll(&mut self) -> (Verdict, Option<Timestamp>) {
+        let begun = match self.begun.take() {
+            Some(begun) => begun,
+            None => {
                 self.clock.until(self.poller.due()).await;
                 let now = self.clock.now().tick;
                 let begun = self.client.with_versions(|versions| self.poller.begin(versions, now));
-                let client = self.client.clone();
-                let poll = async move {
-                    let heard = client.poll(begun.ask.clone()).await;
-                    (begun, heard)
-                };
-                none.insert(Box::pin(poll)).await
+                let (client, clock, ask) = (self.client.clone(), self.clock, begun.ask.clone());
+                self.under_way.spawn(async move {
+                    let answer = client.poll(ask).await;
+                    (answer, clock.now().tick)
+                });
+                begun
             }
         };
-        self.under_way = None;
-        let now = self.clock.now().tick;
-        self.client
-            .with_versions(|versions| self.poller.answered(versions, &begun, heard, now, dice::throw()))
+        // Put back while it is waited for: whoever drops this call comes again.
+        let begun = self.begun.insert(begun).clone();
+        let (heard, heard_at) = match self.under_way.join_next().await {
+            Some(Ok(heard)) => heard,
+            Some(Err(_)) | None => {
+                let failure = Failure::new(FailureKind::Broken, "the poll came to no end");
+                (Err(failure), self.clock.now().tick)
+            }
+        };
+        self.begun = None;
+        let served_at = heard.as_ref().ok().and_then(|answer| answer.served_at);
+        let served_at = self.by_now(served_at, heard_at);
+        let verdict = self
+            .client
+            .with_versions(|versions| self.poller.answered(versions, &begun, heard, heard_at, dice::throw()));
+        (verdict, served_at)
+    }
+
+    /// What the platform's clock says now, which said this at a tick. It is not asked; it has gone on as ours has.
+    fn by_now(&self, served_at: Option<Timestamp>, at: Duration) -> Option<Timestamp> {
+        let age = self.clock.now().tick.saturating_sub(at);
+        served_at.map(|served_at| served_at.saturating_add(age).unwrap_or(served_at))
     }
 
     /// Says so where another version is in use than before, and what it keeps from us.
@@ -181,5 +206,43 @@ impl Watch {
             None => (self.clock.now(), 1),
         };
         self.trouble.insert(Trouble { kind, text, since, tries }).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::client::Options;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_waits_to_be_taken_in_ages() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let (asked, has_asked) = oneshot::channel();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4_096]).await.unwrap();
+            asked.send(()).unwrap();
+            let body = "{\"DocumentIncarnation\":1,\"Events\":[]}";
+            let head = "HTTP/1.1 200 OK\r\nDate: Mon, 16 Nov 2026 08:00:00 GMT\r\nContent-Length";
+            stream.write_all(format!("{head}: {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let mut watch = Watch::new(Client::new(endpoint, Options::default()));
+        tokio::select! {
+            update = watch.next() => panic!("{update:?} before it was asked for"),
+            asked = has_asked => asked.unwrap(),
+        }
+        // Whoever follows is busy with something else.
+        let late = Duration::from_secs(3);
+        tokio::time::sleep(late).await;
+        let Update::Document { served_at, .. } = watch.next().await else { panic!("no document") };
+        let came_at: Timestamp = "2026-11-16T08:00:00Z".parse().unwrap();
+        let age = Duration::try_from(served_at.unwrap() - came_at).unwrap();
+        assert!((late..late + PACE).contains(&age), "{age:?}");
     }
 }

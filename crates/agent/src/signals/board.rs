@@ -7,7 +7,7 @@ use notbefore_client::clock::Clock;
 use serde::{Deserialize, Serialize};
 
 use super::metrics::Metrics;
-use crate::machine::io::{ApprovalAnswer, Fact};
+use crate::machine::io::{ApprovalAnswer, Fact, Stage};
 use crate::overview::Overview;
 
 /// How long ago the platform may have answered for the agent to be ready: two long polls.
@@ -128,8 +128,8 @@ impl Board {
     }
 
     /// A step has ended.
-    pub fn ran(&self, rule: &str, outcome: &'static str, took: Duration) {
-        self.inner().metrics.ran(rule, outcome, took);
+    pub fn ran(&self, rule: &str, stage: Stage, outcome: &'static str, took: Duration) {
+        self.inner().metrics.ran(rule, stage, outcome, took);
     }
 
     /// An approval was answered.

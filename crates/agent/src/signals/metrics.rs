@@ -10,7 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::machine::io::{ApprovalAnswer, Fact, What};
+use crate::machine::io::{ApprovalAnswer, Fact, Stage, What};
+use crate::tell;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -18,14 +19,34 @@ type Labels = Vec<(&'static str, String)>;
 const STEP_SECONDS: [f64; 9] = [0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0];
 
 /// What is counted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Metrics {
     polls: Family<Labels, Counter>,
+    facts: Family<Labels, Counter>,
     events: Family<Labels, Counter>,
     steps: Family<Labels, Counter>,
     step_seconds: Option<Histogram>,
     approvals: Family<Labels, Counter>,
     journal_failures: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let facts: Family<Labels, Counter> = Family::default();
+        // What somebody wants to be woken by is counted from nought on: a first one that has no zero before it is no rise.
+        for what in tell::ALARMS {
+            drop(facts.get_or_create(&vec![("what", what.to_owned())]));
+        }
+        Metrics {
+            polls: Family::default(),
+            facts,
+            events: Family::default(),
+            steps: Family::default(),
+            step_seconds: None,
+            approvals: Family::default(),
+            journal_failures: Counter::default(),
+        }
+    }
 }
 
 impl Metrics {
@@ -36,6 +57,7 @@ impl Metrics {
 
     /// Something happened.
     pub fn count(&self, fact: &Fact) {
+        self.facts.get_or_create(&vec![("what", tell::name(fact).to_owned())]).inc();
         if let What::Appeared { mine, .. } = fact.what {
             // A platform may spell a type it has made up in as many ways as it likes, and every one would be kept.
             let kind = Some(&fact.event.kind).filter(|kind| EventKind::KNOWN.contains(kind));
@@ -46,8 +68,13 @@ impl Metrics {
     }
 
     /// A step has ended so.
-    pub fn ran(&mut self, rule: &str, outcome: &str, took: Duration) {
-        let labels = vec![("rule", rule.to_owned()), ("outcome", outcome.to_owned())];
+    pub fn ran(&mut self, rule: &str, stage: Stage, outcome: &str, took: Duration) {
+        let stage = match stage {
+            Stage::Before => "before",
+            Stage::After => "after",
+        };
+        let labels =
+            vec![("rule", rule.to_owned()), ("stage", stage.to_owned()), ("outcome", outcome.to_owned())];
         self.steps.get_or_create(&labels).inc();
         self.step_seconds.get_or_insert_with(|| Histogram::new(STEP_SECONDS)).observe(took.as_secs_f64());
     }
@@ -77,7 +104,12 @@ impl Metrics {
             "Events that appeared, by type and whether this VM is one of their resources",
             self.events.clone(),
         );
-        registry.register("steps", "Attempts at steps, by rule and how they ended", self.steps.clone());
+        registry.register("facts", "What happened to events, by what that was", self.facts.clone());
+        registry.register(
+            "steps",
+            "Attempts at steps, by rule, stage and how they ended",
+            self.steps.clone(),
+        );
         if let Some(step_seconds) = &self.step_seconds {
             registry.register_with_unit(
                 "step",

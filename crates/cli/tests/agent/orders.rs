@@ -1,12 +1,14 @@
 //! What the agent is told while it runs.
 
 use std::process::Command;
+use std::sync::mpsc;
 
 use rustix::process::Signal;
 
+use crate::support::administrator::busy_administrator;
 use crate::support::agent::Place;
 use crate::support::manager::Manager;
-use crate::support::{binary, processes_with, wait_for};
+use crate::support::{PATIENCE, binary, processes_with, wait_for};
 use crate::vm::{Vm, complaint, waits};
 
 fn rule(name: &str, step: &str) -> String {
@@ -38,6 +40,26 @@ fn told_to_stop_it_ends_what_runs_and_the_next_one_goes_on() {
     assert_eq!(first.status, 503, "its first word is that it drains still: {first:?}");
     vm.wait_for_status(&event, "Started");
     assert_eq!(vm.place.trace(), ["before slow Freeze"; 2]);
+}
+
+#[test]
+fn what_an_administrator_has_yet_to_hear_is_said_before_it_ends() {
+    let vm = Vm::new();
+    let (leave, waits_for) = mpsc::channel();
+    let (url, heard) = busy_administrator(waits_for);
+    let notify = format!("[notify]\nurl = \"{url}\"\non = [\"appeared\", \"withheld\"]\n");
+    vm.configure(&format!("{notify}{}", rule("all", &Place::traced("fail", "; exit 3"))));
+    let agent = vm.start_ready();
+    vm.announce("reboot");
+    let what = || heard.recv_timeout(PATIENCE).unwrap().1["what"].clone();
+    assert_eq!(what(), "appeared");
+    vm.wait_for_log("the Reboot is not approved");
+    let ending = std::thread::spawn(move || agent.terminate());
+    vm.wait_for_log("stopping: steps that run are ended");
+    drop(leave);
+    assert_eq!(what(), "withheld");
+    assert!(ending.join().unwrap().success());
+    assert!(!vm.place.log().contains("the administrator was not told"), "{}", vm.place.log());
 }
 
 #[test]

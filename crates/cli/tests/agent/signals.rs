@@ -43,7 +43,10 @@ fn a_load_balancer_and_prometheus_see_an_event_come_and_go() {
     let metrics = vm.ask("/metrics").body;
     for line in [
         "notbefore_agent_events_seen_total{type=\"Reboot\",mine=\"true\"} 1",
-        "notbefore_agent_steps_total{rule=\"all\",outcome=\"done\"} 2",
+        "notbefore_agent_steps_total{rule=\"all\",stage=\"before\",outcome=\"done\"} 1",
+        "notbefore_agent_steps_total{rule=\"all\",stage=\"after\",outcome=\"done\"} 1",
+        "notbefore_agent_facts_total{what=\"approved\"} 1",
+        "notbefore_agent_facts_total{what=\"withheld\"} 0",
         "notbefore_agent_step_seconds_count 2",
         "notbefore_agent_approvals_total{outcome=\"accepted\"} 1",
         "notbefore_agent_draining 0",

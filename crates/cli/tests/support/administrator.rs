@@ -8,6 +8,11 @@ use serde_json::Value;
 
 /// A server for an administrator's webhook: what it is sent comes out here, with its head.
 pub fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
+    busy_administrator(mpsc::channel().1)
+}
+
+/// The same, and each request is answered only when the test has a word for it, or none any more.
+pub fn busy_administrator(leave: mpsc::Receiver<()>) -> (String, mpsc::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let (words, heard) = mpsc::channel();
@@ -23,10 +28,11 @@ pub fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
                     break body;
                 }
             };
-            stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
             if words.send((text, body)).is_err() {
                 return;
             }
+            let _ = leave.recv();
+            stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
         }
     });
     (url, heard)
