@@ -102,7 +102,9 @@ fn a_disk_that_hangs_takes_its_time_from_the_hook_and_leaves_the_vm_out_of_servi
     hang();
     vm.announce("preempt");
     let budget: u64 = vm.place.wait_for_trace(1)[0].parse().unwrap();
-    assert!(budget <= 26, "of 30 seconds the journal took three, and the hook was given {budget}");
+    // NotBefore is rounded up to a second: 31 at most, less three, and half a one for the approval. Without the disk's three
+    // it is 29 or 30, as a rule.
+    assert!(budget <= 27, "of 30 seconds the journal took three, and the hook was given {budget}");
     go_on();
     vm.wait_for_answer("/readyz", 200, "ready");
     agent.kill();
