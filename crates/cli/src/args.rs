@@ -1,10 +1,11 @@
 //! What can be typed. What needs the service's own code is there on Unix only, and has a file of its own; the rest is
-//! the same everywhere.
+//! the same everywhere. `shown` is what people are told of it.
 
 mod agent;
 mod guest;
 #[cfg(unix)]
 mod service;
+pub mod shown;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -137,7 +138,7 @@ pub enum Noun {
     Get(Get),
     /// Inside of a VM: say that it is ready, so that an event may start
     #[command(
-        after_help = "Examples:\n  notbefore approve 602D9444-D2CD-49C7-8624-8643E7171297\n  notbefore approve --all-mine\n\nEach event is approved by itself. One that has started needs no approval, and is no error; one that is not in the\nplatform's document is."
+        after_help = "Examples:\n  notbefore approve 602D9444-D2CD-49C7-8624-8643E7171297\n  notbefore approve --all-mine\n\nEach event is approved by itself. One that has started needs no approval, and is no error; one that is not in the platform's document is."
     )]
     Approve(Approve),
     /// Print what a shell reads to complete these commands

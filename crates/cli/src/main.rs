@@ -40,7 +40,7 @@ use std::process::ExitCode;
 
 #[cfg(unix)]
 use anyhow::Context;
-use clap::Parser;
+use clap::FromArgMatches;
 
 use args::{Args, Noun, Output};
 use client::Client;
@@ -49,7 +49,7 @@ use notbefore_agent::config::Mistakes;
 fn main() -> ExitCode {
     let outcome = match agent::alone() {
         Some(verb) => agent::run(verb, Output::Table),
-        None => run(Args::parse()),
+        None => run(typed()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -62,6 +62,13 @@ fn main() -> ExitCode {
             if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// What was typed. What cannot be understood ends the program, with the next step.
+fn typed() -> Args {
+    let mut command = args::shown::command();
+    let matches = command.get_matches_mut();
+    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
 fn run(args: Args) -> anyhow::Result<()> {

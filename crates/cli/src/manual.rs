@@ -7,16 +7,15 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Args;
+use crate::args::shown;
 use crate::output;
 
 /// Prints what a shell reads to complete our words.
 pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "notbefore", &mut script);
+    clap_complete::generate(shell, &mut shown::for_shells(), "notbefore", &mut script);
     output::text(&String::from_utf8(script)?)
 }
 
@@ -25,22 +24,22 @@ pub fn completions(shell: Shell) -> Result<()> {
 pub fn pages(dir: &Path) -> Result<()> {
     let cannot = || format!("cannot write manual pages into {}", dir.display());
     fs::create_dir_all(dir).with_context(cannot)?;
-    // `help` says of every command what its page says.
-    let command = Args::command().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, dir).with_context(cannot)?;
+    clap_mangen::generate_to(shown::for_pages(), dir).with_context(cannot)?;
     fs::write(dir.join(agent_toml::FILE), agent_toml::page()).with_context(cannot)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{Command, CommandFactory};
+
     use super::*;
-    use clap::Command;
+    use crate::args::Args;
 
     /// Every command that people are shown, with the words that lead to it.
-    fn shown(command: &Command, words: &[&str]) -> Vec<String> {
+    fn told_of(command: &Command, words: &[&str]) -> Vec<String> {
         let words: Vec<&str> = words.iter().copied().chain([command.get_name()]).collect();
         let below = command.get_subcommands().filter(|command| !command.is_hide_set());
-        let below = below.flat_map(|command| shown(command, &words));
+        let below = below.flat_map(|command| told_of(command, &words));
         std::iter::once(words.join("-")).chain(below).collect()
     }
 
@@ -49,7 +48,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         pages(dir.path()).unwrap();
         let mut expected: Vec<String> =
-            shown(&Args::command(), &[]).iter().map(|name| format!("{name}.1")).collect();
+            told_of(&Args::command(), &[]).iter().map(|name| format!("{name}.1")).collect();
         expected.push(agent_toml::FILE.to_owned());
         let found = fs::read_dir(dir.path()).unwrap();
         let mut found: Vec<String> =
@@ -71,11 +70,15 @@ mod tests {
     fn every_shell_is_told_of_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "notbefore", &mut script);
+            clap_complete::generate(shell, &mut shown::for_shells(), "notbefore", &mut script);
             let script = String::from_utf8(script).unwrap();
-            for name in shown(&Args::command(), &[]) {
+            for name in told_of(&Args::command(), &[]) {
                 let last = name.rsplit('-').next().unwrap();
                 assert!(script.contains(last), "{shell} knows no {name}");
+            }
+            // What help hides is offered by nobody.
+            for name in ["manual-pages", "exec-keeper", "uninstall"] {
+                assert!(cfg!(windows) || !script.contains(name), "{shell} offers {name}");
             }
         }
     }

@@ -75,6 +75,7 @@ fn files_are_where_debian_has_them_and_belong_to_root() {
         "./usr/share/bash-completion/completions/notbefore",
         "./usr/share/doc/notbefore/",
         "./usr/share/fish/vendor_completions.d/notbefore.fish",
+        "./usr/share/lintian/overrides/notbefore",
         "./usr/share/man/man1/",
         "./usr/share/man/man5/notbefore-agent.toml.5.gz",
         "./usr/share/zsh/vendor-completions/_notbefore",
@@ -122,6 +123,10 @@ fn what_is_installed_runs_and_waits_to_be_told() {
         let enabled = machine.command("systemctl", &["--root=/", "is-enabled", unit]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&enabled.stdout).trim(), "disabled");
     }
+    // dpkg finds what is no longer as it came.
+    assert_eq!(machine.said("dpkg", &["--verify", "notbefore"]), "");
+    let changed = "echo >>/usr/share/doc/notbefore/docs/agent.md; dpkg --verify notbefore";
+    assert!(machine.said("sh", &["-c", changed]).contains("/docs/agent.md"));
     for page in ["notbefore", "notbefore-serve", "notbefore-agent-run"] {
         let shown = machine.said("man", &[page]);
         assert!(shown.contains("SYNOPSIS") && shown.contains(&page.replacen('-', " ", 2)), "{page}: {shown}");

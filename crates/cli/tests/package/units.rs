@@ -82,6 +82,20 @@ fn systemd_starts_both_and_an_event_goes_through() {
     assert_eq!(machine.said("stat", &["--format=%a %U", "/var/lib/notbefore-agent"]), "700 root\n");
     goes_through(&machine);
 
+    // An upgrade restarts what runs, and nothing else.
+    let pids = || ["notbefore", "notbefore-agent"].map(|unit| property(&machine, unit, "MainPID"));
+    let before = pids();
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    for unit in ["notbefore", "notbefore-agent"] {
+        wait_until(&machine, unit, "ActiveState", "active");
+    }
+    let after = pids();
+    assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
+    systemctl(&machine, &["stop", "notbefore-agent"]);
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "inactive");
+    systemctl(&machine, &["start", "notbefore-agent"]);
+
     // Somebody kills it.
     systemctl(&machine, &["kill", "--signal=KILL", "notbefore-agent"]);
     wait_until(&machine, "notbefore-agent", "NRestarts", "1");
