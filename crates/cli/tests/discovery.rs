@@ -251,7 +251,7 @@ fn silence_ends_and_who_may_not_ask_is_told() {
 #[test]
 fn a_wire_that_is_cut_is_noticed_while_a_poll_waits() {
     let ground = Ground::new(&[]);
-    let mut command = ground.guest.command("bash");
+    let mut command = ground.guest.bounded("bash");
     let script = format!("{CONFIGURED} exec {} get --watch --count 1 --endpoint {ADDRESS}", binary());
     let mut watching =
         command.args(["-euc", &script]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -2,14 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "clients/program.rs"]
+#[allow(dead_code, reason = "the tests of clients use the rest")]
+mod program;
 mod support;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use program::Program;
 use serde_json::Value;
 use support::{Service, binary, first_event, free_address, wait_for};
 use tempfile::TempDir;
+
+/// How long changes may take to be told, a restart of the service among them, on a busy computer.
+const WATCH_SECONDS_MAX: &str = "60";
 
 /// Two VMs that see one document.
 const FLEET: &str = "scopes:
@@ -179,27 +185,16 @@ fn what_is_wrong_is_said_with_its_exit_code() {
     assert!(refused(stranger, 1).contains("403 Forbidden"));
 }
 
-/// A program that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn changes_are_told_as_they_come_and_over_a_restart_of_the_service() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
-    let mut command = Command::new(binary());
+    let mut command = Command::new("timeout");
     let endpoint = service.guest_vms[1].to_string();
-    let words = ["get", "--watch", "--count", "4", "-o", "json", "--endpoint", &endpoint];
-    let mut watching =
-        Running(command.args(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
-    let mut lines = BufReader::new(watching.0.stdout.take().unwrap()).lines();
-    let mut next = || serde_json::from_str::<Value>(&lines.next().expect("a change").unwrap()).unwrap();
+    command.args(["--kill-after=1", WATCH_SECONDS_MAX, binary()]);
+    command.args(["get", "--watch", "--count", "4", "-o", "json", "--endpoint", &endpoint]);
+    let mut watching = Program::start(command);
+    let mut next = || serde_json::from_str::<Value>(&watching.says(&[])).unwrap();
     // The first poll is what lets it hear of anything.
     wait_for("the first poll", || service.cli(&["vm", "show", "web-1"]).contains("listens").then_some(()));
     service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
@@ -214,5 +209,5 @@ fn changes_are_told_as_they_come_and_over_a_restart_of_the_service() {
     service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
     let change = next();
     assert_eq!((&change["change"], &change["event"]["mine"]), (&"appeared".into(), &false.into()));
-    assert!(watching.0.wait().unwrap().success());
+    watching.ends_well();
 }

@@ -2,11 +2,13 @@
 //!
 //! Our clients print one line for each thing that they see or do. A test reads on until a line holds the
 //! words it waits for; if the program ends first, the test fails with all that the program said. Reading
-//! waits no longer than the program may run, so nothing hangs.
+//! waits no longer than the program may run, which `timeout` sees to, so nothing hangs.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A file among the client programs.
 pub fn source(name: &str) -> PathBuf {
@@ -21,7 +23,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a client from a command that is bound to a namespace.
+    /// Starts a client from a command that begins with `timeout`.
     pub fn start(mut command: Command) -> Self {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().unwrap();
@@ -76,9 +78,11 @@ impl Program {
 }
 
 impl Drop for Program {
-    /// Whatever it has started is ended with its namespace; this is for the process itself.
+    /// `timeout` hands the signal on to the program, and kills it if that does not do.
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        if let (Ok(None), Some(pid)) = (self.child.try_wait(), Pid::from_raw(self.child.id().cast_signed())) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
         let _ = self.child.wait();
     }
 }
