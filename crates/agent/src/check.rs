@@ -1,7 +1,6 @@
 //! What would go wrong with a rule's steps on this machine, found out without an event; and an event to try them with.
 
 use std::net::ToSocketAddrs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use notbefore_client::document::{Event, EventId, EventKind, EventSource, EventSt
 use serde_json::json;
 
 use crate::config::Config;
+use crate::hooks::process;
 use crate::journal;
 use crate::machine::io::{Run, RunId, Stage};
 use crate::machine::{PREEMPT_NOTICE, RESERVE};
@@ -47,7 +47,7 @@ pub fn problems_of_settings(config: &Config) -> Vec<String> {
 fn looks_well(deed: &Deed) -> Result<(), String> {
     match deed {
         Deed::Command { argv } | Deed::WaitFor { argv, .. } => {
-            program(argv.first().map_or("", String::as_str)).map(|_| ())
+            process::find(argv.first().map_or("", String::as_str)).map(|_| ())
         }
         Deed::Shell { line } => shell(line),
         Deed::StartUnit { unit: name } | Deed::StopUnit { unit: name } => unit(name),
@@ -60,47 +60,10 @@ fn looks_well(deed: &Deed) -> Result<(), String> {
     }
 }
 
-/// Finds a program the way the system would.
-fn program(name: &str) -> Result<PathBuf, String> {
-    let named = Path::new(name);
-    let candidates: Vec<PathBuf> = if named.components().count() > 1 {
-        vec![named.to_owned()]
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|dir| dir.join(name)).collect()
-    };
-    let suffixes: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
-    let with_suffix = |path: &PathBuf| {
-        let files = suffixes.iter().map(|suffix| {
-            let mut file = path.clone().into_os_string();
-            file.push(suffix);
-            PathBuf::from(file)
-        });
-        files.collect::<Vec<_>>()
-    };
-    let files: Vec<PathBuf> = candidates.iter().flat_map(with_suffix).filter(|file| file.is_file()).collect();
-    match files.iter().find(|file| is_executable(file)) {
-        Some(file) => Ok(file.clone()),
-        None if files.is_empty() => Err(format!("there is no program {name}")),
-        None => Err(format!("{name} is not executable; chmod +x it")),
-    }
-}
-
-#[cfg(unix)]
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(_file: &Path) -> bool {
-    true
-}
-
 /// Has the shell read a line without doing what it says; Windows' shell cannot.
 fn shell(line: &str) -> Result<(), String> {
     if cfg!(windows) {
-        return program("cmd").map(|_| ());
+        return process::find("cmd").map(|_| ());
     }
     let read = Command::new("/bin/sh").args(["-n", "-c", line]).stdin(Stdio::null()).output();
     let read = read.map_err(|error| format!("/bin/sh: {error}"))?;
@@ -109,7 +72,13 @@ fn shell(line: &str) -> Result<(), String> {
 }
 
 fn unit(name: &str) -> Result<(), String> {
-    let systemctl = program("systemctl")?;
+    if cfg!(windows) {
+        return Err(
+            r#"units are systemd's, which Windows has not; say shell = "net stop NAME /y", or net start"#
+                .into(),
+        );
+    }
+    let systemctl = process::find("systemctl")?;
     let mut command = Command::new(systemctl);
     command.args(["show", "--property=LoadState", "--value", "--", name]).stdin(Stdio::null());
     let asked = command.output().map_err(|error| format!("systemctl: {error}"))?;
@@ -190,6 +159,8 @@ fn notice(kind: &EventKind) -> Duration {
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::rules::Webhook;
 

@@ -8,13 +8,18 @@
 
 #[path = "windows/agent.rs"]
 mod agent;
+#[path = "windows/machine.rs"]
+mod machine;
+#[path = "clients/program.rs"]
+#[allow(dead_code, reason = "the tests of clients use the rest")]
+mod program;
 mod support;
 #[path = "windows/wine.rs"]
 mod wine;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use program::Program;
 use support::{Service, first_event};
 use wine::{Windows, complaint, said};
 
@@ -49,10 +54,8 @@ fn a_guest_sees_an_event_and_approves_it() {
     assert!(said(&mut guest(&service, &["get"])).contains("no event is announced"));
     service.cli(&["vm", "restart", "web-0"]);
     let event = first_event(&service.document());
-    let mut watching = guest(&service, &["get", "--watch", "--count", "2"]);
-    let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut changes = BufReader::new(watching.stdout.take().unwrap()).lines();
-    assert!(changes.next().unwrap().unwrap().contains("appeared"));
+    let mut watching = Program::start(guest(&service, &["get", "--watch", "--count", "2"]));
+    watching.says(&["appeared"]);
     let table = said(&mut guest(&service, &["get"]));
     for cell in [event.as_str(), "Reboot", "Scheduled", "yes", "web-0"] {
         assert!(table.contains(cell), "{cell}: {table}");
@@ -61,8 +64,8 @@ fn a_guest_sees_an_event_and_approves_it() {
     assert_eq!(service.document()["Events"][0]["EventStatus"], "Started");
     // Once more is no error: an approval may be repeated.
     said(&mut guest(&service, &["approve", &event]));
-    assert!(changes.next().unwrap().unwrap().contains("started"));
-    assert!(watching.wait().unwrap().success());
+    watching.says(&["started"]);
+    watching.ends_well();
 }
 
 #[test]

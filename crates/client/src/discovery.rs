@@ -34,8 +34,6 @@ mod leases;
 mod packet;
 #[cfg(target_os = "linux")]
 mod rarely;
-#[cfg(windows)]
-mod registry;
 
 /// The variable that the platform's own sample sets.
 pub const VARIABLE: &str = "SCHEDULEDEVENTSIP";
@@ -103,7 +101,7 @@ impl Discovery {
             return Some(found);
         }
         #[cfg(windows)]
-        if let Some(text) = registry::published()
+        if let Some(text) = crate::registry::published_endpoint()
             && let Some(found) = search.text(&text, Way::Registry).await
         {
             return Some(found);

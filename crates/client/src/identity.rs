@@ -139,8 +139,8 @@ impl Identity {
 pub fn host_name() -> String {
     #[cfg(unix)]
     return rustix::system::uname().nodename().to_string_lossy().into_owned();
-    #[cfg(not(unix))]
-    return std::env::var("COMPUTERNAME").unwrap_or_default();
+    #[cfg(windows)]
+    return crate::registry::host_name().or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default();
 }
 
 /// Asks until there is a name. Every failure may pass, and is handed out.

@@ -35,6 +35,8 @@ pub mod failure;
 mod http;
 pub mod identity;
 pub mod poll;
+#[cfg(windows)]
+mod registry;
 mod versions;
 pub mod watch;
 

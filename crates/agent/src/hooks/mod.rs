@@ -6,7 +6,7 @@
 pub mod facts;
 mod files;
 mod output;
-mod process;
+pub(crate) mod process;
 pub mod stop;
 pub mod webhook;
 

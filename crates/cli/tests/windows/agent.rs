@@ -3,25 +3,18 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
+use super::machine::{set, write, written};
 use super::support::{Service, first_event, processes_with, wait_for};
 use super::wine::{Windows, said};
+
+/// Held by who uses `ProgramData\notbefore`, which an installation may move aside.
+static PROGRAM_DATA: Mutex<()> = Mutex::new(());
 
 /// A service whose events stay until somebody completes them.
 fn service() -> Service {
     super::service(&["--always-give-notice", "--simulated-duration", "1h"])
-}
-
-/// Writes a file on drive C:.
-fn write(path: &str, text: &str) {
-    let path = Windows::get().drive_c(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
-
-/// What hooks have written to a file in the root of drive C:; nothing, if there is none yet.
-fn written(name: &str) -> String {
-    fs::read_to_string(Windows::get().drive_c(name)).unwrap_or_default()
 }
 
 fn wait_until_written(name: &str, text: &str) {
@@ -36,13 +29,9 @@ fn wait_until(service: &Service, status: &str) {
 struct Agent(Child);
 
 impl Agent {
-    fn start(boot: &str) -> Self {
-        Self::start_with(&["agent", "run"], boot)
-    }
-
-    fn start_with(words: &[&str], boot: &str) -> Self {
+    fn start(words: &[&str]) -> Self {
         let mut command = Windows::get().notbefore_at_length(words);
-        command.env("NOTBEFORE_AGENT_BOOT_ID", boot).stdout(Stdio::null()).stderr(Stdio::null());
+        command.env_remove("NOTBEFORE_AGENT_BOOT_ID").stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
     }
 
@@ -60,8 +49,15 @@ impl Drop for Agent {
     }
 }
 
+/// Says which boot of the machine this is, as Windows does.
+fn boots(number: u32) {
+    let key = r"SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters";
+    set(key, "BootId", "REG_DWORD", &number.to_string());
+}
+
 #[test]
 fn an_agent_that_is_killed_twice_prepares_approves_and_puts_back_once() {
+    let _alone = PROGRAM_DATA.lock().unwrap_or_else(PoisonError::into_inner);
     let service = service();
     let config = format!(
         r#"
@@ -75,6 +71,10 @@ name = "drain"
 [[rule.before]]
 name = "note"
 shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_EVENT_TYPE% of %NOTBEFORE_VM%>>C:\run.log'
+
+[[rule.before]]
+name = "words"
+command = ["cmd", "/V:ON", "/D", "/C", 'echo !NOTBEFORE_DESCRIPTION!>>C:\words.log']
 
 [[rule.before]]
 name = "facts"
@@ -91,10 +91,12 @@ shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
         service.guest
     );
     write("ProgramData/notbefore/agent.toml", &config);
-    let first = Agent::start("one");
-    service.cli(&["vm", "restart", "web-0"]);
+    boots(47);
+    let first = Agent::start(&["agent", "run"]);
+    service.cli(&["event", "schedule", "--type", "reboot", "--description", "memory & more", "web-0"]);
     let event = first_event(&service.document());
     wait_until_written("facts.json", &event);
+    assert_eq!(written("words.log").trim_end(), "memory & more");
     let journal = Windows::get().drive_c("ProgramData/notbefore/agent/journal.json");
     let journal = || fs::read_to_string(&journal).unwrap_or_default();
     wait_until_written("tried.log", "tried");
@@ -102,14 +104,22 @@ shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
     // In the middle of a step.
     first.kill();
 
-    let second = Agent::start("one");
+    let second = Agent::start(&["agent", "run"]);
     write("gate.txt", "open");
     wait_until(&service, "Started");
     // The reboot itself.
     second.kill();
 
-    let third = Agent::start("two");
-    assert!(!written("run.log").contains("after"), "the event is not over: {}", written("run.log"));
+    boots(48);
+    let last_poll = || service.cli_json(&["vm", "show", "web-0"])["last_poll_at"].clone();
+    let before = last_poll();
+    let third = Agent::start(&["agent", "run"]);
+    // It knows that this is another boot, and has seen more than once that the event goes on.
+    wait_for("word of the boot", || journal().contains(r#""boot":"48""#).then_some(()));
+    let first_poll = wait_for("a poll", || Some(last_poll()).filter(|last| *last != before));
+    wait_for("another", || Some(last_poll()).filter(|last| *last != first_poll));
+    let now = journal();
+    assert!(!now.contains("restoring") && !written("run.log").contains("after"), "it is not over: {now}");
     service.cli(&["event", "complete", &event]);
     wait_until_written("run.log", "after");
     wait_for("an empty journal", || (!journal().contains(&event)).then_some(()));
@@ -146,7 +156,7 @@ on_failure = "go-on"
     );
     write("hangs/agent.toml", &config);
     let words = ["agent", "run", "--config", r"C:\hangs\agent.toml", "--state", r"C:\hangs\state"];
-    let _agent = Agent::start_with(&words, "one");
+    let _agent = Agent::start(&words);
     service.cli(&["vm", "restart", "web-0"]);
     wait_for("the hook to run", || (!processes_with(&hangs).is_empty()).then_some(()));
     wait_until(&service, "Started");
@@ -168,6 +178,7 @@ impl Drop for Installed {
 
 #[test]
 fn a_service_of_windows_does_the_same_and_tells_the_event_log() {
+    let _alone = PROGRAM_DATA.lock().unwrap_or_else(PoisonError::into_inner);
     let windows = Windows::get();
     let service = service();
     let config = format!(
@@ -187,13 +198,22 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     );
     write("service/agent.toml", &config);
     let words = ["agent", "install", "--config", r"C:\service\agent.toml", "--state", r"C:\service\state"];
+    // What anybody may have put where the configuration of a service of the system's is looked for.
+    write("ProgramData/notbefore/agent.toml", "# a trap");
     let installed = said(&mut windows.notbefore(&words));
     let _installed = Installed;
+    let kept = r"C:\ProgramData\notbefore.found-";
+    assert!(installed.contains(kept), "{installed}");
+    assert_eq!(written("ProgramData/notbefore/agent.toml"), "");
+    assert_eq!(written("ProgramData/notbefore.found-1/agent.toml"), "# a trap");
     assert!(
         installed.contains("is installed") && installed.contains("net start notbefore-agent"),
         "{installed}"
     );
-    assert!(said(&mut windows.notbefore(&words)).contains("brought up to date"));
+    write("ProgramData/notbefore/agent.toml", "# ours");
+    let again = said(&mut windows.notbefore(&words));
+    assert!(again.contains("brought up to date") && !again.contains(kept), "{again}");
+    assert_eq!(written("ProgramData/notbefore/agent.toml"), "# ours");
 
     said(&mut windows.wine(&["net", "start", "notbefore-agent"]));
     assert!(state().contains("RUNNING"), "{}", state());

@@ -13,7 +13,15 @@ mod group;
 #[path = "windows.rs"]
 mod group;
 
+#[cfg(unix)]
+#[path = "find_unix.rs"]
+mod find;
+#[cfg(windows)]
+#[path = "find_windows.rs"]
+mod find;
+
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -22,6 +30,8 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
+
+pub use find::find;
 
 use super::facts::Facts;
 use super::output::{Tail, follow};
@@ -56,16 +66,25 @@ impl Program {
         }
     }
 
-    fn command(&self) -> Command {
+    fn command(&self) -> Result<Command, String> {
         match self {
             Program::Argv(argv) => {
-                let mut command = Command::new(self.name());
+                let mut command = Command::new(find::to_start(self.name())?);
                 command.args(argv.iter().skip(1));
-                command
+                Ok(command)
             }
-            Program::Shell(line) => group::shell(line),
+            Program::Shell(line) => Ok(group::shell(line)),
         }
     }
+}
+
+/// Where a program of this name may be: there, if it names a place; else in one of the directories of `PATH`.
+fn places(name: &str) -> Vec<PathBuf> {
+    if Path::new(name).components().count() > 1 {
+        return vec![PathBuf::from(name)];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|dir| dir.join(name)).collect()
 }
 
 /// A program that has run, and the last of what it said.
@@ -98,10 +117,7 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
     let streams = [("stdout", out.clone()), ("stderr", err.clone())];
     let mut child = match start(program, facts) {
         Ok(child) => child,
-        Err(error) => {
-            let outcome = StepOutcome::Failed { reason: not_started(program.name(), &error) };
-            return Ran { outcome, started: false, streams };
-        }
+        Err(reason) => return Ran { outcome: StepOutcome::Failed { reason }, started: false, streams },
     };
     let pid = child.id();
     let readers = [
@@ -178,15 +194,16 @@ enum End {
     TimedOut,
 }
 
-fn start(program: &Program, facts: &Facts) -> io::Result<Child> {
-    let mut command = program.command();
+/// Starts a program, or says why it cannot be started.
+fn start(program: &Program, facts: &Facts) -> Result<Child, String> {
+    let mut command = program.command()?;
     for name in NOT_PASSED_ON {
         command.env_remove(name);
     }
     command.envs(facts.variables());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     group::apart(&mut command);
-    command.spawn()
+    command.spawn().map_err(|error| not_started(program.name(), &error))
 }
 
 /// How a program ended that did not end well.
@@ -200,11 +217,11 @@ fn how(status: ExitStatus) -> String {
 /// Why a program could not be started, and the cure.
 fn not_started(name: &str, error: &io::Error) -> String {
     let why = if error.kind() == io::ErrorKind::NotFound {
-        "there is no such file, or the interpreter that its first line names is not there"
+        group::NOT_FOUND
     } else if error.kind() == io::ErrorKind::PermissionDenied {
         "it is not executable for the user that the agent runs as"
     } else if group::is_no_program(error) {
-        "it is no program; a script begins with a line such as #!/bin/sh"
+        group::NO_PROGRAM
     } else {
         return format!("cannot start {name}: {error}");
     };

@@ -16,6 +16,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What lines are handed to.
 pub const SHELL: &str = "/bin/sh";
+/// Why a file that is not found may be there all the same.
+pub const NOT_FOUND: &str =
+    "there is no such file, or the interpreter that its first line names is not there";
+/// Why a file that can be run cannot be started, and the cure.
+pub const NO_PROGRAM: &str = "it is no program; a script begins with a line such as #!/bin/sh";
 
 /// A line for the shell.
 pub fn shell(line: &str) -> Command {

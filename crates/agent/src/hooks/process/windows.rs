@@ -12,6 +12,10 @@ use super::KILLED_GRACE;
 
 /// What lines are handed to.
 pub const SHELL: &str = "cmd";
+/// Why a file is not found that was there a moment ago.
+pub const NOT_FOUND: &str = "there is no such file any more";
+/// Why a file with a program's name cannot be started.
+pub const NO_PROGRAM: &str = "it is no program for this Windows, whatever it is called";
 /// So that a Ctrl-C at the agent's console is for the agent: CREATE_NEW_PROCESS_GROUP.
 const NEW_GROUP: u32 = 0x0000_0200;
 /// How long `taskkill` may take: some tenths of a second, on a busy machine more. With what a killed process has then, it

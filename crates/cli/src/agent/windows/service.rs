@@ -2,7 +2,7 @@
 //!
 //! The manager starts `notbefore.exe agent service` with the words that were given when it was installed, expects the
 //! process to report to it ([`run`]), and then tells it to stop: because somebody says so, or because the machine
-//! goes down. Each of these ends the agent in order, as SIGTERM does elsewhere; `sc control notbefore-agent
+//! goes down. Each of these ends the agent in order, as SIGTERM does elsewhere; `sc.exe control notbefore-agent
 //! paramchange` has it read its rules anew, as SIGHUP does. An agent that fails is started again.
 
 use std::ffi::OsString;
@@ -56,7 +56,10 @@ pub struct Installation {
 /// Installs the service, or brings the one that is there up to date.
 pub fn install(installation: Installation) -> Result<()> {
     let dir = directory::place()?;
-    directory::make_private(&dir)?;
+    if let Some(aside) = directory::make_private(&dir)? {
+        output::line(&format!("{} was there, and no installation has made it: it is now", dir.display()))?;
+        output::line(&format!("{}; read what you copy from there", aside.display()))?;
+    }
     event_log::register()?;
     let access = ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE;
     let manager = manager(access)?;
@@ -152,10 +155,14 @@ fn where_there_is_one(set: windows_service::Result<()>, what: &str) -> Result<()
 
 fn stop(service: &Service) -> Result<()> {
     let state = || Ok::<_, windows_service::Error>(service.query_status()?.current_state);
-    if state()? == ServiceState::Stopped {
+    let now = state()?;
+    if now == ServiceState::Stopped {
         return Ok(());
     }
-    service.stop().context("cannot stop the service")?;
+    // One that is stopping already was told by somebody else.
+    if now != ServiceState::StopPending {
+        service.stop().context("cannot stop the service")?;
+    }
     let pause = Pause::default();
     let looks = STOP_MAX.as_millis() / LOOK_EVERY.as_millis();
     for _ in 0..looks {
@@ -191,12 +198,14 @@ extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
     let (orders, told) = mpsc::channel(ORDERS_MAX);
     let hear = move |control| {
         let ends = [ServiceControl::Stop, ServiceControl::Shutdown, ServiceControl::Preshutdown];
-        // More orders than it has room for say nothing that those do not say.
         if ends.contains(&control) {
             tell(ServiceState::StopPending, ServiceExitCode::NO_ERROR);
             let _ = orders.try_send(Order::Stop);
         } else if control == ServiceControl::ParamChange {
-            let _ = orders.try_send(Order::Reload);
+            // However often it is told to, the order to stop has a place, and one to reload that waits is for all.
+            if orders.capacity() > 1 {
+                let _ = orders.try_send(Order::Reload);
+            }
         } else if control != ServiceControl::Interrogate {
             return ServiceControlHandlerResult::NotImplemented;
         }

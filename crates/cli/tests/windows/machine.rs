@@ -1,0 +1,110 @@
+//! What the program learns of the machine: where programs are, what the registry says, who made a directory.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use super::wine::{Windows, complaint, said};
+
+/// Writes a file on drive C:.
+pub fn write(path: &str, text: &str) {
+    let path = Windows::get().drive_c(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// What is in a file of drive C:; nothing, if there is none yet.
+pub fn written(name: &str) -> String {
+    fs::read_to_string(Windows::get().drive_c(name)).unwrap_or_default()
+}
+
+/// Sets a value in the part of the registry that is the machine's.
+pub fn set(key: &str, name: &str, kind: &str, value: &str) {
+    let key = format!(r"HKLM\{key}");
+    said(&mut Windows::get().wine(&["reg", "add", &key, "/v", name, "/t", kind, "/d", value, "/f"]));
+}
+
+/// `agent check` without a platform, with C:\tools on the path.
+fn check(config: &str, words: &[&str]) -> Output {
+    let words = [&["agent", "check", "--offline", "--config", config, "--state", r"C:\tools\state"], words];
+    Windows::get().notbefore(&words.concat()).env("WINEPATH", r"C:\tools").output().unwrap()
+}
+
+/// As at a terminal, `tool` is `tool.cmd`, also where a script for another system lies beside it.
+#[test]
+fn programs_are_found_as_a_terminal_finds_them() {
+    write("tools/tool.cmd", "@echo %1 for %NOTBEFORE_VM%>>C:\\tools\\log\r\n");
+    write("tools/tool", "#!/bin/sh\n");
+    // Longer than the name that the variable COMPUTERNAME has room for.
+    set(r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "Hostname", "REG_SZ", "web-frontend-blue-0");
+    write(
+        "tools/agent.toml",
+        r#"
+listen = "none"
+[[rule]]
+name = "drain"
+[[rule.before]]
+command = ["tool", "one"]
+[[rule.before]]
+command = ['C:\tools\tool', "two"]
+[[rule.before]]
+command = ['C:\tools\tool.cmd', "three"]
+"#,
+    );
+    let config = r"C:\tools\agent.toml";
+    let checked = check(config, &[]);
+    assert!(checked.status.success(), "{}", complaint(&checked));
+    let run = check(config, &["--run", "drain", "--yes"]);
+    assert!(run.status.success(), "{}", complaint(&run));
+    let wanted = ["one", "two", "three"].map(|word| format!("{word} for web-frontend-blue-0\r\n")).concat();
+    assert_eq!(written("tools/log"), wanted);
+}
+
+/// What a check finds fine, an event can start; what it cannot start, a check names with its cure.
+#[test]
+fn what_cannot_be_started_is_told_before_and_when_it_is_tried() {
+    write("tools/drain.ps1", "exit 0\r\n");
+    write("tools/notes.txt", "nothing\r\n");
+    write("tools/broken.exe", "nothing\r\n");
+    for (number, (step, check_says, run_says)) in [
+        (r"command = ['C:\tools\drain.ps1']", r#""-ExecutionPolicy", "Bypass", "-File""#, "-ExecutionPolicy"),
+        (
+            r"command = ['C:\tools\notes.txt']",
+            "begin the command with the program that reads it",
+            "is no program",
+        ),
+        (r"command = ['no-such-program']", "there is no program no-such-program", "there is no program"),
+        (r"command = ['C:\tools\broken.exe']", "", "it is no program for this Windows"),
+        (r"stop_unit = 'nginx.service'", "net stop", "there is no program systemctl"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let rule = "listen = 'none'\n[[rule]]\nname = 'drain'\n[[rule.before]]\non_failure = 'go-on'\n";
+        write(&format!("tools/bad-{number}.toml"), &format!("{rule}{step}\n"));
+        let config = format!(r"C:\tools\bad-{number}.toml");
+        let checked = check(&config, &[]);
+        assert_eq!(checked.status.success(), check_says.is_empty(), "{step}: {}", complaint(&checked));
+        assert!(complaint(&checked).contains(check_says), "{step}: {}", complaint(&checked));
+        let run = check(&config, &["--run", "drain", "--yes"]);
+        assert!(!run.status.success() && complaint(&run).contains(run_says), "{step}: {}", complaint(&run));
+        assert!(!complaint(&run).contains("#!/bin/sh"), "{step}: {}", complaint(&run));
+    }
+}
+
+/// Nobody names the endpoint, so this must not run where there is one: `./dev test windows` gives the tests a network of
+/// their own.
+#[test]
+fn the_endpoint_is_where_the_registry_says() {
+    let way = Command::new("ip").args(["route", "get", "169.254.169.254"]).output().unwrap();
+    assert!(!way.status.success(), "there is a way to 169.254.169.254 from here; say './dev test windows'");
+    let service = super::service(&[]);
+    let key = r"Software\ScheduledEvents";
+    set(key, "ScheduledEventsIp", "REG_SZ", &service.guest.to_string());
+    let found = said(Windows::get().notbefore(&["get", "--output", "json"]).env_remove("SCHEDULEDEVENTSIP"));
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["endpoint"], format!("http://{}", service.guest));
+    assert_eq!(found["endpoint_by"], "the registry");
+    said(&mut Windows::get().wine(&["reg", "delete", &format!(r"HKLM\{key}"), "/f"]));
+}
