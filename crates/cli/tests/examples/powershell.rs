@@ -68,6 +68,27 @@ fn its_samples_follow_the_grammar() {
     assert!(String::from_utf8_lossy(&said.stdout).contains("not PowerShell"), "{said:?}");
 }
 
+/// `$id?` is a variable called `id?`, and `$id:` the beginning of one in a scope called `id`, within strings too; what is
+/// meant is `${id}?`. The grammar takes both.
+#[test]
+fn no_variable_of_its_samples_swallows_what_follows_it() {
+    let swallowed = |text: &str| {
+        let names = text.split('$').skip(1).map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            rest.split_at(end)
+        });
+        let scope = |name: &str, rest: &str| rest.starts_with(':') && name != "env";
+        let of =
+            |(name, rest): (&str, &str)| !name.is_empty() && (rest.starts_with('?') || scope(name, rest));
+        names.filter(|found| of(*found)).map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    for sample in ["powershell/Watch-Events.ps1", "operator/Restart-VM.ps1"] {
+        assert_eq!(swallowed(&read(sample)), Vec::<String>::new(), "{sample}");
+    }
+    let careless = read("powershell/Watch-Events.ps1").replace("${id}", "$id");
+    assert_eq!(swallowed(&careless), ["id", "id"]);
+}
+
 #[test]
 fn its_samples_use_the_words_of_those_that_run() {
     let guests = [
