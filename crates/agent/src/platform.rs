@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use notbefore_client::client::{Client, Options, Reading};
 use notbefore_client::discovery::{Discovery, Found};
-use notbefore_client::identity::{self, Identity};
+use notbefore_client::identity::{self, By, Identity};
 
 use crate::config::Config;
 use crate::journal;
@@ -86,39 +86,35 @@ pub fn find(discovery: Discovery, config: &Config, board: Board) -> impl Future<
 
 /// What there is to know about the name before anybody is asked.
 struct Asking {
-    set: Option<Identity>,
     otherwise: Identity,
     file: Option<PathBuf>,
 }
 
 impl Asking {
     fn new(config: &Config) -> Asking {
-        let file = memory(config, journal::NAME_FILE);
-        Asking { set: set(config), otherwise: goes_by(config), file }
+        Asking { otherwise: goes_by(config), file: memory(config, journal::NAME_FILE) }
     }
 
-    /// Begins to ask. The answer has a moment to come, unless there is a name already: then it is only compared with.
+    /// Begins to ask. The answer has a moment to come.
     async fn begin(self, client: Client) -> Name {
-        let head_start = if self.set.is_some() { Duration::ZERO } else { NAME_HEAD_START };
         let mut naming: Naming = Box::pin(self.ask(client));
-        match tokio::time::timeout(head_start, &mut naming).await {
+        match tokio::time::timeout(NAME_HEAD_START, &mut naming).await {
             Ok(me) => Name::Known(me),
             Err(_) => Name::Awaited(naming),
         }
     }
 
-    /// Asks until there is an answer, unless the name was set.
+    /// Asks until there is an answer.
     async fn ask(self, client: Client) -> Identity {
-        if let Some(set) = self.set {
-            set.compare(&client).await;
-            return set;
-        }
         let me = match Identity::told(&client).await {
             Ok(me) => me,
             Err(failure) => {
+                let approves = match self.otherwise.by() {
+                    By::Setting => "as it was set",
+                    By::Platform | By::HostName => "and approves nothing until it can",
+                };
                 tracing::warn!(
-                    "the instance metadata cannot say what this VM is called; it goes by {} and approves nothing until \
-                     it can: {failure}",
+                    "the instance metadata cannot say what this VM is called; it goes by {}, {approves}: {failure}",
                     self.otherwise.name()
                 );
                 tokio::time::sleep(REST).await;
@@ -129,18 +125,15 @@ impl Asking {
             // Only for the next start, so that its hooks know the name before the platform answers.
             let _ = std::fs::write(file, me.name());
         }
-        me
+        self.otherwise.corrected_by(me)
     }
 }
 
 /// Who this VM is until the platform has said so: as set, as it was the last time, or by its host name.
 pub fn goes_by(config: &Config) -> Identity {
     let before = || last_name(&memory(config, journal::NAME_FILE)?);
-    set(config).or_else(before).unwrap_or_else(|| Identity::of_host(&identity::host_name()))
-}
-
-fn set(config: &Config) -> Option<Identity> {
-    config.name.as_deref().map(Identity::set)
+    let set = config.name.as_deref().map(Identity::set);
+    set.or_else(before).unwrap_or_else(|| Identity::of_host(&identity::host_name()))
 }
 
 /// The name that the platform last gave.
@@ -192,8 +185,8 @@ mod tests {
     }
 
     fn asking(set: Option<&str>, file: &Path) -> Asking {
-        let (set, file) = (set.map(Identity::set), Some(file.to_owned()));
-        Asking { set, otherwise: Identity::named("web_2"), file }
+        let otherwise = set.map_or(Identity::named("web_2"), Identity::set);
+        Asking { otherwise, file: Some(file.to_owned()) }
     }
 
     #[tokio::test(start_paused = true)]
@@ -220,14 +213,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_is_there_is_there_before_the_first_document_and_a_setting_holds() {
+    async fn a_name_that_is_there_is_there_before_the_first_document_whatever_was_set() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("name");
-        let named = || metadata(0, Some(("200 OK", "web_3")));
-        let set = asking(Some("web_9"), &file).ask(named().await).await;
-        assert_eq!(set, Identity::set("web_9"));
-        assert!(!file.exists(), "whose name that is, nobody has said");
-        let known = asking(None, &file).begin(named().await).await;
-        assert!(matches!(known, Name::Known(me) if me == Identity::named("web_3")));
+        for set in [None, Some("web_9"), Some("web000003")] {
+            let client = metadata(0, Some(("200 OK", "web_3"))).await;
+            let known = asking(set, &file).begin(client).await;
+            assert!(matches!(known, Name::Known(me) if me == Identity::named("web_3")), "{set:?}");
+            assert_eq!(last_name(&file), Some(Identity::named("web_3")));
+        }
     }
 }

@@ -3,14 +3,16 @@
 //! These speak to any platform, Azure's or ours, through the client crate, and know nothing of the service or its
 //! operators. They run on Windows too.
 
-use anyhow::{Context, Result, anyhow};
+use std::io;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
 use jiff::Timestamp;
-use notbefore_client::changes::{Change, Tracker};
 use notbefore_client::client::{Approval, Client, Options, Reading};
 use notbefore_client::discovery::{Discovery, Found};
 use notbefore_client::document::{Document, Event, EventId, EventStatus};
-use notbefore_client::identity::{self, Identity};
-use notbefore_client::watch::{Trouble, Update, Watch};
+use notbefore_client::identity::{self, By, Identity};
+use notbefore_client::watch::Watch;
 use notbefore_wire::text::printable;
 use serde_json::{Value, json};
 
@@ -18,18 +20,22 @@ use crate::args::{self, Output};
 use crate::output::{self, Table};
 use crate::time;
 
+mod changes;
+
 /// How much of an id has to be given: as much as the operator's commands want. Less, and nothing above all, may be a
 /// mistake in a script.
 const SHORT_ID_MIN: usize = 4;
 /// How many ids an error names.
 const IDS_SHOWN_MAX: usize = 10;
+/// How long an approval is sent again that does not get through: an eviction gives half a minute.
+const APPROVE_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub fn get(get: args::Get, output: Output) -> Result<()> {
+    say_warnings();
     in_runtime(async {
         if get.watch {
             let (client, watch) = follow(&get.platform).await?;
-            let me = identity(&client, &get.platform).await;
-            return tell_changes(watch, &me, get.count, output).await;
+            return changes::tell(client, watch, &get, output).await;
         }
         let found = find(&get.platform).await?;
         match get.raw {
@@ -40,20 +46,23 @@ pub fn get(get: args::Get, output: Output) -> Result<()> {
 }
 
 pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
+    say_warnings();
     in_runtime(async {
         // A platform refuses an id that it never gave and one that is over alike; only the document tells them apart.
         let Found { client, reading: Reading { document, .. }, .. } = find(&approve.platform).await?;
         let events: Vec<(String, Result<EventId>)> = match approve.all_mine {
             true => {
-                let me = identity(&client, &approve.platform).await;
-                waiting_for(&me, &document).into_iter().map(|id| (id.to_string(), Ok(id))).collect()
+                let mine = all_mine(&client, &approve.platform, &document).await?;
+                mine.into_iter().map(|id| (id.to_string(), Ok(id))).collect()
             }
             false => approve.events.into_iter().map(|text| means(text, &document)).collect(),
         };
         let mut outcomes: Vec<(String, Result<Approval>)> = Vec::new();
         for (name, event) in events {
             let outcome = match event {
-                Ok(event) => client.approve(&event).await.map_err(anyhow::Error::from),
+                Ok(event) => {
+                    client.approve_within(&event, APPROVE_TIME_MAX).await.map_err(anyhow::Error::from)
+                }
                 Err(error) => Err(error),
             };
             outcomes.push((name, outcome));
@@ -127,9 +136,60 @@ fn options(platform: &args::Platform) -> Options {
     Options { newest: platform.api_version }
 }
 
+/// Which VM this is to be taken for. Whoever names one wants to see with its eyes, whatever the platform says.
 async fn identity(client: &Client, platform: &args::Platform) -> Identity {
-    let host = Identity::of_host(&identity::host_name());
-    Identity::find(client, platform.name.as_deref(), host).await
+    match &platform.name {
+        Some(name) => Identity::set(name),
+        None => Identity::find(client, Identity::of_host(&identity::host_name())).await,
+    }
+}
+
+/// The events that wait and are this VM's. Nothing is taken for its own by a name that may be another's.
+async fn all_mine(client: &Client, platform: &args::Platform, document: &Document) -> Result<Vec<EventId>> {
+    let waiting: Vec<&Event> =
+        document.events.iter().filter(|event| event.status != EventStatus::Started).collect();
+    if waiting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let me = identity(client, platform).await;
+    match me.by() {
+        By::Platform => {}
+        By::Setting => match Identity::told(client).await {
+            Ok(told) if !me.is(told.name()) => bail!(
+                "nothing is approved: {} is named, and the platform calls this VM {}; leave --name out, or name the events \
+                 by their ids",
+                me.name(),
+                told.name()
+            ),
+            Ok(_) | Err(_) => {}
+        },
+        By::HostName => bail!(
+            "nothing is approved: the platform does not say what this VM is called, which need not be its host name {}; name \
+             it with --name, or the events by their ids",
+            me.name()
+        ),
+    }
+    Ok(waiting.into_iter().filter(|event| is_mine(event, &me)).map(|event| event.id.clone()).collect())
+}
+
+/// What the client warns of is for whoever has typed the command, line by line and without a time.
+fn say_warnings() {
+    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(|| Complaint);
+    lines.without_time().with_level(false).with_target(false).with_ansi(false).init();
+}
+
+/// Takes a line of the log at a time.
+struct Complaint;
+
+impl io::Write for Complaint {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        output::complain(&format!("notbefore: {}", String::from_utf8_lossy(line).trim()));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The event that somebody means, by its id or how that begins, and what to call it.
@@ -172,12 +232,6 @@ fn those<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> String {
             words.join(", ")
         }
     }
-}
-
-/// The events that wait and name this VM.
-fn waiting_for(me: &Identity, document: &Document) -> Vec<EventId> {
-    let waits = |event: &&Event| event.status != EventStatus::Started && is_mine(event, me);
-    document.events.iter().filter(waits).map(|event| event.id.clone()).collect()
 }
 
 fn is_mine(event: &Event, me: &Identity) -> bool {
@@ -249,69 +303,6 @@ fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
         table.row(cells);
     }
     table
-}
-
-/// Prints changes as they come, and troubles when they begin and when they are over.
-async fn tell_changes(mut watch: Watch, me: &Identity, count: Option<u64>, output: Output) -> Result<()> {
-    let mut left = count.unwrap_or(u64::MAX);
-    let (mut tracker, mut trouble) = (Tracker::default(), None::<Trouble>);
-    output::complain(&format!("waiting for something to happen to {}; end with Ctrl-C", me.name()));
-    loop {
-        let update = watch.next().await;
-        match (&update, &trouble) {
-            (Update::Trouble(new), None) => output::complain(&format!("notbefore: {}", new.text)),
-            (Update::Trouble(new), Some(old)) if new.kind != old.kind => {
-                output::complain(&format!("notbefore: {}", new.text))
-            }
-            (Update::Document { .. } | Update::Unchanged { .. }, Some(_)) => {
-                output::complain("notbefore: it answers again")
-            }
-            (Update::Trouble(_), Some(_)) | (Update::Document { .. } | Update::Unchanged { .. }, None) => {}
-        }
-        trouble = match update {
-            Update::Trouble(new) => Some(new),
-            Update::Unchanged { .. } => None,
-            Update::Document { document, served_at, .. } => {
-                let now = served_at.unwrap_or_else(time::now);
-                for change in tracker.take(&document) {
-                    tell(&change, me, now, output)?;
-                    left -= 1;
-                    if left == 0 {
-                        return Ok(());
-                    }
-                }
-                None
-            }
-        };
-    }
-}
-
-fn tell(change: &Change, me: &Identity, now: Timestamp, output: Output) -> Result<()> {
-    let (what, event) = match change {
-        Change::Appeared(event) => ("appeared", event),
-        Change::Started(event) => ("started", event),
-        Change::Changed { event, .. } => ("changed", event),
-        Change::Gone(event) => ("gone", event),
-    };
-    if output == Output::Json {
-        return output::json_line(&json!({"at": now, "change": what, "event": in_json(event, me)}));
-    }
-    let mine = if is_mine(event, me) { "mine" } else { "others'" };
-    let when = match (change, event.not_before) {
-        (Change::Appeared(_) | Change::Changed { .. }, Some(at)) => {
-            format!(", not before {at} ({})", time::relative(at, now))
-        }
-        (Change::Appeared(_) | Change::Changed { .. }, None) | (Change::Started(_) | Change::Gone(_), _) => {
-            String::new()
-        }
-    };
-    output::line(&format!(
-        "{now:.0}  {what:<8}  {} {} {mine}: {} is {}{when}",
-        event.id,
-        event.kind,
-        event.resources.join(","),
-        event.status.as_str()
-    ))
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@
 mod program;
 mod support;
 
+#[path = "guest_cli/names.rs"]
+mod names;
+
 use std::process::{Command, Output};
 
 use program::Program;

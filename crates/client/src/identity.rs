@@ -6,8 +6,9 @@
 //! [`Identity::by`] says that it is no more than that. In a uniform scale set these differ: instance 36 of `web` is
 //! called `web_36` by the platform and `web000010` by its own system, six digits to the base of 36.
 //!
-//! A name that the VM's owner has set comes first, because somebody meant it, and may be of either form. If the metadata
-//! says otherwise, that is said aloud: who goes by another VM's name approves another VM's events.
+//! A name that the VM's owner has set, in either form, does until the platform says it, and for good where it never does. If the
+//! metadata says otherwise, that holds, since it is what events name, and it is said aloud: who goes by another VM's name
+//! approves another VM's events.
 
 use std::time::Duration;
 
@@ -75,16 +76,12 @@ impl Identity {
         }
     }
 
-    /// Finds out within seconds: the name that was set, else `compute.name` of the instance metadata, else what the
-    /// caller goes by otherwise, which is the host name unless it knows better.
-    pub async fn find(client: &Client, setting: Option<&str>, otherwise: Identity) -> Self {
-        if let Some(set) = setting.map(Identity::set) {
-            set.compare(client).await;
-            return set;
-        }
+    /// Finds out within seconds: `compute.name` of the instance metadata, else what the caller goes by otherwise, which is
+    /// what was set, or the host name.
+    pub async fn find(client: &Client, otherwise: Identity) -> Self {
         let mut last = Failure::new(FailureKind::TimedOut, format!("no answer within {FIND_TIME_MAX:?}"));
         match timeout(FIND_TIME_MAX, at_last(client, |failure| last = failure)).await {
-            Ok(told) => told,
+            Ok(told) => otherwise.corrected_by(told),
             Err(_) => {
                 tracing::warn!(
                     "the instance metadata has no name for this VM, so it goes by {}: {last}",
@@ -105,17 +102,17 @@ impl Identity {
         at_last(client, |_| {}).await
     }
 
-    /// Asks the platform once whether it calls this VM something else, which somebody should know of.
-    pub async fn compare(&self, client: &Client) {
-        if let Ok(Ok(told)) = timeout(FIND_TIME_MAX, Identity::told(client)).await
-            && !self.is(&told.name)
-        {
+    /// What the platform says, after this was gone by. That a setting says otherwise is something for its owner to know.
+    pub fn corrected_by(self, told: Identity) -> Self {
+        if self.by == By::Setting && !self.is(&told.name) {
             tracing::warn!(
-                "this VM is set to be {:?}, and its instance metadata says {:?}; the setting holds",
+                "this VM is set to be {}, and its instance metadata says {}, which is what events name and what it goes by: \
+                 take the setting out, or correct it",
                 self.name,
                 told.name
             );
         }
+        told
     }
 
     /// Whether a name in an event's resources is this VM's.

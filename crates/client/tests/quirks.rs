@@ -549,7 +549,7 @@ async fn this_vm_is_who_its_metadata_says() {
     let name = || answer(200, "Content-Type: text/plain\r\n", "web_36\n");
     let platform = Platform::start([name()]).await;
     assert_eq!(
-        Identity::find(&platform.client(), None, Identity::of_host("web000010")).await,
+        Identity::find(&platform.client(), Identity::of_host("web000010")).await,
         Identity::named("web_36")
     );
     assert!(
@@ -557,22 +557,16 @@ async fn this_vm_is_who_its_metadata_says() {
             .head
             .starts_with("GET /metadata/instance/compute/name?api-version=2021-02-01&format=text ")
     );
-    // What somebody has set comes first.
-    assert_eq!(
-        Identity::find(&platform.client(), Some("web-9"), Identity::of_host("host")).await,
-        Identity::set("web-9")
-    );
+    // What somebody has set does where the platform does not say, and only there.
+    assert_eq!(Identity::find(&platform.client(), Identity::set("web-9")).await, Identity::named("web_36"));
     // It may be busy for a while.
     let platform = Platform::start([answer(503, "", ""), name()]).await;
-    assert_eq!(
-        Identity::find(&platform.client(), None, Identity::of_host("web000010")).await.name(),
-        "web_36"
-    );
+    assert_eq!(Identity::find(&platform.client(), Identity::of_host("web000010")).await.name(), "web_36");
     // It may not know the VM yet, or have something else in its place.
     let script = [answer(404, "", ""), answer(200, "", "<html>"), name()];
     let platform = Platform::start(script).await;
     assert_eq!(
-        Identity::find(&platform.client(), None, Identity::of_host("web000010")).await,
+        Identity::find(&platform.client(), Identity::of_host("web000010")).await,
         Identity::named("web_36")
     );
 }
@@ -581,7 +575,7 @@ async fn this_vm_is_who_its_metadata_says() {
 async fn a_command_goes_by_the_host_name_after_a_while_and_who_follows_asks_on() {
     let script = [404, 403, 500, 404].map(|status| answer(status, "", "")).into_iter();
     let platform = Platform::start(script.chain([answer(200, "", "web_36")])).await;
-    let me = Identity::find(&platform.client(), None, Identity::of_host("web000010")).await;
+    let me = Identity::find(&platform.client(), Identity::of_host("web000010")).await;
     assert!(me.is("web_36") && me.is("WEB000010"));
     assert_eq!(me.by(), By::HostName, "it may be another's");
     assert_eq!(Identity::told_at_last(&platform.client()).await, Identity::named("web_36"));

@@ -33,7 +33,7 @@ pub const GENERAL: Group = Group {
         key(
             "name",
             "what instance metadata says, else the host name",
-            "this VM's name in events' `Resources`",
+            "this VM's name in events' `Resources`, for where the metadata says none",
         ),
         key(
             "api_version",

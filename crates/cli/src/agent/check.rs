@@ -96,6 +96,6 @@ pub async fn platform(config: &Config) -> Result<(String, String)> {
             PLATFORM_WITHIN.as_secs()
         )
     })??;
-    let me = Identity::find(&found.client, config.name.as_deref(), goes_by(config)).await;
+    let me = Identity::find(&found.client, goes_by(config)).await;
     Ok((found.client.endpoint().to_string(), me.name().to_owned()))
 }

@@ -13,7 +13,7 @@ pub struct Platform {
     /// The newest api-version to ask for; older ones follow only if the platform refuses it
     #[arg(long, value_name = "DATE", value_parser = version, default_value = EventsVersion::NEWEST.as_str())]
     pub api_version: EventsVersion,
-    /// This VM's name among an event's resources [default: compute.name of its metadata, or the host name]
+    /// A VM's name among an event's resources [default: this one's by its metadata, or else its host name]
     #[arg(long, value_name = "VM", value_parser = NonEmptyStringValueParser::new())]
     pub name: Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct Approve {
     /// The events' ids, or how they begin
     #[arg(required_unless_present = "all_mine", value_name = "EVENT")]
     pub events: Vec<String>,
-    /// All that wait and name this VM
+    /// All that wait and name this VM, as the platform calls it, or where it does not say, as --name does
     #[arg(long, conflicts_with = "events")]
     pub all_mine: bool,
     #[command(flatten)]

@@ -3,8 +3,9 @@
 use std::process::Command;
 
 use crate::support::agent::Place;
+use crate::support::scripted::scripted_platform;
 use crate::support::{binary, exchange, free_address, wait_for};
-use crate::vm::{complaint, printed, scripted_platform, waits};
+use crate::vm::{complaint, printed, waits};
 
 /// An id that clears the screen, a type that sets the window's title, and a VM that writes backwards.
 const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa\\u001b[2Jbb\",\"EventStatus\":\"Scheduled\",\

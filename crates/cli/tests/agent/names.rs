@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use crate::support::agent::Place;
+use crate::support::scripted::scripted_platform;
 use crate::support::{PATIENCE, binary, wait_for};
-use crate::vm::scripted_platform;
 
 /// What the VM is called where it is known.
 const NAME: &str = "web_3";

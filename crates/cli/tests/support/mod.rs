@@ -12,6 +12,7 @@ pub mod agent;
 pub mod manager;
 pub mod mounts;
 pub mod pages;
+pub mod scripted;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
