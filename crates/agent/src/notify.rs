@@ -64,7 +64,7 @@ impl Notifier {
         Notifier { queue, sending, waiting }
     }
 
-    /// Sends what waits, within [`LAST_WORDS_MAX`]; what that is not enough for is dropped, and said to be.
+    /// Sends what waits, within `LAST_WORDS_MAX`; what that is not enough for is dropped, and said to be.
     pub async fn finish(self) {
         let Notifier { queue, sending, waiting } = self;
         drop(queue);

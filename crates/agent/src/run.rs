@@ -1,4 +1,4 @@
-//! The agent's loop: one thread that waits for the next thing to happen and hands it to the [`Agent`] (`driver.rs`).
+//! The agent's loop: one thread that waits for the next thing to happen and hands it to the `Agent` (`driver.rs`).
 //!
 //! What takes time runs beside the loop and comes back to it: polls ([`Watch`]), steps, approvals. Finding the platform
 //! (`platform.rs`) is beside it, too: an agent that comes up after a reboot puts the VM back although the endpoint is not
