@@ -133,11 +133,23 @@ pub fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
     }
 }
 
-/// One attempt at a step for a sample event, which may have been cancelled, with the time that it would have had.
-pub fn sample_run(rule: &Rule, stage: Stage, step: &Step, event: &Event, cancelled: bool) -> Run {
+/// One attempt at a step for a sample event, which was announced so long ago and may have been cancelled since, with the
+/// time that it would have: steps before an event share its notice, less what is reserved and what later ones keep.
+pub fn sample_run(
+    rule: &Rule,
+    stage: Stage,
+    step: &Step,
+    event: &Event,
+    announced_ago: Duration,
+    cancelled: bool,
+) -> Run {
+    let later = rule.before.iter().skip_while(|one| one.name != step.name).skip(1);
+    let kept: Duration = later.map(|one| one.keep).sum();
+    let left = notice(&event.kind).saturating_sub(RESERVE).saturating_sub(announced_ago);
     let budget = match stage {
-        Stage::Before => step.timeout.min(notice(&event.kind).saturating_sub(RESERVE)),
-        Stage::After => step.timeout,
+        // Once its time has come, what is not done yet is done all the same.
+        Stage::Before if !left.is_zero() => step.timeout.min(left.saturating_sub(kept)),
+        Stage::Before | Stage::After => step.timeout,
     };
     Run {
         id: RunId(0),
@@ -194,5 +206,21 @@ mod tests {
         let write = |path: PathBuf| looks_well(&Deed::WriteFile { path, content: String::new() });
         assert_eq!(write(file), Ok(()));
         assert!(write("/nowhere/at/all".into()).unwrap_err().contains("there is no directory /nowhere/at"));
+    }
+
+    #[test]
+    fn the_steps_of_a_rehearsal_share_the_notice_as_those_of_an_event_do() {
+        let seconds = Duration::from_secs;
+        let text = "[[rule]]\nname = 'all'\n[[rule.before]]\nwait = '16s'\n[[rule.before]]\nwait = '1s'\nkeep = '5s'\n";
+        let config =
+            crate::config::read("a.toml".as_ref(), text, &crate::config::Sources::default()).unwrap();
+        let rule = &config.rules[0];
+        let event = sample_event(EventKind::Preempt, "web-0", Timestamp::UNIX_EPOCH);
+        let budget =
+            |step: usize, ago| sample_run(rule, Stage::Before, &rule.before[step], &event, ago, false).budget;
+        assert_eq!(budget(0, Duration::ZERO), seconds(25) - RESERVE, "the next one keeps five");
+        assert_eq!(budget(1, seconds(16)), seconds(14) - RESERVE);
+        assert_eq!(budget(0, seconds(25)), Duration::ZERO);
+        assert_eq!(budget(1, seconds(30)), rule.before[1].timeout, "late, and done all the same");
     }
 }

@@ -1,6 +1,7 @@
 //! `[[rule.before]]` and `[[rule.after]]`: what is written becomes validated steps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use super::file::{Reader, Table};
@@ -125,7 +126,7 @@ fn deed(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<Deed> {
         return None;
     };
     match *one {
-        "command" => reader.value(table, "command").map(|Argv(argv)| Deed::Command { argv }),
+        "command" => program(reader, table, "command").map(|argv| Deed::Command { argv }),
         "shell" => reader.value(table, "shell").map(|line| Deed::Shell { line }),
         "stop_unit" => unit(reader, table, "stop_unit").map(|unit| Deed::StopUnit { unit }),
         "start_unit" => unit(reader, table, "start_unit").map(|unit| Deed::StartUnit { unit }),
@@ -133,7 +134,11 @@ fn deed(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<Deed> {
         "wait" => reader.value(table, "wait").map(|time| Deed::Wait { time }),
         "wait_for" => {
             let every = reader.value(table, "every").unwrap_or(REST);
-            reader.value(table, "wait_for").map(|Argv(argv)| Deed::WaitFor { argv, every })
+            if every.is_zero() {
+                // A program would be started as fast as it ends.
+                reader.wrong(table.at("every"), format!("{}: expected at least 1s", table.key("every")));
+            }
+            program(reader, table, "wait_for").map(|argv| Deed::WaitFor { argv, every })
         }
         "write_file" => {
             let inner = reader.inner(table, "write_file", &WRITE_FILE)?;
@@ -151,6 +156,21 @@ fn deed(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<Deed> {
             Some(Deed::Webhook(Webhook { url, method, headers, body }))
         }
     }
+}
+
+/// A program and its arguments. One that is named by where it is, is named from the root on: hooks start there, and not
+/// where somebody has tried them.
+fn program(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: &str) -> Option<Vec<String>> {
+    let Argv(argv) = reader.value(table, name)?;
+    let program = argv.first().map(Path::new)?;
+    if program.components().count() > 1 && !program.has_root() {
+        let key = table.key(name);
+        reader.wrong(
+            table.at(name),
+            format!("{key}: hooks start in /, so {program:?} is not found; write its name from the root on"),
+        );
+    }
+    Some(argv)
 }
 
 /// The name of a systemd unit: `systemctl` takes what begins with a dash for an option.

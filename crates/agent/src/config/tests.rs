@@ -146,6 +146,27 @@ approve = 'yes'
 }
 
 #[test]
+fn what_agent_run_could_not_do_is_a_mistake() {
+    let step = |step: &str| mistakes(&format!("{RULE}[[rule.before]]\n{step}\n"));
+    for program in ["./drain.sh", "bin/drain"] {
+        assert_eq!(
+            step(&format!("command = ['{program}']")),
+            [format!(
+                "a.toml:4: rule.before.command: hooks start in /, so {program:?} is not found; write its name from the root on"
+            )]
+        );
+    }
+    assert_eq!(
+        step("wait_for = ['true']\nevery = '0s'"),
+        ["a.toml:5: rule.before.every: expected at least 1s"]
+    );
+    for well in ["command = ['drain.sh']", "command = ['/usr/bin/drain']", "wait_for = ['true']"] {
+        let text = format!("{RULE}[[rule.before]]\n{well}\n");
+        assert!(read(Path::new("a.toml"), &text, &sources(&[], &[])).is_ok(), "{well}");
+    }
+}
+
+#[test]
 fn a_rule_that_can_never_match_is_a_mistake() {
     let behind = mistakes(&format!("{RULE}\n[[rule]]\nname = 'late'\ntypes = ['Freeze']\n"));
     assert_eq!(behind.len(), 1);

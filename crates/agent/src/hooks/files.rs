@@ -1,6 +1,10 @@
 //! Files that steps write and remove.
+//!
+//! A file is replaced as a whole, and what replaces it is as it was: whose it is and who may read it stays, because the
+//! program that looks at it need not be root. A link of this agent's user, or of root's, stays a link, and what it leads to
+//! is written or removed. Anybody else's is not followed: who can make a link does not get to say what root writes to.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,23 +13,83 @@ use super::Waiting;
 
 /// Tells drafts apart: two events may write one file at once, and neither may find the other's draft under its own name.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
+/// How many links to a file are followed, one after the other; more are a circle.
+const LINKS_MAX: usize = 8;
 
 /// Writes a file so that whoever looks finds it whole, or as it was; as it was, too, if by then nobody waits any more.
 pub fn write(path: &Path, content: &str, waiting: &Waiting) -> io::Result<()> {
+    let path = &followed(path);
     let draft = draft(path, DRAFTS.fetch_add(1, Ordering::Relaxed))?;
-    let written = File::create(&draft).and_then(|mut file| {
-        file.write_all(content.as_bytes())?;
-        file.sync_all()
-    });
-    let moved = written.and_then(|()| waiting.still()).and_then(|()| fs::rename(&draft, path));
+    let moved = write_draft(&draft, content, fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file))
+        .and_then(|()| waiting.still())
+        .and_then(|()| fs::rename(&draft, path));
     if moved.is_err() {
         let _ = fs::remove_file(&draft);
     }
     moved
 }
 
+/// Writes what will replace a file, if there is one.
+fn write_draft(draft: &Path, content: &str, replaces: Option<fs::Metadata>) -> io::Result<()> {
+    // What is there is left over, or somebody else's, and not to be written into.
+    remove_if_there(draft)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if replaces.is_some() {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut file = options.open(draft)?;
+    file.write_all(content.as_bytes())?;
+    if let Some(replaces) = replaces {
+        take_after(&file, &replaces)?;
+    }
+    file.sync_all()
+}
+
+/// Gives a file the owner and the rights of the one that it replaces. Only root can give files away; whoever else writes
+/// has taken the file over by that, and its rights are still the ones that it had.
+#[cfg(unix)]
+fn take_after(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    match fchown(file, Some(replaced.uid()), Some(replaced.gid())) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    file.set_permissions(fs::Permissions::from_mode(replaced.mode() & 0o777))
+}
+
+/// Windows gives a file the rights of its directory.
+#[cfg(not(unix))]
+fn take_after(_file: &File, _replaced: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// The file that a name leads to, over links that are to be trusted.
+fn followed(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Some(target) = trusted_link(&path) else { break };
+        path = path.parent().unwrap_or(&path).join(target);
+    }
+    path
+}
+
+#[cfg(unix)]
+fn trusted_link(path: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let owner = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_symlink)?.uid();
+    let is_ours = owner == 0 || owner == rustix::process::geteuid().as_raw();
+    is_ours.then(|| fs::read_link(path).ok()).flatten()
+}
+
+#[cfg(not(unix))]
+fn trusted_link(_path: &Path) -> Option<PathBuf> {
+    None
+}
+
 /// Where a file is written before it has its name. Numbers begin anew with every agent, so that drafts of one that was
-/// killed are written over.
+/// killed do not stay.
 fn draft(path: &Path, number: u64) -> io::Result<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().ok_or_else(|| io::Error::other("it names no file"))?);
@@ -36,6 +100,10 @@ fn draft(path: &Path, number: u64) -> io::Result<PathBuf> {
 /// Removes a file; one that is not there is as it should be.
 pub fn remove(path: &Path, waiting: &Waiting) -> io::Result<()> {
     waiting.still()?;
+    remove_if_there(&followed(path))
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,
@@ -73,5 +141,45 @@ mod tests {
         assert!(write(&path, "too late", &waiting).is_err() && remove(&path, &waiting).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "in time");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_owner_and_its_rights() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let (waiting, _waiter) = Waiting::new();
+        fs::write(&path, "before").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        // Who is not root can give it to nobody else, and keeps it.
+        let _ = chown(&path, Some(65_534), Some(65_534));
+        let marks =
+            || fs::metadata(&path).map(|file| (file.uid(), file.gid(), file.mode() & 0o7777)).unwrap();
+        let before = marks();
+        write(&path, "after", &waiting).unwrap();
+        assert_eq!((marks(), fs::read_to_string(&path).unwrap().as_str()), (before, "after"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_unless_somebody_else_has_made_it() {
+        use std::os::unix::fs::{lchown, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (path, target) = (dir.path().join("link"), dir.path().join("target"));
+        let (waiting, _waiter) = Waiting::new();
+        symlink("target", &path).unwrap();
+        write(&path, "first", &waiting).unwrap();
+        assert!(path.is_symlink());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "first");
+        remove(&path, &waiting).unwrap();
+        assert!(path.is_symlink() && !target.exists());
+        // A circle is no file, and does not go on for ever.
+        symlink("circle", dir.path().join("circle")).unwrap();
+        write(&dir.path().join("circle"), "text", &waiting).unwrap();
+        if lchown(&path, Some(65_534), Some(65_534)).is_ok() {
+            write(&path, "second", &waiting).unwrap();
+            assert!(path.is_file() && !path.is_symlink() && !target.exists(), "root followed another's link");
+        }
     }
 }

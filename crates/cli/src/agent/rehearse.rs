@@ -106,37 +106,50 @@ struct Rehearsal<'a> {
 impl Rehearsal<'_> {
     /// Runs the steps of a stage, and answers whether none has kept the next from being run.
     async fn stage(&mut self, stage: Stage, steps: &[Step], cancelled: bool) -> bool {
-        let mut goes_on = true;
+        let (mut goes_on, mut ready) = (true, true);
         for step in steps {
-            let tried =
-                if goes_on { self.attempt(stage, step, cancelled).await } else { not_run(stage, step) };
-            goes_on = match tried.outcome {
+            let (tried, cut) = match goes_on {
+                true => self.attempt(stage, step, cancelled).await,
+                false => (not_run(stage, step), false),
+            };
+            let passes = match tried.outcome {
                 Outcome::Done => true,
-                Outcome::Failed | Outcome::TimedOut => goes_on && step.on_failure == OnFailure::GoOn,
+                Outcome::Failed | Outcome::TimedOut => step.on_failure == OnFailure::GoOn,
                 Outcome::Stopped | Outcome::NotRun => false,
             };
+            ready &= passes;
+            // One that the event's time ran out on does not keep the others from theirs.
+            goes_on &= passes || cut;
             if self.output == Output::Table {
                 // Nobody may be reading any more. What was begun is brought to its end all the same.
                 let _ = output::line(&tried.line());
             }
             self.report.steps.push(tried);
         }
-        goes_on
+        ready
     }
 
-    async fn attempt(&mut self, stage: Stage, step: &Step, cancelled: bool) -> Tried {
-        let run = check::sample_run(self.rule, stage, step, &self.event, cancelled);
-        let facts = Facts::new(&run, &self.report.vm, false);
+    /// Tries a step, and answers whether it was the event's time that it ran out of, and not its own.
+    async fn attempt(&mut self, stage: Stage, step: &Step, cancelled: bool) -> (Tried, bool) {
         let begun = self.clock.now().tick;
-        let outcome = self.interruptible(&run.step.does, &facts, run.budget).await;
+        let run = check::sample_run(self.rule, stage, step, &self.event, begun, cancelled);
+        let facts = Facts::new(&run, &self.report.vm, false);
+        let outcome = match run.budget.is_zero() {
+            true => StepOutcome::TimedOut,
+            false => self.interruptible(&run.step.does, &facts, run.budget).await,
+        };
+        let cut = outcome == StepOutcome::TimedOut && run.budget < step.timeout;
         let took = self.clock.now().tick.saturating_sub(begun).as_secs_f64();
         let (outcome, text) = match outcome {
             StepOutcome::Done => (Outcome::Done, format!("done in {took:.1} s")),
             StepOutcome::Failed { reason } => (Outcome::Failed, reason),
+            StepOutcome::TimedOut if cut => {
+                (Outcome::TimedOut, format!("not done in {took:.1} s, which is what the notice leaves it"))
+            }
             StepOutcome::TimedOut => (Outcome::TimedOut, format!("not done in {took:.1} s")),
             StepOutcome::Stopped => (Outcome::Stopped, format!("stopped after {took:.1} s")),
         };
-        Tried { stage, step: step.name.clone(), outcome, text }
+        (Tried { stage, step: step.name.clone(), outcome, text }, cut)
     }
 
     /// A Ctrl-C ends the step, and all that it has started.
