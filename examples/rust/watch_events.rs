@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Some(version) => EventsVersion::parse(&version).ok_or("there is no such api-version")?,
         None => EventsVersion::NEWEST,
     };
-    let client = Client::new(endpoint, Options { newest });
+    let client = Client::new(endpoint, Options::from(newest));
     let me = value("--name").as_deref().map(Identity::set);
     let (yes, settled) = (has("--yes"), HashSet::new());
     let mut sample = Sample { client: client.clone(), me, yes, shown: Vec::new(), settled };

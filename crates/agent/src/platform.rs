@@ -51,7 +51,7 @@ pub type Naming = Pin<Box<dyn Future<Output = Identity>>>;
 
 /// What there is to look for it by. It is the same for every search, so that these together do not ask DHCP too often.
 pub fn discovery(config: &Config) -> Discovery {
-    let mut discovery = Discovery::new(config.endpoint.clone(), Options { newest: config.api_version });
+    let mut discovery = Discovery::new(config.endpoint.clone(), Options::from(config.api_version));
     discovery.memory = memory(config, journal::ENDPOINT_FILE);
     discovery
 }
@@ -64,7 +64,7 @@ pub fn find(discovery: Discovery, config: &Config, board: Board) -> impl Future<
         let mut tries = 0_u32;
         let (client, reading) = loop {
             match discovery.find().await {
-                Ok(Found { client, by, reading }) => {
+                Ok(Found { client, by, reading, .. }) => {
                     tracing::info!(endpoint = %client.endpoint(), %by, "the platform answers");
                     break (client, reading);
                 }

@@ -133,7 +133,7 @@ fn discovery(platform: &args::Platform) -> Discovery {
 }
 
 fn options(platform: &args::Platform) -> Options {
-    Options { newest: platform.api_version }
+    Options::from(platform.api_version)
 }
 
 /// Which VM this is to be taken for. Whoever names one wants to see with its eyes, whatever the platform says.

@@ -4,9 +4,13 @@
 //! been seen so. Events are told apart by their id alone.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
 
 use crate::document::{Document, Event, EventId, EventStatus};
-use crate::watch::{Update, Watch};
+use crate::watch::{Trouble, Update, Watch};
 
 /// Something that has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,16 +59,17 @@ impl Tracker {
     }
 }
 
-/// A [`Watch`] that says what changes. Troubles are logged and sat out.
+/// A [`Watch`] that says what changes. Troubles are logged and sat out; [`Changes::trouble`] says whether there is any.
 pub struct Changes {
     watch: Watch,
     tracker: Tracker,
     found: VecDeque<Change>,
+    trouble: Option<Trouble>,
 }
 
 impl Changes {
     pub(crate) fn of(watch: Watch) -> Self {
-        Changes { watch, tracker: Tracker::default(), found: VecDeque::new() }
+        Changes { watch, tracker: Tracker::default(), found: VecDeque::new(), trouble: None }
     }
 
     /// The next change. It may be dropped at any time, and called again.
@@ -73,14 +78,49 @@ impl Changes {
             if let Some(change) = self.found.pop_front() {
                 return change;
             }
-            match self.watch.next().await {
-                Update::Document { document, .. } => self.found.extend(self.tracker.take(&document)),
-                Update::Unchanged { .. } => {}
+            self.trouble = match self.watch.next().await {
+                Update::Document { document, .. } => {
+                    self.found.extend(self.tracker.take(&document));
+                    None
+                }
+                Update::Unchanged { .. } => None,
                 Update::Trouble(trouble) => {
                     tracing::warn!(tries = trouble.tries, "the platform was asked in vain: {}", trouble.text);
+                    Some(trouble)
                 }
-            }
+            };
         }
+    }
+
+    /// Why the platform was last asked in vain, and since when, if it was: no change may mean that nobody says so. It can be
+    /// looked at between two calls of [`Changes::next`], and where one was dropped.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
+    }
+
+    /// The same for what wants a [`Stream`]. It never ends.
+    pub fn into_stream(self) -> ChangeStream {
+        ChangeStream { next: next_of(self) }
+    }
+}
+
+/// Changes, as a [`Stream`].
+pub struct ChangeStream {
+    next: Pin<Box<dyn Future<Output = (Change, Changes)> + Send>>,
+}
+
+fn next_of(mut changes: Changes) -> Pin<Box<dyn Future<Output = (Change, Changes)> + Send>> {
+    Box::pin(async move { (changes.next().await, changes) })
+}
+
+impl Stream for ChangeStream {
+    type Item = Change;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Change>> {
+        self.next.as_mut().poll(context).map(|(change, changes)| {
+            self.next = next_of(changes);
+            Some(change)
+        })
     }
 }
 

@@ -31,14 +31,22 @@ const METADATA_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// The newest api-version to ask for. Older ones are asked for only where the platform refuses it.
     pub newest: EventsVersion,
 }
 
+impl From<EventsVersion> for Options {
+    /// As usual, with this as the newest version to ask for.
+    fn from(newest: EventsVersion) -> Self {
+        Options { newest }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
-        Options { newest: EventsVersion::NEWEST }
+        Options::from(EventsVersion::NEWEST)
     }
 }
 

@@ -147,6 +147,7 @@ impl Discovery {
 
 /// An endpoint that answers.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Found {
     /// A client of it, with its connection.
     pub client: Client,

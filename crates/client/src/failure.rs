@@ -7,6 +7,7 @@ use crate::endpoint::Endpoint;
 /// Why the platform was asked in vain, in a line for a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
+#[non_exhaustive]
 pub struct Failure {
     /// What sort of failure it is.
     pub kind: FailureKind,

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::client::Client;
+use crate::document::start_of;
 use crate::failure::{Failure, FailureKind};
 
 /// How many digits a scale set's host names end in.
@@ -160,7 +161,8 @@ async fn metadata_name(client: &Client) -> Result<String, Failure> {
     match !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(plain) {
         true => Ok(name.to_owned()),
         false => {
-            Err(Failure::unreadable(client.endpoint(), format_args!("compute.name is no name: {name:.80}")))
+            let start = start_of(name.as_bytes());
+            Err(Failure::unreadable(client.endpoint(), format_args!("compute.name is no name: {start}")))
         }
     }
 }

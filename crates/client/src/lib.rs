@@ -8,21 +8,35 @@
 //! - [`identity`]: which of an event's resources is this VM;
 //! - [`clock`]: the one place that reads the clocks.
 //!
-//! From here to a stream of changes:
+//! From here to a handler that approves what happens to this VM, once it is ready for it:
 //!
 //! ```no_run
-//! use notbefore_client::{changes::Change, client::Client, endpoint::Endpoint, watch::Watch};
+//! use std::time::Duration;
 //!
-//! # async fn follow() {
-//! let client = Client::new(Endpoint::usual(), Default::default());
-//! let mut changes = Watch::new(client.clone()).changes();
+//! use notbefore_client::changes::Change;
+//! use notbefore_client::client::Options;
+//! use notbefore_client::discovery::{Discovery, NotFound};
+//! use notbefore_client::identity::Identity;
+//! use notbefore_client::watch::Watch;
+//!
+//! # async fn follow() -> Result<(), NotFound> {
+//! let found = Discovery::new(None, Options::default()).find().await?;
+//! let (client, me) = (found.client.clone(), Identity::told_at_last(&found.client).await);
+//! let mut changes = Watch::after(found.client, found.reading).changes();
 //! loop {
-//!     if let Change::Appeared(event) = changes.next().await {
-//!         println!("{} of {:?}, not before {:?}", event.kind, event.resources, event.not_before);
+//!     if let Change::Appeared(event) = changes.next().await
+//!         && event.resources.iter().any(|resource| me.is(resource))
+//!     {
+//!         println!("{} of this VM, not before {:?}", event.kind, event.not_before);
+//!         if let Err(why) = client.approve_within(&event.id, Duration::from_secs(30)).await {
+//!             eprintln!("{} is not approved: {why}", event.id);
+//!         }
 //!     }
 //! }
 //! # }
 //! ```
+//!
+//! The page `docs/client.md` of the repository says what is tolerated, when it asks and where.
 
 pub mod changes;
 pub mod client;

@@ -6,8 +6,11 @@
 #[path = "quirks/platform.rs"]
 mod platform;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_core::Stream;
 use notbefore_client::changes::Change;
 use notbefore_client::client::{Approval, ApproveError, Options};
 use notbefore_client::clock::Clock;
@@ -240,6 +243,25 @@ async fn what_started_and_is_scheduled_again_passes_as_it_is() {
     let Change::Changed { before, event } = changes.next().await else { panic!("it changed") };
     assert_eq!((before.status, event.status), (EventStatus::Started, EventStatus::Scheduled));
     assert!(matches!(changes.next().await, Change::Gone(_)));
+}
+
+#[tokio::test]
+async fn changes_are_a_stream_and_know_of_trouble() {
+    let script = [document(1, &[&event("a", "Scheduled")]), answer(503, "", ""), document(2, &[])];
+    let platform = Platform::start(script).await;
+    let mut changes = Watch::new(platform.client()).changes();
+    assert!(matches!(changes.next().await, Change::Appeared(_)));
+    assert!(changes.trouble().is_none());
+    while changes.trouble().is_none() {
+        tokio::select! {
+            change = changes.next() => panic!("{change:?} in the middle of trouble"),
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+        }
+    }
+    assert_eq!(changes.trouble().unwrap().kind, FailureKind::Status(503));
+    let mut stream = pin!(changes.into_stream());
+    let next = poll_fn(|context| stream.as_mut().poll_next(context)).await;
+    assert!(matches!(next, Some(Change::Gone(_))), "{next:?}");
 }
 
 #[tokio::test]
@@ -562,6 +584,10 @@ async fn this_vm_is_who_its_metadata_says() {
     // It may be busy for a while.
     let platform = Platform::start([answer(503, "", ""), name()]).await;
     assert_eq!(Identity::find(&platform.client(), Identity::of_host("web000010")).await.name(), "web_36");
+    // What is no name is shown without what a terminal would obey.
+    let odd = Platform::start([answer(200, "", "web\u{1b}[2J")]).await;
+    let told = Identity::told(&odd.client()).await.unwrap_err().text;
+    assert!(told.ends_with("compute.name is no name: web\\u{1b}[2J"), "{told}");
     // It may not know the VM yet, or have something else in its place.
     let script = [answer(404, "", ""), answer(200, "", "<html>"), name()];
     let platform = Platform::start(script).await;

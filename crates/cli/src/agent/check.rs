@@ -88,7 +88,7 @@ async fn look_over(config: &Config, offline: bool, output: Output) -> Result<()>
 
 /// Where the platform answers, and what it calls this VM.
 pub async fn platform(config: &Config) -> Result<(String, String)> {
-    let discovery = Discovery::new(config.endpoint.clone(), Options { newest: config.api_version });
+    let discovery = Discovery::new(config.endpoint.clone(), Options::from(config.api_version));
     let found = tokio::time::timeout(PLATFORM_WITHIN, discovery.find()).await;
     let found = found.with_context(|| {
         format!(

@@ -93,7 +93,7 @@ pub enum Oddity {
         index: usize,
     },
     /// An id is there twice.
-    #[error("Events[{index}] has the id {id} of an event before it, and is passed over")]
+    #[error("Events[{index}] has the id {} of an event before it, and is passed over", printable(id.as_str()))]
     Repeated {
         /// Which.
         index: usize,
@@ -519,6 +519,12 @@ mod tests {
             prop_assert!(Document::read(value.to_string().as_bytes(), NEWEST).is_err());
             prop_assert!(Document::read(&garbage, NEWEST).is_err());
         }
+    }
+
+    #[test]
+    fn what_is_odd_is_told_without_what_a_terminal_would_obey() {
+        let told = Oddity::Repeated { index: 1, id: EventId::new("a\u{1b}[2Jb") }.to_string();
+        assert_eq!(told, "Events[1] has the id a\\u{1b}[2Jb of an event before it, and is passed over");
     }
 
     /// The service's own bytes at every version, which other clients' tests hold to be Azure's.
