@@ -1,7 +1,8 @@
 //! What changes from one document to the next.
 //!
 //! A platform may skip documents, so nothing is expected: an event may appear started, and be gone without ever having
-//! been seen so. Events are told apart by their id alone.
+//! been seen so. Events are told apart by their id alone. A platform that falls back to an older api-version for a while says
+//! nothing of the kinds that came later, and what nobody speaks of is not gone: such an event stays as it was last seen.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
-use crate::document::{Document, Event, EventId, EventStatus};
+use crate::document::{Document, Event, EventId, EventStatus, EventsVersion};
 use crate::watch::{Trouble, Update, Watch};
 
 /// Something that has changed.
@@ -37,14 +38,17 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// What has changed since the last document: what is gone first, then the rest in the document's order.
-    pub fn take(&mut self, document: &Document) -> Vec<Change> {
+    /// What has changed since the last document, now that there is this one of this version: what is gone first, then the
+    /// rest in the document's order.
+    pub fn take(&mut self, document: &Document, version: EventsVersion) -> Vec<Change> {
         let before = std::mem::replace(&mut self.events, document.events.clone());
         let by_id = |events: &'_ [Event]| -> HashMap<EventId, usize> {
             events.iter().enumerate().map(|(index, event)| (event.id.clone(), index)).collect()
         };
         let (known, there) = (by_id(&before), by_id(&self.events));
-        let gone = before.iter().filter(|event| !there.contains_key(&event.id)).cloned().map(Change::Gone);
+        let unlisted = before.iter().filter(|event| !there.contains_key(&event.id)).cloned();
+        let (gone, unsaid): (Vec<Event>, Vec<Event>) =
+            unlisted.partition(|event| event.kind.is_shown_at(version));
         let now = self.events.iter().filter_map(|event| {
             let Some(before) = known.get(&event.id).map(|index| &before[*index]) else {
                 return Some(Change::Appeared(event.clone()));
@@ -55,7 +59,14 @@ impl Tracker {
             let changed = || Change::Changed { before: Box::new(before.clone()), event: event.clone() };
             (before != event).then(changed)
         });
-        gone.chain(now).collect()
+        let changes = gone.into_iter().map(Change::Gone).chain(now).collect();
+        self.events.extend(unsaid);
+        changes
+    }
+
+    /// The events that there are, as they were last seen.
+    pub fn events(&self) -> &[Event] {
+        &self.events
     }
 }
 
@@ -79,8 +90,8 @@ impl Changes {
                 return change;
             }
             self.trouble = match self.watch.next().await {
-                Update::Document { document, .. } => {
-                    self.found.extend(self.tracker.take(&document));
+                Update::Document { document, version, .. } => {
+                    self.found.extend(self.tracker.take(&document, version));
                     None
                 }
                 Update::Unchanged { .. } => None,
@@ -129,7 +140,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::document::EventsVersion;
 
     fn document(events: &[(&str, &str, &str)]) -> Document {
         let event = |&(id, status, not_before): &(&str, &str, &str)| json!({"EventId": id, "EventStatus": status, "NotBefore": not_before});
@@ -154,7 +164,8 @@ mod tests {
     #[test]
     fn an_event_appears_starts_and_is_gone() {
         let mut tracker = Tracker::default();
-        let mut take = |events: &[(&str, &str, &str)]| told(tracker.take(&document(events)));
+        let mut take =
+            |events: &[(&str, &str, &str)]| told(tracker.take(&document(events), EventsVersion::NEWEST));
         assert!(take(&[]).is_empty());
         assert_eq!(take(&[("a", "Scheduled", "2016-09-19T18:29:47Z")]), ["a appeared Scheduled"]);
         assert!(take(&[("A", "Scheduled", "2016-09-19T18:29:47Z")]).len() < 2);
@@ -167,11 +178,32 @@ mod tests {
     #[test]
     fn another_time_is_a_change_and_so_is_a_status_that_goes_back() {
         let mut tracker = Tracker::default();
-        let mut take = |events: &[(&str, &str, &str)]| told(tracker.take(&document(events)));
+        let mut take =
+            |events: &[(&str, &str, &str)]| told(tracker.take(&document(events), EventsVersion::NEWEST));
         take(&[("a", "Scheduled", "2016-09-19T18:29:47Z")]);
         assert_eq!(take(&[("a", "Scheduled", "2016-09-19T19:29:47Z")]), ["a changed Scheduled to Scheduled"]);
         take(&[("a", "Started", "")]);
         assert_eq!(take(&[("a", "Scheduled", "2016-09-19T19:29:47Z")]), ["a changed Started to Scheduled"]);
         assert!(take(&[("a", "Scheduled", "2016-09-19T19:29:47Z")]).is_empty());
+    }
+
+    #[test]
+    fn what_a_version_has_no_word_for_is_not_gone() {
+        let (newer, older) = (EventsVersion::NEWEST, EventsVersion::V2017_11_01);
+        let read = |kinds: &[&str], version| {
+            let event = |kind: &&str| json!({"EventId": kind, "EventStatus": "Scheduled", "EventType": kind});
+            let events: Vec<Value> = kinds.iter().map(event).collect();
+            let body = json!({"DocumentIncarnation": 1, "Events": events}).to_string();
+            Document::read(body.as_bytes(), version).unwrap()
+        };
+        let mut tracker = Tracker::default();
+        let mut take = |kinds: &[&str], version| told(tracker.take(&read(kinds, version), version));
+        assert_eq!(take(&["Terminate", "Reboot"], newer).len(), 2);
+        assert_eq!(take(&[], older), ["Reboot gone"]);
+        assert_eq!(take(&["Freeze"], older), ["Freeze appeared Scheduled"]);
+        assert!(take(&["Freeze", "Terminate"], newer).is_empty());
+        assert!(take(&["Freeze"], older).is_empty());
+        assert_eq!(take(&["Freeze"], newer), ["Terminate gone"]);
+        assert_eq!(tracker.events().len(), 1);
     }
 }

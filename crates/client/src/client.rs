@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::clock::Clock;
 use crate::dice;
-use crate::document::{self, Document, EventId, EventStatus, EventsVersion, Oddity};
+use crate::document::{self, Document, EventId, EventKind, EventStatus, EventsVersion, Oddity};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 use crate::http::{Received, Sent, Transport};
@@ -174,7 +174,8 @@ impl Client {
         Ok(Reading { document, oddities, served_at, version, body, etag, read_at: self.now() })
     }
 
-    /// Approves this event and no other. An event that has started or is gone meanwhile needs no approval.
+    /// Approves this event and no other. An event that has started or is gone meanwhile needs no approval; one that is not
+    /// listed at an older version, which has no word for some kinds, may still be there.
     pub async fn approve(&self, event: &EventId) -> Result<Approval, ApproveError> {
         if event.is_made_up() {
             return Err(ApproveError::Refused(
@@ -206,11 +207,23 @@ impl Client {
             return Err(ApproveError::Transient(refused));
         }
         let reading = self.get_within(APPROVE_TIMEOUT).await.map_err(ApproveError::Transient)?;
-        let waits = |listed: &&document::Event| listed.id == *event && listed.status != EventStatus::Started;
-        match reading.document.events.iter().find(waits) {
+        match reading.document.events.iter().find(|listed| listed.id == *event) {
+            Some(listed) if listed.status == EventStatus::Started => Ok(Approval::Moot),
             Some(_) => Err(ApproveError::Refused(refused.text)),
+            None if self.may_hide(reading.version) => Err(ApproveError::Transient(Failure {
+                text: format!(
+                    "{}; whether the event still waits cannot be seen at api-version {}",
+                    refused.text, reading.version
+                ),
+                ..refused
+            })),
             None => Ok(Approval::Moot),
         }
+    }
+
+    /// Whether documents of this version say nothing of events that the newest would speak of.
+    fn may_hide(&self, version: EventsVersion) -> bool {
+        EventKind::hidden_at(version) != EventKind::hidden_at(self.inner.options.newest)
     }
 
     /// The same, sent again for so long while it does not get through: as often as polls are after a failure, and with the

@@ -85,8 +85,6 @@ pub enum Verdict {
     News {
         /// It.
         document: Document,
-        /// The platform's clock.
-        served_at: Option<Timestamp>,
         /// At which version it was read.
         version: EventsVersion,
         /// What was odd about it.
@@ -254,7 +252,7 @@ impl Poller {
         self.held = Some(Held { version: ask.version, etag: answer.etag, document: document.clone() });
         match same {
             true => Verdict::Same,
-            false => Verdict::News { document, served_at: answer.served_at, version: ask.version, oddities },
+            false => Verdict::News { document, version: ask.version, oddities },
         }
     }
 

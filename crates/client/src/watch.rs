@@ -104,7 +104,7 @@ impl Watch {
                 tracing::info!(endpoint = %self.client.endpoint(), tries = trouble.tries, "the platform answers again");
             }
             match verdict {
-                Verdict::News { document, served_at: _, version, oddities } => {
+                Verdict::News { document, version, oddities } => {
                     return self.news(document, served_at, version, oddities);
                 }
                 Verdict::Same => return Update::Unchanged { served_at },

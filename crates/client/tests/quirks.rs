@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use notbefore_client::changes::Change;
-use notbefore_client::client::{Approval, ApproveError, Options};
+use notbefore_client::client::{Approval, ApproveError, Client, Options};
 use notbefore_client::clock::Clock;
 use notbefore_client::discovery::{BUSY_TIME_MAX, Discovery, Way};
 use notbefore_client::document::{Document, EventId, EventStatus, EventsVersion};
@@ -485,6 +485,31 @@ async fn a_refusal_counts_as_done_where_nothing_is_left_to_approve() {
             (other, expected) => panic!("{other:?} where {expected:?} was expected, with {listed:?}"),
         }
     }
+}
+
+/// 2017-11-01 has no word for a Terminate, so what it does not list may still wait.
+#[tokio::test]
+async fn a_refusal_is_not_done_where_the_version_may_say_nothing_of_the_event() {
+    let refusal = || answer(400, "", "{\"error\":\"Bad request. Unknown event\"}");
+    let unknown = || answer(400, "", BAD_VERSION);
+    let fallen_back = |events: &[&str]| [unknown(), refusal(), unknown(), document(3, events)];
+    let options = Options::from(EventsVersion::V2019_01_01);
+    let id = EventId::new("a");
+    let platform = Platform::start(fallen_back(&[])).await;
+    match Client::new(platform.endpoint.clone(), options).approve(&id).await {
+        Err(ApproveError::Transient(failure)) => {
+            let text = failure.text;
+            assert!(text.contains("Unknown event") && text.contains("at api-version 2017-11-01"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(versions(&platform.asked()), ["2019-01-01", "2017-11-01", "2019-01-01", "2017-11-01"]);
+    let platform = Platform::start(fallen_back(&[&event("a", "Started")])).await;
+    assert_eq!(Client::new(platform.endpoint.clone(), options).approve(&id).await, Ok(Approval::Moot));
+    // Who asks for nothing newer has seen nothing that it hides.
+    let platform = Platform::start([refusal(), document(3, &[])]).await;
+    let older = Options::from(EventsVersion::V2017_11_01);
+    assert_eq!(Client::new(platform.endpoint.clone(), older).approve(&id).await, Ok(Approval::Moot));
 }
 
 #[tokio::test]

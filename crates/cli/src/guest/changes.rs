@@ -34,13 +34,13 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
     };
     let mut teller = Teller { me, left: get.count.unwrap_or(u64::MAX), output };
     output::complain(&format!("waiting for something to happen to {}; end with Ctrl-C", teller.me.name()));
-    let (mut tracker, mut events, mut trouble) = (Tracker::default(), Vec::new(), None::<Trouble>);
+    let (mut tracker, mut trouble) = (Tracker::default(), None::<Trouble>);
     while teller.left > 0 {
         let update = tokio::select! {
             update = watch.next() => update,
             told = &mut naming, if teller.me.by() == By::HostName => {
                 output::complain(&format!("notbefore: the platform calls this VM {}", told.name()));
-                teller.is_called(told, &events)?;
+                teller.is_called(told, tracker.events())?;
                 continue;
             }
         };
@@ -57,12 +57,11 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
         trouble = match update {
             Update::Trouble(new) => Some(new),
             Update::Unchanged { .. } => None,
-            Update::Document { document, served_at, .. } => {
+            Update::Document { document, served_at, version } => {
                 let now = served_at.unwrap_or_else(time::now);
-                for change in tracker.take(&document) {
+                for change in tracker.take(&document, version) {
                     teller.tell(&change, now)?;
                 }
-                events = document.events;
                 None
             }
         };
