@@ -155,13 +155,13 @@ impl Agent {
         self.board.named(self.setup.me.name(), self.setup.sure);
     }
 
-    /// The platform says what this VM is called. Answers whether documents look different now.
-    pub fn is_called(&mut self, me: Identity) -> bool {
-        let differs = !self.setup.sure || self.setup.me != me;
+    /// The platform says what this VM is called. What is known of events is looked at with these eyes before anything else is
+    /// done: an event of the name that it had may be another VM's.
+    pub async fn is_called(&mut self, me: Identity) {
         tracing::info!(vm = me.name(), "this VM goes by this name");
         self.board.named(me.name(), true);
         (self.setup.me, self.setup.sure) = (me, true);
-        differs
+        self.turn(Input::Named).await;
     }
 
     /// Ends what runs; the next agent goes on with it. What the administrator has yet to hear has a moment to be said.

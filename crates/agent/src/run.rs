@@ -125,7 +125,7 @@ pub async fn run(
                 search = None;
                 naming = match name {
                     Name::Known(me) => {
-                        agent.is_called(me);
+                        agent.is_called(me).await;
                         None
                     }
                     Name::Awaited(naming) => Some(naming),
@@ -135,10 +135,7 @@ pub async fn run(
             }
             Wake::Named(me) => {
                 naming = None;
-                if agent.is_called(me) {
-                    // The document is read again, with other eyes.
-                    watch = agent.client().map(Watch::new);
-                }
+                agent.is_called(me).await;
             }
         }
         agent.say_status();

@@ -24,6 +24,8 @@ pub enum Input {
         /// What its own clock said.
         served_at: jiff::Timestamp,
     },
+    /// The [`Setup`](super::Setup) has another name for this VM than before, or the same and now it is sure.
+    Named,
     /// The platform answers again after it was silent for a while.
     Back,
     /// Somebody has seen to what failed: it is tried again.

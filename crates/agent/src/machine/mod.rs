@@ -89,6 +89,7 @@ impl State {
                 turn.read(document, platform_time(served_at, now), version);
             }
             Input::Unchanged { served_at } => turn.anchor(platform_time(Some(served_at), now)),
+            Input::Named => turn.named(),
             Input::Back => turn.send_approvals(),
             Input::Retry => (0..turn.state.events.len()).for_each(|place| turn.try_again(place)),
             Input::StepEnded { run, outcome } => turn.ended(run, outcome),

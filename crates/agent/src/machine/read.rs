@@ -60,8 +60,23 @@ impl Turn<'_> {
             let Some(deadline) = self.deadline(&handled.event, served_at).filter(|_| handled.listed) else {
                 continue;
             };
-            if handled.deadline.is_none_or(|before| before.abs_diff(deadline) > ANCHOR_SLACK) {
+            // How long ago an event was due makes no difference, and is not worth a write to the journal.
+            let now = self.now.tick;
+            let differs =
+                |before: Duration| before.abs_diff(deadline) > ANCHOR_SLACK && before.max(deadline) > now;
+            if handled.deadline.is_none_or(differs) {
                 self.state.events[place].deadline = Some(deadline);
+            }
+        }
+    }
+
+    /// The platform has said what this VM is called: whose every event is, is asked anew.
+    pub(super) fn named(&mut self) {
+        for place in 0..self.state.events.len() {
+            let handled = &self.state.events[place];
+            let mine = self.mine(&handled.event);
+            if handled.listed && self.belongs(place, mine) {
+                self.tell_appeared(place);
             }
         }
     }
@@ -149,9 +164,8 @@ impl Turn<'_> {
             handled.listed = true;
             handled.event = event;
             handled.deadline = first_deadline;
-            handled.mine = mine;
-            self.tell_appeared(place);
-            return;
+            self.belongs(place, mine);
+            return self.tell_appeared(place);
         }
         let was_started = handled.started();
         let takes_back = was_started && event.status != EventStatus::Started;
@@ -162,19 +176,14 @@ impl Turn<'_> {
         }
         let starts = !was_started && event.status == EventStatus::Started;
         let changed = handled.event != event && !starts && !takes_back;
-        let was_mine = std::mem::replace(&mut handled.mine, mine);
         handled.event = event;
         handled.deadline = if handled.started() { None } else { deadline.or(handled.deadline) };
-        handled.cancelled |= was_mine && handled.is_lost();
-        if !was_mine && mine {
-            self.becomes_mine(place);
+        if handled.approval == Approval::Moot && !handled.started() {
+            // It was thought to have started, or to be gone.
+            handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
         }
-        let handled = &self.state.events[place];
-        if let Approval::NotMine { .. } = handled.approval
-            && self.reason_not_to_approve(handled).is_none()
-        {
-            // Somebody else was to approve, and is not any more.
-            self.state.events[place].approval = Approval::Wanted { failures: 0, due: self.now.tick };
+        if self.belongs(place, mine) {
+            self.tell_appeared(place);
         }
         let handled = &mut self.state.events[place];
         // An event that still waits is not what the VM booted for.
@@ -193,19 +202,35 @@ impl Turn<'_> {
         }
     }
 
-    /// An event that was for other VMs only is for this one, too. It was this VM's before, or its rule is for anybody's
-    /// events, or another rule is for it now.
-    fn becomes_mine(&mut self, place: usize) {
+    /// Notes whose an event is. Answers whether that makes it a new one: it was for other VMs only and is for this one, too, and
+    /// what has been done about it until now was not for that.
+    fn belongs(&mut self, place: usize, mine: bool) -> bool {
+        let handled = &mut self.state.events[place];
+        let was_mine = std::mem::replace(&mut handled.mine, mine);
+        handled.cancelled |= was_mine && handled.is_lost();
         let handled = &self.state.events[place];
+        let to_approve = self.reason_not_to_approve(handled).is_none();
         let fits = first(&self.setup.rules, &settle::sight(handled, self.now.tick));
         let same = handled.rule.as_ref() == fits;
         let handled = &mut self.state.events[place];
+        if matches!(handled.approval, Approval::NotMine { .. }) && to_approve {
+            // Somebody else was to approve, and is not any more.
+            handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+        }
+        if was_mine || !mine {
+            return false;
+        }
         match handled.rule.as_ref().map(|rule| rule.matches.resources) {
+            Some(Whose::Mine) if matches!(handled.phase, Phase::Preparing(_) | Phase::Ready) => {
+                // Nothing was done yet about its being somebody else's.
+                handled.cancelled = false;
+                return false;
+            }
             Some(Whose::Mine) => handled.begin_anew(),
-            Some(Whose::Others | Whose::Any) if same => return,
+            Some(Whose::Others | Whose::Any) if same => return false,
             Some(Whose::Others | Whose::Any) => handled.replaced = true,
             None => {}
         }
-        self.tell_appeared(place);
+        true
     }
 }

@@ -29,6 +29,11 @@ enum Op {
     },
     /// An older version is all that is to be had: it does not speak of every event.
     PollOld,
+    /// The VM has another name, or is sure of one.
+    Named {
+        other: bool,
+        sure: bool,
+    },
     /// Nothing has changed but the time.
     Unchanged,
     /// The platform was silent for a while, and answers.
@@ -89,6 +94,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => id.prop_map(Op::Remove),
         8 => any::<bool>().prop_map(|tells_time| Op::Poll { tells_time }),
         1 => Just(Op::PollOld),
+        1 => any::<(bool, bool)>().prop_map(|(other, sure)| Op::Named { other, sure }),
         1 => Just(Op::Unchanged),
         1 => Just(Op::Back),
         1 => Just(Op::Retry),
@@ -120,6 +126,7 @@ fn play(ops: Vec<Op>) {
             Op::Poll { tells_time: true } => world.poll(),
             Op::Poll { tells_time: false } => world.poll_served_at(None),
             Op::PollOld => world.poll_at(EventsVersion::V2017_03_01),
+            Op::Named { other, sure } => world.is_called(if other { "web-1" } else { ME }, sure),
             Op::Unchanged => world.tell(Input::Unchanged { served_at: world.platform_second() }),
             Op::Back => world.tell(Input::Back),
             Op::Retry => world.tell(Input::Retry),

@@ -543,14 +543,52 @@ fn what_an_older_version_has_no_word_for_is_not_gone() {
 #[test]
 fn a_vm_that_is_not_sure_of_its_name_prepares_and_does_not_approve() {
     let mut world = World::new(vec![rule("all")]);
-    world.is_sure(false);
+    world.is_called(ME, false);
     world.announce("A", EventKind::Reboot, seconds(900));
     world.poll();
     world.end(StepOutcome::Done);
     world.end(StepOutcome::Done);
     world.pass(seconds(60));
     assert_eq!(world.approving, [], "it may be another VM's");
-    world.is_sure(true);
+    world.is_called(ME, true);
+    assert_eq!(world.approving.len(), 1);
+}
+
+#[test]
+fn an_event_of_a_name_that_turns_out_to_be_another_vms_is_undone_and_not_approved() {
+    let mut world = World::new(vec![rule("all")]);
+    world.is_called(ME, false);
+    world.announce("A", EventKind::Reboot, seconds(900));
+    world.poll();
+    world.end(StepOutcome::Done);
+    world.is_called("web-3", true);
+    world.end(StepOutcome::Done);
+    assert_eq!((world.only_run().stage, &world.approving[..]), (Stage::After, &[][..]));
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_comes_back_as_this_vms_has_the_rule_that_is_for_that() {
+    let others = Match { resources: Whose::Others, ..Match::default() };
+    let log = Rule { matches: others, before: vec![step("log")], approve: Approve::Never, ..rule("others") };
+    let mut world = World::new(vec![rule("mine"), log]);
+    world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
+    world.poll();
+    world.remove("A");
+    world.poll();
+    world.announce_for("A", EventKind::Reboot, &["web-1", ME], QUARTER);
+    world.poll();
+    world.end(StepOutcome::Stopped);
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().step.name, "drain");
+}
+
+#[test]
+fn an_approval_that_seemed_moot_is_sent_again_when_the_event_is_seen_to_wait() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    world.answer(ApprovalAnswer::Moot);
     world.poll();
     assert_eq!(world.approving.len(), 1);
 }

@@ -120,6 +120,8 @@ struct Seen {
     withheld: bool,
     /// Whether what follows such a step is not to be run.
     halted: bool,
+    /// Whether it was for other VMs only when it was last seen.
+    was_others: bool,
     /// Whether it was other VMs', and then this one's: another rule may be for it.
     became_mine: bool,
     /// Whether something was begun that nobody has undone.
@@ -130,6 +132,8 @@ struct Seen {
 #[derive(Clone)]
 pub struct World {
     setup: Setup,
+    /// What the platform calls this VM, as far as the agent knows.
+    me: String,
     pub state: State,
     pub now: Moment,
     /// When ticks were zero, by the platform's clock.
@@ -154,6 +158,7 @@ impl World {
     pub fn new(rules: Vec<Rule>) -> World {
         World {
             setup: Setup { rules, me: Identity::named(ME), sure: true },
+            me: ME.into(),
             state: State::new(Some("boot 0".into())),
             now: Moment { tick: Duration::ZERO, wall: "2026-11-16T10:00:00Z".parse().unwrap() },
             ticks_began: "2026-11-16T10:00:00Z".parse().unwrap(),
@@ -233,14 +238,6 @@ impl World {
     fn read(&mut self, served_at: Option<Timestamp>, version: EventsVersion) {
         self.incarnation += 1;
         let knows = served_at.is_some() || self.clock_is_right();
-        let is_mine = |event: &Event| event.resources.iter().any(|name| name == ME);
-        let others: Vec<EventId> = self
-            .document
-            .iter()
-            .map(|(event, _)| event)
-            .filter(|event| !is_mine(event))
-            .map(|event| event.id.clone())
-            .collect();
         // Of an event that the version has no word for, what was read before still holds.
         let told = |event: &Event| event.kind.is_shown_at(version);
         let news: Vec<_> = self.platform.values().filter(|(event, _)| told(event)).cloned().collect();
@@ -249,9 +246,7 @@ impl World {
         let events = news.iter().map(|(event, _)| event.clone()).collect();
         self.document.extend(news.into_iter().map(|(event, at)| (event, knows.then_some(at))));
         let document = Document { incarnation: self.incarnation.to_string(), events };
-        for (event, _) in self.document.iter().filter(|(event, _)| others.contains(&event.id)) {
-            self.seen.entry(event.id.clone()).or_default().became_mine |= is_mine(event);
-        }
+        self.note_whose();
         self.tell(Input::Document { document, served_at, version });
         self.unheard_boot = false;
     }
@@ -271,9 +266,22 @@ impl World {
         self.now.tick = tick;
     }
 
-    /// Whether the platform has said what this VM is called.
-    pub fn is_sure(&mut self, sure: bool) {
-        self.setup.sure = sure;
+    /// The VM goes by this name, and may be sure of it.
+    pub fn is_called(&mut self, name: &str, sure: bool) {
+        (self.setup.me, self.setup.sure) = (Identity::named(name), sure);
+        self.me = name.into();
+        self.note_whose();
+        self.tell(Input::Named);
+    }
+
+    /// Notes whose the events of the document are.
+    fn note_whose(&mut self) {
+        for (event, _) in &self.document {
+            let mine = event.resources.contains(&self.me);
+            let seen = self.seen.entry(event.id.clone()).or_default();
+            seen.became_mine |= mine && seen.was_others;
+            seen.was_others = !mine;
+        }
     }
 
     /// Somebody sets this VM's wall clock.
@@ -416,18 +424,17 @@ impl World {
             Stage::After => {
                 let early = rule.restore == Restore::Booted && seen.booted;
                 let lost = |event: &Event| {
-                    rule.matches.resources == Whose::Mine && event.resources.iter().all(|name| name != ME)
+                    rule.matches.resources == Whose::Mine && !event.resources.contains(&self.me)
                 };
                 let over = listed.as_ref().is_none_or(lost);
                 assert!(over || early || seen.became_mine, "puts back what is not over: {run:?}");
                 assert!(seen.owes || rule.before.is_empty(), "undoes what nobody did: {run:?}");
                 for (other, theirs) in &self.seen {
                     let Some(their_rule) = &theirs.rule else { continue };
-                    let mine =
-                        self.listed(other).is_some_and(|event| event.resources.iter().any(|name| name == ME));
+                    let mine = self.listed(other).is_some_and(|event| event.resources.contains(&self.me));
                     let over_early = their_rule.restore == Restore::Booted && theirs.booted;
                     let keeps_out = mine && their_rule.drain && theirs.owes && !over_early;
-                    let held = rule.drain && run.event.resources.iter().any(|name| name == ME);
+                    let held = rule.drain && run.event.resources.contains(&self.me);
                     assert!(*other == id || !held || !keeps_out, "{run:?} although {other} keeps the VM out");
                 }
             }
@@ -448,10 +455,11 @@ impl World {
         let seen = &self.seen[&id];
         let rule = seen.rule.as_ref().expect("approves without a rule");
         assert_eq!(event.status, EventStatus::Scheduled, "approves what has started");
-        assert!(event.resources.iter().any(|name| name == ME), "approves for others");
+        assert!(event.resources.contains(&self.me), "approves for others");
+        assert!(self.setup.sure, "approves by a name that may be another VM's");
         match rule.approve {
             Approve::WhenDone => {}
-            Approve::Leader => assert_eq!(event.leader(), Some(ME)),
+            Approve::Leader => assert_eq!(event.leader(), Some(self.me.as_str())),
             Approve::Never => panic!("approves what its rule says never to: {event:?}"),
         }
         for step in &rule.before {
@@ -551,14 +559,18 @@ impl World {
 
     /// Everything goes well for once: then every event that this VM is ready for, and that it is to approve, is approved.
     pub fn catch_up(&mut self) {
+        let me = self.me.clone();
+        self.is_called(&me, true);
         self.poll();
         self.tell(Input::Retry);
         self.all_goes_well();
         for handled in self.state.events().iter().filter(|handled| handled.listed && !handled.started()) {
             let Some(rule) = &handled.rule else { continue };
+            let others = rule.matches.resources == Whose::Others;
+            assert!(!handled.mine || !others, "this VM's event by a rule for others: {handled:?}");
             let to_approve = match rule.approve {
                 Approve::WhenDone => handled.mine,
-                Approve::Leader => handled.event.leader() == Some(ME),
+                Approve::Leader => handled.event.leader() == Some(self.me.as_str()),
                 Approve::Never => false,
             };
             let withheld = matches!(handled.approval, Approval::Withheld { .. });
