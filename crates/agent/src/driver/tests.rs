@@ -1,0 +1,137 @@
+//! The agent by what it is told, with sockets of its own where it talks to somebody.
+
+use notbefore_client::document::{Document, EventsVersion};
+use notbefore_client::failure::FailureKind;
+use tokio::io::AsyncReadExt;
+
+use super::*;
+use crate::hooks::facts::tests::run_of;
+use crate::rules::Deed;
+
+#[tokio::test]
+async fn an_administrator_hears_once_that_approvals_of_an_event_are_refused() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let text = format!("name = 'web-0'\n[notify]\nurl = '{url}'\non = ['failed']\n[[rule]]\nname = 'all'\n");
+    let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
+    let clock = Clock::start();
+    let (mut agent, _ends, _answers) =
+        Agent::new(config, Sources::default(), clock, Board::new(clock, false));
+    let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+    let id = event.id.clone();
+    let document = Document { incarnation: "1".to_owned(), events: vec![event] };
+    agent.turn(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
+    for reason in ["first", "second"] {
+        let answer = ApprovalAnswer::Refused { reason: reason.to_owned() };
+        agent.answered(id.clone(), answer).await;
+    }
+    agent.tell_trouble("third".to_owned(), None);
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (mut seen, mut chunk) = (String::new(), [0; 4_096]);
+        while !seen.ends_with('}') {
+            let length = stream.read(&mut chunk).await.unwrap();
+            seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
+        }
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+        let (_, body) = seen.split_once("\r\n\r\n").unwrap();
+        let word: serde_json::Value = serde_json::from_str(body).unwrap();
+        heard.push((word["text"].as_str().unwrap().to_owned(), word["event"]["EventId"].clone()));
+    }
+    assert_eq!(
+        heard,
+        [
+            (
+                "the platform refuses to take the approval: first; it is sent again".to_owned(),
+                id.as_str().into()
+            ),
+            ("third".to_owned(), serde_json::Value::Null)
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_falls_silent_is_looked_for_anew_unless_it_is_set() {
+    let troubled = |kind: FailureKind, clock: &Clock| {
+        let text = "in vain".to_owned();
+        Update::Trouble(Trouble { kind, text, since: clock.now(), tries: 2 })
+    };
+    let trouble = |clock: &Clock| troubled(FailureKind::Unreachable, clock);
+    for (endpoint, looks) in [("", true), ("endpoint = 'http://127.0.0.1:1'\n", false)] {
+        let text = format!("{endpoint}name = 'web-0'\n[[rule]]\nname = 'all'\n");
+        let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
+        let clock = Clock::start();
+        let (mut agent, _ends, _answers) =
+            Agent::new(config, Sources::default(), clock, Board::new(clock, false));
+        agent.update(trouble(&clock)).await;
+        assert!(!agent.looks_elsewhere(), "one failure says little");
+        tokio::time::advance(LOST_AFTER).await;
+        agent.update(trouble(&clock)).await;
+        assert_eq!(agent.looks_elsewhere(), looks);
+        agent.update(Update::Unchanged { served_at: None }).await;
+        assert!(!agent.looks_elsewhere(), "it answers again");
+        for kind in [FailureKind::Status(503), FailureKind::Status(403), FailureKind::Unreadable] {
+            agent.update(troubled(kind, &clock)).await;
+            tokio::time::advance(LOST_AFTER).await;
+            agent.update(troubled(kind, &clock)).await;
+            assert!(!agent.looks_elsewhere(), "somebody is there: {kind:?}");
+        }
+    }
+}
+
+/// An agent that knows its name, has a rule with this, and nobody to ask.
+fn agent(rule: &str) -> (Agent, mpsc::Receiver<Ended>, Answers) {
+    let text = format!("name = 'web-0'\n[[rule]]\nname = 'all'\n{rule}");
+    let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
+    let clock = Clock::start();
+    Agent::new(config, Sources::default(), clock, Board::new(clock, false))
+}
+
+/// Its document, with an event that begins at eight.
+fn document() -> Document {
+    let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+    Document { incarnation: "1".to_owned(), events: vec![event] }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_sent_is_sent_as_soon_as_the_platform_answers() {
+    let (mut agent, _ends, mut answers) = agent("");
+    let document = Input::Document { document: document(), served_at: None, version: EventsVersion::NEWEST };
+    agent.turn(document).await;
+    let (event, answer) = answers.recv().await.unwrap();
+    assert!(matches!(answer, ApprovalAnswer::Failed { .. }), "there is nobody to send it to");
+    agent.answered(event, answer).await;
+    let approval = |agent: &Agent| overview::of(&agent.state)[0].approval.clone();
+    assert_eq!(approval(&agent), "failed 1 times, tried again");
+    agent.update(Update::Unchanged { served_at: None }).await;
+    assert_eq!(approval(&agent), "sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_stood_still_learns_how_late_it_is_though_nothing_has_changed() {
+    let (mut agent, _ends, _answers) = agent("time_left = { at_most = '45s' }\n");
+    let at = |text: &str| text.parse().ok();
+    let served_at = at("2026-11-16T07:59:00Z");
+    let version = EventsVersion::NEWEST;
+    agent.update(Update::Document { document: document(), served_at, version }).await;
+    let rule = |agent: &Agent| overview::of(&agent.state)[0].rule.clone();
+    assert_eq!(rule(&agent), None, "there is a minute left");
+    agent.update(Update::Unchanged { served_at: at("2026-11-16T07:59:30Z") }).await;
+    assert_eq!(rule(&agent).as_deref(), Some("all"), "there is half a minute left");
+}
+
+#[test]
+fn a_slow_disk_takes_its_time_from_what_not_before_bounds() {
+    let seconds = Duration::from_secs;
+    let run = |budget, until: Option<u64>| {
+        let run = run_of(Deed::Wait { time: Duration::ZERO }, seconds(budget));
+        Run { until: until.map(seconds), ..run }
+    };
+    // Decided on at tick 0, begun at tick 3.
+    assert_eq!(left_of_budget(&run(28, Some(28)), seconds(3)), seconds(25));
+    assert_eq!(left_of_budget(&run(2, Some(2)), seconds(3)), Duration::ZERO);
+    assert_eq!(left_of_budget(&run(60, Some(60)), seconds(3)), seconds(57));
+    assert_eq!(left_of_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it is run all the same");
+    assert_eq!(left_of_budget(&run(2, None), seconds(3)), seconds(2), "nothing bounds it");
+}

@@ -1,0 +1,157 @@
+//! One event on its way: it comes, is approved, starts, is gone, and what the platform says that it should not.
+
+use super::*;
+
+#[test]
+fn an_event_is_prepared_for_approved_and_undone() {
+    let mut world = with_event(vec![rule("r")], EventKind::Freeze, QUARTER);
+    assert!(world.state.draining());
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().step.name, "stop");
+    assert!(world.approving.is_empty());
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving, [EventId::new("a")]);
+    world.answer(ApprovalAnswer::Accepted);
+    world.start("A");
+    world.poll();
+    assert!(told(&world, "A", &What::Started { prepared: true }));
+    assert!(world.running.is_empty());
+    world.remove("A");
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
+    assert!(world.state.draining(), "until everything is put back");
+    world.end(StepOutcome::Done);
+    assert!(told(&world, "A", &What::Restored { whole: true }));
+    assert!(!world.state.draining());
+    world.wind_up();
+}
+
+#[test]
+fn a_cancelled_event_is_undone_and_the_step_that_runs_is_stopped() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    let drain = world.only_run().id;
+    world.remove("A");
+    world.poll();
+    assert!(world.stopping.contains(&drain));
+    assert!(told(&world, "A", &What::Cancelled));
+    world.end_run(drain, StepOutcome::Stopped);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", true));
+    world.wind_up();
+}
+
+#[test]
+fn a_refused_approval_is_sent_again_until_it_does_not_matter() {
+    let mut world = with_event(vec![Rule { before: vec![], ..rule("r") }], EventKind::Reboot, QUARTER);
+    for _ in 0..20 {
+        assert_eq!(world.approving.len(), 1);
+        world.answer(ApprovalAnswer::Failed { reason: "connection refused".into() });
+        assert!(world.approving.is_empty());
+        world.pass(seconds(15));
+    }
+    world.start("A");
+    world.poll();
+    world.answer(ApprovalAnswer::Refused { reason: "too late".into() });
+    world.pass(seconds(100));
+    assert!(world.approving.is_empty(), "it has started");
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_comes_back_is_prepared_for_again() {
+    let mut world = approved(vec![rule("r")], EventKind::Freeze);
+    world.remove("A");
+    world.poll();
+    let start = world.only_run().id;
+    world.announce("A", EventKind::Freeze, QUARTER);
+    world.poll();
+    assert!(world.stopping.contains(&start));
+    world.end_run(start, StepOutcome::Stopped);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
+    world.wind_up();
+}
+
+#[test]
+fn a_start_that_the_platform_takes_back_changes_nothing() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.go_back("A", QUARTER);
+    world.poll();
+    world.poll();
+    let backs = world.facts.iter().filter(|(_, what)| *what == What::WentBack).count();
+    assert_eq!(backs, 1, "said once");
+    assert!(world.running.is_empty() && world.approving.is_empty());
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_begins_started_is_prepared_for_without_a_deadline_or_an_approval() {
+    let mut world = World::new(vec![rule("r")]);
+    world.announce("A", EventKind::Reboot, QUARTER);
+    world.start("A");
+    world.poll();
+    assert_eq!(world.only_run().budget, seconds(60));
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert!(world.approving.is_empty());
+    world.wind_up();
+}
+
+#[test]
+fn what_an_older_version_has_no_word_for_is_not_gone() {
+    let mut world = World::new(vec![rule("all")]);
+    world.announce("A", EventKind::Terminate, seconds(900));
+    world.announce("B", EventKind::Reboot, seconds(900));
+    world.poll();
+    for _ in 0..4 {
+        let run = *world.running.keys().next().unwrap();
+        world.end_run(run, StepOutcome::Done);
+    }
+    world.remove("B");
+    world.poll_at(EventsVersion::V2017_03_01);
+    let kinds: Vec<_> = world.state.events().iter().map(|handled| handled.listed).collect();
+    assert_eq!(kinds, [true, false], "the Reboot is gone, of the Terminate nothing was said");
+    world.remove("A");
+    world.poll();
+    world.end(StepOutcome::Done);
+    assert_eq!(world.state.events().len(), 1, "now it is gone");
+}
+
+#[test]
+fn an_approval_that_seemed_moot_is_sent_again_when_the_event_is_seen_to_wait() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    world.answer(ApprovalAnswer::Moot);
+    world.poll();
+    assert_eq!(world.approving.len(), 1);
+}
+
+#[test]
+fn an_approval_is_sent_as_soon_as_the_platform_is_back() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    for _ in 0..6 {
+        world.answer(ApprovalAnswer::Failed { reason: "down".into() });
+        world.pass(seconds(15));
+    }
+    world.answer(ApprovalAnswer::Failed { reason: "down".into() });
+    assert_eq!(world.approving, []);
+    world.tell(Input::Back);
+    assert_eq!(world.approving.len(), 1);
+}
+
+#[test]
+fn an_event_that_had_started_was_not_cancelled_though_nobody_approved_it() {
+    let mut world =
+        with_event(vec![Rule { approve: Approve::Never, ..rule("r") }], EventKind::Reboot, QUARTER);
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    world.start("A");
+    world.poll();
+    world.remove("A");
+    world.poll();
+    assert!(!world.only_run().cancelled);
+}

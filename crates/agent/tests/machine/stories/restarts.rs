@@ -1,0 +1,118 @@
+//! Restarts of the agent, and boots of the VM.
+
+use super::*;
+
+#[test]
+fn after_a_restart_an_interrupted_step_is_run_again_or_taken_for_done() {
+    for (on_interrupt, next) in [(OnInterrupt::Rerun, "drain"), (OnInterrupt::Skip, "stop")] {
+        let drain = Step { on_interrupt, ..step("drain") };
+        let mut world = with_event(
+            vec![Rule { before: vec![drain, step("stop")], ..rule("r") }],
+            EventKind::Reboot,
+            QUARTER,
+        );
+        world.restart(false);
+        assert!(world.running.is_empty(), "first it is asked whether there is still a reason");
+        world.poll();
+        assert_eq!(world.only_run().step.name, next);
+        world.wind_up();
+    }
+}
+
+#[test]
+fn after_a_restart_with_the_endpoint_down_it_goes_on_with_what_it_knows() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.restart(false);
+    world.pass(seconds(5));
+    assert_eq!(world.only_run().step.name, "drain");
+    world.wind_up();
+}
+
+#[test]
+fn after_the_reboot_it_waits_for_the_end_and_restores() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.restart(true);
+    world.pass(seconds(60));
+    world.poll();
+    assert!(world.running.is_empty(), "the event is still there");
+    assert!(world.state.draining());
+    world.remove("A");
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
+    world.wind_up();
+}
+
+#[test]
+fn a_reboot_whose_start_nobody_saw_is_no_reason_to_prepare_anew() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.start("A");
+    world.restart(true);
+    world.pass(seconds(3_600));
+    assert!(world.running.is_empty(), "until a document says how it is, nothing is begun");
+    world.poll();
+    assert!(world.running.is_empty(), "it has started, and the VM has booted");
+    world.remove("A");
+    world.poll();
+    assert_eq!(world.only_run().step.name, "start");
+    assert!(!world.only_run().cancelled);
+    world.wind_up();
+}
+
+#[test]
+fn restore_may_begin_as_soon_as_the_vm_has_booted() {
+    let early = Rule { restore: Restore::Booted, ..rule("r") };
+    let mut world = approved(vec![early], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.restart(true);
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("start", Stage::After));
+    world.end(StepOutcome::Done);
+    assert!(!world.state.draining());
+    world.poll();
+    assert!(world.running.is_empty(), "once is enough");
+    world.wind_up();
+}
+
+#[test]
+fn a_boot_before_the_event_means_preparing_anew() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.restart(true);
+    world.poll();
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert!(world.approving.is_empty(), "it was approved before");
+    world.wind_up();
+}
+
+#[test]
+fn after_a_boot_with_the_endpoint_down_what_may_be_put_back_is() {
+    let early = Rule { restore: Restore::Booted, ..rule("r") };
+    let mut world = approved(vec![early], EventKind::Reboot);
+    world.start("A");
+    world.poll();
+    world.restart(true);
+    world.pass(seconds(5));
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("start", Stage::After));
+    world.wind_up();
+}
+
+#[test]
+fn what_a_vm_has_just_booted_for_is_not_prepared_for() {
+    let mut world = World::new(vec![Rule { restore: Restore::Booted, ..rule("r") }]);
+    world.poll();
+    world.announce("A", EventKind::Reboot, QUARTER);
+    world.start("A");
+    world.restart(true);
+    world.poll();
+    assert!(world.running.is_empty(), "the host had failed, and the VM is up again");
+    // One that comes later is.
+    world.announce("B", EventKind::Reboot, QUARTER);
+    world.start("B");
+    world.poll();
+    assert_eq!(world.only_run().event.id, EventId::new("B"));
+    world.wind_up();
+}

@@ -1,0 +1,73 @@
+//! Several events at once.
+
+use super::*;
+
+#[test]
+fn while_a_second_event_keeps_the_vm_out_it_stays_out() {
+    let mut world = approved(vec![rule("r")], EventKind::Freeze);
+    world.announce("B", EventKind::Reboot, QUARTER);
+    world.poll();
+    world.end(StepOutcome::Done);
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving, [EventId::new("B")], "each for itself");
+    world.remove("A");
+    world.poll();
+    assert!(world.running.is_empty());
+    assert!(told(&world, "A", &What::RestoreHeld { by: EventId::new("B") }));
+    world.remove("B");
+    world.poll();
+    assert_eq!(world.only_run().event.id, EventId::new("B"), "what was taken out last is put back first");
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().event.id, EventId::new("A"));
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_comes_while_the_vm_is_put_back_goes_first() {
+    let mut world = approved(vec![rule("r")], EventKind::Freeze);
+    world.remove("A");
+    world.poll();
+    let start = world.only_run().id;
+    world.announce("B", EventKind::Preempt, seconds(30));
+    world.poll();
+    assert!(world.stopping.contains(&start));
+    assert_eq!(world.running.len(), 1, "nothing is begun before that has ended");
+    world.end_run(start, StepOutcome::Stopped);
+    assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::Before));
+    world.remove("B");
+    world.poll();
+    world.end(StepOutcome::Stopped);
+    assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::After));
+    world.end(StepOutcome::Done);
+    assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("A", Stage::After));
+    world.wind_up();
+}
+
+#[test]
+fn of_a_thousand_events_a_few_are_prepared_for_at_a_time() {
+    let mut world = World::new(vec![Rule { before: vec![step("drain")], ..rule("r") }]);
+    for number in 0..100 {
+        world.announce(&number.to_string(), EventKind::Freeze, QUARTER);
+    }
+    world.poll();
+    assert_eq!(world.running.len(), RUNNING_MAX);
+    let first = *world.running.keys().next().unwrap();
+    world.end_run(first, StepOutcome::Done);
+    assert_eq!(world.running.len(), RUNNING_MAX);
+    world.wind_up();
+}
+
+#[test]
+fn this_vms_own_event_does_not_wait_for_those_of_others() {
+    let others = Match { resources: Whose::Others, ..Match::default() };
+    let log = Rule { matches: others, before: vec![step("log")], approve: Approve::Never, ..rule("others") };
+    let mut world = World::new(vec![rule("mine"), log]);
+    for number in 0..100 {
+        world.announce_for(&format!("A{number}"), EventKind::Preempt, &["web-1"], seconds(30));
+    }
+    world.poll();
+    assert_eq!(world.running.len(), RUNNING_MAX);
+    world.announce("Z", EventKind::Preempt, seconds(30));
+    world.poll();
+    assert!(world.running.values().any(|run| run.event.id == EventId::new("Z")));
+}

@@ -1,0 +1,166 @@
+//! How much time steps have, and whose clock says so.
+
+use super::*;
+
+#[test]
+fn of_the_thirty_seconds_of_preempt_the_hooks_get_all_but_the_reserve() {
+    let keeps = Step { keep: seconds(5), ..step("stop") };
+    let mut world = with_event(
+        vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }],
+        EventKind::Preempt,
+        seconds(30),
+    );
+    assert_eq!(world.only_run().budget, seconds(25) - RESERVE);
+    world.pass(seconds(25) - RESERVE);
+    world.end(StepOutcome::TimedOut);
+    assert!(world.approving.is_empty(), "withheld");
+    let mut world = with_event(vec![rule("r")], EventKind::Preempt, seconds(30));
+    world.pass(seconds(20));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().budget, seconds(10) - RESERVE);
+    world.wind_up();
+}
+
+#[test]
+fn once_its_time_has_come_what_is_not_done_yet_is_done_all_the_same_but_nothing_again() {
+    let optional = Step { on_failure: OnFailure::GoOn, retries: 3, ..step("drain") };
+    let rules = vec![Rule { before: vec![optional, step("stop")], ..rule("r") }];
+    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
+    world.pass(seconds(30) - RESERVE);
+    world.end(StepOutcome::TimedOut);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().budget), ("stop", seconds(60)));
+    world.pass(seconds(50));
+    assert!(world.stopping.is_empty(), "it is late already");
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving.len(), 1);
+    world.wind_up();
+}
+
+#[test]
+fn an_event_that_is_late_when_it_is_first_seen_is_prepared_for() {
+    let mut world = World::new(vec![rule("r")]);
+    world.announce("A", EventKind::Reboot, Duration::ZERO);
+    world.pass(seconds(10));
+    world.poll();
+    assert_eq!(world.only_run().step.name, "drain");
+    world.wind_up();
+}
+
+#[test]
+fn an_eviction_that_does_not_say_when_has_half_a_minute() {
+    let mut world = World::new(vec![rule("r")]);
+    let now = world.platform_time();
+    let event = Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], now) };
+    world.announce_event(event, seconds(30));
+    world.poll();
+    assert_eq!(world.only_run().budget, seconds(30) - RESERVE);
+    world.wind_up();
+}
+
+#[test]
+fn a_rule_for_the_last_hour_waits_for_it() {
+    let time_left = Within { at_least: None, at_most: Some(seconds(3_600)) };
+    let late = Rule { matches: Match { time_left, ..Match::default() }, ..rule("late") };
+    let week = seconds(7 * 24 * 3_600);
+    let mut world = with_event(vec![late], EventKind::Redeploy, week);
+    assert!(world.running.is_empty() && !world.state.draining());
+    world.pass(week - seconds(3_601));
+    assert!(world.running.is_empty());
+    world.pass(seconds(1));
+    assert_eq!(world.only_run().step.name, "drain");
+    world.wind_up();
+}
+
+#[test]
+fn a_clock_that_is_wrong_or_stepped_changes_no_deadline() {
+    let mut world = World::new(vec![rule("r")]);
+    world.step_clock(SignedDuration::from_hours(5));
+    world.announce("A", EventKind::Preempt, seconds(30));
+    world.poll();
+    assert_eq!(world.only_run().budget, seconds(29) - RESERVE, "the platform's clock tells whole seconds");
+    world.step_clock(SignedDuration::from_hours(-50));
+    world.pass(seconds(10));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.only_run().budget, seconds(19) - RESERVE);
+    world.wind_up();
+}
+
+#[test]
+fn a_step_is_stopped_when_not_before_comes_nearer() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.announce("A", EventKind::Reboot, seconds(20));
+    world.poll();
+    assert!(world.stopping.is_empty(), "there is time left");
+    world.pass(seconds(20) - RESERVE);
+    assert_eq!(world.stopping.len(), 1);
+    world.pass(seconds(100));
+    world.end(StepOutcome::Stopped);
+    assert_eq!(world.only_run().step.name, "stop", "the event comes all the same");
+    world.end(StepOutcome::Done);
+    assert!(world.running.is_empty() && world.approving.is_empty(), "but it is not approved");
+    world.wind_up();
+}
+
+#[test]
+fn a_step_that_was_begun_before_anybody_knew_when_is_stopped_in_time_too() {
+    let mut world = World::new(vec![rule("r")]);
+    let unsaid = Event { not_before: None, ..event("A", EventKind::Reboot, &[ME], world.platform_time()) };
+    world.announce_event(unsaid, seconds(700_000));
+    world.poll_served_at(None);
+    assert_eq!(world.only_run().until, None);
+    world.announce("A", EventKind::Reboot, seconds(20));
+    world.poll();
+    world.pass(seconds(20));
+    assert_eq!(world.stopping.len(), 1);
+}
+
+#[test]
+fn what_a_step_keeps_it_has_although_another_used_up_its_time() {
+    let keeps = Step { keep: seconds(5), timeout: seconds(3), ..step("stop") };
+    let rules = vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }];
+    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
+    let drain = world.only_run().budget;
+    world.pass(drain);
+    world.end(StepOutcome::TimedOut);
+    assert_eq!((world.only_run().step.name.as_str(), world.only_run().budget), ("stop", seconds(3)));
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving, [], "a step that had to be done was not");
+    assert!(world.facts.iter().any(|(_, what)| matches!(what, What::Withheld { .. })));
+    assert!(!world.facts.iter().any(|(_, what)| *what == What::Prepared));
+    world.wind_up();
+}
+
+#[test]
+fn who_was_only_to_wait_has_waited_when_the_time_is_over() {
+    let waits = Step { does: Deed::Wait { time: seconds(300) }, timeout: seconds(400), ..step("wait") };
+    let rules = vec![Rule { before: vec![waits, Step { keep: seconds(5), ..step("stop") }], ..rule("r") }];
+    let mut world = with_event(rules, EventKind::Preempt, seconds(30));
+    let wait = world.only_run().budget;
+    world.pass(wait);
+    world.end(StepOutcome::TimedOut);
+    assert_eq!(world.only_run().step.name, "stop");
+    world.end(StepOutcome::Done);
+    assert_eq!(world.approving.len(), 1);
+}
+
+#[test]
+fn a_vm_that_stood_still_learns_from_the_platforms_clock_how_late_it_is() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, seconds(100));
+    // Twenty seconds for everybody but this VM.
+    let frozen = seconds(20);
+    world.tell(Input::Unchanged { served_at: world.platform_time() + frozen });
+    world.pass(seconds(80) - RESERVE);
+    assert_eq!(world.stopping.len(), 1);
+}
+
+#[test]
+fn an_eviction_that_does_not_say_when_has_no_more_time_after_a_restart() {
+    let mut world = World::new(vec![rule("r")]);
+    let unsaid = Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], world.platform_time()) };
+    world.announce_event(unsaid, seconds(30));
+    world.poll_served_at(None);
+    world.pass(seconds(10));
+    world.restart(false);
+    world.pass(seconds(5));
+    assert_eq!(world.only_run().budget, seconds(15) - RESERVE);
+}
