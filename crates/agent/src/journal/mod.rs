@@ -3,7 +3,8 @@
 //!
 //! The file is `journal.json` in the state directory: a format level and the machine's state. It holds copies of rules,
 //! with whatever secrets their webhooks have, so only its owner can read it. Beside it is `lock`, which the agent holds for
-//! as long as it runs: two agents would undo each other's work. A file that cannot be read is kept aside under another
+//! as long as it runs: two agents would undo each other's work; `vm`, which says whose directory it is; and `name` and
+//! `endpoint`, which are what the platform last called this VM and where it last answered. A journal that cannot be read is kept aside under another
 //! name and said aloud, and so is one that another VM has written (`owner.rs`). `disk.rs` refuses a directory that
 //! would be empty after the event.
 //!
@@ -30,8 +31,9 @@ pub use owner::{ENDPOINT_FILE, NAME_FILE, is_ours};
 use crate::machine::State;
 use crate::vm_id::VmId;
 
-/// What this release writes, and the only level that it reads.
-const FORMAT: u32 = 1;
+/// What this release writes, and the only level that it reads. It is raised whenever [`State`] takes another shape: what one
+/// release has stopped, only a release that can read of it starts again. Level 1 was never released.
+const FORMAT: u32 = 2;
 /// The largest journal that is read: a thousand events with their rules are some 4 MiB.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a write may take before the agent goes on without it. A Preempt has thirty seconds for everything.
@@ -146,7 +148,7 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Read1 {
+struct Content {
     state: State,
 }
 
@@ -218,7 +220,7 @@ impl Journal {
             move || {
                 let lock = if held { None } else { Some(take_hold(&dir).map_err(io::Error::other)?) };
                 moving_in.map_or(Ok(()), |moving_in| moving_in.carry_out(&dir))?;
-                replace(&dir, &bytes)?;
+                replace(&dir, NAME, &bytes)?;
                 Ok(lock)
             }
         });
@@ -321,7 +323,7 @@ fn read_state(bytes: &[u8]) -> Result<State, Unreadable> {
     if level.format != u64::from(FORMAT) {
         return Err(Unreadable::Format(level.format));
     }
-    serde_json::from_slice(bytes).map(|read: Read1| read.state).map_err(corrupt)
+    serde_json::from_slice(bytes).map(|content: Content| content.state).map_err(corrupt)
 }
 
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
@@ -330,9 +332,9 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Replaces the journal so that it is there whole or as it was.
-fn replace(dir: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (temporary, path) = (dir.join(".journal.json.new"), dir.join(NAME));
+/// Replaces a file of the directory so that it is there whole or as it was.
+fn replace(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let (temporary, path) = (dir.join(format!(".{name}.new")), dir.join(name));
     let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, &path));
     if written.is_err() {
         // What is left of it takes room on a disk that may have none.
@@ -416,8 +418,9 @@ mod tests {
     #[test]
     fn a_corrupt_journal_is_kept_aside() {
         let dir = dir();
-        for broken in ["", "{\"format\":1,\"state\":{", "{\"format\":1,\"state\":7}", "\0\0\0"] {
-            fs::write(dir.path().join(NAME), broken).unwrap();
+        let of_this_release = |state: &str| format!("{{\"format\":{FORMAT},\"state\":{state}");
+        for broken in [String::new(), of_this_release("{"), of_this_release("7}"), "\0\0\0".to_owned()] {
+            fs::write(dir.path().join(NAME), &broken).unwrap();
             let (_journal, found) = open(dir.path()).unwrap();
             let Found::Corrupt { aside, .. } = found else { panic!("{broken:?} was read") };
             assert_eq!(fs::read_to_string(aside).unwrap(), broken);
@@ -428,9 +431,12 @@ mod tests {
     #[test]
     fn a_journal_of_another_release_is_left_alone() {
         let dir = dir();
-        fs::write(dir.path().join(NAME), "{\"format\":2,\"whatever\":1}").unwrap();
-        assert!(matches!(open(dir.path()), Err(OpenError::Format { found: 2, .. })));
-        assert!(dir.path().join(NAME).exists());
+        for level in [u64::from(FORMAT) - 1, u64::from(FORMAT) + 1] {
+            let journal = format!("{{\"format\":{level},\"whatever\":1}}");
+            fs::write(dir.path().join(NAME), &journal).unwrap();
+            assert!(matches!(open(dir.path()), Err(OpenError::Format { found, .. }) if found == level));
+            assert_eq!(fs::read_to_string(dir.path().join(NAME)).unwrap(), journal);
+        }
     }
 
     #[tokio::test]

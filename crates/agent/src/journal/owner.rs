@@ -3,7 +3,8 @@
 //!
 //! The file `vm` says which VM the rest is of. An agent that finds another one there takes nothing over: the journal is
 //! kept aside (by `mod.rs`), the memories beside it go, and then the directory is its own. In that order, so that one that
-//! is interrupted begins again.
+//! is interrupted begins again; and the file is replaced as a whole, since one that is empty says nothing, and the directory
+//! would be anybody's.
 
 use std::fs;
 use std::io;
@@ -39,7 +40,7 @@ pub fn claim(dir: &Path, vm: &VmId) -> io::Result<()> {
     if before.as_ref() == Some(&ours) {
         return Ok(());
     }
-    fs::write(dir.join(FILE), serde_json::to_vec(&ours).map_err(io::Error::other)?)
+    super::replace(dir, FILE, &serde_json::to_vec(&ours).map_err(io::Error::other)?)
 }
 
 /// What cannot be read says nothing.
@@ -51,5 +52,25 @@ fn remove(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_fails_leaves_the_one_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let vm = |id: &str| -> VmId { serde_json::from_str(&format!("{{\"hardware\":\"{id}\"}}")).unwrap() };
+        claim(dir.path(), &vm("origin")).unwrap();
+        // What is in the way of the draft fails as a full disk does, before the file itself is touched.
+        let draft = dir.path().join(".vm.new");
+        fs::create_dir(&draft).unwrap();
+        claim(dir.path(), &vm("copy")).unwrap_err();
+        assert!(!is_ours(dir.path(), &vm("copy")) && is_ours(dir.path(), &vm("origin")));
+        fs::remove_dir(&draft).unwrap();
+        claim(dir.path(), &vm("copy")).unwrap();
+        assert!(is_ours(dir.path(), &vm("copy")) && !draft.exists());
     }
 }

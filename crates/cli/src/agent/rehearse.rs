@@ -1,8 +1,9 @@
 //! `notbefore agent check --run`: a rule's steps carried out for real, once each, with an event that is none.
 //!
 //! It leaves the VM as the agent would: where a step before the event fails, or somebody says Ctrl-C, the steps that follow
-//! it are not run, and those after the event are, as for one that was cancelled. Ctrl-C during these ends it all. Under a
-//! dry run the steps are told and none is run.
+//! it are not run, and those after the event are, as for one that was cancelled. Where it is the notice that a step runs out
+//! of, the steps that follow are run with what they keep, and a `wait` has waited for as long as there was time: it is done.
+//! Ctrl-C during the steps after ends it all. Under a dry run the steps are told and none is run.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
@@ -143,6 +144,9 @@ impl Rehearsal<'_> {
         let (outcome, text) = match outcome {
             StepOutcome::Done => (Outcome::Done, format!("done in {took:.1} s")),
             StepOutcome::Failed { reason } => (Outcome::Failed, reason),
+            StepOutcome::TimedOut if cut && matches!(step.does, Deed::Wait { .. }) => {
+                (Outcome::Done, format!("done: cut short to the {took:.1} s that the notice leaves it"))
+            }
             StepOutcome::TimedOut if cut => {
                 (Outcome::TimedOut, format!("not done in {took:.1} s, which is what the notice leaves it"))
             }

@@ -127,7 +127,7 @@ fn a_corrupt_journal_is_kept_aside_and_said_aloud() {
     vm.configure(&format!("[notify]\nurl = \"{url}\"\n{}", rules()));
     let state = vm.place.path("state");
     std::fs::create_dir(&state).unwrap();
-    std::fs::write(state.join("journal.json"), "{\"format\":1,\"state\":{\"boot\":").unwrap();
+    std::fs::write(state.join("journal.json"), "{\"format\":2,\"state\":{\"boot\":").unwrap();
     vm.go();
     let _agent = vm.start_ready();
     assert!(vm.place.log().contains("the journal cannot be read"), "{}", vm.place.log());
@@ -142,6 +142,30 @@ fn a_corrupt_journal_is_kept_aside_and_said_aloud() {
     assert_eq!(names.len(), 1, "{names:?}");
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
+}
+
+/// As an agent wrote it before the first release: it has stopped something, and is ready.
+const LEVEL_1: &str = r#"{"format":1,"state":{"boot":"boot 1","events":[{"event":{"EventId":"602D9444","EventType":"Reboot",
+"ResourceType":"VirtualMachine","Resources":["web-0"],"EventStatus":"Scheduled","NotBefore":""},"mine":true,"phase":"ready",
+"approval":"given","prepared":true,"begun":true,"booted":false,"heard":true,"listed":true,"cancelled":false}],"next_run":2}}"#;
+
+#[test]
+fn a_journal_of_another_release_is_left_as_it_is_and_keeps_the_agent_from_starting() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let state = vm.place.path("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("journal.json"), LEVEL_1).unwrap();
+    let event = vm.announce("freeze");
+    let output = vm.agent_cli(&["run"]);
+    let said = complaint(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("journal.json is of format 1, and this release reads format 2 only"), "{said}");
+    assert_eq!(std::fs::read_to_string(state.join("journal.json")).unwrap(), LEVEL_1);
+    let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());
+    let others: Vec<_> = names.filter(|name| name != "journal.json" && name != "lock").collect();
+    assert!(others.is_empty(), "{others:?}");
+    assert!(vm.place.trace().is_empty() && vm.shown(&event)["status"] == "Scheduled");
 }
 
 #[test]

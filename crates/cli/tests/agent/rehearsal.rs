@@ -70,6 +70,20 @@ fn where_a_step_fails_the_vm_is_put_back() {
     assert_eq!(outcomes, ["done", "failed", "not_run"], "{report}");
 }
 
+/// As the agent has it: who was only to wait has waited for as long as there was time.
+#[test]
+fn a_wait_that_the_notice_cuts_short_is_done() {
+    let vm = Vm::new();
+    // Of a Preempt's thirty seconds the step that follows keeps nearly all.
+    let drain = format!("{}keep = \"29s\"\n", Place::traced("drain", ""));
+    let steps = before("name = \"settle\"\nwait = \"5m\"\n") + &before(&drain);
+    vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}{}", back("back")));
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "preempt"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(printed(&output).contains("before settle: done: cut short to "), "{}", printed(&output));
+    assert_eq!(vm.place.trace(), ["before drain Preempt", "after back Preempt", "cancelled false"]);
+}
+
 #[test]
 fn where_it_is_interrupted_the_vm_is_put_back() {
     let vm = Vm::new();
