@@ -6,12 +6,11 @@
 //! and the metadata is asked until it says.
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::time::Duration;
 
 use notbefore_client::client::{Client, Options, Reading};
 use notbefore_client::discovery::{Discovery, Found};
-use notbefore_client::identity::{self, By, Identity};
+use notbefore_client::identity::{self, By, Identity, Name};
 
 use crate::config::Config;
 use crate::journal;
@@ -22,9 +21,6 @@ use crate::vm_id::VmId;
 const REST: Duration = Duration::from_secs(1);
 /// An eviction gives half a minute, and a search that rests longer may as well not be there.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// How long the first document waits for a name. Metadata that is well answers within milliseconds, and an event that is
-/// looked at with the wrong name may be taken for another VM's.
-const NAME_HEAD_START: Duration = Duration::from_millis(500);
 /// A search that goes on in vain is said aloud once in so many tries.
 const SAID_EVERY: u32 = 30;
 
@@ -37,17 +33,6 @@ pub struct Platform {
     /// What this VM is called there.
     pub name: Name,
 }
-
-/// What the VM is called.
-pub enum Name {
-    /// This.
-    Known(Identity),
-    /// The platform has not said so yet; it comes out of this.
-    Awaited(Naming),
-}
-
-/// A name that is being asked for.
-pub type Naming = Pin<Box<dyn Future<Output = Identity>>>;
 
 /// What there is to look for it by. It is the same for every search, so that these together do not ask DHCP too often.
 pub fn discovery(config: &Config) -> Discovery {
@@ -97,30 +82,26 @@ impl Asking {
 
     /// Begins to ask. The answer has a moment to come.
     async fn begin(self, client: Client) -> Name {
-        let mut naming: Naming = Box::pin(self.ask(client));
-        match tokio::time::timeout(NAME_HEAD_START, &mut naming).await {
-            Ok(me) => Name::Known(me),
-            Err(_) => Name::Awaited(naming),
-        }
+        Name::soon(self.ask(client)).await
     }
 
     /// Asks until there is an answer.
     async fn ask(self, client: Client) -> Identity {
-        let me = match Identity::told(&client).await {
-            Ok(me) => me,
-            Err(failure) => {
-                let approves = match self.otherwise.by() {
-                    By::Setting => "as it was set",
-                    By::Platform | By::HostName => "and approves nothing until it can",
-                };
-                tracing::warn!(
-                    "the instance metadata cannot say what this VM is called; it goes by {}, {approves}: {failure}",
-                    self.otherwise.name()
-                );
-                tokio::time::sleep(REST).await;
-                Identity::told_at_last(&client).await
+        let mut is_said = false;
+        let me = Identity::told_after(&client, |failure| {
+            if std::mem::replace(&mut is_said, true) {
+                return;
             }
-        };
+            let approves = match self.otherwise.by() {
+                By::Setting => "as it was set",
+                By::Platform | By::HostName => "and approves nothing until it can",
+            };
+            tracing::warn!(
+                "the instance metadata cannot say what this VM is called; it goes by {}, {approves}: {failure}",
+                self.otherwise.name()
+            );
+        });
+        let me = me.await;
         if let Some(file) = &self.file {
             // Only for the next start, so that its hooks know the name before the platform answers.
             let _ = std::fs::write(file, me.name());

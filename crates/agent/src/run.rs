@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use notbefore_client::clock::Clock;
 use notbefore_client::document::EventId;
-use notbefore_client::identity::Identity;
+use notbefore_client::identity::{Identity, Name};
 use notbefore_client::watch::{Update, Watch};
 use tokio::sync::mpsc;
 
@@ -21,7 +21,7 @@ use crate::hooks::Ended;
 use crate::journal::{Found, Journal, OpenError};
 use crate::machine::io::ApprovalAnswer;
 use crate::overview;
-use crate::platform::{self, Name, Platform};
+use crate::platform::{self, Platform};
 use crate::signals::{self, Board, ServeError};
 use crate::systemd::{self, Condition};
 use crate::vm_id::VmId;

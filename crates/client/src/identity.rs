@@ -2,14 +2,15 @@
 //!
 //! `compute.name` of the instance metadata is what stands there, so that is asked for. No answer is the last word: a
 //! platform says 404 of a VM that it does not know yet, and 500 while it looks. Whoever goes on for longer than a
-//! command asks with [`Identity::told_at_last`], beside what else there is to do; meanwhile the host name has to do, and
-//! [`Identity::by`] says that it is no more than that. In a uniform scale set these differ: instance 36 of `web` is
+//! command asks with [`Identity::told_at_last`], beside what else there is to do, and with the head start of [`Name::soon`];
+//! meanwhile the host name has to do, and [`Identity::by`] says that it is no more than that. In a uniform scale set these differ: instance 36 of `web` is
 //! called `web_36` by the platform and `web000010` by its own system, six digits to the base of 36.
 //!
 //! A name that the VM's owner has set, in either form, does until the platform says it, and for good where it never does. If the
 //! metadata says otherwise, that holds, since it is what events name, and it is said aloud: who goes by another VM's name
 //! approves another VM's events.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -27,6 +28,9 @@ const NAME_BYTES_MAX: usize = 256;
 /// How long a command waits for the metadata before the host name has to do. It answers within milliseconds, or is being
 /// updated.
 const FIND_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long whoever follows events waits for the name to come first. Metadata that is well answers within milliseconds, and
+/// an event that is looked at with the wrong name may be taken for another VM's; an eviction gives half a minute.
+const HEAD_START: Duration = Duration::from_millis(500);
 /// How long to rest after the metadata was asked in vain. It doubles, up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(1);
 /// An eviction gives half a minute. Where there is no metadata at all, this is a tenth of what polls ask for.
@@ -81,7 +85,7 @@ impl Identity {
     /// what was set, or the host name.
     pub async fn find(client: &Client, otherwise: Identity) -> Self {
         let mut last = Failure::new(FailureKind::TimedOut, format!("no answer within {FIND_TIME_MAX:?}"));
-        match timeout(FIND_TIME_MAX, at_last(client, |failure| last = failure)).await {
+        match timeout(FIND_TIME_MAX, Identity::told_after(client, |failure| last = failure)).await {
             Ok(told) => otherwise.corrected_by(told),
             Err(_) => {
                 tracing::warn!(
@@ -100,7 +104,20 @@ impl Identity {
 
     /// The name that the instance metadata gives, asked for until it does, however long that takes.
     pub async fn told_at_last(client: &Client) -> Self {
-        at_last(client, |_| {}).await
+        Identity::told_after(client, |_| {}).await
+    }
+
+    /// The same, and every failure on the way is handed out. All of them may pass.
+    pub async fn told_after(client: &Client, mut in_vain: impl FnMut(Failure)) -> Self {
+        let mut rest = REST;
+        loop {
+            match Identity::told(client).await {
+                Ok(told) => return told,
+                Err(failure) => in_vain(failure),
+            }
+            tokio::time::sleep(rest).await;
+            rest = (rest * 2).min(REST_MAX);
+        }
     }
 
     /// What the platform says, after this was gone by. That a setting says otherwise is something for its owner to know.
@@ -133,25 +150,34 @@ impl Identity {
     }
 }
 
+/// What a VM is called, for whoever follows its events and does not wait for the answer.
+pub enum Name {
+    /// This.
+    Known(Identity),
+    /// The platform has not said so yet; it comes out of this.
+    Awaited(Naming),
+}
+
+/// A name that is being asked for.
+pub type Naming = Pin<Box<dyn Future<Output = Identity> + Send>>;
+
+impl Name {
+    /// Gives a question, as [`Identity::told_at_last`], half a second to be answered. After that nothing should wait for it.
+    pub async fn soon(asked: impl Future<Output = Identity> + Send + 'static) -> Self {
+        let mut naming: Naming = Box::pin(asked);
+        match timeout(HEAD_START, &mut naming).await {
+            Ok(me) => Name::Known(me),
+            Err(_) => Name::Awaited(naming),
+        }
+    }
+}
+
 /// This machine's host name; empty where the system does not say.
 pub fn host_name() -> String {
     #[cfg(unix)]
     return rustix::system::uname().nodename().to_string_lossy().into_owned();
     #[cfg(windows)]
     return crate::registry::host_name().or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default();
-}
-
-/// Asks until there is a name. Every failure may pass, and is handed out.
-async fn at_last(client: &Client, mut in_vain: impl FnMut(Failure)) -> Identity {
-    let mut rest = REST;
-    loop {
-        match Identity::told(client).await {
-            Ok(told) => return told,
-            Err(failure) => in_vain(failure),
-        }
-        tokio::time::sleep(rest).await;
-        rest = (rest * 2).min(REST_MAX);
-    }
 }
 
 async fn metadata_name(client: &Client) -> Result<String, Failure> {
@@ -215,6 +241,24 @@ mod tests {
             assert_eq!((me.name(), me.by()), (set, By::Setting));
         }
         assert!(Identity::set("web.36").is("web.36"), "a VM's name may have a dot");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_has_a_moment_to_come_and_is_not_lost_if_it_comes_later() {
+        let me = Identity::named("web_3");
+        let after = |rest: Duration| {
+            let me = me.clone();
+            async move {
+                tokio::time::sleep(rest).await;
+                me
+            }
+        };
+        let a_moment = Duration::from_millis(1);
+        assert!(matches!(Name::soon(after(HEAD_START - a_moment)).await, Name::Known(known) if known == me));
+        let Name::Awaited(naming) = Name::soon(after(HEAD_START + a_moment)).await else {
+            panic!("it was waited for")
+        };
+        assert_eq!(timeout(a_moment * 2, naming).await, Ok(me));
     }
 
     #[test]

@@ -3,34 +3,30 @@
 //! What this VM is called is asked beside that, until the platform says: an endpoint that is not there yet has no name for
 //! it either. Until then it is taken for its host name, and an event that turns out to be its own is told again.
 
-use std::pin::pin;
-use std::time::Duration;
+use std::future::pending;
 
 use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_client::changes::{Change, Tracker};
 use notbefore_client::client::Client;
 use notbefore_client::document::Event;
-use notbefore_client::identity::{self, By, Identity};
+use notbefore_client::identity::{self, Identity, Name, Naming};
 use notbefore_client::watch::{Trouble, Update, Watch};
 use serde_json::json;
-use tokio::time::timeout;
 
 use super::{in_json, is_mine};
 use crate::args::{self, Output};
 use crate::{output, time};
 
-/// How long changes wait for the name to come first. Metadata that is well answers within milliseconds.
-const NAME_HEAD_START: Duration = Duration::from_millis(500);
-
 /// Tells changes until there were as many as were asked for.
 pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Output) -> Result<()> {
-    let mut naming = pin!(Identity::told_at_last(&client));
-    let me = match &get.platform.name {
-        Some(name) => Identity::set(name),
-        None => timeout(NAME_HEAD_START, &mut naming)
-            .await
-            .unwrap_or_else(|_| Identity::of_host(&identity::host_name())),
+    let name = match &get.platform.name {
+        Some(name) => Name::Known(Identity::set(name)),
+        None => Name::soon(async move { Identity::told_at_last(&client).await }).await,
+    };
+    let (me, mut naming) = match name {
+        Name::Known(me) => (me, nothing_awaited()),
+        Name::Awaited(naming) => (Identity::of_host(&identity::host_name()), naming),
     };
     let mut teller = Teller { me, left: get.count.unwrap_or(u64::MAX), output };
     output::complain(&format!("waiting for something to happen to {}; end with Ctrl-C", teller.me.name()));
@@ -38,7 +34,8 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
     while teller.left > 0 {
         let update = tokio::select! {
             update = watch.next() => update,
-            told = &mut naming, if teller.me.by() == By::HostName => {
+            told = &mut naming => {
+                naming = nothing_awaited();
                 output::complain(&format!("notbefore: the platform calls this VM {}", told.name()));
                 teller.is_called(told, tracker.events())?;
                 continue;
@@ -67,6 +64,11 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
         };
     }
     Ok(())
+}
+
+/// For a name that is known.
+fn nothing_awaited() -> Naming {
+    Box::pin(pending())
 }
 
 struct Teller {
