@@ -196,7 +196,11 @@ pub const WEBHOOK: Group = Group {
 pub const WRITE_FILE: Group = Group {
     path: "rule.before.write_file",
     keys: &[
-        key("path", "", "where, from the root on; a file that is there keeps its owner and its rights"),
+        key(
+            "path",
+            "",
+            "where, from the root on; a file that is there keeps its owner and its rights, and where the agent may not see to that, the step fails",
+        ),
         key("content", "empty", "what; `{NAME}` stands for a variable"),
     ],
 };

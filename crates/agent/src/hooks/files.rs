@@ -1,7 +1,8 @@
 //! Files that steps write and remove.
 //!
 //! A file is replaced as a whole, and what replaces it is as it was: whose it is and who may read it stays, because the
-//! program that looks at it need not be root. A link of this agent's user, or of root's, stays a link, and what it leads to
+//! program that looks at it need not be root. Where the agent may not give it back to its owner, it is left as it is and the
+//! step fails: with the rights alone its reader could be shut out, and without them anybody let in. A link of this agent's user, or of root's, stays a link, and what it leads to
 //! is written or removed. Anybody else's is not followed: who can make a link does not get to say what root writes to.
 
 use std::fs::{self, File, OpenOptions};
@@ -47,16 +48,26 @@ fn write_draft(draft: &Path, content: &str, replaces: Option<fs::Metadata>) -> i
     file.sync_all()
 }
 
-/// Gives a file the owner and the rights of the one that it replaces. Only root can give files away; whoever else writes
-/// has taken the file over by that, and its rights are still the ones that it had.
+/// Gives a file the owner and the rights of the one that it replaces. Only root, with all that root may do, can give files
+/// away; others can replace their own.
 #[cfg(unix)]
 fn take_after(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-    match fchown(file, Some(replaced.uid()), Some(replaced.gid())) {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
-        Ok(()) | Err(_) => {}
+    let (draft, owner) = (file.metadata()?, (replaced.uid(), replaced.gid()));
+    if (draft.uid(), draft.gid()) != owner {
+        fchown(file, Some(owner.0), Some(owner.1)).map_err(|error| not_given(error, owner))?;
     }
     file.set_permissions(fs::Permissions::from_mode(replaced.mode() & 0o777))
+}
+
+#[cfg(unix)]
+fn not_given(error: io::Error, (user, group): (u32, u32)) -> io::Error {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    io::Error::other(format!(
+        "the agent may not give it back to its owner, {user}:{group}; let the agent own it, or have CAP_CHOWN and CAP_FOWNER"
+    ))
 }
 
 /// Windows gives a file the rights of its directory.
@@ -159,6 +170,37 @@ mod tests {
         let before = marks();
         write(&path, "after", &waiting).unwrap();
         assert_eq!((marks(), fs::read_to_string(&path).unwrap().as_str()), (before, "after"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_cannot_be_given_back_to_its_owner_is_left_as_it_is() {
+        use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+        use std::os::unix::fs::{MetadataExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let (path, own) = (dir.path().join("file"), dir.path().join("own"));
+        for path in [&path, &own] {
+            fs::write(path, "before").unwrap();
+        }
+        // Who is not root has nobody else's file to replace here.
+        let is_anothers = chown(&path, Some(65_534), Some(65_534)).is_ok();
+        let (waiting, _waiter) = Waiting::new();
+        // Capabilities are a thread's own.
+        let limited = || {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective.remove(CapabilitySet::CHOWN);
+            set_capabilities(None, sets).unwrap();
+            (write(&path, "after", &waiting), write(&own, "after", &waiting))
+        };
+        let (anothers, own) = std::thread::scope(|scope| scope.spawn(limited).join().unwrap());
+        own.unwrap();
+        if is_anothers {
+            let error = anothers.unwrap_err().to_string();
+            assert!(error.contains("back to its owner, 65534:65534"), "{error}");
+            assert_eq!(fs::metadata(&path).unwrap().uid(), 65_534);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no draft is left");
+        }
     }
 
     #[cfg(unix)]

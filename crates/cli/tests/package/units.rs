@@ -9,6 +9,8 @@ endpoint = "http://127.0.0.1:9254"
 [[rule]]
 name = "drain"
 [[rule.before]]
+write_file = { path = "/run/work.state", content = "{EVENT_TYPE}" }
+[[rule.before]]
 stop_unit = "work.service"
 [[rule.after]]
 start_unit = "work.service"
@@ -101,9 +103,15 @@ fn systemd_starts_both_and_an_event_goes_through() {
     wait_until(&machine, "notbefore-agent", "NRestarts", "1");
     wait_until(&machine, "notbefore-agent", "ActiveState", "active");
 
+    // With less, it can still replace a file that only its owner may read.
+    let anothers =
+        "echo before >/run/work.state; chmod 0640 /run/work.state; chown games:games /run/work.state";
+    machine.said("sh", &["-ec", anothers]);
     confine(&machine);
     systemctl(&machine, &["restart", "notbefore-agent"]);
     goes_through(&machine);
+    assert_eq!(machine.said("cat", &["/run/work.state"]), "Redeploy");
+    assert_eq!(machine.said("stat", &["--format=%a %U %G", "/run/work.state"]), "640 games games\n");
 
     systemctl(&machine, &["reload", "notbefore-agent"]);
     systemctl(&machine, &["stop", "notbefore-agent"]);
