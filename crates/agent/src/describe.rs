@@ -78,7 +78,9 @@ pub fn step(step: &Step, stage: Stage) -> String {
     match (step.on_failure, stage) {
         (OnFailure::Withhold, Stage::Before) => text.push_str("; if it fails, the event is not approved"),
         (OnFailure::GoOn, Stage::Before) => text.push_str("; if it fails, the next runs all the same"),
-        (OnFailure::Withhold, Stage::After) => text.push_str("; if it fails, the rest is not run"),
+        (OnFailure::Withhold, Stage::After) => {
+            text.push_str("; if it fails, the rest is not run and the VM not put back")
+        }
         (OnFailure::GoOn, Stage::After) => {}
     }
     if step.on_interrupt == OnInterrupt::Skip {
@@ -128,6 +130,7 @@ retries = 2
 on_interrupt = 'skip'
 [[rule.after]]
 webhook = { url = 'https://hooks.example/s3cret' }
+on_failure = 'withhold'
 ";
         let config = config::read(Path::new("a.toml"), text, &Sources::default()).unwrap();
         assert_eq!(
@@ -136,7 +139,7 @@ webhook = { url = 'https://hooks.example/s3cret' }
                 "drain: Reboot or Redeploy of this VM, asked for by Platform, lasting at most 1m, at least 10s before its time",
                 "  before  pool: runs drain --now, 5m at most, 2 retries 1s apart; if it fails, the event is not approved; not run again if it is interrupted",
                 "  approved when the steps before are done; until the VM is restored, /drainz is red",
-                "  after   1: sends POST to hooks.example, 5m at most",
+                "  after   1: sends POST to hooks.example, 5m at most; if it fails, the rest is not run and the VM not put back",
             ]
         );
     }

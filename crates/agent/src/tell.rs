@@ -51,7 +51,7 @@ pub fn sentence(fact: &Fact) -> String {
                 (Then::Retry, _) => "it is tried again",
                 (Then::GoOn, _) => "the next one runs all the same",
                 (Then::Withhold, Stage::Before) => "the rest is not run, and the event not approved",
-                (Then::Withhold, Stage::After) => "the rest is not run",
+                (Then::Withhold, Stage::After) => "the rest is not run, and the VM not put back",
                 (Then::WithholdAndGoOn, _) => {
                     "the rest is run with the time that is left, and the event not approved"
                 }

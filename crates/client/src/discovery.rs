@@ -9,7 +9,7 @@
 //! 4. what DHCP said the last time, if the caller keeps a file for that;
 //! 5. option 245 in the leases of dhclient, systemd-networkd and NetworkManager;
 //! 6. a DHCP DISCOVER of our own, on Linux. Whoever is first on the wire may answer that: so it comes last, what it says
-//!    never goes before the usual address, and it is broadcast no more often than every few minutes.
+//!    never goes before the usual address, and it is broadcast ever more rarely.
 //!
 //! Where no port is named, 80 is tried and then 8080. Each is tried with a real request, and what answers with a document
 //! is it. Whoever answers something else for the time being (410 while it is updated, 429, 5xx, nothing in a 200) is asked

@@ -80,10 +80,11 @@ impl Sources {
     /// The file to be read: the one that is named, or the usual one.
     pub fn file(&self) -> PathBuf {
         let by_variable = || self.variable(FILE_VARIABLE).map(PathBuf::from);
-        self.file
-            .clone()
-            .or_else(by_variable)
-            .unwrap_or_else(|| self.usual("agent.toml", "/etc/notbefore/agent.toml"))
+        self.file.clone().or_else(by_variable).unwrap_or_else(|| self.usual_file())
+    }
+
+    fn usual_file(&self) -> PathBuf {
+        self.usual("agent.toml", "/etc/notbefore/agent.toml")
     }
 
     fn variable(&self, name: &str) -> Option<&str> {
@@ -145,13 +146,22 @@ pub fn load(sources: &Sources) -> Result<Config, Mistakes> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Mistakes::one(format!(
             "there is no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
             path = path.display(),
-            make = match path.parent() {
-                Some(dir) if !dir.as_os_str().is_empty() && !dir.is_dir() =>
-                    "make its directory, and then say ",
-                Some(_) | None => "make one with ",
-            },
+            make = way_to_make(&path, cfg!(windows) && path == sources.usual_file()),
         ))),
         Err(error) => Err(Mistakes::one(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+/// What comes before the sample. A directory that no installation has made is moved aside by the next one on Windows, with the
+/// configuration in it: there the installation makes it.
+fn way_to_make(path: &Path, is_installed_there: bool) -> &'static str {
+    match path.parent() {
+        Some(dir) if dir.as_os_str().is_empty() || dir.is_dir() => "make one with ",
+        Some(_) if is_installed_there => {
+            "say 'notbefore agent install', which makes its directory, and then "
+        }
+        Some(_) => "make its directory, and then say ",
+        None => "make one with ",
     }
 }
 

@@ -344,3 +344,14 @@ fn an_agent_is_found_whatever_is_wrong_with_its_configuration() {
     let wrong = found(&[], &[("listen", "here")]).unwrap_err().to_string();
     assert!(wrong.starts_with("flag --listen: expected an address"), "{wrong}");
 }
+
+#[test]
+fn a_directory_that_an_installation_would_move_aside_is_left_to_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (nowhere, here) = (dir.path().join("nowhere/agent.toml"), dir.path().join("agent.toml"));
+    assert!(way_to_make(&nowhere, true).starts_with("say 'notbefore agent install'"));
+    assert_eq!(way_to_make(&nowhere, false), "make its directory, and then say ");
+    for path in [&here, Path::new("agent.toml")] {
+        assert_eq!(way_to_make(path, true), "make one with ");
+    }
+}
