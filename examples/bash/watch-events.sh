@@ -59,10 +59,10 @@ approve() {
 }
 
 # Resources hold the name that the platform gave the VM, which the host name need not be: who goes by that approves
-# nothing, or what is another's. So it is asked for until it is told.
+# nothing, or what is another's. So it is asked for until it is told, two seconds at a time, so that polls go on.
 learn_name() {
   [ -z "$name" ] || return 0
-  name=$(ask --fail --max-time 10 \
+  name=$(ask --fail --max-time 2 \
     "$endpoint/metadata/instance/compute/name?api-version=2021-02-01&format=text") || name=''
   [ -n "$name" ] && return
   echo "$endpoint does not say what this VM is called; until it does, or --name says it, nothing is approved" >&2

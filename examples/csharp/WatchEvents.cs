@@ -94,7 +94,7 @@ class Document
 class Client
 {
     // The first answer may take two minutes; the VM's name is there at once, or another time.
-    const int TimeoutSeconds = 120, NameTimeoutSeconds = 10;
+    const int TimeoutSeconds = 120, NameTimeoutSeconds = 2;
     readonly string endpoint, version, url;
 
     public Client(string endpoint, string version)

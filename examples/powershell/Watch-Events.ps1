@@ -21,10 +21,10 @@ if ($PSVersionTable.PSVersion.Major -ge 6) { $ask.NoProxy = $true }
 function Write-Complaint($text) { [Console]::Error.WriteLine($text) }
 
 # Resources hold the name that the platform gave the VM, which the host name need not be: who goes by that approves
-# nothing, or what is another's. Nothing, where it is not said.
+# nothing, or what is another's. Nothing, where it is not said in two seconds: it is asked for again, and polls go on.
 function Find-Name {
     try {
-        $answer = Invoke-WebRequest @ask -TimeoutSec 10 `
+        $answer = Invoke-WebRequest @ask -TimeoutSec 2 `
             -Uri "$Endpoint/metadata/instance/compute/name?api-version=2021-02-01&format=text"
         $told = "$($answer.Content)".Trim()
         if (-not $told) { throw 'the answer is empty' }

@@ -19,7 +19,7 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 # What goes wrong on the way; a refusal is one of them.
 TROUBLE = (OSError, http.client.HTTPException)
 # The first answer, which turns the feature on, may take two minutes; the VM's name is there at once, or another time.
-TIMEOUT_SECONDS, NAME_TIMEOUT_SECONDS = 120, 10
+TIMEOUT_SECONDS, NAME_TIMEOUT_SECONDS = 120, 2
 
 
 class Client:

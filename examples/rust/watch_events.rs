@@ -12,12 +12,16 @@
 use std::collections::HashSet;
 use std::error::Error;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use notbefore_client::client::{ApproveError, Client, Options};
 use notbefore_client::document::{Document, Event, EventId, EventStatus, EventsVersion};
 use notbefore_client::endpoint::Endpoint;
 use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Update, Watch};
+
+/// How long the platform may take to say what this VM is called before the next poll goes out; it is asked again after that.
+const NAME_PATIENCE: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -77,10 +81,14 @@ impl Sample {
         if self.me.is_some() {
             return;
         }
-        match Identity::told(&self.client).await {
+        let told = match tokio::time::timeout(NAME_PATIENCE, Identity::told(&self.client)).await {
+            Ok(told) => told.map_err(|failure| failure.to_string()),
+            Err(_) => Err(format!("it takes longer than {NAME_PATIENCE:?}")),
+        };
+        match told {
             Ok(me) => self.me = Some(me),
-            Err(failure) => eprintln!(
-                "{} does not say what this VM is called ({failure}); until it does, or --name says it, nothing is approved",
+            Err(why) => eprintln!(
+                "{} does not say what this VM is called ({why}); until it does, or --name says it, nothing is approved",
                 self.client.endpoint()
             ),
         }
