@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::hooks::process;
 use crate::journal;
 use crate::machine::io::{Run, RunId, Stage};
-use crate::machine::{PREEMPT_NOTICE, RESERVE};
+use crate::machine::{PREEMPT_NOTICE, RESERVE, share};
 use crate::rules::{Deed, Rule, Step};
 
 /// The notice that a sample event gives, as the platform would.
@@ -143,12 +143,11 @@ pub fn sample_run(
     announced_ago: Duration,
     cancelled: bool,
 ) -> Run {
-    let later = rule.before.iter().skip_while(|one| one.name != step.name).skip(1);
-    let kept: Duration = later.map(|one| one.keep).sum();
-    let left = notice(&event.kind).saturating_sub(RESERVE).saturating_sub(announced_ago);
+    let place = rule.before.iter().take_while(|one| one.name != step.name).count();
+    let left = notice(&event.kind).saturating_sub(announced_ago);
     let budget = match stage {
         // Once its time has come, what is not done yet is done all the same.
-        Stage::Before if !left.is_zero() => step.timeout.min(left.saturating_sub(kept)),
+        Stage::Before if left > RESERVE => step.timeout.min(share(rule, place, left)),
         Stage::Before | Stage::After => step.timeout,
     };
     Run {

@@ -1,8 +1,8 @@
 //! `notbefore`: the one binary. It runs the service, is the operator's hand on it, and the guest's side of it inside of a VM.
 //!
 //! [`args`] is what can be typed; each noun has a file of its own that turns it into calls of the operator
-//! API, or of the platform (`guest`, `agent`). Results go to stdout, as a table for people or as JSON for programs; errors go to stderr with the
-//! next step, and the exit code is 1 for what was refused and 2 for what could not be understood.
+//! API, or of the platform (`guest`, `agent`). Results go to stdout, as a table for people or as JSON for programs; errors go
+//! to stderr with the next step, and the exit code is 1 for what was refused and 2 for what could not be understood.
 //!
 //! The service runs on Linux, so its code and the commands that need it are there on Unix only. Everything else speaks
 //! HTTP and is there on Windows too.

@@ -3,8 +3,9 @@
 //! `compute.name` of the instance metadata is what stands there, so that is asked for. No answer is the last word: a
 //! platform says 404 of a VM that it does not know yet, and 500 while it looks. Whoever goes on for longer than a
 //! command asks with [`Identity::told_at_last`], beside what else there is to do, and with the head start of [`Name::soon`];
-//! meanwhile the host name has to do, and [`Identity::by`] says that it is no more than that. In a uniform scale set these differ: instance 36 of `web` is
-//! called `web_36` by the platform and `web000010` by its own system, six digits to the base of 36.
+//! meanwhile the host name has to do, and [`Identity::by`] says that it is no more than that. In a uniform scale set these
+//! differ: instance 36 of `web` is called `web_36` by the platform and `web000010` by its own system, six digits to the base
+//! of 36.
 //!
 //! A name that the VM's owner has set, in either form, does until the platform says it, and for good where it never does. If the
 //! metadata says otherwise, that holds, since it is what events name, and it is said aloud: who goes by another VM's name

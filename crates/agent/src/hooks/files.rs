@@ -2,8 +2,9 @@
 //!
 //! A file is replaced as a whole, and what replaces it is as it was: whose it is and who may read it stays, because the
 //! program that looks at it need not be root. Where the agent may not give it back to its owner, it is left as it is and the
-//! step fails: with the rights alone its reader could be shut out, and without them anybody let in. A link of this agent's user, or of root's, stays a link, and what it leads to
-//! is written or removed. Anybody else's is not followed: who can make a link does not get to say what root writes to.
+//! step fails: with the rights alone its reader could be shut out, and without them anybody let in. A link of this agent's
+//! user, or of root's, stays a link, and what it leads to is written or removed. Anybody else's is not followed: who can make
+//! a link does not get to say what root writes to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -114,7 +115,8 @@ pub fn remove(path: &Path, waiting: &Waiting) -> io::Result<()> {
     remove_if_there(&followed(path))
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+/// Removes a file that may have been removed already.
+pub fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,

@@ -4,9 +4,9 @@
 //! The file is `journal.json` in the state directory: a format level and the machine's state. It holds copies of rules,
 //! with whatever secrets their webhooks have, so only its owner can read it. Beside it is `lock`, which the agent holds for
 //! as long as it runs: two agents would undo each other's work; `vm`, which says whose directory it is; and `name` and
-//! `endpoint`, which are what the platform last called this VM and where it last answered. A journal that cannot be read is kept aside under another
-//! name and said aloud, and so is one that another VM has written (`owner.rs`). `disk.rs` refuses a directory that
-//! would be empty after the event.
+//! `endpoint`, which are what the platform last called this VM and where it last answered. A journal that cannot be read is
+//! kept aside under another name and said aloud, and so is one that another VM has written (`owner.rs`). `disk.rs` refuses a
+//! directory that would be empty after the event.
 //!
 //! A write that fails is no reason to leave a VM unprepared: the caller goes on with what is in memory, says so, and
 //! tries again. A disk that hangs is given up on after [`SAVE_TIMEOUT`]; the write that hangs is the only one under way.

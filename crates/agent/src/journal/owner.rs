@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::hooks::remove_if_there;
 use crate::vm_id::VmId;
 
 /// The file that names the VM.
@@ -31,7 +32,7 @@ pub fn claim(dir: &Path, vm: &VmId) -> io::Result<()> {
         Some(before) if vm.may_be(&before) => vm.clone().and(before),
         Some(_) => {
             for memory in [NAME_FILE, ENDPOINT_FILE] {
-                remove(&dir.join(memory))?;
+                remove_if_there(&dir.join(memory))?;
             }
             vm.clone()
         }
@@ -46,13 +47,6 @@ pub fn claim(dir: &Path, vm: &VmId) -> io::Result<()> {
 /// What cannot be read says nothing.
 fn written(dir: &Path) -> Option<VmId> {
     serde_json::from_slice(&fs::read(dir.join(FILE)).ok()?).ok()
-}
-
-fn remove(file: &Path) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        outcome => outcome,
-    }
 }
 
 #[cfg(test)]

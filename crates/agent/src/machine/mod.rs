@@ -41,6 +41,7 @@ mod resume;
 mod settle;
 
 pub use read::PREEMPT_NOTICE;
+pub use settle::share;
 
 /// What is left of the notice for the approval itself, and for a slow clock: the steps end so long before NotBefore.
 /// Of the 30 seconds of Preempt a second may be gone before the event is seen, so it cannot be much.

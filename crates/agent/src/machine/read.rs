@@ -27,11 +27,9 @@ pub(super) fn platform_time(served_at: Option<Timestamp>, now: Moment) -> Timest
     if (earliest..=latest).contains(&now.wall) { now.wall } else { latest }
 }
 
-/// The NotBefore of an event that has to say when and does not: an eviction, seen at this time, has half a minute, as every
-/// other has.
-pub(super) fn unsaid_notice(event: &Event, seen: Timestamp) -> Option<Timestamp> {
-    (event.kind == EventKind::Preempt && event.not_before.is_none())
-        .then(|| seen.saturating_add(PREEMPT_NOTICE).unwrap_or(seen))
+/// Whether an event has to say when it begins and does not: an eviction, which then has half a minute, as every other has.
+pub(super) fn leaves_its_notice_unsaid(event: &Event) -> bool {
+    event.kind == EventKind::Preempt && event.not_before.is_none() && event.status != EventStatus::Started
 }
 
 impl Turn<'_> {
@@ -91,9 +89,8 @@ impl Turn<'_> {
 
     /// The same for an event that is new, or there again: it may be one that has to say when, and does not.
     fn first_deadline(&self, event: &Event, served_at: Timestamp) -> Option<Duration> {
-        let said = self.deadline(event, served_at);
-        let unsaid = unsaid_notice(event, served_at).filter(|_| event.status != EventStatus::Started);
-        said.or_else(|| unsaid.map(|_| self.now.tick.saturating_add(PREEMPT_NOTICE)))
+        let unsaid = || leaves_its_notice_unsaid(event).then(|| self.now.tick.saturating_add(PREEMPT_NOTICE));
+        self.deadline(event, served_at).or_else(unsaid)
     }
 
     /// Takes in an event that is new. One that has started when this VM, just booted, first hears of it is most likely what

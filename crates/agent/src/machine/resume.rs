@@ -11,6 +11,7 @@ use notbefore_client::clock::Moment;
 
 use super::handled::{Approval, Doing, Handled, Phase, Progress};
 use super::io::{Action, What};
+use super::read::{PREEMPT_NOTICE, leaves_its_notice_unsaid};
 use super::{Setup, State, Turn};
 use crate::rules::OnInterrupt;
 
@@ -43,8 +44,9 @@ impl Turn<'_> {
     fn new_ticks(&mut self, place: usize) {
         let now = self.now;
         let handled = &mut self.state.events[place];
-        let not_before =
-            handled.event.not_before.or_else(|| super::read::unsaid_notice(&handled.event, handled.seen_at));
+        let unsaid = || handled.seen_at.saturating_add(PREEMPT_NOTICE).ok();
+        let unsaid = || leaves_its_notice_unsaid(&handled.event).then(unsaid).flatten();
+        let not_before = handled.event.not_before.or_else(unsaid);
         handled.deadline = not_before.filter(|_| !handled.started() && handled.listed).map(|at| {
             let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
             now.tick.saturating_add(left)

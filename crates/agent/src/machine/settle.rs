@@ -7,6 +7,7 @@ use notbefore_client::document::EventStatus;
 use super::handled::{Approval, Bound, Doing, Handled, Phase, Progress};
 use super::io::{Action, Run, RunId, Stage, What};
 use super::{RESERVE, RUNNING_MAX, Setup, Turn};
+use crate::rules::Rule;
 use crate::rules::matching::{Sight, first};
 
 /// What rules look at, `now` being a tick.
@@ -20,13 +21,17 @@ pub(super) fn sight(handled: &Handled, now: Duration) -> Sight<'_> {
     }
 }
 
-/// How long the step that comes next may take if it begins at this tick, as far as NotBefore bounds it: less the reserve,
-/// and less what later steps want kept.
+/// What of the time that is left until NotBefore is for a step before it: less the reserve, and less what later steps want
+/// kept.
+pub fn share(rule: &Rule, step: usize, left: Duration) -> Duration {
+    let kept: Duration = rule.before.iter().skip(step + 1).map(|step| step.keep).sum();
+    left.saturating_sub(RESERVE).saturating_sub(kept)
+}
+
+/// How long the step that comes next may take if it begins at this tick, as far as NotBefore bounds it.
 pub(super) fn time_for_step(handled: &Handled, now: Duration) -> Option<Duration> {
     let Phase::Preparing(progress) = &handled.phase else { return None };
-    let rule = handled.rule.as_ref()?;
-    let kept: Duration = rule.before.iter().skip(progress.step + 1).map(|step| step.keep).sum();
-    Some(handled.deadline?.saturating_sub(now).saturating_sub(RESERVE).saturating_sub(kept))
+    Some(share(handled.rule.as_ref()?, progress.step, handled.deadline?.saturating_sub(now)))
 }
 
 /// The ticks at which there is something to do about this event by itself.

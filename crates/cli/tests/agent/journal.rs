@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::support::administrator::administrator;
-use crate::support::agent::Place;
+use crate::support::agent::{Agent, Place};
 use crate::support::mounts::Ground;
 use crate::support::{PATIENCE, binary, wait_for};
 use crate::vm::{BOUNDED, Vm, complaint, waits};
@@ -16,6 +16,16 @@ fn rules() -> String {
     )
 }
 
+/// Where the state is on the disk that was mounted.
+const ON_THE_DISK: &str = "fs/state";
+
+/// Starts an agent whose state is there.
+fn start_on(vm: &Vm, ground: &Ground) -> Agent {
+    let mut command = ground.command(binary());
+    command.env("NOTBEFORE_AGENT_STATE", ground.place().join(ON_THE_DISK));
+    vm.start_with(command)
+}
+
 #[test]
 fn a_full_disk_stops_nobody_and_is_said_aloud() {
     let vm = Vm::new();
@@ -23,12 +33,7 @@ fn a_full_disk_stops_nobody_and_is_said_aloud() {
     vm.configure(&format!("[notify]\nurl = \"{url}\"\non = [\"failed\"]\n{}", rules()));
     let ground = Ground::new();
     ground.mount_ext4();
-    let state = ground.place().join("fs/state");
-    let start = || {
-        let mut command = ground.command(binary());
-        command.env("NOTBEFORE_AGENT_STATE", &state);
-        vm.start_with(command)
-    };
+    let start = || start_on(&vm, &ground);
     let agent = start();
     vm.wait_for_answer("/readyz", 200, "ready");
     // What is left after a large file is room enough for small ones.
@@ -61,12 +66,7 @@ fn an_agent_that_starts_on_a_read_only_disk_goes_on_with_what_is_there() {
     vm.configure(&rules());
     let ground = Ground::new();
     ground.mount_ext4();
-    let state = ground.place().join("fs/state");
-    let start = || {
-        let mut command = ground.command(binary());
-        command.env("NOTBEFORE_AGENT_STATE", &state);
-        vm.start_with(command)
-    };
+    let start = || start_on(&vm, &ground);
     vm.go();
     let agent = start();
     let event = vm.announce("reboot");
@@ -80,7 +80,12 @@ fn an_agent_that_starts_on_a_read_only_disk_goes_on_with_what_is_there() {
     vm.wait_for_answer("/drainz", 503, "draining: Reboot");
     let mut second = ground.command("timeout");
     second.args(BOUNDED).arg(binary()).args(["agent", "run", "--listen", "none", "--config"]);
-    let second = second.arg(vm.place.path("agent.toml")).arg("--state").arg(&state).output().unwrap();
+    let second = second
+        .arg(vm.place.path("agent.toml"))
+        .arg("--state")
+        .arg(ground.place().join(ON_THE_DISK))
+        .output()
+        .unwrap();
     assert!(complaint(&second).contains("another agent holds"), "{}", complaint(&second));
     vm.complete(&event);
     assert_eq!(vm.place.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
