@@ -16,9 +16,18 @@
 //! | `alive` | when the service last ran, to the minute |
 //! | `token/{name}` | who may use the operator API |
 //!
-//! A value is a format level in digits, a space, and JSON: `1 {"path":…}`. A release reads its own level and
-//! the one before; it refuses any other and touches nothing. JSON costs some bytes and buys records that a
-//! person can read with any tool on the worst day of the year.
+//! A value is a format level in digits, a space, and JSON: `2 {"path":…}`. A release reads its own level and
+//! the one before; it refuses any other and touches nothing. A record keeps the level it was written with until
+//! it is written again, so a store may hold both. JSON costs some bytes and buys records that a person can read
+//! with any tool on the worst day of the year.
+//!
+//! | level | what it added | what its absence means |
+//! |---|---|---|
+//! | 1 | | |
+//! | 2 | `time_given` in operations and events | no time was given |
+//! | 2 | `joint_start` in operations and events | each event starts by itself, also those of one host |
+//! | 2 | `completed_by` in operations | nobody has completed the operation as a whole |
+//! | 2 | `outcome` in an operation's parts | how the part ended is not known |
 
 use std::net::IpAddr;
 
@@ -32,9 +41,11 @@ use serde::{Deserialize, Serialize};
 use crate::request::Answer;
 
 /// The level that this release writes.
-pub const FORMAT_LEVEL: u32 = 1;
+pub const FORMAT_LEVEL: u32 = 2;
+/// The levels that it reads.
+pub const FORMAT_LEVELS_READ: [u32; 2] = [1, FORMAT_LEVEL];
 /// What its records begin with.
-const FORMAT_PREFIX: &str = "1 ";
+const FORMAT_PREFIX: &str = "2 ";
 
 /// Where the records of each kind begin.
 pub mod prefix {
@@ -274,7 +285,8 @@ pub fn token(name: &Name) -> Key {
 pub enum DecodeError {
     /// It was written by another release.
     #[error(
-        "record {key} has format level {found}; this release reads level {FORMAT_LEVEL}: run the release that wrote it, or export from there"
+        "record {key} has format level {found}; this release reads levels {}: run the release that wrote it, or export from there",
+        levels_read()
     )]
     Level {
         /// The record.
@@ -304,9 +316,24 @@ pub fn encode<T: Serialize>(record: &T) -> Bytes {
     Bytes::copy_from_slice(&bytes)
 }
 
-/// A record from bytes.
+/// The levels that this release reads, for messages.
+pub fn levels_read() -> String {
+    FORMAT_LEVELS_READ.map(|level| level.to_string()).join(" and ")
+}
+
+/// A record's level and its JSON, if this release reads that level.
+pub fn level_and_json(value: &[u8]) -> Option<(u32, &[u8])> {
+    let (level, json) = value.split_at_checked(FORMAT_PREFIX.len())?;
+    match level {
+        b"2 " => Some((FORMAT_LEVEL, json)),
+        b"1 " => Some((1, json)),
+        _ => None,
+    }
+}
+
+/// A record from bytes of any level that this release reads. What level 1 lacks has a default in the types.
 pub fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, DecodeError> {
-    let Some(json) = value.strip_prefix(FORMAT_PREFIX.as_bytes()) else {
+    let Some((_, json)) = level_and_json(value) else {
         let level = value.split(|byte| *byte == b' ').next().unwrap_or_default();
         let found = String::from_utf8_lossy(&level[..level.len().min(20)]).into_owned();
         return Err(DecodeError::Level { key: key.to_owned(), found });
@@ -328,9 +355,19 @@ mod tests {
     }
 
     #[test]
+    fn both_levels_are_read() {
+        let at = LastAt { at: "2016-09-19T18:29:47Z".parse().unwrap() };
+        for level in FORMAT_LEVELS_READ {
+            let bytes = format!("{level} {{\"at\":\"2016-09-19T18:29:47Z\"}}");
+            assert_eq!(decode::<LastAt>("alive", bytes.as_bytes()), Ok(at), "{level}");
+        }
+    }
+
+    #[test]
     fn another_level_is_refused_by_name() {
-        let error = decode::<LastAt>("alive", b"2 {\"at\":\"x\"}").unwrap_err();
-        assert_eq!(error, DecodeError::Level { key: "alive".into(), found: "2".into() });
+        let error = decode::<LastAt>("alive", b"3 {\"at\":\"x\"}").unwrap_err();
+        assert_eq!(error, DecodeError::Level { key: "alive".into(), found: "3".into() });
+        assert!(error.to_string().contains("reads levels 1 and 2"), "{error}");
         assert!(matches!(decode::<LastAt>("alive", b""), Err(DecodeError::Level { .. })));
         assert!(matches!(decode::<LastAt>("alive", b"1 {"), Err(DecodeError::Content { .. })));
     }

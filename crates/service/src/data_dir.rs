@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use notbefore_engine::records::FORMAT_LEVEL;
+use notbefore_engine::records::{FORMAT_LEVEL, FORMAT_LEVELS_READ, levels_read};
 use notbefore_store::redb::{OpenError, RedbStore};
 
 /// Why a data directory cannot be used.
@@ -25,7 +25,8 @@ pub enum DataDirError {
     },
     /// It was written by another release.
     #[error(
-        "data directory {path} has format {found:?}; this release reads format {FORMAT_LEVEL} and has touched nothing: run the release that wrote it, or choose another --data"
+        "data directory {path} has format {found:?}; this release reads formats {} and has touched nothing: run the release that wrote it, or choose another --data",
+        levels_read()
     )]
     Format {
         /// The directory.
@@ -63,7 +64,7 @@ impl DataDir {
         let dir = Self { path: path.to_owned() };
         let format = path.join("format");
         match fs::read_to_string(&format) {
-            Ok(found) if found.trim() == FORMAT_LEVEL.to_string() => Ok(dir),
+            Ok(found) if FORMAT_LEVELS_READ.iter().any(|level| found.trim() == level.to_string()) => Ok(dir),
             Ok(found) => {
                 let found = found.trim().chars().take(20).collect();
                 Err(DataDirError::Format { path: path.to_owned(), found })
@@ -72,17 +73,27 @@ impl DataDir {
                 Err(DataDirError::FormatMissing { path: path.to_owned() })
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                dir.write_whole("format", format!("{FORMAT_LEVEL}\n").as_bytes(), 0o644)
-                    .map_err(failed(&format))?;
+                dir.write_format()?;
                 Ok(dir)
             }
             Err(source) => Err(DataDirError::Io { path: format, source }),
         }
     }
 
-    /// Opens the store.
+    /// Opens the store. From then on its format is ours: an older release refuses it, since it could not read
+    /// what is written now. The store comes first, because an older release may be using it.
     pub fn open_store(&self) -> Result<RedbStore, DataDirError> {
-        Ok(RedbStore::open(self.store_path())?)
+        let store = RedbStore::open(self.store_path())?;
+        self.write_format()?;
+        Ok(store)
+    }
+
+    fn write_format(&self) -> Result<(), DataDirError> {
+        let (path, ours) = (self.path.join("format"), format!("{FORMAT_LEVEL}\n"));
+        if fs::read_to_string(&path).is_ok_and(|found| found == ours) {
+            return Ok(());
+        }
+        self.write_whole("format", ours.as_bytes(), 0o644).map_err(|source| DataDirError::Io { path, source })
     }
 
     /// Where the store is.
@@ -132,7 +143,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
         DataDir::prepare(&path).unwrap();
-        assert_eq!(fs::read_to_string(path.join("format")).unwrap(), "1\n");
+        assert_eq!(fs::read_to_string(path.join("format")).unwrap(), "2\n");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         DataDir::prepare(&path).unwrap();
     }
@@ -140,11 +151,21 @@ mod tests {
     #[test]
     fn a_format_of_another_release_is_refused_and_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("format"), "2\n").unwrap();
+        fs::write(dir.path().join("format"), "3\n").unwrap();
         fs::write(dir.path().join("store.redb"), b"whatever").unwrap();
         let error = DataDir::prepare(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("format \"2\"") && error.contains("touched nothing"), "{error}");
+        assert!(error.contains("format \"3\"") && error.contains("touched nothing"), "{error}");
         assert_eq!(fs::read(dir.path().join("store.redb")).unwrap(), b"whatever");
+    }
+
+    #[test]
+    fn opening_a_store_of_level_1_raises_its_format() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("format"), "1\n").unwrap();
+        let prepared = DataDir::prepare(dir.path()).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("format")).unwrap(), "1\n", "an older release may run");
+        let _store = prepared.open_store().unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("format")).unwrap(), "2\n");
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn read(
         let line = lines.number() + 1;
         let wrong = |why| LineError { line, fault: LineFault::Record(why) };
         let Some(record) = lines.next_record()? else { break };
-        let value = value_of(&record);
+        let value = value_of(&record, &header);
         if value.len() > VALUE_BYTES_MAX {
             let why = format!("{} has {} bytes, the limit is {VALUE_BYTES_MAX}", record.key, value.len());
             return Err(wrong(why).into());

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_engine::records::FORMAT_LEVEL;
+use notbefore_engine::records::{FORMAT_LEVEL, FORMAT_LEVELS_READ, level_and_json, levels_read};
 use notbefore_store::{Revision, Versioned};
 use notbefore_wire::operator::export::{
     EXPORT_END, EXPORT_FORMAT, EXPORT_LINE_BYTES_MAX, ExportHeader, ExportRecord, ExportTrailer,
@@ -51,15 +51,17 @@ impl LineWriter {
     /// Adds a record.
     pub fn record(&mut self, key: &str, record: &Versioned) -> Result<(), NotARecord> {
         let wrong = |why: String| NotARecord { key: key.to_owned(), why };
-        let value = match record.value.is_empty() {
-            true => None,
+        let (level, value) = match record.value.is_empty() {
+            true => (None, None),
             false => {
-                let json = json_of(&record.value)
-                    .ok_or_else(|| wrong(format!("it is not of format level {FORMAT_LEVEL}")))?;
-                Some(serde_json::from_slice::<&RawValue>(json).map_err(|error| wrong(error.to_string()))?)
+                let (level, json) = level_and_json(&record.value)
+                    .ok_or_else(|| wrong(format!("it is not of format level {}", levels_read())))?;
+                let json =
+                    serde_json::from_slice::<&RawValue>(json).map_err(|error| wrong(error.to_string()))?;
+                (Some(level).filter(|level| *level != FORMAT_LEVEL), Some(json))
             }
         };
-        self.line(&ExportRecord { key: key.to_owned(), revision: record.revision.0, value });
+        self.line(&ExportRecord { key: key.to_owned(), revision: record.revision.0, level, value });
         self.records += 1;
         Ok(())
     }
@@ -102,15 +104,10 @@ impl LineWriter {
     }
 }
 
-/// A record's JSON, behind its format level.
-fn json_of(value: &[u8]) -> Option<&[u8]> {
-    value.strip_prefix(FORMAT_LEVEL.to_string().as_bytes())?.strip_prefix(b" ")
-}
-
-/// A record's bytes, from its JSON.
-pub fn value_of(record: &ExportRecord<'_>) -> Bytes {
+/// A record's bytes, from its JSON; it keeps the level at which it was written.
+pub fn value_of(record: &ExportRecord<'_>, header: &ExportHeader) -> Bytes {
     match record.value {
-        Some(json) => format!("{FORMAT_LEVEL} {json}").into(),
+        Some(json) => format!("{} {json}", record.level.unwrap_or(header.format_level)).into(),
         None => Bytes::new(),
     }
 }
@@ -146,7 +143,8 @@ pub enum LineFault {
     OtherForm(u32),
     /// The records have another level.
     #[error(
-        "the records have format level {0}, this notbefore reads level {FORMAT_LEVEL}; use the release that wrote them"
+        "the records have format level {0}, this notbefore reads levels {levels}; use the release that wrote them",
+        levels = levels_read()
     )]
     OtherLevel(u32),
     /// It is not JSON, or not a record.
@@ -226,7 +224,7 @@ impl<R: BufRead> Lines<R> {
         }
         let header: ExportHeader =
             serde_json::from_slice(&self.line).map_err(|error| self.wrong(LineFault::NoHeader(error)))?;
-        if header.format_level != FORMAT_LEVEL {
+        if !FORMAT_LEVELS_READ.contains(&header.format_level) {
             return Err(self.wrong(LineFault::OtherLevel(header.format_level)));
         }
         self.hash.update(&self.line);
@@ -301,18 +299,19 @@ mod tests {
     fn exported() -> String {
         let mut writer = LineWriter::new(Revision(7), "2026-11-15T12:00:00Z".parse().unwrap(), true);
         let record = |value: &'static str| Versioned { revision: Revision(3), value: value.into() };
-        writer.record("alive", &record("1 {\"at\":\"2026-11-15T12:00:00Z\"}")).unwrap();
+        writer.record("alive", &record("2 {\"at\":\"2026-11-15T12:00:00Z\"}")).unwrap();
         writer.record("ended/1/x", &record("")).unwrap();
+        writer.record("heard/a/b/c", &record("1 {\"at\":\"2026-11-15T11:00:00Z\"}")).unwrap();
         writer.finish();
         String::from_utf8(writer.take().to_vec()).unwrap()
     }
 
     fn read(text: &str) -> Result<Vec<(String, Bytes)>, LineError> {
         let mut lines = Lines::new(text.as_bytes());
-        lines.header()?;
+        let header = lines.header()?;
         let mut records = Vec::new();
         while let Some(record) = lines.next_record()? {
-            records.push((record.key.clone(), value_of(&record)));
+            records.push((record.key.clone(), value_of(&record, &header)));
         }
         Ok(records)
     }
@@ -327,26 +326,32 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
-            lines[..3],
+            lines[..4],
             [
                 &format!(
-                    "{{\"notbefore_export\":1,\"format_level\":1,\"revision\":7,\"exported_at\":\"2026-11-15T12:00:00Z\",\"version\":\"{version}\",\"tokens\":true}}"
+                    "{{\"notbefore_export\":1,\"format_level\":2,\"revision\":7,\"exported_at\":\"2026-11-15T12:00:00Z\",\"version\":\"{version}\",\"tokens\":true}}"
                 ),
                 "{\"key\":\"alive\",\"revision\":3,\"value\":{\"at\":\"2026-11-15T12:00:00Z\"}}",
                 "{\"key\":\"ended/1/x\",\"revision\":3}",
+                "{\"key\":\"heard/a/b/c\",\"revision\":3,\"level\":1,\"value\":{\"at\":\"2026-11-15T11:00:00Z\"}}",
             ]
         );
-        assert!(lines[3].starts_with("{\"notbefore_export_end\":1,\"records\":2,\"sha256\":\""));
+        assert!(lines[4].starts_with("{\"notbefore_export_end\":1,\"records\":3,\"sha256\":\""));
         let records = read(&text).unwrap();
-        assert_eq!(records[0].1, "1 {\"at\":\"2026-11-15T12:00:00Z\"}");
+        assert_eq!(records[0].1, "2 {\"at\":\"2026-11-15T12:00:00Z\"}");
         assert_eq!(records[1], ("ended/1/x".to_owned(), Bytes::new()));
+        assert_eq!(records[2].1, "1 {\"at\":\"2026-11-15T11:00:00Z\"}", "it keeps its level");
     }
 
     #[test]
     fn the_bytes_are_the_same_in_whichever_pieces_they_are_taken() {
         let mut writer = LineWriter::new(Revision(7), "2026-11-15T12:00:00Z".parse().unwrap(), true);
         let mut all = writer.take().to_vec();
-        for (key, value) in [("alive", "1 {\"at\":\"2026-11-15T12:00:00Z\"}"), ("ended/1/x", "")] {
+        for (key, value) in [
+            ("alive", "2 {\"at\":\"2026-11-15T12:00:00Z\"}"),
+            ("ended/1/x", ""),
+            ("heard/a/b/c", "1 {\"at\":\"2026-11-15T11:00:00Z\"}"),
+        ] {
             writer.record(key, &Versioned { revision: Revision(3), value: value.into() }).unwrap();
             all.extend(writer.take());
         }
@@ -373,10 +378,10 @@ mod tests {
     fn what_was_changed_is_named_with_its_line() {
         let text = exported();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        let [header, alive, ended, end] = lines[..] else { panic!("{text}") };
+        let [header, alive, ended, heard, end] = lines[..] else { panic!("{text}") };
         for (changed, expected) in [
-            (text.replace("12:00:00", "12:00:01"), "line 4: the lines are not those"),
-            ([header, alive, end].concat(), "line 3: there are 1 records, the last line says 2"),
+            (text.replace("12:00:00", "12:00:01"), "line 5: the lines are not those"),
+            ([header, alive, end].concat(), "line 3: there are 1 records, the last line says 3"),
             ([header, alive, alive, end].concat(), "line 3: record alive does not come after alive"),
             ([header, ended, alive, end].concat(), "line 3: record alive does not come after ended/1/x"),
             ([header, alive, "nonsense\n"].concat(), "line 3: is not a record: expected"),
@@ -384,9 +389,9 @@ mod tests {
                 [header, alive, "{\"key\":\"b\"}\n"].concat(),
                 "line 3: is not a record: missing field `revision`",
             ),
-            ([header, alive, ended, end, "\n"].concat(), "line 5: something follows the last line"),
+            ([header, alive, ended, heard, end, "\n"].concat(), "line 6: something follows the last line"),
             (text.replace("export\":1", "export\":2"), "line 1: the export has form 2"),
-            (text.replace("level\":1", "level\":9"), "line 1: the records have format level 9"),
+            (text.replace("level\":2", "level\":9"), "line 1: the records have format level 9"),
             ("scopes: []\n".to_owned(), "line 1: is not the header of an export"),
             (String::new(), "line 1: the export ends here"),
             ([header, &"x".repeat(EXPORT_LINE_BYTES_MAX)].concat(), "line 2: is longer than 1048576 bytes"),
@@ -399,7 +404,7 @@ mod tests {
     #[test]
     fn a_record_that_is_none_is_not_exported() {
         let mut writer = LineWriter::new(Revision(7), Timestamp::UNIX_EPOCH, true);
-        for value in ["2 {}", "1 {", "1{}", "x"] {
+        for value in ["3 {}", "1 {", "1{}", "x"] {
             let record = Versioned { revision: Revision(1), value: value.into() };
             assert!(writer.record("alive", &record).is_err(), "{value}");
         }

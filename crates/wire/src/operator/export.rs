@@ -1,7 +1,7 @@
 //! The lines of an export: a header, one record a line, a trailer.
 //!
 //! ```text
-//! {"notbefore_export":1,"format_level":1,"revision":42,"exported_at":"…","version":"0.1.0","tokens":true}
+//! {"notbefore_export":1,"format_level":2,"revision":42,"exported_at":"…","version":"0.1.0","tokens":true}
 //! {"key":"scope/default/default/web","revision":17,"value":{"path":…}}
 //! …
 //! {"notbefore_export_end":1,"records":1234,"sha256":"…"}
@@ -9,7 +9,8 @@
 //!
 //! Every line ends with a line feed. Records come in the order of their keys, each key once. `value` is the
 //! record as it is stored, readable, less its format level, which the header says once for all; a record
-//! without content has none. The trailer's SHA-256 is that of all bytes before it, so that a file which was cut
+//! that an earlier release wrote at an earlier level says so itself (`"level":1`). A record without content
+//! has no `value`. The trailer's SHA-256 is that of all bytes before it, so that a file which was cut
 //! off, or changed, is known as such.
 
 use jiff::Timestamp;
@@ -31,7 +32,7 @@ pub const EXPORT_END: &str = "{\"notbefore_export_end\":";
 pub struct ExportHeader {
     /// [`EXPORT_FORMAT`].
     pub notbefore_export: u32,
-    /// The format level of all records.
+    /// The format level of all records that name none themselves.
     pub format_level: u32,
     /// The store's revision that the records show.
     pub revision: u64,
@@ -51,6 +52,9 @@ pub struct ExportRecord<'a> {
     pub key: String,
     /// The revision that wrote it.
     pub revision: u64,
+    /// Its format level, where that is not the header's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
     /// Its content, as JSON; none where it has none.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub value: Option<&'a RawValue>,
