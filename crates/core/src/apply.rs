@@ -16,6 +16,7 @@ use crate::event::{Approval, DriverKind, Event, Past, Phase, Resource, StartReas
 use crate::exec::Ran;
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
 use crate::ids::{EventId, OperationId, VmId};
+use crate::joint_start::{Blocked, HostPart, HostStanding};
 use crate::operation::Release;
 use crate::refusal::Refusal;
 use crate::scope::{
@@ -23,6 +24,7 @@ use crate::scope::{
     TERMINATE_NOTICE_MIN,
 };
 use crate::settings::{Settings, WhenNotEnabled};
+use crate::settle::starter;
 use crate::time::{after, round_up};
 
 /// What a command may rely on but not decide.
@@ -39,6 +41,9 @@ pub struct Circumstances<'a> {
     /// The process that runs the scope's commands: this one, or whoever holds the lease where several share a
     /// store. A run that has another owner is taken over in its name.
     pub runner: &'a str,
+    /// The scheduled parts of host operations in the scope. Whether such an operation is due or released
+    /// depends on other scopes, which this one does not see.
+    pub host_parts: &'a [HostPart],
 }
 
 /// What can be asked of a scope.
@@ -52,6 +57,20 @@ pub enum Command {
     Approve(Vec<EventId>),
     /// All other parts of the operation were approved, or are gone.
     Release(OperationId),
+    /// A host operation is released: its parts here begin, whatever else is under way.
+    StartParts {
+        /// The operation.
+        operation: OperationId,
+        /// What let it start.
+        why: StartReason,
+    },
+    /// Manual driver: a host operation was due and not blocked, so its parts here wait to be started.
+    ReadyParts {
+        /// The operation.
+        operation: OperationId,
+        /// What made it due.
+        why: StartReason,
+    },
     /// Call an event off.
     Cancel(EventId),
     /// Begin an event now.
@@ -100,6 +119,10 @@ pub struct NewEvent {
     pub driver: DriverKind,
     /// How approvals release it.
     pub release: Release,
+    /// Whether a person gave its time.
+    pub time_given: bool,
+    /// Whether it is part of a host operation.
+    pub joint_start: bool,
     /// Whether its operation is released already.
     pub released: bool,
 }
@@ -118,6 +141,11 @@ pub struct Applied {
 }
 
 impl Applied {
+    /// A scope to which nothing has happened.
+    pub fn unchanged(scope: Scope) -> Self {
+        Self { scope, facts: Vec::new(), past: Vec::new(), shows: false }
+    }
+
     /// Applies a further command to what came of the ones before, as one change: guests see one, so the
     /// incarnation rises once.
     pub fn apply(&mut self, command: Command, circumstances: Circumstances<'_>) -> Result<(), Refusal> {
@@ -150,12 +178,28 @@ pub fn notice(cause: Cause, policy: &Policy, settings: &Settings) -> Option<Dura
     }
 }
 
+/// Why an event that gives notice begins at once all the same where no time was given for it, if it does: its
+/// scope approves such events by itself, or a user asks for it where no guest listens.
+pub fn at_once(cause: Cause, policy: &Policy, enabled: bool, settings: &Settings) -> Option<StartReason> {
+    let unheard =
+        cause.source() == Source::User && !enabled && settings.when_not_enabled == WhenNotEnabled::RunAtOnce;
+    if policy.approves(cause) {
+        Some(StartReason::AutomaticallyApproved)
+    } else if unheard {
+        Some(StartReason::NotEnabled)
+    } else {
+        None
+    }
+}
+
 /// Decides an event's NotBefore: what was asked for if that leaves the notice, else the refusal that names
-/// the earliest; the usual time where nothing was asked for; none for a cause without notice.
+/// the earliest; the usual time where nothing was asked for; none for a cause without notice. `enabled` is for
+/// the refusal alone.
 pub fn not_before(
     cause: Cause,
     asked: Option<Timestamp>,
     policy: &Policy,
+    enabled: bool,
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Refusal> {
@@ -167,9 +211,13 @@ pub fn not_before(
     };
     let earliest = round_up(after(now, least));
     match asked.map(round_up) {
-        Some(asked) if asked < earliest => {
-            Err(Refusal::NotBeforeTooNear { event_type: cause.event_type(), asked, notice: least, earliest })
-        }
+        Some(asked) if asked < earliest => Err(Refusal::NotBeforeTooNear {
+            event_type: cause.event_type(),
+            asked,
+            notice: least,
+            earliest,
+            at_once: at_once(cause, policy, enabled, settings),
+        }),
         Some(asked) => Ok(Some(asked)),
         None => {
             let usual = cause.usual_notice().map_or(least, |usual| settings.scaled(usual));
@@ -187,6 +235,8 @@ impl Scope {
             Command::Open(events) => events.into_iter().try_for_each(|event| change.open(event))?,
             Command::Approve(events) => change.approve(&events)?,
             Command::Release(operation) => change.release(operation),
+            Command::StartParts { operation, why } => change.start_parts(operation, why),
+            Command::ReadyParts { operation, why } => change.ready_parts(operation, why),
             Command::Cancel(event) => change.cancel(event)?,
             Command::Start(event) => change.start_by_hand(event)?,
             Command::Complete { event, hosts } => change.complete(event, &hosts)?,
@@ -234,14 +284,13 @@ impl Change<'_> {
             return Err(Refusal::TooManyUserOperations { limit });
         }
 
-        let not_before = not_before(new.cause, new.not_before, &self.scope.policy, settings, now)?;
+        let policy = &self.scope.policy;
+        let not_before = not_before(new.cause, new.not_before, policy, enabled, settings, now)?;
         let at_once = match not_before {
             None => Some(StartReason::NoNotice),
-            Some(_) if self.scope.policy.approves(new.cause) => Some(StartReason::AutomaticallyApproved),
-            Some(_) if users && !enabled && settings.when_not_enabled == WhenNotEnabled::RunAtOnce => {
-                Some(StartReason::NotEnabled)
-            }
-            Some(_) => None,
+            // A time that a person gave is kept.
+            Some(_) if new.time_given => None,
+            Some(_) => at_once(new.cause, policy, enabled, settings),
         };
         let mut event = Event {
             id: new.id,
@@ -253,6 +302,8 @@ impl Change<'_> {
             description: new.description,
             driver: new.driver,
             release: new.release,
+            time_given: new.time_given,
+            joint_start: new.joint_start,
             phase: Phase::Scheduled {
                 not_before: not_before.unwrap_or(now),
                 approval: None,
@@ -308,9 +359,42 @@ impl Change<'_> {
         }
     }
 
+    /// The scheduled parts of a host operation here.
+    fn parts_of(&self, operation: OperationId) -> Vec<usize> {
+        let part = |event: &Event| event.operation == operation && event.joint_start && !event.is_started();
+        let events = self.scope.events.iter().enumerate().filter(|(_, event)| part(event));
+        events.map(|(index, _)| index).collect()
+    }
+
+    fn start_parts(&mut self, operation: OperationId, why: StartReason) {
+        for index in self.parts_of(operation) {
+            let by = starter(&self.scope.events[index], why, self.circumstances.by.clone());
+            self.begin(index, why, by);
+        }
+    }
+
+    fn ready_parts(&mut self, operation: OperationId, why: StartReason) {
+        for index in self.parts_of(operation) {
+            self.become_ready(index, why, self.circumstances.by.clone());
+        }
+    }
+
+    /// Whether the event's host operation is released, so that nothing can call the event off any more.
+    fn is_released(&self, event: &Event) -> bool {
+        let released = |part: &&HostPart| part.standing == HostStanding::Released;
+        event.joint_start
+            && self
+                .circumstances
+                .host_parts
+                .iter()
+                .filter(released)
+                .any(|part| part.operation == event.operation)
+    }
+
     fn cancel(&mut self, id: EventId) -> Result<(), Refusal> {
         let index = self.live(id)?;
-        if self.scope.events[index].is_started() {
+        let event = &self.scope.events[index];
+        if event.is_started() || self.is_released(event) {
             return Err(Refusal::EventStarted(id));
         }
         self.call_off(index, self.circumstances.by.clone(), CancelReason::Asked);
@@ -322,15 +406,16 @@ impl Change<'_> {
         let event = &self.scope.events[index];
         let why = match &event.phase {
             Phase::Started { .. } => return Err(Refusal::EventStarted(id)),
+            Phase::Scheduled { .. } if event.joint_start => {
+                return Err(Refusal::PartOfHostOperation { event: id, operation: event.operation });
+            }
             Phase::Scheduled { ready: Some(ready), .. } => ready.why,
             Phase::Scheduled { ready: None, .. } => StartReason::Forced,
         };
-        if let Some(blocker) = self.scope.blocker(event) {
-            return Err(Refusal::UpdateDomainBusy {
-                event: id,
-                blocker: blocker.id,
-                update_domain: blocker.update_domain,
-            });
+        let Circumstances { now, host_parts, .. } = self.circumstances;
+        if let Some(blocker) = self.scope.blocker(event, host_parts, now) {
+            let waiting = Blocked::Event(id);
+            return Err(Refusal::UpdateDomainBusy { waiting, blockers: vec![blocker] });
         }
         self.begin(index, why, self.circumstances.by.clone());
         Ok(())

@@ -235,6 +235,21 @@ impl Cause {
         }
     }
 
+    /// Whether it happens to a whole host at one moment. The others happen to VM after VM.
+    pub fn starts_as_a_whole(self) -> bool {
+        match self {
+            Self::HostFreeze | Self::HostReboot => true,
+            Self::HostRedeploy
+            | Self::LiveMigration
+            | Self::PredictedFailure
+            | Self::HostFailure
+            | Self::Eviction
+            | Self::Deletion
+            | Self::UserRestart
+            | Self::UserRedeploy => false,
+        }
+    }
+
     /// How its VMs share events.
     pub fn grouping(self) -> Grouping {
         match self {

@@ -40,6 +40,12 @@ pub struct Event {
     pub driver: DriverKind,
     /// Whether its approval alone lets it start early.
     pub release: Release,
+    /// Whether a person gave its NotBefore: then nothing but an approval or an operator starts it earlier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub time_given: bool,
+    /// Whether it is part of a host operation, which starts as a whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub joint_start: bool,
     /// Where it stands.
     pub phase: Phase,
     /// What has happened to it so far, oldest first.

@@ -88,7 +88,7 @@ pub enum EventFact {
 pub enum CancelReason {
     /// Somebody asked for it.
     Asked,
-    /// None of its VMs is there any more.
+    /// None of its VMs is there any more, or none of them runs.
     ResourcesGone,
     /// The VM's owner redeployed it, so that the hardware expected to fail no longer matters to it.
     Redeployed {
@@ -129,6 +129,18 @@ pub enum Fact {
     },
     /// An operation was called off.
     OperationCancelled {
+        /// Its id.
+        operation: OperationId,
+    },
+    /// All live parts of a host operation start.
+    OperationStarted {
+        /// Its id.
+        operation: OperationId,
+        /// What let it start.
+        why: StartReason,
+    },
+    /// All of an operation was carried out.
+    OperationCompleted {
         /// Its id.
         operation: OperationId,
     },

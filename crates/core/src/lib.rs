@@ -19,6 +19,7 @@
 //! | [`exec`] | the commands of the exec driver: attempts, owner and fence |
 //! | [`access`] | who may do what: roles below paths, and tokens that hold them |
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
+//! | [`joint_start`] | how all events of a host start together |
 
 pub mod access;
 pub mod actor;
@@ -28,6 +29,7 @@ pub mod event;
 pub mod exec;
 pub mod fact;
 pub mod ids;
+pub mod joint_start;
 pub mod operation;
 pub mod refusal;
 pub mod scope;
@@ -43,6 +45,7 @@ pub use event::{Approval, DriverKind, Event, Outcome, Past, Phase, Resource, Run
 pub use exec::{CommandState, Ending, ExecRun, Ran};
 pub use fact::{EventFact, Fact, Recorded};
 pub use ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
+pub use joint_start::{Blocked, Blocker, HostPart, HostStanding, JointStart, StartOrder};
 pub use operation::{Operation, OperationState, Release, Target, TargetState};
 pub use refusal::Refusal;
 pub use scope::{Member, MemberState, Origin, Policy, Scope, ScopeKind};

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Actor;
 use crate::apply::NewEvent;
 use crate::cause::{Cause, Grouping};
-use crate::event::{DriverKind, Resource};
+use crate::event::{DriverKind, Outcome, Resource};
 use crate::ids::{EventId, OperationId, ScopeId};
+use crate::joint_start::JointStart;
 
 /// An operation, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Operation {
     pub host: Option<String>,
     /// The one NotBefore of all its events; none for a cause without notice.
     pub not_before: Option<Timestamp>,
+    /// Whether a person gave that time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub time_given: bool,
     /// How long guests are told to expect to be interrupted, in seconds.
     pub duration_s: i32,
     /// What guests read.
@@ -48,9 +52,15 @@ pub struct Operation {
     pub state: OperationState,
     /// Whether every part was approved or gone, so that each may begin.
     pub released: bool,
+    /// For a host operation, how far its start is; none for any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint_start: Option<JointStart>,
     /// Who called the whole of it off, if somebody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<Actor>,
+    /// Who said that all of it was carried out, if that was said of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_by: Option<Actor>,
 }
 
 /// How approvals release an operation's events.
@@ -91,12 +101,21 @@ pub struct Target {
     /// Why its scope would not have the event, if it would not: the refusal's code. Such a part has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+    /// How its event ended, if it has and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
 }
 
 impl Target {
     /// Notes how far it is; it never goes back.
     pub fn advance(&mut self, to: TargetState) {
         self.state = self.state.max(to);
+    }
+
+    /// Notes that its event has ended.
+    pub fn end(&mut self, outcome: Option<Outcome>) {
+        self.state = TargetState::Ended;
+        self.outcome = outcome;
     }
 
     /// Notes that its scope would not have the event.
@@ -148,7 +167,15 @@ pub fn targets(id: OperationId, grouping: Grouping, reached: Vec<Reached>) -> Ve
                 Grouping::PerVm => resources.first().map(|resource| resource.vm),
             };
             let event = EventId::derive(id, &scope, update_domain, alone);
-            Target { scope, update_domain, event, resources, state: TargetState::Waiting, refused: None }
+            Target {
+                scope,
+                update_domain,
+                event,
+                resources,
+                state: TargetState::Waiting,
+                refused: None,
+                outcome: None,
+            }
         })
         .collect()
 }
@@ -167,9 +194,22 @@ impl Operation {
             description: self.description.clone(),
             driver: self.driver,
             release: self.release,
+            time_given: self.time_given,
+            joint_start: self.joint_start.is_some(),
             // With a single part there is nothing to wait for.
             released: self.released || self.targets.len() == 1,
         }
+    }
+
+    /// How far the start of an operation is that has been made just now: a host's reboot or freeze starts as a
+    /// whole if it has several parts. What it is does not change when parts leave.
+    pub fn new_joint_start(host: Option<&str>, cause: Cause, parts: usize) -> Option<JointStart> {
+        (host.is_some() && cause.starts_as_a_whole() && parts > 1).then_some(JointStart::Waiting)
+    }
+
+    /// Whether a scope may be told to start its parts, or nobody has decided that.
+    pub fn is_released_as_a_whole(&self) -> bool {
+        matches!(self.joint_start, Some(JointStart::Released { .. }))
     }
 
     /// Notes that every scope has its event.
@@ -186,7 +226,8 @@ impl Operation {
         if self.state == OperationState::Opening {
             return;
         }
-        if self.targets.iter().all(|target| target.state >= TargetState::Approved) {
+        let all_approved = self.targets.iter().all(|target| target.state >= TargetState::Approved);
+        if all_approved && self.joint_start.is_none() {
             self.released = true;
         }
         if self.targets.iter().all(|target| target.state == TargetState::Ended) {

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 
 use crate::access::TOKENS_MAX;
 use crate::cause::EventType;
-use crate::event::DriverKind;
+use crate::event::{DriverKind, StartReason};
 use crate::ids::{EventId, Name, NameError, OperationId, ScopePath, VmId};
+use crate::joint_start::{Blocked, Blocker};
 use crate::scope::{EVENTS_MAX, MEMBERS_MAX, ScopeKind, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 
 /// Why a command was refused; nothing was changed.
@@ -43,16 +44,47 @@ pub enum Refusal {
     NothingFailed(EventId),
     /// The gate between update domains.
     #[error(
-        "event {event} must wait: event {blocker} of update domain {update_domain} is under way; complete that one, or wait for its end"
+        "{waiting} must wait: {}; complete what is under way, or wait for its end", listed(.blockers)
     )]
     UpdateDomainBusy {
-        /// The event that was to start.
-        event: EventId,
-        /// The one under way.
-        blocker: EventId,
-        /// Its update domain.
-        update_domain: u32,
+        /// What was to start.
+        waiting: Blocked,
+        /// What keeps it waiting.
+        blockers: Vec<Blocker>,
     },
+    /// A part of a host operation cannot start alone.
+    #[error(
+        "event {event} is part of host operation {operation}, which starts as a whole; use 'notbefore operation start {operation}'"
+    )]
+    PartOfHostOperation {
+        /// The event.
+        event: EventId,
+        /// Its operation.
+        operation: OperationId,
+    },
+    /// An operation of which no part waits to be started.
+    #[error(
+        "operation {0} has no event that waits to be started; 'notbefore operation show {0}' says how they stand"
+    )]
+    NothingToStart(OperationId),
+    /// An operation over several scopes that does not start as a whole.
+    #[error(
+        "operation {0} has events in several scopes, each of which starts by itself; start them one by one with 'notbefore event start'"
+    )]
+    StartsApart(OperationId),
+    /// An operation of which parts have not started.
+    #[error(
+        "operation {operation} has {scheduled} events that have not started; start them first, complete single ones with 'notbefore event complete', or cancel the operation"
+    )]
+    OperationNotStarted {
+        /// The operation.
+        operation: OperationId,
+        /// How many have not.
+        scheduled: usize,
+    },
+    /// A host operation that has been decided.
+    #[error("operation {0} has started; its events can be completed, no longer cancelled")]
+    OperationStarted(OperationId),
     /// No such VM.
     #[error("there is no VM {0}")]
     UnknownVm(VmId),
@@ -79,7 +111,7 @@ pub enum Refusal {
     #[error("its VMs were gone, deallocated or on another host before their scope could be told")]
     VmsGone,
     /// Less notice than the kind of event gives.
-    #[error("NotBefore {asked} is too near: a {event_type} gives {} of notice, so the earliest is {earliest}", human(.notice))]
+    #[error("NotBefore {asked} is too near: a {event_type} gives {} of notice, so the earliest is {earliest}{}", human(.notice), without_time(*.at_once))]
     NotBeforeTooNear {
         /// What will happen.
         event_type: EventType,
@@ -89,6 +121,8 @@ pub enum Refusal {
         notice: Duration,
         /// The earliest time that gives it.
         earliest: Timestamp,
+        /// Why it would run now if no time were given, if it would.
+        at_once: Option<StartReason>,
     },
     /// A time for something that gives no notice.
     #[error("a {0} without notice starts at once; leave NotBefore out")]
@@ -241,6 +275,11 @@ impl Refusal {
             Self::NotExec { .. } => "not_exec",
             Self::NothingFailed(_) => "nothing_failed",
             Self::UpdateDomainBusy { .. } => "update_domain_busy",
+            Self::PartOfHostOperation { .. } => "part_of_host_operation",
+            Self::NothingToStart(_) => "nothing_to_start",
+            Self::StartsApart(_) => "starts_apart",
+            Self::OperationNotStarted { .. } => "event_not_started",
+            Self::OperationStarted(_) => "event_started",
             Self::UnknownVm(_) => "unknown_vm",
             Self::UnknownScope(_) => "unknown_scope",
             Self::UnknownOperation(_) => "unknown_operation",
@@ -272,6 +311,21 @@ impl Refusal {
             Self::RevisionDiffers { .. } => "revision_differs",
         }
     }
+}
+
+/// Blockers as a list, cut where it would be long.
+fn listed(blockers: &[Blocker]) -> String {
+    const SHOWN_MAX: usize = 3;
+    let mut shown: Vec<String> = blockers.iter().take(SHOWN_MAX).map(Blocker::to_string).collect();
+    if let Some(more @ 1..) = blockers.len().checked_sub(SHOWN_MAX) {
+        shown.push(format!("{more} more"));
+    }
+    shown.join(", ")
+}
+
+/// What happens if the time is left out, where that is now.
+fn without_time(at_once: Option<StartReason>) -> String {
+    at_once.map(|why| format!("; leave the time out to run it now ({why})")).unwrap_or_default()
 }
 
 /// A span as a person would say it, to the second: `15 min`, `30 s`, `1 min 30 s`.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::{Cause, UnknownWord};
 use crate::event::{Event, Outcome};
 use crate::ids::{EventId, Name, ScopeId, ScopePath, VmId};
+use crate::joint_start::HostPart;
 
 /// How many VMs a scope holds. Azure's largest grouping, the scale set, ends there too.
 pub const MEMBERS_MAX: usize = 1_000;
@@ -273,8 +274,10 @@ impl Scope {
     /// When something will be due by itself, if nothing else happens before. After an apply at `now` this is
     /// later than `now`: what was due has been done, and what is due but made to wait is set free by the
     /// command that ends what it waits for, not by time.
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.events.iter().filter_map(|event| self.due_at(event)).min()
+    ///
+    /// `parts` are the host operations' parts here, as in [`crate::Circumstances`].
+    pub fn next_due(&self, parts: &[HostPart], now: Timestamp) -> Option<Timestamp> {
+        self.events.iter().filter_map(|event| self.due_at(event, parts, now)).min()
     }
 
     /// Whether two values of a scope show their guests the same events. This is what the incarnation counts.

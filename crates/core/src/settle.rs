@@ -3,10 +3,12 @@
 //! nothing more is, so that the value that leaves [`Scope::apply`] never holds anything overdue.
 //!
 //! **The gate.** What is planned (maintenance, hardware expected to fail) does not start while a platform
-//! event of *another* update domain of its scope is Started: an availability set never loses two update
-//! domains to us at once. Among those that wait the earliest NotBefore goes first, then the smaller EventId.
+//! event of *another* update domain of its scope is Started, or a host operation is about to start there: an
+//! availability set never loses two update domains to us at once. Among those that wait the earliest NotBefore
+//! goes first, then the smaller EventId. A part of a host operation never starts here by itself: see
+//! [`crate::joint_start`].
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 
@@ -16,33 +18,53 @@ use crate::cause::{Cause, EventType};
 use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartReason};
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
 use crate::ids::VmId;
+use crate::joint_start::{Blocker, HostPart, StartOrder};
 use crate::operation::Release;
 use crate::scope::{ENDED_KEPT, ENDED_MAX, Ended, Member, MemberState, Scope};
 use crate::time::after;
 
 impl Scope {
-    /// The started event that keeps this one waiting, if any does.
-    pub fn blocker(&self, event: &Event) -> Option<&Event> {
+    /// What keeps an event that starts by itself waiting at `now`, if anything does.
+    pub fn blocker(&self, event: &Event, parts: &[HostPart], now: Timestamp) -> Option<Blocker> {
         if !event.cause.waits_for_other_update_domains() {
             return None;
         }
-        self.events.iter().find(|other| {
-            other.is_started() && other.is_platforms() && other.update_domain != event.update_domain
+        self.busy_elsewhere(event.update_domain).next().or_else(|| {
+            let order = StartOrder::of(event)?;
+            let part = parts.iter().find(|part| part.holds_back(order, event.update_domain, now))?;
+            Some(Blocker::HostOperation { operation: part.operation, update_domain: part.update_domain })
         })
     }
 
+    /// The started platform events of other update domains.
+    pub fn busy_elsewhere(&self, update_domain: u32) -> impl Iterator<Item = Blocker> {
+        let busy = move |other: &&Event| {
+            other.is_started() && other.is_platforms() && other.update_domain != update_domain
+        };
+        let events = self.events.iter().filter(busy);
+        events.map(|other| Blocker::Event { event: other.id, update_domain: other.update_domain })
+    }
+
     /// When an event will be due by itself. One that is made to wait is due at no time: whatever ends its
-    /// wait settles it.
-    pub(crate) fn due_at(&self, event: &Event) -> Option<Timestamp> {
+    /// wait settles it, or looks again.
+    pub(crate) fn due_at(&self, event: &Event, parts: &[HostPart], now: Timestamp) -> Option<Timestamp> {
         match &event.phase {
             Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
             Phase::Started { run: Run::Manual, .. } => None,
             Phase::Started { run: Run::Exec(run), .. } => run.next_due(),
             Phase::Scheduled { ready: Some(_), .. } => None,
-            Phase::Scheduled { not_before, .. } => match self.blocker(event) {
-                Some(_) => None,
-                None => Some(*not_before),
-            },
+            Phase::Scheduled { .. } if event.joint_start => None,
+            Phase::Scheduled { not_before, .. } => {
+                // What is due already stays so, also when the clock is set back.
+                let due = match reason_to_begin(event, now) {
+                    Some(StartReason::NotBefore) | None => *not_before,
+                    Some(_) => Timestamp::MIN,
+                };
+                match self.blocker(event, parts, due.max(now)) {
+                    Some(_) => None,
+                    None => Some(due),
+                }
+            }
         }
     }
 }
@@ -51,6 +73,7 @@ impl Scope {
 fn reason_to_begin(event: &Event, now: Timestamp) -> Option<StartReason> {
     match &event.phase {
         Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => None,
+        Phase::Scheduled { .. } if event.joint_start => None,
         Phase::Scheduled { not_before, approval, released, ready: None } => {
             let approved = approval.is_some()
                 && match event.release {
@@ -65,6 +88,16 @@ fn reason_to_begin(event: &Event, now: Timestamp) -> Option<StartReason> {
                 None
             }
         }
+    }
+}
+
+/// Who lets an event begin: its approver where it was approved, else the one named.
+pub(crate) fn starter(event: &Event, why: StartReason, otherwise: Actor) -> Actor {
+    match &event.phase {
+        Phase::Scheduled { approval: Some(approval), .. } if why == StartReason::Approved => {
+            approval.by.clone()
+        }
+        Phase::Scheduled { .. } | Phase::Started { .. } => otherwise,
     }
 }
 
@@ -102,16 +135,26 @@ impl Change<'_> {
         ends.min().map(|(_, index)| index)
     }
 
+    /// An event none of whose VMs is there any more. To what is planned a deallocated VM is not there either:
+    /// there is nothing to reboot or to move.
     fn next_without_resources(&self) -> Option<usize> {
-        let members: HashSet<VmId> = self.scope.members.iter().map(|member| member.vm).collect();
-        let gone = |event: &Event| !event.resources.iter().any(|resource| members.contains(&resource.vm));
+        let members: HashMap<VmId, MemberState> =
+            self.scope.members.iter().map(|member| (member.vm, member.state)).collect();
+        let gone = |event: &Event| {
+            let must_run = event.cause.waits_for_other_update_domains() && !event.is_started();
+            !event.resources.iter().any(|resource| match members.get(&resource.vm) {
+                Some(MemberState::Running) => true,
+                Some(MemberState::Deallocated) => !must_run,
+                None => false,
+            })
+        };
         self.scope.events.iter().position(gone)
     }
 
     fn next_to_begin(&self) -> Option<(usize, StartReason)> {
         let due = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
             let why = reason_to_begin(event, self.circumstances.now)?;
-            match self.scope.blocker(event) {
+            match self.scope.blocker(event, self.circumstances.host_parts, self.circumstances.now) {
                 Some(_) => None,
                 None => Some(((event.not_before(), event.id), index, why)),
             }
@@ -121,29 +164,21 @@ impl Change<'_> {
 
     /// An event that may begin: it does, unless its driver wants to be told to.
     fn let_begin(&mut self, index: usize, why: StartReason) {
-        let by = match (why, &self.scope.events[index].phase) {
-            (StartReason::Approved, Phase::Scheduled { approval: Some(approval), .. }) => approval.by.clone(),
-            (
-                StartReason::Approved
-                | StartReason::NotBefore
-                | StartReason::Forced
-                | StartReason::NoNotice
-                | StartReason::AutomaticallyApproved
-                | StartReason::NotEnabled,
-                _,
-            ) => Actor::Timer,
-        };
+        let by = starter(&self.scope.events[index], why, Actor::Timer);
         match self.scope.events[index].driver {
             DriverKind::Simulated | DriverKind::Exec => self.begin(index, why, by),
-            DriverKind::Manual => {
-                let now = self.circumstances.now;
-                let mut event = self.scope.events[index].clone();
-                if let Phase::Scheduled { ready, .. } = &mut event.phase {
-                    *ready = Some(Ready { at: now, why });
-                }
-                self.note(&mut event, now, by, EventFact::EventReady { why });
-                self.scope.events[index] = event;
-            }
+            DriverKind::Manual => self.become_ready(index, why, by),
+        }
+    }
+
+    /// Notes that an event of the manual driver might begin, if only it were started.
+    pub(crate) fn become_ready(&mut self, index: usize, why: StartReason, by: Actor) {
+        let now = self.circumstances.now;
+        let mut event = self.scope.events[index].clone();
+        if let Phase::Scheduled { ready: ready @ None, .. } = &mut event.phase {
+            *ready = Some(Ready { at: now, why });
+            self.note(&mut event, now, by, EventFact::EventReady { why });
+            self.scope.events[index] = event;
         }
     }
 

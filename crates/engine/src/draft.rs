@@ -39,10 +39,11 @@ const DRIVER_FACTS_GROW_BY: usize = 704 + WHY_BYTES_MAX;
 /// What one of its commands takes up at most besides a reason: numbers and a time.
 const COMMAND_BYTES_MAX: usize = 92;
 
-/// What an operation's record may still grow by for each of its parts: another state, and why it was refused.
-const TARGET_GROWS_BY: usize = 40;
-/// And for the whole of it: who called it off.
-const OPERATION_GROWS_BY: usize = 512;
+/// What an operation's record may still grow by for each of its parts: another state, and why it was refused or how
+/// it ended.
+const TARGET_GROWS_BY: usize = 48;
+/// And for the whole of it: who called it off or completed it, and who started it.
+const OPERATION_GROWS_BY: usize = 1024;
 
 /// What is left free in a transaction for the record of the command that it carries out.
 const RESERVED: usize = 2;
@@ -57,6 +58,8 @@ pub struct Draft<'a> {
     /// Where the request came from; facts keep it.
     from: Option<IpAddr>,
     expect: BTreeMap<Key, Option<Revision>>,
+    /// Compared in transactions of their own, ahead of the rest, and locked until all of it is durable.
+    expect_ahead: BTreeMap<Key, Option<Revision>>,
     writes: Writes,
     accompanying: Writes,
     facts: Vec<(Option<ScopeId>, Vec<Recorded<Fact>>)>,
@@ -78,6 +81,8 @@ pub struct Drafted {
     pub made: Vec<(Key, Made)>,
     /// The operations that must be looked at again when it is durable.
     pub stirred: Vec<OperationId>,
+    /// Records that nobody may change before it is durable, besides those that the last one compares.
+    pub locks: Vec<Key>,
 }
 
 impl<'a> Draft<'a> {
@@ -90,6 +95,7 @@ impl<'a> Draft<'a> {
             count,
             from,
             expect: BTreeMap::new(),
+            expect_ahead: BTreeMap::new(),
             writes: Writes::default(),
             accompanying: Writes::default(),
             facts: Vec::new(),
@@ -266,6 +272,18 @@ impl<'a> Draft<'a> {
         self.expect.insert(key, Some(revision));
     }
 
+    /// Lets the transaction depend on scopes that it does not write, however many: they are compared in
+    /// transactions of their own ahead of it, and stay locked until it is durable.
+    pub fn depend_on(&mut self, scope: &ScopeId) {
+        let revision = self.state.scope(scope).map(|held| held.revision);
+        self.expect_ahead.insert(records::scope(scope), revision);
+    }
+
+    /// Lets an operation be looked at again when it is durable.
+    pub fn stir(&mut self, operation: OperationId) {
+        self.stirred.push(operation);
+    }
+
     /// Takes facts.
     pub fn facts(&mut self, scope: Option<ScopeId>, facts: Vec<Recorded<Fact>>) {
         if !facts.is_empty() {
@@ -319,10 +337,15 @@ impl<'a> Draft<'a> {
             }
         }
         ahead.reverse();
+        let locks: Vec<Key> = self.expect_ahead.keys().cloned().collect();
+        let compares = self.expect_ahead.into_iter().map(|(key, revision)| Expect { key, revision });
+        let compares: Vec<Expect> = compares.collect();
+        let compares = compares.chunks(TXN_OPERATIONS_MAX - RESERVED);
+        ahead.splice(0..0, compares.map(|some| Txn { expect: some.to_vec(), ..Txn::default() }));
         ahead.push(last);
         self.stirred.sort();
         self.stirred.dedup();
-        Drafted { txns: ahead, made: self.made, stirred: self.stirred }
+        Drafted { txns: ahead, made: self.made, stirred: self.stirred, locks }
     }
 }
 
@@ -405,6 +428,8 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             Fact::Event { resources, .. } => resources.len(),
             Fact::OperationRequested { .. }
             | Fact::OperationCancelled { .. }
+            | Fact::OperationStarted { .. }
+            | Fact::OperationCompleted { .. }
             | Fact::ScopeCreated { .. }
             | Fact::PolicyChanged
             | Fact::ScopeRemoved { .. }
@@ -441,7 +466,9 @@ pub(crate) fn stirred(
         None => true,
         Some(now) => {
             let has_begun = || now.is_started() != event.is_started() && !is_alone(event.operation);
-            event.release == Release::Together && (now.approved() != event.approved() || has_begun())
+            // Of host operations the engine keeps count by itself.
+            let is_counted = event.release == Release::Together && !event.joint_start;
+            is_counted && (now.approved() != event.approved() || has_begun())
         }
     };
     before.events.iter().filter(moved).map(|event| event.operation).collect()

@@ -49,6 +49,8 @@ impl Planner<'_> {
             | Command::Schedule(_)
             | Command::Preview(_)
             | Command::CancelOperation(_)
+            | Command::StartOperation(_)
+            | Command::CompleteOperation(_)
             | Command::StartVm(_)
             | Command::Token(_) => self.plan(command),
         }
@@ -158,11 +160,11 @@ impl Planner<'_> {
                     draft.scope(Some(held), retired)?;
                 }
                 match held {
-                    Some(held) => Ok(unchanged((*held.value).clone())),
+                    Some(held) => Ok(Applied::unchanged((*held.value).clone())),
                     None => {
                         let fact = Fact::ScopeCreated { path: path.clone() };
                         let created = Recorded { at: self.now, by: self.by.clone(), fact };
-                        Ok(Applied { facts: vec![created], ..unchanged(fresh) })
+                        Ok(Applied { facts: vec![created], ..Applied::unchanged(fresh) })
                     }
                 }
             }
@@ -318,10 +320,6 @@ fn unnamed(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
     let named: HashSet<String> = vms.iter().map(|spec| spec.name.folded()).collect();
     let unnamed = |member: &&Member| member.origin == Origin::Fleet && !named.contains(&member.name.folded());
     scope.members.iter().filter(unnamed).map(|member| member.vm).collect()
-}
-
-fn unchanged(scope: Scope) -> Applied {
-    Applied { scope, facts: Vec::new(), past: Vec::new(), shows: false }
 }
 
 /// A scope's member from its description. What the description leaves open stays as it is known.

@@ -25,6 +25,7 @@
 //! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
 //! | [`plan`] | from a command to a transaction |
 //! | [`fleet`] | the plans that change the inventory |
+//! | `joint_start` | the plans that start or complete a whole operation |
 //! | [`tokens`] | the plans that change who may do what |
 //! | [`draft`] | a transaction being put together |
 //! | [`operations`] | what an operation still needs |
@@ -35,6 +36,7 @@
 pub mod draft;
 pub mod engine;
 pub mod fleet;
+mod joint_start;
 pub mod operations;
 pub mod plan;
 pub mod records;

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use notbefore_core::{EventId, Operation, OperationState, Phase, ScopeId, Target, TargetState};
+use notbefore_core::{EventId, JointStart, Operation, OperationState, Phase, ScopeId, Target, TargetState};
 
 use crate::state::State;
 
@@ -22,7 +22,9 @@ pub struct Remaining {
     pub open: Vec<Target>,
     /// Events to be called off.
     pub cancel: Vec<(ScopeId, EventId)>,
-    /// Scopes to be told that every part was approved or is gone.
+    /// Events that were carried out with the whole operation.
+    pub complete: Vec<(ScopeId, EventId)>,
+    /// Scopes to be told how far the operation's release is.
     pub release: Vec<ScopeId>,
     /// The record as it should be, if it should change.
     pub record: Option<Operation>,
@@ -31,7 +33,20 @@ pub struct Remaining {
 impl Remaining {
     /// Whether a scope has still to change.
     pub fn wants_scopes(&self) -> bool {
-        !(self.open.is_empty() && self.cancel.is_empty() && self.release.is_empty())
+        !(self.open.is_empty()
+            && self.cancel.is_empty()
+            && self.complete.is_empty()
+            && self.release.is_empty())
+    }
+}
+
+/// Whether a scheduled part has still to be told how far its operation's release is.
+fn is_untold(operation: &Operation, released: bool, ready: bool) -> bool {
+    match &operation.joint_start {
+        None => operation.released && !released,
+        Some(JointStart::Waiting) => false,
+        Some(JointStart::Ready { .. }) => !ready,
+        Some(JointStart::Released { .. }) => true,
     }
 }
 
@@ -42,28 +57,34 @@ pub fn remaining(operation: &Operation, state: &State, tried: &Tried) -> Remaini
     let called_off = operation.cancelled_by.is_some();
     let opening = operation.state == OperationState::Opening && !called_off;
     let alone = operation.targets.len() == 1;
+    let joint = operation.joint_start.is_some();
     for target in record.targets.iter_mut().filter(|target| target.state != TargetState::Ended) {
         let scope = state.scope(&target.scope);
         let live = scope.and_then(|held| held.value.event(target.event));
-        let ended_here =
-            scope.is_some_and(|held| held.value.ended.iter().any(|one| one.event == target.event));
+        let ended = scope.and_then(|held| held.value.ended.iter().find(|one| one.event == target.event));
         match (live, tried.get(&target.event)) {
-            (None, None) if opening && !ended_here => remaining.open.push(target.clone()),
-            (None, Some(Some(code))) if opening && !ended_here => target.refuse(code),
-            (None, _) => target.advance(TargetState::Ended),
+            (None, None) if opening && ended.is_none() => remaining.open.push(target.clone()),
+            (None, Some(Some(code))) if opening && ended.is_none() => target.refuse(code),
+            (None, _) => target.end(ended.map(|one| one.outcome)),
             (Some(event), _) => match &event.phase {
                 // That one part has begun lets the others go; without others the scope says all there is to
                 // say, and a thousand that begin in the same second write that once, not twice.
-                Phase::Started { .. } if alone => {}
-                Phase::Started { .. } => target.advance(TargetState::Approved),
-                Phase::Scheduled { approval, released, .. } => {
-                    if approval.is_some() {
+                Phase::Started { .. } => {
+                    if operation.completed_by.is_some() {
+                        remaining.complete.push((target.scope.clone(), target.event));
+                    }
+                    if !alone && !joint {
+                        target.advance(TargetState::Approved);
+                    }
+                }
+                Phase::Scheduled { approval, released, ready, .. } => {
+                    // Of a host operation the scopes alone say who has approved.
+                    if approval.is_some() && !joint {
                         target.advance(TargetState::Approved);
                     }
                     if called_off {
                         remaining.cancel.push((target.scope.clone(), target.event));
-                    } else if operation.released
-                        && !released
+                    } else if is_untold(operation, *released, ready.is_some())
                         // Parts are in the order of their scopes.
                         && remaining.release.last() != Some(&target.scope)
                     {

@@ -21,8 +21,8 @@ use crate::records;
 use crate::request::{Answer, Command, Failure, NewOperation, Preview, Whom};
 use crate::state::{Held, State};
 
-/// What an operation over several scopes adds to its notice: the time it may take to reach all of them, so
-/// that the last one to hear still gets the whole notice.
+/// What an operation over several scopes adds to its notice, scaled like the notice: the time it may take to
+/// reach all of them, so that the last one to hear still gets the whole notice.
 const OPENING_ALLOWANCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What a command comes to.
@@ -77,6 +77,7 @@ impl<'a> Planner<'a> {
             // One process has an embedded store, so whoever ran commands before it is dead. Where several share
             // a store this is whoever holds the lease of the scope, be it another node.
             runner: self.node,
+            host_parts: self.state.host_operations().parts_in(scope),
         }
     }
 
@@ -100,6 +101,8 @@ impl<'a> Planner<'a> {
             Command::Schedule(new) => self.schedule(new),
             Command::Preview(new) => Ok(Plan::Settled(Answer::Preview(Box::new(self.preview(new)?)))),
             Command::CancelOperation(id) => self.cancel_operation(*id),
+            Command::StartOperation(id) => self.start_operation(*id),
+            Command::CompleteOperation(id) => self.complete_operation(*id),
             Command::StartVm(vm) => {
                 let (scope, _) = self.home(*vm)?;
                 self.on_scope(&scope, ScopeCommand::Revive(*vm))
@@ -223,8 +226,10 @@ impl<'a> Planner<'a> {
             cause: new.cause,
             by: self.by.clone(),
             requested_at: self.now,
+            joint_start: Operation::new_joint_start(host.as_deref(), new.cause, targets.len()),
             host,
             not_before: self.one_not_before(new, &targets)?,
+            time_given: new.not_before.is_some(),
             duration_s: new.duration_s.unwrap_or(new.cause.duration_s()),
             description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
             driver: self.settings.driver,
@@ -233,6 +238,7 @@ impl<'a> Planner<'a> {
             state: OperationState::Opening,
             released: false,
             cancelled_by: None,
+            completed_by: None,
         };
         let (alone, refused) = self.try_all(&mut operation)?;
         Ok(Outline { operation, deallocated, refused, alone })
@@ -275,12 +281,13 @@ impl<'a> Planner<'a> {
     fn one_not_before(&self, new: &NewOperation, targets: &[Target]) -> Result<Option<Timestamp>, Refusal> {
         let now = match scopes_of(targets).len() {
             1 => self.now,
-            _ => after(self.now, OPENING_ALLOWANCE),
+            _ => after(self.now, self.settings.scaled(OPENING_ALLOWANCE)),
         };
         let mut latest = None;
         for target in targets {
             let Some(held) = self.state.scope(&target.scope) else { continue };
-            let own = not_before(new.cause, new.not_before, &held.value.policy, self.settings, now)?;
+            let (policy, enabled) = (&held.value.policy, (self.enabled)(&target.scope));
+            let own = not_before(new.cause, new.not_before, policy, enabled, self.settings, now)?;
             latest = latest.max(own);
         }
         Ok(latest)
@@ -362,6 +369,9 @@ impl<'a> Planner<'a> {
         let held = self.state.operation(id).ok_or(Refusal::UnknownOperation(id))?;
         if held.value.cancelled_by.is_some() {
             return Ok(Plan::Settled(Answer::Operation(id)));
+        }
+        if held.value.is_released_as_a_whole() {
+            return Err(Refusal::OperationStarted(id).into());
         }
         let mut operation = (*held.value).clone();
         operation.cancelled_by = Some(self.by.clone());

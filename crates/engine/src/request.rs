@@ -58,6 +58,10 @@ pub enum Command {
     Cancel(EventId),
     /// Call a whole operation off.
     CancelOperation(OperationId),
+    /// Start a whole operation.
+    StartOperation(OperationId),
+    /// Say that a whole operation was carried out.
+    CompleteOperation(OperationId),
     /// Begin an event.
     Start(EventId),
     /// Say that an event was carried out.

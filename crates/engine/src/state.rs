@@ -3,6 +3,7 @@
 //!
 //! VMs and their addresses are in the [`inventory`], which readers share.
 
+pub mod host_operations;
 pub mod inventory;
 pub mod load;
 pub mod table;
@@ -13,9 +14,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_core::{EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId};
+use notbefore_core::{
+    Blocker, EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId,
+};
 use notbefore_store::{Key, Revision};
 
+use self::host_operations::HostOperations;
 use self::inventory::{Inventory, ScopeSlot};
 use crate::records::{self, Address, DecodeError, LastAt, Vm, prefix};
 
@@ -121,6 +125,7 @@ pub struct State {
     scopes_held: usize,
     inventory: Inventory,
     operations: HashMap<OperationId, Held<Operation>>,
+    host_operations: HostOperations,
     /// By their folded names.
     tokens: HashMap<String, Held<Token>>,
     heard: HashMap<ScopeId, Timestamp>,
@@ -189,6 +194,16 @@ impl State {
     /// All operations that are not closed.
     pub fn operations(&self) -> impl Iterator<Item = (&OperationId, &Held<Operation>)> {
         self.operations.iter()
+    }
+
+    /// The operations that start a whole host at once.
+    pub fn host_operations(&self) -> &HostOperations {
+        &self.host_operations
+    }
+
+    /// What keeps a host operation from starting at `now`.
+    pub fn host_blockers(&self, id: OperationId, now: Timestamp) -> Vec<Blocker> {
+        self.host_operations.blockers(id, |scope| self.scope(scope).map(|held| &*held.value), now)
     }
 
     /// A token.
@@ -390,7 +405,13 @@ impl State {
     ) -> Option<Published> {
         // A closed operation is history: it stays in the store and leaves memory.
         let held = held.filter(|held| held.value.state != OperationState::Closed);
-        put(&mut self.operations, id, revision, held.clone()).then_some(Published::Operation(id, held))
+        if !put(&mut self.operations, id, revision, held.clone()) {
+            return None;
+        }
+        let scopes = &self.scopes;
+        let scope = |id: &ScopeId| scopes.get(id)?.held.as_ref().map(|held| &*held.value);
+        self.host_operations.put(id, held.as_ref().map(|held| &*held.value), scope);
+        Some(Published::Operation(id, held))
     }
 
     fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Arc<Scope>>) -> Published {
@@ -409,6 +430,7 @@ impl State {
             self.homes.insert(event, id.clone());
         }
         self.place(&id, before.as_deref(), held.as_ref().map(|held| &*held.value));
+        self.host_operations.scope_changed(&id, held.as_ref().map(|held| &*held.value));
         self.give_back(&id);
         Published::Scope(id, slot, held)
     }

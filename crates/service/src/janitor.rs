@@ -253,6 +253,8 @@ mod tests {
                 description: String::new(),
                 driver: DriverKind::Manual,
                 release: Release::Each,
+                time_given: false,
+                joint_start: false,
                 phase: Phase::Started { at: ended_at, why: StartReason::NotBefore, run: Run::Manual },
                 trail: Vec::new(),
             },
@@ -276,6 +278,9 @@ mod tests {
             targets: Vec::new(),
             state,
             released: false,
+            time_given: false,
+            joint_start: None,
+            completed_by: None,
             cancelled_by: None,
         };
         (records::operation(id), records::encode(&operation))

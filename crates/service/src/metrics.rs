@@ -117,6 +117,12 @@ pub fn text(
     );
     gauge(&mut registry, "scopes", "Scopes", counts.scopes as u64);
     gauge(&mut registry, "vms", "VMs", counts.vms as u64);
+    gauge(
+        &mut registry,
+        "host_operations_waiting",
+        "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes",
+        engine.host_operations_waiting(),
+    );
     gauge(&mut registry, "operations_open", "Operations that are not closed", counts.operations as u64);
     let phases = [("scheduled", counts.scheduled), ("started", counts.started)];
     gauges(&mut registry, "events", "Live events, by phase", "phase", phases);

@@ -68,6 +68,7 @@ pub struct EngineStats {
     failures: AtomicU64,
     trouble: ArcSwapOption<String>,
     revision: AtomicU64,
+    host_operations_waiting: AtomicU64,
 }
 
 impl EngineStats {
@@ -94,6 +95,11 @@ impl EngineStats {
     /// Why the store did not take the last transaction that it was given, if it did not.
     pub fn store_trouble(&self) -> Option<Arc<String>> {
         self.trouble.load_full()
+    }
+
+    /// How many host operations are due and wait for other update domains.
+    pub fn host_operations_waiting(&self) -> u64 {
+        self.host_operations_waiting.load(Relaxed)
     }
 
     /// The newest revision.
@@ -346,6 +352,8 @@ impl Runtime {
         while let Some((request, reply)) = requests.recv().await {
             pass.others.push(self.take_up(request, reply));
         }
+        // No guest asks any more: what was heard of them so far is stored.
+        pass.others.push(Input::Closing);
         self.handle(pass);
         let finished = tokio::time::timeout(CLOSING_GRACE, async {
             while !self.engine.is_idle() {
@@ -374,6 +382,7 @@ impl Runtime {
         let inputs = self.inputs(pass);
         let mut deeds = Deeds::default();
         self.engine.handle_all(inputs, now).into_iter().for_each(|effect| deeds.add(effect));
+        self.stats.host_operations_waiting.store(self.engine.host_operations_blocked() as u64, Relaxed);
         self.carry_out(deeds);
     }
 
@@ -558,7 +567,9 @@ mod tests {
             let kind = |input| match input {
                 Input::Committed(_, outcome) => format!("{outcome:?}"),
                 Input::Watched(batch) => format!("watched {}", batch.revision),
-                Input::Request(..) | Input::Heard(..) | Input::Ran(_) | Input::Tick => "other".to_owned(),
+                Input::Request(..) | Input::Heard(..) | Input::Ran(_) | Input::Tick | Input::Closing => {
+                    "other".to_owned()
+                }
             };
             inputs.into_iter().map(kind).collect()
         };

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::history::{Setup, Spec, What, When};
 use crate::ledger::Ledger;
 use crate::rules;
-use crate::view::View;
+use crate::view::{Reads, View};
 
 /// How many scopes there may be.
 pub const SCOPES: u8 = 4;
@@ -122,6 +122,12 @@ impl Naming<'_> {
         pick(&live, &self.ledger.vms, number).unwrap_or(VmId(Uuid::nil()))
     }
 
+    fn operation(&self, number: u8) -> OperationId {
+        let ever = &self.ledger.operations;
+        let live = ever.iter().copied().filter(|id| Reads::operation(self.view, *id).is_some());
+        pick(&live.collect::<Vec<_>>(), ever, number).unwrap_or(OperationId(Uuid::nil()))
+    }
+
     fn event(&self, number: u8) -> EventId {
         let live: Vec<EventId> = self
             .view
@@ -195,15 +201,9 @@ impl Naming<'_> {
                 Command::Complete { event, hosts }
             }
             What::RetryEvent { event } => Command::Retry(self.event(*event)),
-            What::CancelOperation { operation } => {
-                let ever = &self.ledger.operations;
-                let live: Vec<OperationId> = ever
-                    .iter()
-                    .copied()
-                    .filter(|id| crate::view::Reads::operation(self.view, *id).is_some())
-                    .collect();
-                Command::CancelOperation(pick(&live, ever, *operation).unwrap_or(OperationId(Uuid::nil())))
-            }
+            What::CancelOperation { operation } => Command::CancelOperation(self.operation(*operation)),
+            What::StartOperation { operation } => Command::StartOperation(self.operation(*operation)),
+            What::CompleteOperation { operation } => Command::CompleteOperation(self.operation(*operation)),
         };
         (operator, command)
     }
@@ -251,6 +251,8 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
         | Command::ApproveFor(_)
         | Command::Cancel(_)
         | Command::CancelOperation(_)
+        | Command::StartOperation(_)
+        | Command::CompleteOperation(_)
         | Command::Start(_)
         | Command::Complete { .. }
         | Command::Retry(_)

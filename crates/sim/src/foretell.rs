@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    EventId, Member, MemberState, Operation, OperationState, Origin, Policy, Release, Resource, Scope,
-    ScopeId, ScopeKind, Target, TargetState, VmId,
+    Actor, EventId, JointStart, Member, MemberState, Operation, OperationState, Origin, Policy, Release,
+    Resource, Scope, ScopeId, ScopeKind, StartReason, Target, TargetState, VmId,
 };
 use notbefore_engine::state::caller_key;
 use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, VmSpec, Whom};
 
+use crate::hosts;
 use crate::model::{At, Codes, Opening, Wish, after, bare};
 use crate::rules;
 use crate::view::Reads;
@@ -63,7 +64,11 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
             Whom::Vms(vms) => reads.vm(*vms.first()?).map(|vm| vm.scope.clone()),
             Whom::Host(_) => None,
         },
-        Command::CancelOperation(_) | Command::MakeFirstRun { .. } | Command::Token(_) => None,
+        Command::CancelOperation(_)
+        | Command::StartOperation(_)
+        | Command::CompleteOperation(_)
+        | Command::MakeFirstRun { .. }
+        | Command::Token(_) => None,
     }
 }
 
@@ -90,9 +95,27 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
         Command::CancelOperation(id) => match reads.operation(*id) {
             None => Err(Codes::from(["unknown_operation"])),
             Some(operation) if operation.cancelled_by.is_some() => Ok(Writes::default()),
+            Some(operation) if is_released(operation) => Err(Codes::from(["event_started"])),
             Some(operation) => {
                 let cancelled = Operation { cancelled_by: Some(by.clone()), ..operation.clone() };
                 Ok(Writes { operation: Some(cancelled), ..Writes::default() })
+            }
+        },
+        Command::StartOperation(id) => match reads.operation(*id) {
+            None => Err(Codes::from(["unknown_operation"])),
+            Some(operation) => start(reads, operation, by, at),
+        },
+        Command::CompleteOperation(id) => match reads.operation(*id) {
+            None => Err(Codes::from(["unknown_operation"])),
+            Some(operation) if operation.completed_by.is_some() => Ok(Writes::default()),
+            Some(operation) => {
+                let unstarted = operation.state == OperationState::Opening
+                    || !hosts::scheduled(reads, operation).is_empty();
+                if unstarted && !is_released(operation) {
+                    return Err(Codes::from(["event_not_started"]));
+                }
+                let completed = Operation { completed_by: Some(by.clone()), ..operation.clone() };
+                Ok(Writes { operation: Some(completed), ..Writes::default() })
             }
         },
         // Histories are about scopes; tokens are nobody's business there.
@@ -153,6 +176,37 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
     }
 }
 
+fn is_released(operation: &Operation) -> bool {
+    matches!(operation.joint_start, Some(JointStart::Released { .. }))
+}
+
+/// What an operator's start of an operation comes to: a host's starts as a whole, any other in its one scope.
+fn start(reads: &dyn Reads, operation: &Operation, by: &Actor, at: &At) -> Result<Writes, Codes> {
+    let parts = hosts::scheduled(reads, operation);
+    let why = match &operation.joint_start {
+        Some(JointStart::Released { .. }) => return Err(Codes::from(["event_started"])),
+        Some(JointStart::Ready { why }) => *why,
+        Some(JointStart::Waiting) | None => StartReason::Forced,
+    };
+    let alone = operation.targets.iter().all(|target| target.scope == operation.targets[0].scope);
+    if operation.joint_start.is_none() && !alone {
+        return Err(Codes::from(["starts_apart"]));
+    }
+    let Some((scope, ..)) = parts.first() else { return Err(Codes::from(["nothing_to_start"])) };
+    if operation.joint_start.is_none() {
+        let wishes: Vec<Wish> = parts.iter().map(|(_, _, event)| Wish::Start(event.id)).collect();
+        return on_scope(reads, scope, &wishes, at);
+    }
+    if operation.state == OperationState::Opening || operation.cancelled_by.is_some() {
+        return Err(Codes::from(["nothing_to_start"]));
+    }
+    if hosts::is_blocked(reads, operation, at.now) {
+        return Err(Codes::from(["update_domain_busy"]));
+    }
+    let joint_start = Some(JointStart::Released { why, by: by.clone() });
+    Ok(Writes { operation: Some(Operation { joint_start, ..operation.clone() }), ..Writes::default() })
+}
+
 /// What wishes of one scope come to; a standalone scope without its VM goes with it.
 pub fn on_scope(reads: &dyn Reads, id: &ScopeId, wishes: &[Wish], at: &At) -> Result<Writes, Codes> {
     let mut writes = Writes::default();
@@ -190,6 +244,8 @@ pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -
         not_before: earliest.map(|earliest| operation.not_before.unwrap_or(earliest).max(earliest)),
         duration_s: operation.duration_s,
         description: operation.description.clone(),
+        time_given: operation.time_given,
+        joint_start: operation.joint_start.is_some(),
         released: operation.released || operation.targets.len() == 1,
     }
 }
@@ -267,7 +323,8 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         .map(|((scope, update_domain, _), resources)| {
             let alone = resources.first().map(|one| one.vm).filter(|_| rule.per_vm);
             let event = EventId::derive(new.id, &scope, update_domain, alone);
-            Target { scope, update_domain, event, resources, state: TargetState::Waiting, refused: None }
+            let (state, refused, outcome) = (TargetState::Waiting, None, None);
+            Target { scope, update_domain, event, resources, state, refused, outcome }
         })
         .collect();
     let mut operation = Operation {
@@ -275,8 +332,11 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         cause: new.cause,
         by: request.by.clone(),
         requested_at: at.now,
+        joint_start: hosts::is_whole(host.as_deref(), new.cause, targets.len())
+            .then_some(JointStart::Waiting),
         host,
         not_before,
+        time_given: new.not_before.is_some(),
         duration_s: new.duration_s.unwrap_or(rule.duration_s),
         description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
         driver: at.setup.driver(),
@@ -285,6 +345,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         state: OperationState::Opening,
         released: false,
         cancelled_by: None,
+        completed_by: None,
     };
     // Nothing is begun that could not be carried through: every scope is tried with all of its parts. The scopes
     // here are never so full that they would refuse some part of a host's operation.
@@ -317,7 +378,7 @@ fn common_not_before(
 ) -> Option<Timestamp> {
     let mut scopes: Vec<&ScopeId> = parts.iter().map(|((scope, ..), _)| scope).collect();
     scopes.dedup();
-    let from = rules::counted_from(at.now, scopes.len());
+    let from = rules::counted_from(at.now, scopes.len(), &at.setup);
     let mut latest = None;
     for ((id, ..), _) in parts {
         let Some((_, scope)) = reads.scope(id) else { continue };

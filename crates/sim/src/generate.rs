@@ -110,14 +110,27 @@ fn smaller(history: &History, index: usize) -> Vec<History> {
     (0..).map_while(without).collect()
 }
 
+/// What most requests of a history are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    /// Anything.
+    All,
+    /// Hosts with VMs in several scopes, all of which are frozen or rebooted at once.
+    Hosts,
+}
+
 /// All histories.
 pub fn histories() -> impl Strategy<Value = History> {
-    let steps = (vec(fleet(), 0..6), vec(step(), 1..80)).prop_map(|(fleet, rest)| {
-        let put = |what| Step::Ask { what, key: false, revision: None };
-        let first = fleet.into_iter().map(put).chain([Step::Calm]);
-        first.chain(rest).collect()
-    });
-    (setup(), steps).prop_map(|(setup, steps)| History { setup, steps })
+    let of = |about| {
+        let scopes = if about == About::Hosts { 3..6 } else { 0..6 };
+        let steps = (vec(fleet(about), scopes), vec(step(about), 1..80)).prop_map(|(fleet, rest)| {
+            let put = |what| Step::Ask { what, key: false, revision: None };
+            let first = fleet.into_iter().map(put).chain([Step::Calm]);
+            first.chain(rest).collect()
+        });
+        (setup(), steps).prop_map(|(setup, steps)| History { setup, steps })
+    };
+    prop_oneof![2 => of(About::All), 1 => of(About::Hosts)]
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
@@ -137,19 +150,23 @@ fn setup() -> impl Strategy<Value = Setup> {
     )
 }
 
-fn spec() -> impl Strategy<Value = Spec> {
+fn spec(about: About) -> impl Strategy<Value = Spec> {
     // One bit mostly, so that addresses collide now and then and not always.
     let addresses = prop_oneof![6 => Just(0), 6 => (0u8..8).prop_map(|bit| 1 << bit), 1 => any::<u8>()];
-    (0u8..6, 0u8..3, prop::bool::weighted(0.3), addresses, option::of(0u8..3)).prop_map(
+    let host = match about {
+        About::All => option::weighted(0.5, 0u8..3),
+        About::Hosts => option::weighted(0.95, 0u8..3),
+    };
+    (0u8..6, 0u8..3, prop::bool::weighted(0.3), addresses, host).prop_map(
         |(name, update_domain, spot, addresses, host)| Spec { name, update_domain, spot, addresses, host },
     )
 }
 
-fn fleet() -> impl Strategy<Value = What> {
+fn fleet(about: About) -> impl Strategy<Value = What> {
     // A scope keeps its kind, so each has one that it is mostly asked to be of.
     let kind = |scope| prop_oneof![9 => Just([1, 3, 2, 0][usize::from(scope)]), 1 => 0u8..4];
     let placed = (0u8..4).prop_flat_map(move |scope| (Just(scope), kind(scope)));
-    (placed, 0u8..6, any::<bool>(), prop::bool::weighted(0.4), vec(spec(), 0..6)).prop_map(
+    (placed, 0u8..6, any::<bool>(), prop::bool::weighted(0.4), vec(spec(about), 0..6)).prop_map(
         |((scope, kind), policy, fleet, prune, mut vms)| {
             if kind == 0 {
                 vms.truncate(1);
@@ -176,20 +193,30 @@ fn when() -> impl Strategy<Value = When> {
     prop_oneof![2 => Just(When::Usual), 1 => near.prop_map(|ms| When::NoticePlus { ms })]
 }
 
-fn what() -> impl Strategy<Value = What> {
-    let as_it_comes = (0u8..4, 0u8..4, 0u8..6, any::<bool>(), any::<bool>(), vec(spec(), 0..4)).prop_map(
-        |(scope, kind, policy, fleet, prune, vms)| What::PutScope { scope, kind, policy, fleet, prune, vms },
-    );
+fn what(about: About) -> impl Strategy<Value = What> {
+    let (of_vms, of_hosts, causes) = match about {
+        About::All => (16, 6, 0u8..6),
+        About::Hosts => (8, 24, 0u8..3),
+    };
+    let as_it_comes = (0u8..4, 0u8..4, 0u8..6, any::<bool>(), any::<bool>(), vec(spec(about), 0..4))
+        .prop_map(|(scope, kind, policy, fleet, prune, vms)| What::PutScope {
+            scope,
+            kind,
+            policy,
+            fleet,
+            prune,
+            vms,
+        });
     prop_oneof![
-        2 => fleet(),
+        2 => fleet(about),
         1 => as_it_comes,
-        2 => (0u8..4, option::of(0u8..4), spec()).prop_map(|(scope, kind, vm)| What::AddVm { scope, kind, vm }),
+        2 => (0u8..4, option::of(0u8..4), spec(about)).prop_map(|(scope, kind, vm)| What::AddVm { scope, kind, vm }),
         2 => any::<u8>().prop_map(|vm| What::RemoveVm { vm }),
         1 => (0u8..4).prop_map(|scope| What::RemoveScope { scope }),
         1 => any::<u8>().prop_map(|vm| What::StartVm { vm }),
         1 => Just(What::FirstRun),
-        16 => schedule(),
-        6 => (0u8..4, 0u8..6, when(), prop::bool::weighted(0.1))
+        of_vms => schedule(),
+        of_hosts => (0u8..4, causes, when(), prop::bool::weighted(0.1))
             .prop_map(|(host, cause, when, preview)| What::Host { host, cause, when, preview }),
         6 => (any::<u8>(), vec(any::<u8>(), 0..4))
             .prop_map(|(vm, events)| What::GuestApprove { vm, events }),
@@ -199,6 +226,8 @@ fn what() -> impl Strategy<Value = What> {
         2 => (any::<u8>(), any::<bool>()).prop_map(|(event, moved)| What::Complete { event, moved }),
         2 => any::<u8>().prop_map(|event| What::RetryEvent { event }),
         2 => any::<u8>().prop_map(|operation| What::CancelOperation { operation }),
+        2 => any::<u8>().prop_map(|operation| What::StartOperation { operation }),
+        1 => any::<u8>().prop_map(|operation| What::CompleteOperation { operation }),
     ]
 }
 
@@ -228,7 +257,7 @@ fn ends() -> impl Strategy<Value = Ends> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step(about: About) -> impl Strategy<Value = Step> {
     let how = prop_oneof![
         6 => Just(How::Truth),
         1 => Just(How::Unavailable),
@@ -236,7 +265,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(How::UnknownLost),
     ];
     prop_oneof![
-        14 => (what(), any::<bool>(), option::weighted(0.05, any::<bool>()))
+        14 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()))
             .prop_map(|(what, key, revision)| Step::Ask { what, key, revision }),
         2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
         1 => (0u8..4).prop_map(|scope| Step::Heard { scope }),

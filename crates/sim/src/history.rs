@@ -332,6 +332,16 @@ pub enum What {
         /// The operation.
         operation: u8,
     },
+    /// An operator starts a whole operation.
+    StartOperation {
+        /// The operation.
+        operation: u8,
+    },
+    /// An operator completes a whole operation.
+    CompleteOperation {
+        /// The operation.
+        operation: u8,
+    },
 }
 
 impl History {

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use notbefore_core::{
-    Event, Operation, OperationId, OperationState, Phase, Scope, ScopeId, Target, TargetState,
+    Actor, DriverKind, Event, JointStart, Operation, OperationId, OperationState, Phase, Scope, ScopeId,
+    Target, TargetState,
 };
 use notbefore_engine::records::{self, CommandRecord, prefix};
 use notbefore_engine::{CommitId, Request};
@@ -178,12 +179,13 @@ pub fn explain(view: &View, flight: &Flight, written: &Written) -> Result<Carrie
         number: None,
         words: "every commit is what the model expects of some command",
         detail: format!(
-            "at {} with scopes {}\n operations {:?}\n requests {:?}\n foretold {}",
+            "at {} with scopes {}\n operations {:?}\n requests {:?}\n foretold {}\n free {:?}",
             flight.at.now,
             scopes.join("; "),
             written.operations.values().collect::<Vec<_>>(),
             of_key.iter().map(|asked| &asked.request).collect::<Vec<_>>(),
             foretold.join("; "),
+            flight.at.free,
         ),
     })
 }
@@ -226,7 +228,9 @@ fn own_work(view: &View, flight: &Flight, written: &Written) -> bool {
             })
         }),
         (0, 1) => written.operations.values().all(|after| {
-            view.operations.get(&after.id).is_some_and(|before| record_follows(view, before, after))
+            view.operations.get(&after.id).is_some_and(|before| {
+                record_follows(view, before, after) || is_decided(before, after, &flight.at)
+            })
         }),
         (_, _) => false,
     }
@@ -249,8 +253,19 @@ fn own_wishes(view: &View, id: &ScopeId, at: &At) -> Vec<Wish> {
                 wishes.push(Wish::Cancel(target.event));
             }
         }
-        if operation.released {
-            wishes.push(Wish::Release(operation.id));
+        if operation.completed_by.is_some() {
+            let parts = operation.targets.iter().filter(|target| target.scope == *id);
+            wishes.extend(parts.map(|target| Wish::Complete(target.event, Vec::new())));
+        }
+        match operation.joint_start {
+            Some(JointStart::Released { why, .. }) => {
+                wishes.push(Wish::StartParts(operation.id, why));
+                // That it was ready may still be on its way to its scopes.
+                wishes.push(Wish::ReadyParts(operation.id, why));
+            }
+            Some(JointStart::Ready { why }) => wishes.push(Wish::ReadyParts(operation.id, why)),
+            Some(JointStart::Waiting) => {}
+            None => wishes.extend(operation.released.then_some(Wish::Release(operation.id))),
         }
     }
     wishes
@@ -275,6 +290,18 @@ pub fn is_approved(event: &Event) -> bool {
     }
 }
 
+/// Whether a commit is the decision of a host operation that was due and free.
+fn is_decided(before: &Operation, after: &Operation, at: &At) -> bool {
+    at.free.iter().filter(|(id, _)| *id == before.id).any(|(_, why)| {
+        let why = *why;
+        let joint_start = Some(match before.driver {
+            DriverKind::Manual => JointStart::Ready { why },
+            DriverKind::Simulated | DriverKind::Exec => JointStart::Released { why, by: Actor::Timer },
+        });
+        *after == Operation { joint_start, ..before.clone() }
+    })
+}
+
 /// Whether an operation's record may become so: it says nothing that is not true of its parts, and draws the
 /// conclusions that the design draws.
 fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
@@ -282,6 +309,10 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
     for (expected, after) in expected.targets.iter_mut().zip(&after.targets) {
         // What was true when it was planned is still true, since nothing goes back.
         let claimed = after.state;
+        // Of a host operation the scopes alone say who has approved.
+        if before.joint_start.is_some() && claimed == TargetState::Approved {
+            return false;
+        }
         if claimed < expected.state || claimed > truth(view, after) {
             return false;
         }
@@ -294,10 +325,19 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
             }
             expected.refused = after.refused.clone();
         }
+        // How a part ended is said by history; a scope that has forgotten it since leaves it open.
+        if newly_ended {
+            let past = view.past.get(&after.event).map(|past| past.outcome);
+            if after.outcome.is_some() && after.outcome != past {
+                return false;
+            }
+            expected.outcome = after.outcome;
+        }
         expected.state = claimed;
     }
     expected.state = OperationState::Open;
-    if expected.targets.iter().all(|target| target.state != TargetState::Waiting) {
+    let none_waits = expected.targets.iter().all(|target| target.state != TargetState::Waiting);
+    if none_waits && expected.joint_start.is_none() {
         expected.released = true;
     }
     if expected.targets.iter().all(|target| target.state == TargetState::Ended) {

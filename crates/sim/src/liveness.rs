@@ -10,12 +10,13 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use notbefore_core::{
-    Actor, CommandState, DriverKind, Event, EventId, Operation, OperationState, Phase, Release,
+    Actor, CommandState, DriverKind, Event, EventId, JointStart, Operation, OperationState, Phase, Release,
 };
 use notbefore_engine::state::caller_key;
 use notbefore_engine::{Address, Command, Input, Request};
 
 use crate::history::Ends;
+use crate::hosts;
 use crate::invariants::{Check, exec_run, running};
 use crate::judge::{Violation, is_approved};
 use crate::model;
@@ -48,7 +49,7 @@ impl World {
     /// are retried by somebody.
     pub(crate) fn run_out(&mut self) -> Check {
         for _ in 0..DUES_MAX {
-            let due = self.view.scopes.values().filter_map(|(_, scope)| model::next_due(scope)).min();
+            let due = self.next_due();
             if let Some(command) = self.running.first().copied() {
                 self.ran(Some(command), Ends::Well)?;
             } else if let Some(due) = due {
@@ -102,14 +103,19 @@ impl World {
         if let Some(asked) = self.open.values().next() {
             return Err(late(format!("{:?} was never answered", asked.request)));
         }
+        let gates = hosts::gates(&self.view);
         for (id, (_, scope)) in &self.view.scopes {
-            let due = model::next_due(scope);
+            let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
+            let due = model::next_due(scope, here, self.now);
             if due.is_some_and(|due| due <= self.now) {
                 return Err(late(format!("{id} has something due at {due:?}, it is {}", self.now)));
             }
         }
         for operation in self.view.operations.values() {
             self.operation_is_true(operation)?;
+        }
+        if let Some((operation, _)) = hosts::free(&self.view, self.now).first() {
+            return Err(late(format!("host operation {operation} is due and free, and has not started")));
         }
         self.commands_run()?;
         self.engine_knows_all()
@@ -130,7 +136,15 @@ impl World {
             if operation.cancelled_by.is_some() {
                 return Err(late(format!("{} was called off with its operation and is live", event.id)));
             }
-            if operation.release == Release::Together && all_approved && !released {
+            if matches!(operation.joint_start, Some(JointStart::Released { .. })) {
+                return Err(Violation {
+                    number: Some(14),
+                    words: "all live parts of a released host operation are Started once faults stop",
+                    detail: format!("{event:?} of {operation:?}"),
+                });
+            }
+            let counted = operation.release == Release::Together && operation.joint_start.is_none();
+            if counted && all_approved && !released {
                 return Err(late(format!(
                     "all of its operation were approved, yet {event:?} is not released"
                 )));

@@ -5,7 +5,7 @@
 //! is clever, this is not. Trails of facts are left out of it: [`bare`] takes them off, and scopes are compared
 //! without them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
@@ -18,6 +18,7 @@ use notbefore_core::{
 };
 
 use crate::history::Setup;
+use crate::hosts::{self, Gate, Gates};
 use crate::rules;
 
 /// Codes of refusals.
@@ -36,6 +37,17 @@ pub struct At {
     pub node: Rc<str>,
     /// All that it had been told of how commands ended that it had spawned.
     pub reports: Rc<Vec<Ran>>,
+    /// What each scope had to know of host operations, by what that process knew.
+    pub gates: Rc<Gates>,
+    /// The host operations that were due and free, and what made them due.
+    pub free: Rc<Vec<(OperationId, StartReason)>>,
+}
+
+impl At {
+    /// The gates of a scope.
+    pub fn gates_of(&self, scope: &Scope) -> &[Gate] {
+        self.gates.get(&scope.id()).map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 /// Something wished of a scope.
@@ -49,6 +61,10 @@ pub enum Wish {
     Approve(Vec<EventId>, Actor),
     /// That an operation's events may begin once approved.
     Release(OperationId),
+    /// That the parts of a host operation begin.
+    StartParts(OperationId, StartReason),
+    /// That the parts of a host operation wait for somebody to begin them.
+    ReadyParts(OperationId, StartReason),
     /// That an event is called off.
     Cancel(EventId),
     /// That an event begins.
@@ -88,6 +104,10 @@ pub struct Opening {
     pub duration_s: i32,
     /// In which words.
     pub description: String,
+    /// Whether a person gave the time.
+    pub time_given: bool,
+    /// Whether it is part of a host operation.
+    pub joint_start: bool,
     /// Whether its operation has no other part, or all others were approved.
     pub released: bool,
 }
@@ -155,12 +175,30 @@ pub fn started(event: &Event) -> bool {
     matches!(event.phase, Phase::Started { .. })
 }
 
-/// Whether an event must wait for another update domain of its scope.
-pub fn must_wait(event: &Event, scope: &Scope) -> bool {
-    rules::of(event.cause).waits
-        && scope.events.iter().any(|other| {
-            started(other) && !rules::of(other.cause).users && other.update_domain != event.update_domain
-        })
+/// Whether an event that starts by itself must wait for another update domain of its scope: something is under way
+/// there, or a host operation goes first. `began` are the times at which events were announced, which trails say.
+pub fn must_wait(
+    event: &Event,
+    scope: &Scope,
+    gates: &[Gate],
+    announced: &Announced,
+    now: Timestamp,
+) -> bool {
+    let busy = scope.events.iter().any(|other| {
+        started(other) && !rules::of(other.cause).users && other.update_domain != event.update_domain
+    });
+    let Some(not_before) = event.not_before() else { return false };
+    let place = (not_before, announced.get(&event.id).copied().unwrap_or(now), event.operation);
+    let goes_first = |gate: &Gate| hosts::holds(gate, place, event.update_domain, now);
+    rules::of(event.cause).waits && (busy || gates.iter().any(goes_first))
+}
+
+/// When events were announced; scopes are compared without the trails that say so.
+pub type Announced = BTreeMap<EventId, Timestamp>;
+
+/// When the events of a scope were announced.
+pub fn announced(scope: &Scope) -> Announced {
+    scope.events.iter().filter_map(|event| Some((event.id, event.trail.first()?.at))).collect()
 }
 
 /// Whether commands carry an event out and are all done, but for those whose VM has left.
@@ -174,11 +212,17 @@ fn all_done(event: &Event) -> bool {
     }
 }
 
-/// When something in a scope happens by itself next.
-pub fn next_due(scope: &Scope) -> Option<Timestamp> {
+/// When something in a scope, with its trails, happens by itself next.
+pub fn next_due(scope: &Scope, gates: &[Gate], now: Timestamp) -> Option<Timestamp> {
+    let announced = announced(scope);
+    let waits = |event: &Event, at: Timestamp| must_wait(event, scope, gates, &announced, at.max(now));
     let due = |event: &Event| match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
-        Phase::Scheduled { not_before, ready: None, .. } if !must_wait(event, scope) => Some(*not_before),
+        Phase::Scheduled { not_before, ready: None, .. }
+            if !event.joint_start && !waits(event, *not_before) =>
+        {
+            Some(*not_before)
+        }
         Phase::Started { run: Run::Exec(run), .. } => {
             let waiting = run.commands.iter().filter_map(|command| match command {
                 CommandState::Waiting { due_at, .. } => Some(*due_at),
@@ -196,7 +240,7 @@ pub fn next_due(scope: &Scope) -> Option<Timestamp> {
 
 /// What a scope is after some wishes, each of which is followed by all that is due.
 pub fn after(before: &Scope, wishes: &[Wish], at: &At) -> Result<Scope, Codes> {
-    let mut naive = Naive { scope: bare(before), at, has_ended: false };
+    let mut naive = Naive { scope: bare(before), at, has_ended: false, announced: announced(before) };
     for wish in wishes {
         let codes = naive.grant(wish);
         if !codes.is_empty() {
@@ -216,6 +260,7 @@ struct Naive<'a> {
     scope: Scope,
     at: &'a At,
     has_ended: bool,
+    announced: Announced,
 }
 
 impl Naive<'_> {
@@ -249,8 +294,22 @@ impl Naive<'_> {
                     }
                 }
             }
+            Wish::StartParts(operation, why) => {
+                while let Some(index) = self.part_of(*operation, true) {
+                    self.begin(index, *why);
+                }
+            }
+            Wish::ReadyParts(operation, why) => {
+                while let Some(index) = self.part_of(*operation, false) {
+                    if let Phase::Scheduled { ready, .. } = &mut self.scope.events[index].phase {
+                        *ready = Some(Ready { at: self.at.now, why: *why });
+                    }
+                }
+            }
             Wish::Cancel(id) => match self.live(*id) {
-                Ok(index) if started(&self.scope.events[index]) => codes = Codes::from(["event_started"]),
+                Ok(index) if started(&self.scope.events[index]) || self.is_released(index) => {
+                    codes = Codes::from(["event_started"]);
+                }
                 Ok(index) => self.end(index, Outcome::Cancelled),
                 Err(code) => codes = Codes::from([code]),
             },
@@ -259,11 +318,14 @@ impl Naive<'_> {
                     let event = &self.scope.events[index];
                     let why = match &event.phase {
                         Phase::Started { .. } => return Codes::from(["event_started"]),
+                        Phase::Scheduled { .. } if event.joint_start => {
+                            return Codes::from(["part_of_host_operation"]);
+                        }
                         Phase::Scheduled { ready, .. } => {
                             ready.map_or(StartReason::Forced, |ready| ready.why)
                         }
                     };
-                    if must_wait(event, &self.scope) {
+                    if self.must_wait(event) {
                         return Codes::from(["update_domain_busy"]);
                     }
                     self.begin(index, why);
@@ -312,6 +374,28 @@ impl Naive<'_> {
             },
         }
         codes
+    }
+
+    fn must_wait(&self, event: &Event) -> bool {
+        must_wait(event, &self.scope, self.at.gates_of(&self.scope), &self.announced, self.at.now)
+    }
+
+    /// A scheduled part of a host operation; one that is ready already only if that is asked for.
+    fn part_of(&self, operation: OperationId, also_ready: bool) -> Option<usize> {
+        self.scope.events.iter().position(|event| {
+            let waits = match &event.phase {
+                Phase::Scheduled { ready, .. } => also_ready || ready.is_none(),
+                Phase::Started { .. } => false,
+            };
+            event.operation == operation && event.joint_start && waits
+        })
+    }
+
+    fn is_released(&self, index: usize) -> bool {
+        let event = &self.scope.events[index];
+        let gates = self.at.gates_of(&self.scope);
+        event.joint_start
+            && gates.iter().any(|gate| gate.operation == event.operation && gate.waits.is_none())
     }
 
     fn ran(&mut self, report: &Ran) {
@@ -443,6 +527,8 @@ impl Naive<'_> {
         let listens = self.scope.first_run || self.at.enabled.contains(&self.scope.id());
         let at_once = if opening.not_before.is_none() {
             Some(StartReason::NoNotice)
+        } else if opening.time_given {
+            None
         } else if rules::needs_no_approval(opening.cause, &self.scope.policy) {
             Some(StartReason::AutomaticallyApproved)
         } else if rule.users && !listens && self.at.setup.run_at_once {
@@ -460,6 +546,8 @@ impl Naive<'_> {
             description: opening.description.clone(),
             driver: self.at.setup.driver(),
             release: if rule.together { Release::Together } else { Release::Each },
+            time_given: opening.time_given,
+            joint_start: opening.joint_start,
             phase: Phase::Scheduled {
                 not_before: opening.not_before.unwrap_or(self.at.now),
                 approval: None,
@@ -503,9 +591,11 @@ impl Naive<'_> {
                     over.push((*ends_at, index));
                 }
                 Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => {}
+                // A host's events start together, and not by the scope's own decision.
+                Phase::Scheduled { .. } if event.joint_start => {}
                 Phase::Scheduled { not_before, approval, released, ready: None } => {
                     let together = rules::of(event.cause).together;
-                    if must_wait(event, &self.scope) {
+                    if self.must_wait(event) {
                         continue;
                     }
                     if approval.is_some() && (*released || !together) {
@@ -516,8 +606,15 @@ impl Naive<'_> {
                 }
             }
         }
-        let is_member = |resource: &Resource| self.scope.members.iter().any(|one| one.vm == resource.vm);
-        let alone = self.scope.events.iter().position(|event| !event.resources.iter().any(is_member));
+        let member = |resource: &Resource| self.scope.members.iter().find(|one| one.vm == resource.vm);
+        // What is planned is for VMs that run.
+        let is_reached = |event: &Event, resource: &Resource| match member(resource) {
+            None => false,
+            Some(one) if one.state == MemberState::Running => true,
+            Some(_) => started(event) || !rules::of(event.cause).waits,
+        };
+        let is_alone = |event: &Event| !event.resources.iter().any(|one| is_reached(event, one));
+        let alone = self.scope.events.iter().position(is_alone);
         over.sort();
         may_begin.sort_by_key(|(not_before, id, ..)| (*not_before, *id));
         if let Some((_, index)) = over.first() {

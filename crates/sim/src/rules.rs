@@ -68,8 +68,12 @@ const PREDICTED_AHEAD_S: i64 = 7 * 24 * 3600;
 const UNKNOWN_DURATION_S: i64 = 60;
 /// What an operation of several parts adds, so that the part that hears last has the whole notice too.
 const SEVERAL_PARTS_S: i64 = 5;
-/// For how long an ended event is remembered, and a scope that was heard of counts as listening.
+/// For how long an ended event is remembered.
 pub const DAY: SignedDuration = SignedDuration::from_hours(24);
+/// For how long a scope that was heard of counts as listening: a day and a minute.
+pub const LISTENING: SignedDuration = SignedDuration::from_secs(86_460);
+/// How much longer where that time was read from the store.
+pub const STORED_EARLIER: SignedDuration = SignedDuration::from_hours(1);
 /// How many ended events are remembered.
 pub const REMEMBERED_MAX: usize = 64;
 
@@ -115,10 +119,10 @@ pub fn usual_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<Sign
 }
 
 /// What notice is counted from: later than now where several parts have to be reached.
-pub fn counted_from(now: Timestamp, parts: usize) -> Timestamp {
+pub fn counted_from(now: Timestamp, parts: usize, setup: &Setup) -> Timestamp {
     match parts {
         0 | 1 => now,
-        _ => plus(now, SignedDuration::from_secs(SEVERAL_PARTS_S)),
+        _ => plus(now, scaled(SEVERAL_PARTS_S, setup)),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use notbefore_core::{JointStart, Operation};
 use notbefore_engine::records::{self, prefix};
 use notbefore_engine::{Answer, Command, Failure, Whom};
 use notbefore_store::{Outcome, Revision, Txn};
@@ -38,8 +39,14 @@ impl World {
         for record in &written.records {
             if let Record::Past(_, Some(past)) = record {
                 let after = written.scopes.get(&past.scope).and_then(|scope| scope.as_deref());
-                invariants::ends_when_done(past, flight, after)?;
+                invariants::ends_when_done(past, flight, &self.view, after)?;
             }
+        }
+        for after in written.operations.values() {
+            invariants::hosts_start_as_a_whole(after, &self.view)?;
+            let is_released = |one: &Operation| matches!(one.joint_start, Some(JointStart::Released { .. }));
+            let was_released = self.view.operations.get(&after.id).is_some_and(|before| is_released(before));
+            self.stats.host_starts += u64::from(is_released(after) && !was_released);
         }
         let carries = judge::explain(&self.view, flight, &written)?;
         invariants::at_most_once(&carries.requests, &written, &mut self.ledger)?;
@@ -110,15 +117,33 @@ impl World {
 
     pub(crate) fn planned(&self, txn: &Txn, asked: &[Rc<Asked>], at: &At) -> BTreeMap<u64, foretell::Writes> {
         let touches = |prefix| txn.put.iter().any(|(key, _)| key.starts_with(prefix));
-        if !touches(prefix::OPERATION) {
+        // What only compares scopes goes ahead of an operation's start.
+        let goes_ahead = !txn.writes() && txn.expect.iter().any(|one| one.key.starts_with(prefix::SCOPE));
+        if !touches(prefix::OPERATION) && !goes_ahead {
             return BTreeMap::new();
         }
         let in_one_scope = touches(prefix::SCOPE);
         // Who is on a host is not compared either, wherever that is: a VM that comes while the operation is on
         // its way comes after it.
-        let by_what_was_known = |one: &&Rc<Asked>| {
-            matches!(&one.request.command, Command::Schedule(new)
-                if !in_one_scope || matches!(new.whom, Whom::Host(_)))
+        let by_what_was_known = |one: &&Rc<Asked>| match &one.request.command {
+            Command::Schedule(new) => !goes_ahead && (!in_one_scope || matches!(new.whom, Whom::Host(_))),
+            // Whether they may be depends on scopes that are not written with them.
+            Command::StartOperation(_) | Command::CompleteOperation(_) => true,
+            Command::Approve { .. }
+            | Command::ApproveFor(_)
+            | Command::Preview(_)
+            | Command::Cancel(_)
+            | Command::CancelOperation(_)
+            | Command::Start(_)
+            | Command::Complete { .. }
+            | Command::Retry(_)
+            | Command::PutScope(_)
+            | Command::RemoveScope { .. }
+            | Command::AddVm { .. }
+            | Command::RemoveVm(_)
+            | Command::StartVm(_)
+            | Command::Token(_)
+            | Command::MakeFirstRun { .. } => false,
         };
         let foretold = asked.iter().filter(by_what_was_known).filter_map(|one| {
             let writes = foretell::request(self.engine.state(), &one.request, at).ok()?;

@@ -23,6 +23,8 @@ pub trait Reads {
     fn claim(&self, address: &Address) -> Option<VmId>;
     /// An operation that is not closed.
     fn operation(&self, id: OperationId) -> Option<&Operation>;
+    /// All operations that are not closed, in the order of their ids.
+    fn operations(&self) -> Vec<&Operation>;
 
     /// The scope in which an event is live or lately ended: found by looking everywhere.
     fn home(&self, event: EventId) -> Option<ScopeId> {
@@ -60,6 +62,12 @@ impl Reads for State {
     fn operation(&self, id: OperationId) -> Option<&Operation> {
         State::operation(self, id).map(|held| &*held.value)
     }
+
+    fn operations(&self) -> Vec<&Operation> {
+        let mut all: Vec<&Operation> = State::operations(self).map(|(_, held)| &*held.value).collect();
+        all.sort_by_key(|one| one.id);
+        all
+    }
 }
 
 /// The committed records, decoded.
@@ -96,6 +104,10 @@ impl Reads for View {
 
     fn operation(&self, id: OperationId) -> Option<&Operation> {
         self.operations.get(&id).map(|one| &**one).filter(|one| one.state != OperationState::Closed)
+    }
+
+    fn operations(&self) -> Vec<&Operation> {
+        self.operations.values().map(|one| &**one).filter(|one| one.state != OperationState::Closed).collect()
     }
 }
 

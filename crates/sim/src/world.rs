@@ -11,16 +11,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Ending, ExecSettings, Ran, ScopeId, Settings, WhenNotEnabled};
+use notbefore_core::{
+    Ending, ExecSettings, OperationId, Ran, ScopeId, Settings, StartReason, WhenNotEnabled,
+};
 use notbefore_engine::records::{self, LastAt, prefix};
 use notbefore_engine::{
-    CommandId, DriverReport, Effect, Engine, EngineSettings, Idempotency, Input, Request, RequestId,
+    CommandId, CommitId, DriverReport, Effect, Engine, EngineSettings, Idempotency, Input, Request, RequestId,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
 use crate::ask::{self, Fresh, Naming};
 use crate::foretell;
 use crate::history::{Ends, History, How, Setup, Step, What};
+use crate::hosts;
 use crate::invariants::{self, Check};
 use crate::judge::{self, Asked, Flight, Violation};
 use crate::ledger::Ledger;
@@ -47,6 +50,10 @@ pub struct Stats {
     pub faults: u64,
     /// Commands spawned.
     pub commands: u64,
+    /// Host operations that started.
+    pub host_starts: u64,
+    /// Times at which a host operation was due and had to wait.
+    pub host_waits: u64,
 }
 
 impl std::ops::Add for Stats {
@@ -60,6 +67,8 @@ impl std::ops::Add for Stats {
             refused: self.refused + other.refused,
             faults: self.faults + other.faults,
             commands: self.commands + other.commands,
+            host_starts: self.host_starts + other.host_starts,
+            host_waits: self.host_waits + other.host_waits,
         }
     }
 }
@@ -79,13 +88,16 @@ pub struct World {
     pub(crate) open: BTreeMap<u64, Rc<Asked>>,
     pub(crate) foretold: BTreeMap<u64, Codes>,
     keyed: Vec<Rc<Asked>>,
+    /// What was known when commits went out that only compare.
+    comparing: BTreeMap<CommitId, (Rc<Vec<(OperationId, StartReason)>>, BTreeMap<u64, foretell::Writes>)>,
     /// The commands that run: the children of this process.
     pub(crate) running: BTreeSet<CommandId>,
     /// All that this process has spawned.
     spawned_here: BTreeSet<CommandId>,
     /// What this process was told of them.
     reports: Rc<Vec<Ran>>,
-    heard: BTreeMap<ScopeId, Timestamp>,
+    /// When guests of a scope last asked, and whether the process read that from the store.
+    heard: BTreeMap<ScopeId, (Timestamp, bool)>,
     watched: usize,
     starts: u32,
     requests: u64,
@@ -140,6 +152,7 @@ impl World {
             open: BTreeMap::new(),
             foretold: BTreeMap::new(),
             keyed: Vec::new(),
+            comparing: BTreeMap::new(),
             running: BTreeSet::new(),
             spawned_here: BTreeSet::new(),
             reports: Rc::default(),
@@ -170,13 +183,15 @@ impl World {
                 if Reads::scope(self.engine.state(), &id).is_none() {
                     return Ok(());
                 }
-                let last = self.heard.entry(id.clone()).or_insert(self.now);
-                *last = self.now.max(*last);
+                let last = self.heard.entry(id.clone()).or_insert((self.now, false));
+                if self.now >= last.0 {
+                    *last = (self.now, false);
+                }
                 self.feed(Input::Heard(id, self.now))
             }
             Step::Advance { ms } => self.advance(SignedDuration::from_millis(*ms)),
             Step::ToDue { plus_ms } => {
-                let due = self.view.scopes.values().filter_map(|(_, scope)| model::next_due(scope)).min();
+                let due = self.next_due();
                 let to = rules::plus(due.unwrap_or(self.now), SignedDuration::from_millis(*plus_ms));
                 self.now = self.now.max(to);
                 self.feed(Input::Tick)
@@ -271,15 +286,31 @@ impl World {
         self.feed(Input::Tick)
     }
 
+    /// When something happens next by itself, by the committed records.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        let gates = hosts::gates(&self.view);
+        let scopes = self.view.scopes.iter().filter_map(|(id, (_, scope))| {
+            let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
+            model::next_due(scope, here, self.now)
+        });
+        scopes.chain(hosts::next_due(&self.view, self.now)).min()
+    }
+
     fn at(&self) -> At {
-        let fresh = |(_, at): &(&ScopeId, &Timestamp)| self.now.duration_since(**at) < rules::DAY;
-        let enabled = self.heard.iter().filter(fresh).map(|(id, _)| id.clone()).collect();
+        let fresh = |(at, was_stored): (Timestamp, bool)| {
+            let longer = if was_stored { rules::STORED_EARLIER } else { SignedDuration::ZERO };
+            self.now.duration_since(at) < rules::LISTENING + longer
+        };
+        let enabled = self.heard.iter().filter(|(_, heard)| fresh(**heard)).map(|(id, _)| id.clone());
+        let state = self.engine.state();
         At {
             now: self.now,
-            enabled,
+            enabled: enabled.collect(),
             setup: self.setup.clone(),
             node: self.node().into(),
             reports: Rc::clone(&self.reports),
+            gates: Rc::new(hosts::gates(state)),
+            free: Rc::new(hosts::free(state, self.now)),
         }
     }
 
@@ -287,6 +318,7 @@ impl World {
     pub(crate) fn feed(&mut self, input: Input) -> Check {
         let effects = self.engine.handle(input, self.now);
         self.carry_out(effects)?;
+        self.stats.host_waits += self.engine.host_operations_blocked() as u64;
         let due = self.engine.next_due();
         if due.is_some_and(|due| due <= self.now) {
             return Err(Violation {
@@ -305,8 +337,17 @@ impl World {
                 Effect::Commit(id, txn) => {
                     self.nobody_else_compares(&txn)?;
                     let asked: Vec<_> = self.open.values().cloned().collect();
-                    let planned = self.planned(&txn, &asked, &at);
-                    self.flights.push(Flight { id, txn, at: at.clone(), asked, planned, outcome: None });
+                    let (mut planned, mut at) = (self.planned(&txn, &asked, &at), at.clone());
+                    // The start of a host operation compares its scopes in commits of their own, ahead of the one
+                    // that says so; it is decided when the first of them goes out.
+                    if let Some((free, earlier)) = self.comparing.remove(&id) {
+                        Rc::make_mut(&mut at.free).extend(free.iter());
+                        planned.extend(earlier);
+                    }
+                    if !txn.writes() {
+                        self.comparing.insert(id, (Rc::clone(&at.free), planned.clone()));
+                    }
+                    self.flights.push(Flight { id, txn, at, asked, planned, outcome: None });
                 }
                 Effect::Publish(published) => {
                     for one in &published.changes {
@@ -424,6 +465,7 @@ impl World {
             }
         }
         self.flights.clear();
+        self.comparing.clear();
         self.running.clear();
         self.spawned_here.clear();
         self.reports = Rc::default();
@@ -452,7 +494,7 @@ impl World {
             .map_or(SignedDuration::ZERO, |alive| self.now.duration_since(alive).max(SignedDuration::ZERO));
         self.heard = (0..ask::SCOPES)
             .map(|scope| ask::path(scope).id())
-            .filter_map(|id| last(&records::heard(&id)).map(|at| (id, rules::plus(at, down))))
+            .filter_map(|id| last(&records::heard(&id)).map(|at| (id, (rules::plus(at, down), true))))
             .collect();
     }
 

@@ -39,5 +39,7 @@ fn every_history_keeps_every_invariant() {
     assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
     assert!(sum.events > u64::from(histories), "too few events: {sum:?}");
     assert!(sum.commands > u64::from(histories) / 2, "too few commands: {sum:?}");
+    assert!(sum.host_starts > u64::from(histories) / 20, "too few host operations: {sum:?}");
+    assert!(sum.host_waits > u64::from(histories) / 20, "too few host operations wait: {sum:?}");
     assert!(sum.granted > u64::from(histories) && sum.refused > 0 && sum.faults > u64::from(histories));
 }

@@ -295,6 +295,9 @@ pub struct Event {
     pub not_before: Option<Timestamp>,
     /// Whether somebody has approved it.
     pub approved: bool,
+    /// Whether a person gave its NotBefore; then only an approval or an operator starts it earlier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub time_given: bool,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended.
@@ -357,8 +360,21 @@ pub struct Operation {
     pub release: String,
     /// The one NotBefore of its events; none where there is no notice.
     pub not_before: Option<Timestamp>,
+    /// Whether a person gave that time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub time_given: bool,
     /// Whether somebody has called it off.
     pub cancelled: bool,
+    /// Whether all of it was said to be carried out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completed: bool,
+    /// For the reboot or freeze of a host with several events, which start together: `waiting`, `ready` (manual
+    /// driver: it waits to be started) or `released`. None for any other operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_start: Option<String>,
+    /// What it waits for as a whole, in words, if it is due and has to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     /// How far it is.
     pub progress: OperationProgress,
     /// Its parts.
@@ -380,8 +396,14 @@ pub struct OperationProgress {
     pub approved: usize,
     /// How many are under way.
     pub started: usize,
-    /// How many have ended.
+    /// How many have ended, in whatever way.
     pub ended: usize,
+    /// How many of those were cancelled.
+    #[serde(default)]
+    pub cancelled: usize,
+    /// How many are under way and have a command that has used up its attempts.
+    #[serde(default)]
+    pub failed: usize,
     /// How many their scopes would not have.
     pub refused: usize,
 }
@@ -397,11 +419,15 @@ pub struct OperationTarget {
     pub update_domain: u32,
     /// Its VMs.
     pub resources: Vec<Resource>,
-    /// `waiting`, `approved`, `ended` or `refused`.
+    /// Where the part stands: `opening`, `waiting` for approval, `approved`, `started`, `completed`, `cancelled`,
+    /// `refused`; `ended` where it is no longer known how.
     pub state: String,
-    /// Where the event stands: `Opening` before its scope is told, then `Scheduled`, `Started` or `Ended`;
-    /// `Refused` if the scope would not have it.
+    /// Where the event stands: `Opening` before its scope is told, then `Scheduled`, `Started`, `Completed` or
+    /// `Cancelled`; `Refused` if the scope would not have it; `Ended` where it is no longer known how it ended.
     pub status: String,
+    /// Whether a command of it has used up its attempts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
     /// The code of the refusal, if the scope would not have the event: its VMs have heard nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,

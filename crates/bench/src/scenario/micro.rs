@@ -47,7 +47,8 @@ fn apply(bench: &mut Bench, vms: usize) -> anyhow::Result<()> {
     let settings = Settings::default();
     let by = Actor::Token("root".to_owned());
     let now = Timestamp::UNIX_EPOCH;
-    let circumstances = Circumstances { now, by: &by, enabled: true, settings: &settings, runner: "bench" };
+    let circumstances =
+        Circumstances { now, by: &by, enabled: true, settings: &settings, runner: "bench", host_parts: &[] };
     let member = scope.members.first().context("a scope without VMs")?;
     let event = EventId(Uuid::from_u128(7));
     let new = NewEvent {
@@ -61,6 +62,8 @@ fn apply(bench: &mut Bench, vms: usize) -> anyhow::Result<()> {
         description: "Host server is undergoing maintenance.".to_owned(),
         driver: DriverKind::Simulated,
         release: Release::Each,
+        time_given: false,
+        joint_start: false,
         released: false,
     };
     let open = |scope: &Scope| scope.apply(Command::Open(vec![new.clone()]), circumstances);

@@ -3,10 +3,10 @@
 
 use jiff::Timestamp;
 use notbefore_core::time::after;
-use notbefore_core::{Actor, Command as ScopeCommand, OperationId};
+use notbefore_core::{Actor, Command as ScopeCommand, JointStart, OperationId};
 
 use super::{Effect, Engine, RETRY_AFTER, Work};
-use crate::operations::remaining;
+use crate::operations::{Remaining, remaining};
 use crate::request::Answer;
 
 impl Engine {
@@ -22,10 +22,14 @@ impl Engine {
         }
         let mut remaining = remaining(&held.value, &self.state, &fan.tried);
         // A scope that has just refused a step would refuse it again: it is asked once more in a while.
-        let wanted = remaining.cancel.len() + remaining.release.len();
+        let steps = |remaining: &Remaining| {
+            remaining.cancel.len() + remaining.complete.len() + remaining.release.len()
+        };
+        let wanted = steps(&remaining);
         remaining.cancel.retain(|(scope, _)| !fan.refused.contains_key(scope));
+        remaining.complete.retain(|(scope, _)| !fan.refused.contains_key(scope));
         remaining.release.retain(|scope| !fan.refused.contains_key(scope));
-        if remaining.cancel.len() + remaining.release.len() < wanted && !remaining.wants_scopes() {
+        if steps(&remaining) < wanted && !remaining.wants_scopes() {
             if let Some(why) = fan.refused.values().next() {
                 let told = fan.waiting.drain(..).map(|request| Effect::Answer(request, Err(why.clone())));
                 effects.extend(told);
@@ -34,28 +38,38 @@ impl Engine {
             return;
         }
         let mut works = Vec::new();
-        let by_whom = held.value.cancelled_by.clone().unwrap_or(Actor::Service);
         if remaining.wants_scopes() {
-            works.extend(remaining.open.into_iter().map(|target| Work::Open(operation, target)));
             works.extend(
-                remaining
-                    .cancel
-                    .into_iter()
-                    .map(|(scope, event)| Work::Step(operation, scope, ScopeCommand::Cancel(event))),
+                remaining.open.into_iter().map(|target| (Work::Open(operation, target), Actor::Service)),
             );
+            let step = |scope, command, by: &Actor| (Work::Step(operation, scope, command), by.clone());
+            let by = held.value.cancelled_by.as_ref().unwrap_or(&Actor::Service);
+            let cancel = remaining.cancel.into_iter();
+            works.extend(cancel.map(|(scope, event)| step(scope, ScopeCommand::Cancel(event), by)));
+            let by = held.value.completed_by.as_ref().unwrap_or(&Actor::Service);
             works.extend(
-                remaining
-                    .release
-                    .into_iter()
-                    .map(|scope| Work::Step(operation, scope, ScopeCommand::Release(operation))),
+                remaining.complete.into_iter().map(|(scope, event)| {
+                    step(scope, ScopeCommand::Complete { event, hosts: Vec::new() }, by)
+                }),
             );
+            let (command, by) = match &held.value.joint_start {
+                Some(JointStart::Released { why, by }) => {
+                    (ScopeCommand::StartParts { operation, why: *why }, by)
+                }
+                Some(JointStart::Ready { why }) => {
+                    (ScopeCommand::ReadyParts { operation, why: *why }, &Actor::Timer)
+                }
+                Some(JointStart::Waiting) | None => (ScopeCommand::Release(operation), &Actor::Service),
+            };
+            let release = remaining.release.into_iter();
+            works.extend(release.map(|scope| step(scope, command.clone(), by)));
         } else {
             // Every scope is as it should be, so whoever asked can be told before the record says so too.
             let waiting = std::mem::take(&mut fan.waiting);
             effects
                 .extend(waiting.into_iter().map(|one| Effect::Answer(one, Ok(Answer::Operation(operation)))));
             if remaining.record.is_some() {
-                works.push(Work::Record(operation));
+                works.push((Work::Record(operation), Actor::Service));
             } else {
                 self.fans.remove(&operation);
                 return;
@@ -64,8 +78,8 @@ impl Engine {
         if let Some(fan) = self.fans.get_mut(&operation) {
             fan.pending = works.len();
         }
-        for work in works {
-            self.spawn(work, by_whom.clone(), now, effects);
+        for (work, by) in works {
+            self.spawn(work, by, now, effects);
         }
     }
 

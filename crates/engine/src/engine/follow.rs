@@ -89,11 +89,20 @@ impl Engine {
         }
         let mut drives = Vec::new();
         for change in &published {
-            if let Published::Scope(scope, _, held) = change {
-                let due = held.as_ref().and_then(|held| held.value.next_due());
-                self.set_deadline(scope, due);
-                drives.extend(self.drive(scope, held.as_ref().map(|held| &*held.value)));
-                self.keep_driving(scope, now);
+            match change {
+                Published::Scope(scope, _, held) => {
+                    drives.extend(self.drive(scope, held.as_ref().map(|held| &*held.value)));
+                    self.renew_deadline(scope, now);
+                    self.look_at_hosts_in(scope);
+                }
+                Published::Operation(_, Some(held)) if held.value.joint_start.is_some() => {
+                    self.host_operation_changed(&held.value, now);
+                }
+                // One that has closed had no event left, so it held nothing back.
+                Published::Operation(..)
+                | Published::Vm(..)
+                | Published::Claim(..)
+                | Published::Token(..) => {}
             }
         }
         effects.push(Effect::Publish(Publication {

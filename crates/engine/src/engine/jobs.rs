@@ -63,9 +63,11 @@ impl Engine {
             Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
             Err(failure) => return self.settled_or_refused(id, Err(failure), now, effects),
         };
-        let Drafted { txns, made, stirred } = drafted;
-        let locks: Vec<Key> =
-            txns.last().map(|txn| txn.expect.iter().map(|one| one.key.clone()).collect()).unwrap_or_default();
+        let Drafted { txns, made, stirred, locks } = drafted;
+        let compared = txns.last().map(|txn| txn.expect.as_slice()).unwrap_or_default();
+        let mut locks: Vec<Key> = compared.iter().map(|one| one.key.clone()).chain(locks).collect();
+        // One that finds out whether it took effect has its locks still.
+        locks.retain(|key| !job.locks.contains(key));
         if let Some(busy) = locks.iter().find(|key| self.locked.contains(*key)) {
             self.waiting.entry(busy.clone()).or_default().push_back(id);
             return;
@@ -75,7 +77,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.txns = txns.into();
         job.made = made;
-        job.locks = locks;
+        job.locks.append(&mut locks);
         job.answer = Some(answer);
         job.stirred = stirred;
         job.rest = rest;
@@ -135,7 +137,19 @@ impl Engine {
                 }
                 Ok(planner.write(draft, Answer::Done))
             }
-            Work::Times => Ok(self.plan_times(now)),
+            Work::Alive => Ok(self.plan_alive(now)),
+            Work::Heard(scopes) => Ok(self.plan_heard(scopes)),
+            Work::DecideHost(operation) => planner.decide_host_operation(*operation),
+            Work::Undecided { operation, revision } => match self.state.operation(*operation) {
+                Some(held) if held.revision == *revision => {
+                    let expect =
+                        vec![Expect { key: records::operation(*operation), revision: Some(*revision) }];
+                    let txns = vec![Txn { expect, ..Txn::default() }];
+                    let drafted = Drafted { txns, ..Drafted::default() };
+                    Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
+                }
+                Some(_) | None => Ok(Plan::Settled(Answer::Done)),
+            },
         }
     }
 
@@ -155,7 +169,11 @@ impl Engine {
                 Whom::Vms(vms) => self.state.vm(*vms.first()?)?.scope.clone(),
                 Whom::Host(_) => return None,
             },
-            Command::CancelOperation(_) | Command::MakeFirstRun { .. } | Command::Token(_) => return None,
+            Command::CancelOperation(_)
+            | Command::StartOperation(_)
+            | Command::CompleteOperation(_)
+            | Command::MakeFirstRun { .. }
+            | Command::Token(_) => return None,
         })
     }
 
@@ -193,7 +211,10 @@ impl Engine {
                 | Work::Pulse(_)
                 | Work::Step(..)
                 | Work::Record(_)
-                | Work::Times,
+                | Work::Alive
+                | Work::Heard(_)
+                | Work::DecideHost(_)
+                | Work::Undecided { .. },
                 outcome,
             ) => self.finish_or_join(id, outcome, now, effects),
         }
@@ -245,7 +266,10 @@ impl Engine {
                     let busy = Failure::Unavailable("too many changes at once".to_owned());
                     self.failed(id, busy, now, effects);
                 } else {
-                    self.unlock(id, now, effects);
+                    let undecided = matches!(job.work, Work::Undecided { .. });
+                    if !undecided {
+                        self.unlock(id, now, effects);
+                    }
                     self.behind.push((id, expected));
                     self.run_who_caught_up(now, effects);
                 }
@@ -276,7 +300,10 @@ impl Engine {
                 | Work::Open(..)
                 | Work::Step(..)
                 | Work::Record(_)
-                | Work::Times => Ok(job.answer.take().unwrap_or(Answer::Done)),
+                | Work::Alive
+                | Work::Heard(_)
+                | Work::DecideHost(_)
+                | Work::Undecided { .. } => Ok(job.answer.take().unwrap_or(Answer::Done)),
             };
             self.finish_or_join(id, outcome, now, effects);
         }
@@ -316,7 +343,10 @@ impl Engine {
                 | Work::Unopened { .. }
                 | Work::Step(..)
                 | Work::Record(_)
-                | Work::Times,
+                | Work::Alive
+                | Work::Heard(_)
+                | Work::DecideHost(_)
+                | Work::Undecided { .. },
             )
             | None => None,
         };
@@ -342,11 +372,18 @@ impl Engine {
         effects: &mut Vec<Effect>,
     ) {
         // Something is written again soon, whoever asks or not, so that it shows when the store is well again.
-        self.store_times_at = self.store_times_at.min(after(now, RETRY_AFTER));
+        self.store_alive_at = self.store_alive_at.min(after(now, RETRY_AFTER));
+        if matches!(failure, Failure::OutcomeUnknown(_)) && self.find_out(id, &failure, now, effects) {
+            return;
+        }
         let operation = match self.jobs.get(&id).map(|job| &job.work) {
             // Times are stored again soon anyway.
-            Some(Work::Ask { .. } | Work::Confirm { .. } | Work::Times) | None => {
+            Some(Work::Ask { .. } | Work::Confirm { .. } | Work::Alive | Work::Heard(_)) | None => {
                 return self.finish(id, Err(failure), now, effects);
+            }
+            Some(Work::Undecided { .. }) => {
+                self.retries.insert((after(now, RETRY_AFTER), id));
+                return;
             }
             Some(
                 Work::Open(operation, _)
@@ -354,7 +391,7 @@ impl Engine {
                 | Work::Step(operation, ..)
                 | Work::Record(operation),
             ) => Some(*operation),
-            Some(Work::Pulse(_)) => None,
+            Some(Work::Pulse(_) | Work::DecideHost(_)) => None,
         };
         // Whoever waits for the operation is not kept waiting for the disk to come back; the record is
         // durable, so the rest will follow, and a retry finds it.
@@ -365,6 +402,43 @@ impl Engine {
         }
         self.unlock(id, now, effects);
         self.retries.insert((after(now, RETRY_AFTER), id));
+    }
+
+    /// Nobody knows whether a host operation has started: the job keeps its locks and finds out. Answers whether the
+    /// job is such a one.
+    fn find_out(
+        &mut self,
+        id: CommitId,
+        failure: &Failure,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(job) = self.jobs.get_mut(&id) else { return false };
+        let operation = match &job.work {
+            Work::DecideHost(operation) => *operation,
+            Work::Ask { command: Command::StartOperation(operation), .. } => *operation,
+            Work::Ask { .. }
+            | Work::Confirm { .. }
+            | Work::Pulse(_)
+            | Work::Open(..)
+            | Work::Unopened { .. }
+            | Work::Step(..)
+            | Work::Record(_)
+            | Work::Alive
+            | Work::Heard(_)
+            | Work::Undecided { .. } => return false,
+        };
+        let held = self.state.operation(operation).filter(|held| held.value.joint_start.is_some());
+        let Some(revision) = held.map(|held| held.revision) else { return false };
+        if let Work::Ask { request, .. } = &job.work {
+            effects.push(Effect::Answer(*request, Err(failure.clone())));
+        }
+        job.work = Work::Undecided { operation, revision };
+        job.txns.clear();
+        job.made.clear();
+        job.stirred.clear();
+        self.retries.insert((after(now, RETRY_AFTER), id));
+        true
     }
 
     pub(super) fn finish(
@@ -396,16 +470,16 @@ impl Engine {
                 // What it wrote has set the next deadline, even where that has passed by now. A pulse that
                 // found nothing to do leaves it as the scope says it is; one that was refused tries again.
                 if !self.deadline_of.contains_key(&scope) {
-                    let due = self.state.scope(&scope).and_then(|held| held.value.next_due());
+                    let parts = self.state.host_operations().parts_in(&scope);
+                    let due = self.state.scope(&scope).and_then(|held| held.value.next_due(parts, now));
                     let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
                     self.set_deadline(&scope, due);
                 }
                 self.keep_driving(&scope, now);
             }
-            Work::Times => {
-                let wanting = std::mem::take(&mut self.heard_to_store);
-                self.heard_to_store = wanting.into_iter().filter(|scope| self.wants_storing(scope)).collect();
-            }
+            Work::Alive => {}
+            Work::Heard(scopes) => self.heard_was_stored(scopes, outcome.is_ok(), now, effects),
+            Work::DecideHost(operation) | Work::Undecided { operation, .. } => self.host_decided(operation),
         }
     }
 

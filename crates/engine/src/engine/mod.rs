@@ -2,12 +2,14 @@
 //! time. See the crate's page for the life of a command.
 //!
 //! Here is what goes in and comes out, what the engine holds, and what is due when. `jobs` brings what is asked
-//! for to a commit, `fans` an operation to all of its scopes, `follow` takes over what is durable, `commands` sees to
-//! it that the exec driver's commands run, and `times` remembers who was heard of.
+//! for to a commit, `fans` an operation to all of its scopes, `hosts` starts a host's events together, `follow` takes
+//! over what is durable, `commands` sees to it that the exec driver's commands run, and `times` remembers who was
+//! heard of.
 
 mod commands;
 mod fans;
 mod follow;
+mod hosts;
 mod jobs;
 mod times;
 
@@ -27,6 +29,8 @@ use crate::request::{Answer, Command, Failure, Idempotency, Request};
 use crate::state::load::{Loader, prepare};
 use crate::state::{Held, Made, Publication, State};
 use commands::Commanded;
+use hosts::HostStarts;
+use times::Heard;
 
 pub use commands::{CommandId, DriverReport, DriverRun};
 pub use times::ENABLED_FOR;
@@ -72,6 +76,8 @@ pub enum Input {
     Ran(DriverReport),
     /// Time has passed.
     Tick,
+    /// The service is about to stop: no guest asks any more.
+    Closing,
 }
 
 /// What must be done, in this order.
@@ -113,8 +119,19 @@ enum Work {
     Step(OperationId, ScopeId, ScopeCommand),
     /// An operation's record is to be brought up to date.
     Record(OperationId),
-    /// Times to be stored: they need no comparing.
-    Times,
+    /// That the service runs is to be stored; it needs no comparing.
+    Alive,
+    /// When guests of these scopes last asked is to be stored; it needs no comparing.
+    Heard(Vec<ScopeId>),
+    /// A host operation that may be due is to be decided.
+    DecideHost(OperationId),
+    /// Finds out whether the start of a host operation took effect whose outcome was unknown. It keeps the locks of
+    /// the operation's scopes: nothing may start there before that is known.
+    Undecided {
+        operation: OperationId,
+        /// The operation's revision before the start.
+        revision: Revision,
+    },
 }
 
 struct Job {
@@ -164,9 +181,14 @@ pub struct Engine {
     replays: BTreeMap<(Revision, CommitId), Result<Answer, Failure>>,
     /// The commands that this process has asked for and the records still want.
     commands: HashMap<ScopeId, BTreeMap<(EventId, VmId), Commanded>>,
-    heard: HashMap<ScopeId, Timestamp>,
+    hosts: HostStarts,
+    heard: HashMap<ScopeId, Heard>,
     heard_to_store: BTreeSet<ScopeId>,
-    store_times_at: Timestamp,
+    /// How many transactions that store such times are under way.
+    heard_in_flight: usize,
+    /// When scopes that were heard of for the first time are stored, if there are any.
+    store_heard_at: Option<Timestamp>,
+    store_alive_at: Timestamp,
     /// Revisions taken over when they were committed, which the watch has yet to show once more or to pass over.
     own: BTreeSet<Revision>,
     watched: Revision,
@@ -212,18 +234,24 @@ impl Engine {
             behind: Vec::new(),
             replays: BTreeMap::new(),
             commands: HashMap::new(),
+            hosts: HostStarts::default(),
             heard: HashMap::new(),
             heard_to_store: BTreeSet::new(),
-            store_times_at: now,
+            heard_in_flight: 0,
+            store_heard_at: None,
+            store_alive_at: now,
             own: BTreeSet::new(),
             watched: revision,
         };
         let down = engine.state.alive().map(|alive| now.duration_since(alive).max(SignedDuration::ZERO));
         for (scope, at) in engine.state.all_heard() {
             let at = at.checked_add(down.unwrap_or_default()).unwrap_or(at);
-            engine.heard.insert(scope.clone(), at);
+            engine.heard.insert(scope.clone(), Heard { at, was_stored: true });
         }
-        let due = |(id, held): (&ScopeId, &Held<Scope>)| Some((id.clone(), held.value.next_due()?));
+        let hosts = engine.state.host_operations();
+        let due = |(id, held): (&ScopeId, &Held<Scope>)| {
+            Some((id.clone(), held.value.next_due(hosts.parts_in(id), now)?))
+        };
         let dues: Vec<_> = engine.state.scopes().filter_map(due).collect();
         for (scope, due) in dues {
             engine.set_deadline(&scope, Some(due));
@@ -236,6 +264,8 @@ impl Engine {
             engine.reconcile(operation, now, &mut effects);
         }
         engine.take_over_commands(now, &mut effects);
+        engine.look_at_all_hosts();
+        engine.decide_hosts(now, &mut effects);
         (engine, effects)
     }
 
@@ -249,7 +279,9 @@ impl Engine {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
         let retry = self.retries.first().map(|(at, _)| *at);
         let stalled = self.stalled.first().map(|(at, _)| *at);
-        [deadline, retry, stalled, Some(self.store_times_at)].into_iter().flatten().min()
+        let host = self.hosts.next_due();
+        let heard = self.store_heard_at;
+        [deadline, retry, stalled, host, heard, Some(self.store_alive_at)].into_iter().flatten().min()
     }
 
     /// Whether everything asked for has been answered and everything due has been done.
@@ -269,7 +301,10 @@ impl Engine {
         for input in inputs {
             self.take(input, now, &mut effects);
         }
+        self.decide_hosts(now, &mut effects);
         self.do_what_is_due(now, &mut effects);
+        // What was due may have shown that a host operation need not be decided after all.
+        self.decide_hosts(now, &mut effects);
         effects
     }
 
@@ -282,9 +317,10 @@ impl Engine {
             }
             Input::Committed(id, outcome) => self.committed(id, outcome, now, effects),
             Input::Watched(batch) => self.take_over_watched(batch, now, effects),
-            Input::Heard(scope, at) => self.note_heard(scope, at),
+            Input::Heard(scope, at) => self.note_heard(scope, at, now),
             Input::Ran(report) => self.ran(report, now, effects),
             Input::Tick => {}
+            Input::Closing => self.store_heard(now, effects),
         }
     }
 
@@ -315,15 +351,28 @@ impl Engine {
             self.set_deadline(&scope, None);
             self.spawn(Work::Pulse(scope), Actor::Timer, now, effects);
         }
-        if self.store_times_at <= now || self.store_times_at > after(now, ALIVE_STORED_EVERY) {
-            self.store_times_at = after(now, ALIVE_STORED_EVERY);
+        if self.store_alive_at <= now || self.store_alive_at > after(now, ALIVE_STORED_EVERY) {
+            self.store_alive_at = after(now, ALIVE_STORED_EVERY);
             // Scopes that are gone are forgotten in time. Those that are there are not, however long ago it was: it
             // may be the clock that was wrong for a moment.
             let state = &self.state;
             let long = ENABLED_FOR * 2;
-            self.heard.retain(|scope, at| state.scope(scope).is_some() || now.duration_since(*at) < long);
-            self.spawn(Work::Times, Actor::Service, now, effects);
+            self.heard
+                .retain(|scope, heard| state.scope(scope).is_some() || now.duration_since(heard.at) < long);
+            self.store_heard(now, effects);
+            self.spawn(Work::Alive, Actor::Service, now, effects);
         }
+        if self.store_heard_at.is_some_and(|at| at <= now || at > furthest) {
+            self.store_heard(now, effects);
+        }
+    }
+
+    /// Works out when something is due in a scope by itself.
+    fn renew_deadline(&mut self, scope: &ScopeId, now: Timestamp) {
+        let parts = self.state.host_operations().parts_in(scope);
+        let due = self.state.scope(scope).and_then(|held| held.value.next_due(parts, now));
+        self.set_deadline(scope, due);
+        self.keep_driving(scope, now);
     }
 
     fn set_deadline(&mut self, scope: &ScopeId, due: Option<Timestamp>) {

@@ -1,64 +1,136 @@
 //! Times that are kept by the way: when the guests of a scope were last heard of, and that the service runs.
+//!
+//! A scope's first request is stored within a second: a restart right after it must not take the scope for one
+//! that nobody listens in. Later ones are stored hourly, so a time that was read from the store may be an hour
+//! older than the truth, and counts an hour longer.
+
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::ScopeId;
+use notbefore_core::time::after;
+use notbefore_core::{Actor, ScopeId};
 use notbefore_store::{Key, Txn};
 
-use super::Engine;
+use super::{Effect, Engine, RETRY_AFTER, Work};
 use crate::draft::Drafted;
 use crate::plan::Plan;
 use crate::records::{self, LastAt};
 use crate::request::Answer;
 
-/// For how long a request of a guest keeps its scope enabled.
-pub const ENABLED_FOR: SignedDuration = SignedDuration::from_hours(24);
+/// For how long a request of a guest keeps its scope enabled: a day, and the minute by which the engine may hear of a
+/// request late, since polls of one scope leave word once a minute.
+pub const ENABLED_FOR: SignedDuration = SignedDuration::from_secs(24 * 3_600 + 60);
 /// How old the stored time of a scope's last request may grow before it is stored again. A write an hour
-/// and scope is nothing, and an hour in twenty-four nobody notices.
+/// and scope is nothing.
 const HEARD_STORED_EVERY: SignedDuration = SignedDuration::from_hours(1);
+/// How long a scope's first request waits for others to be stored with it. The rest of the second is the store's.
+const HEARD_FIRST_AFTER: Duration = Duration::from_millis(500);
 /// How many scopes' last requests one transaction stores.
 const HEARD_PER_TXN: usize = 90;
+/// How many such transactions are under way at a time, so that a large fleet that polls for the first time leaves
+/// room for commands.
+const HEARD_IN_FLIGHT_MAX: usize = 4;
+
+/// When a guest of a scope was last heard of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) at: Timestamp,
+    /// Whether that was read from the store, and may be as old as the store lets it grow.
+    pub(super) was_stored: bool,
+}
+
+impl Heard {
+    fn is_fresh(self, now: Timestamp) -> bool {
+        let allowance = if self.was_stored { HEARD_STORED_EVERY } else { SignedDuration::ZERO };
+        now.duration_since(self.at) < ENABLED_FOR + allowance
+    }
+}
 
 impl Engine {
     /// Whether a guest of the scope has asked within a day. The VM that stands in for a fleet is there to be
     /// tried out, so it counts as listening from the start.
     pub fn is_enabled(&self, scope: &ScopeId, now: Timestamp) -> bool {
         let first_run = self.state.scope(scope).is_some_and(|held| held.value.first_run);
-        first_run || self.heard.get(scope).is_some_and(|at| now.duration_since(*at) < ENABLED_FOR)
+        first_run || self.heard.get(scope).is_some_and(|heard| heard.is_fresh(now))
     }
 
-    pub(super) fn note_heard(&mut self, scope: ScopeId, at: Timestamp) {
-        let newest = self.heard.get(&scope).map_or(at, |known| at.max(*known));
+    pub(super) fn note_heard(&mut self, scope: ScopeId, at: Timestamp, now: Timestamp) {
+        let newest = Heard { at, was_stored: false };
+        let newest = self.heard.get(&scope).filter(|known| known.at > at).copied().unwrap_or(newest);
         self.heard.insert(scope.clone(), newest);
         if self.wants_storing(&scope) {
+            if self.state.heard(&scope).is_none() {
+                self.store_heard_at.get_or_insert(after(now, HEARD_FIRST_AFTER));
+            }
             self.heard_to_store.insert(scope);
         }
     }
 
     /// Whether the stored time of a scope's last request is too old, or there is none.
-    pub(super) fn wants_storing(&self, scope: &ScopeId) -> bool {
+    fn wants_storing(&self, scope: &ScopeId) -> bool {
         match (self.heard.get(scope), self.state.heard(scope)) {
-            (Some(heard), Some(stored)) => heard.duration_since(stored) >= HEARD_STORED_EVERY,
+            (Some(heard), Some(stored)) => heard.at.duration_since(stored) >= HEARD_STORED_EVERY,
             (Some(_), None) => self.state.scope(scope).is_some(),
             (None, _) => false,
         }
     }
 
-    /// The times that are due to be stored: that we run, and which scopes have been heard of.
-    pub(super) fn plan_times(&self, now: Timestamp) -> Plan {
-        let alive = (Key::from(records::ALIVE), records::encode(&LastAt { at: now }));
-        let heard = self.heard_to_store.iter().filter_map(|scope| {
-            let at = *self.heard.get(scope)?;
+    /// Stores when scopes were heard of whose time is not stored or too old, as many at a time as there may be.
+    pub(super) fn store_heard(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        self.store_heard_at = None;
+        while self.heard_in_flight < HEARD_IN_FLIGHT_MAX {
+            let mut scopes = Vec::new();
+            while scopes.len() < HEARD_PER_TXN
+                && let Some(scope) = self.heard_to_store.pop_first()
+            {
+                // One that is gone by now needs no time.
+                scopes.extend(Some(scope).filter(|scope| self.state.scope(scope).is_some()));
+            }
+            if scopes.is_empty() {
+                return;
+            }
+            self.heard_in_flight += 1;
+            self.spawn(Work::Heard(scopes), Actor::Service, now, effects);
+        }
+    }
+
+    /// A transaction is through; there may be more to store.
+    pub(super) fn heard_was_stored(
+        &mut self,
+        scopes: Vec<ScopeId>,
+        is_durable: bool,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.heard_in_flight -= 1;
+        if is_durable {
+            self.store_heard(now, effects);
+        } else {
+            self.heard_to_store.extend(scopes);
+            self.store_heard_at = Some(after(now, RETRY_AFTER));
+        }
+    }
+
+    /// Stores that we run.
+    pub(super) fn plan_alive(&self, now: Timestamp) -> Plan {
+        written(vec![(Key::from(records::ALIVE), records::encode(&LastAt { at: now }))])
+    }
+
+    /// Stores when scopes were heard of, those that are still there.
+    pub(super) fn plan_heard(&self, scopes: &[ScopeId]) -> Plan {
+        let heard = scopes.iter().filter_map(|scope| {
+            let at = self.heard.get(scope)?.at;
             self.state.scope(scope)?;
             Some((records::heard(scope), records::encode(&LastAt { at })))
         });
-        let mut txns = Vec::new();
-        let mut puts = heard.peekable();
-        while puts.peek().is_some() {
-            let put = puts.by_ref().take(HEARD_PER_TXN).collect();
-            txns.push(Txn { put, ..Txn::default() });
+        match heard.collect::<Vec<_>>() {
+            none if none.is_empty() => Plan::Settled(Answer::Done),
+            put => written(put),
         }
-        txns.push(Txn { put: vec![alive], ..Txn::default() });
-        let drafted = Drafted { txns, ..Drafted::default() };
-        Plan::Write { drafted, answer: Answer::Done, rest: None }
     }
+}
+
+fn written(put: Vec<(Key, bytes::Bytes)>) -> Plan {
+    let drafted = Drafted { txns: vec![Txn { put, ..Txn::default() }], ..Drafted::default() };
+    Plan::Write { drafted, answer: Answer::Done, rest: None }
 }

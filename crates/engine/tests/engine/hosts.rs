@@ -120,6 +120,8 @@ fn filled(mut scope: Scope, room: usize) -> Scope {
         description: String::new(),
         driver: DriverKind::Manual,
         release: Release::Each,
+        time_given: false,
+        joint_start: false,
         phase: Phase::Scheduled {
             not_before: "2030-01-01T00:00:00Z".parse().unwrap(),
             approval: None,

@@ -47,6 +47,8 @@ pub fn event(id: u128, cause: Cause, vms: &[VmId], announced: Timestamp, not_bef
         description: String::new(),
         driver: DriverKind::Simulated,
         release: Release::Each,
+        time_given: false,
+        joint_start: false,
         phase: Phase::Scheduled { not_before, approval: None, released: false, ready: None },
         trail: vec![Recorded { at: announced, by: Actor::Timer, fact }],
     }

@@ -16,6 +16,22 @@ pub fn progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
     }
 }
 
+/// How the commands of an event stood when it ended. What had not ended by then was stopped: the event was completed
+/// by hand, or its VM left.
+pub fn last_progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
+    let mut progress = progress(event, run);
+    for (command, state) in progress.commands.iter_mut().zip(&run.commands) {
+        match state {
+            CommandState::Running { .. } | CommandState::Waiting { .. } => {
+                command.state = "stopped".to_owned();
+                (command.attempts_left, command.due_at) = (None, None);
+            }
+            CommandState::Done { .. } | CommandState::Failed { .. } | CommandState::Gone => {}
+        }
+    }
+    progress
+}
+
 fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
     let bare = |state: &str| wire::ExecCommand {
         vm: resource.vm.0,

@@ -63,11 +63,12 @@ pub async fn list(
     sight: Sight,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<wire::Page<wire::Event>>, Problem> {
-    page(&sight, query, |scope, event| sight.unread_by(scope, event)).map(Json)
+    page(&sight, sight.now(), query, |scope, event| sight.unread_by(scope, event)).map(Json)
 }
 
 fn page(
     part: &Part,
+    now: Timestamp,
     query: ListQuery,
     unread_by: impl Fn(&ScopeView, &Event) -> Vec<String>,
 ) -> Result<wire::Page<wire::Event>, Problem> {
@@ -96,7 +97,7 @@ fn page(
     let cursor = cursor.as_deref().and_then(|text| text.split_once('|'));
     let from = only.clone().or(pages::scope(cursor.map(|(scope, _)| scope))?);
 
-    let live = part.live();
+    let live = part.live(now);
     let mut items = Vec::new();
     let mut last = None;
     for scope in part.busy(pages::from(from.as_ref())) {
@@ -312,6 +313,8 @@ mod tests {
             description: String::new(),
             driver: DriverKind::Manual,
             release: Release::Each,
+            time_given: false,
+            joint_start: false,
             phase: Phase::Scheduled {
                 not_before: Timestamp::UNIX_EPOCH,
                 approval: None,
@@ -339,7 +342,10 @@ mod tests {
         let (mut seen, mut cursor, mut turn) = (Vec::new(), None, 0);
         loop {
             let query = ListQuery { limit: Some(197), cursor: cursor.take(), ..ListQuery::default() };
-            let page = page(&Part::everything(stage.views.newest()), query, |_, _| Vec::new()).unwrap();
+            let page = page(&Part::everything(stage.views.newest()), Timestamp::UNIX_EPOCH, query, |_, _| {
+                Vec::new()
+            })
+            .unwrap();
             seen.extend(page.items.iter().map(|event| event.id));
             match page.next {
                 Some(next) => cursor = Some(next),

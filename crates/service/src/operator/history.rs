@@ -275,6 +275,8 @@ mod tests {
                 description: String::new(),
                 driver: DriverKind::Manual,
                 release: Release::Each,
+                time_given: false,
+                joint_start: false,
                 phase: Phase::Started { at, why: StartReason::NotBefore, run: Run::Manual },
                 trail: Vec::new(),
             },

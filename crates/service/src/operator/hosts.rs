@@ -3,7 +3,7 @@
 //! Counts come from the published view. Which VMs an operation reaches, and what it would come to, the engine
 //! says: it looks when it plans, so nobody is missed, or hit, who has moved since somebody looked here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
@@ -11,11 +11,16 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use notbefore_core::{Cause, Member, MemberState, Operation, OperationId, Refusal, Target, VmId};
-use notbefore_engine::{Answer, Command, NewOperation, Preview, Whom};
+use notbefore_core::{
+    Actor, Blocker, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, Target, VmId,
+};
+use notbefore_engine::{Answer, Command, NewOperation, Preview, Request, Whom};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::delivery::Listening;
-use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, PlannedEvent, SILENT_NAMED_MAX};
+use notbefore_wire::operator::hosts::{
+    Host, HostAction, HostPlan, HostWait, HostsAction, HostsPlan, PLANNED_HOSTS_MAX, PlannedEvent,
+    SILENT_NAMED_MAX, ScopeImpact,
+};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -83,17 +88,9 @@ pub async fn act(
     Path((host, verb)): Path<(String, String)>,
     change: Change,
 ) -> Result<Response, Problem> {
-    let HostAction { maintenance, not_before, in_seconds, description, duration_seconds, dry_run } =
-        change.body_or_default()?;
-    let new = NewOperation {
-        id: OperationId(Uuid::new_v4()),
-        cause: cause(&verb, maintenance.as_deref())?,
-        whom: Whom::Host(host.clone()),
-        not_before: when(operator.clock.now(), not_before, in_seconds)?,
-        duration_s: checked_duration(duration_seconds)?,
-        description: checked_description(description)?,
-    };
-    let command = if dry_run { Command::Preview(new) } else { Command::Schedule(new) };
+    let action: HostAction = change.body_or_default()?;
+    let new = new_operation(&host, &verb, &action, operator.clock.now())?;
+    let command = if action.dry_run { Command::Preview(new) } else { Command::Schedule(new) };
     let answer = change.ask(&operator, Ok(command)).await;
     let view = operator.views.newest();
     match answer.map_err(|problem| unknown(&view, &host, problem))? {
@@ -106,6 +103,133 @@ pub async fn act(
         }
         Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
     }
+}
+
+/// Say what the same action on several hosts would come to: what each, how many VMs of a scope are hit at once, and which
+/// host waits for which
+#[utoipa::path(post, path = "/hosts/plan", tag = "hosts", request_body = HostsAction, responses((status = 200, body = HostsPlan)))]
+pub async fn plan_several(
+    State(operator): State<Operator>,
+    change: Change,
+) -> Result<Json<HostsPlan>, Problem> {
+    let HostsAction { hosts, verb, action } = change.body()?;
+    if !(1..=PLANNED_HOSTS_MAX).contains(&hosts.len()) {
+        let detail = format!("{} hosts were named; name 1 to {PLANNED_HOSTS_MAX}", hosts.len());
+        return Err(Problem::bad_request("bad_hosts", detail));
+    }
+    if let Some(twice) = hosts.iter().enumerate().find(|(n, host)| hosts[..*n].contains(host)) {
+        return Err(Problem::bad_request("bad_hosts", format!("host {} is named twice", twice.1)));
+    }
+    let now = operator.clock.now();
+    let mut plans = Vec::new();
+    for host in &hosts {
+        let command = Command::Preview(new_operation(host, &verb, &action, now)?);
+        let request =
+            Request { by: Actor::Service, from: None, idempotency: None, if_revision: None, command };
+        let answer = operator.engine.ask(request).await;
+        let view = operator.views.newest();
+        match answer.map_err(|failure| unknown(&view, host, failure.into()))? {
+            Answer::Preview(preview) => {
+                plans.push((preview.operation.clone(), plan(&view, host, &preview, now)))
+            }
+            Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Scope { .. } => {}
+        }
+    }
+    let view = operator.views.newest();
+    let operations: Vec<&Operation> = plans.iter().map(|(operation, _)| operation).collect();
+    let size = |scope: &ScopeId| view.scope(scope).map_or(0, |scope| scope.scope.members.len());
+    let (scopes, waits) = compared(&operations, size);
+    Ok(Json(HostsPlan { scopes, waits, hosts: plans.into_iter().map(|(_, plan)| plan).collect() }))
+}
+
+/// Compares operations on several hosts: two hosts that have VMs in different update domains of a scope take turns
+/// there, in the order of the list; hosts with VMs in one and the same update domain do not.
+fn compared(
+    operations: &[&Operation],
+    size: impl Fn(&ScopeId) -> usize,
+) -> (Vec<ScopeImpact>, Vec<HostWait>) {
+    let mut by_scope: BTreeMap<&ScopeId, Vec<OnHost>> = BTreeMap::new();
+    for (place, operation) in operations.iter().enumerate() {
+        for target in operation.targets.iter().filter(|target| target.refused.is_none()) {
+            let here = by_scope.entry(&target.scope).or_default();
+            if here.last().is_none_or(|last| last.place != place) {
+                here.push(OnHost { place, update_domains: BTreeSet::new(), vms: 0 });
+            }
+            if let Some(last) = here.last_mut() {
+                last.update_domains.insert(target.update_domain);
+                last.vms += target.resources.len();
+            }
+        }
+    }
+    let takes_turns = operations.first().is_some_and(|one| one.cause.waits_for_other_update_domains());
+    let mut waits: BTreeMap<usize, (BTreeSet<usize>, BTreeSet<&ScopeId>)> = BTreeMap::new();
+    let mut impacts = Vec::new();
+    for (scope, hosts) in by_scope {
+        let mut at_once: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut alone = 0;
+        for (nth, one) in hosts.iter().enumerate() {
+            match one.update_domains.first() {
+                Some(only) if one.update_domains.len() == 1 => *at_once.entry(*only).or_default() += one.vms,
+                Some(_) | None => alone = alone.max(one.vms),
+            }
+            for first in hosts[..nth].iter().filter(|first| takes_turns && first.conflicts_with(one)) {
+                let (before, scopes) = waits.entry(one.place).or_default();
+                before.insert(first.place);
+                scopes.insert(scope);
+            }
+        }
+        let hit = hosts.iter().map(|one| one.vms).sum();
+        let most = at_once.into_values().max().unwrap_or(0).max(alone);
+        impacts.push(ScopeImpact {
+            scope: scope.to_string(),
+            vms: size(scope),
+            hit,
+            at_once: if takes_turns { most } else { hit },
+            hosts: hosts.len(),
+        });
+    }
+    let host = |place: usize| operations[place].host.clone().unwrap_or_default();
+    let waits = waits.into_iter().map(|(place, (before, scopes))| HostWait {
+        host: host(place),
+        waits_for: before.into_iter().map(host).collect(),
+        scopes: scopes.into_iter().map(ToString::to_string).collect(),
+    });
+    (impacts, waits.collect())
+}
+
+/// What one host of several has in a scope.
+struct OnHost {
+    /// Its place in the list.
+    place: usize,
+    update_domains: BTreeSet<u32>,
+    vms: usize,
+}
+
+impl OnHost {
+    /// Whether a VM of one is in another update domain than a VM of the other.
+    fn conflicts_with(&self, other: &Self) -> bool {
+        self.update_domains.len() > 1
+            || other.update_domains.len() > 1
+            || self.update_domains != other.update_domains
+    }
+}
+
+fn new_operation(
+    host: &str,
+    verb: &str,
+    action: &HostAction,
+    now: Timestamp,
+) -> Result<NewOperation, Problem> {
+    let HostAction { maintenance, not_before, in_seconds, description, duration_seconds, dry_run: _ } =
+        action;
+    Ok(NewOperation {
+        id: OperationId(Uuid::new_v4()),
+        cause: cause(verb, maintenance.as_deref())?,
+        whom: Whom::Host(host.to_owned()),
+        not_before: when(now, *not_before, *in_seconds)?,
+        duration_s: checked_duration(*duration_seconds)?,
+        description: checked_description(description.clone())?,
+    })
 }
 
 fn cause(verb: &str, maintenance: Option<&str>) -> Result<Cause, Problem> {
@@ -259,11 +383,14 @@ fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target, parts: &[T
     if !operation.cause.waits_for_other_update_domains() || part.refused.is_some() {
         return None;
     }
-    let busy = scope.scope.events.iter().find(|event| {
-        event.is_started() && event.is_platforms() && event.update_domain != part.update_domain
-    });
-    if let Some(busy) = busy {
-        return Some(format!("the end of event {} in update domain {}", busy.id, busy.update_domain));
+    if let Some(Blocker::Event { event, update_domain }) =
+        scope.scope.busy_elsewhere(part.update_domain).next()
+    {
+        return Some(format!("the end of event {event} in update domain {update_domain}"));
+    }
+    if operation.joint_start.is_some() {
+        // All of its events start together.
+        return None;
     }
     let mut others: Vec<u32> = parts
         .iter()

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::Operator;
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
-use super::present;
+use super::present::{self, Live};
 use super::problem::Problem;
 use super::sight::Sight;
 use crate::view::View;
@@ -30,7 +30,8 @@ pub async fn list(
 ) -> Result<Json<wire::Page<wire::Operation>>, Problem> {
     let limit = page.limit()?;
     let after = page.after()?.map(|text| parse(&text)).transpose()?;
-    let mut found = sight.operations(after);
+    let live = sight.live(sight.now());
+    let mut found = sight.operations(&live, after);
     let items: Vec<_> = found.by_ref().take(limit).collect();
     let next = found.next().and(items.last()).map(|last| pages::encode(&last.id.to_string()));
     Ok(Json(wire::Page { items, next }))
@@ -55,6 +56,33 @@ pub async fn cancel(
     Ok(Json(sight.show_operation(id).await?))
 }
 
+/// Start all events of an operation now: those of a host's reboot or freeze in all scopes at once, those of any other
+/// where they are in one scope
+#[utoipa::path(post, path = "/operations/{operation}/start", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
+pub async fn start(
+    mut sight: Sight,
+    Path(operation): Path<String>,
+    change: Change,
+) -> Result<Json<wire::Operation>, Problem> {
+    let id = parse(&operation)?;
+    let permit = sight.permit_to_carry_out(id);
+    sight.ask(change, permit.map(|permit| (permit, Command::StartOperation(id)))).await?;
+    Ok(Json(sight.show_operation(id).await?))
+}
+
+/// Say that all of an operation was carried out; every event of it must have started
+#[utoipa::path(post, path = "/operations/{operation}/complete", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
+pub async fn complete(
+    mut sight: Sight,
+    Path(operation): Path<String>,
+    change: Change,
+) -> Result<Json<wire::Operation>, Problem> {
+    let id = parse(&operation)?;
+    let permit = sight.permit_to_carry_out(id);
+    sight.ask(change, permit.map(|permit| (permit, Command::CompleteOperation(id)))).await?;
+    Ok(Json(sight.show_operation(id).await?))
+}
+
 /// An operation as it is stored, open or closed.
 pub async fn stored(operator: &Operator, view: &View, id: OperationId) -> Result<Arc<Operation>, Problem> {
     if let Some(held) = view.operation(id) {
@@ -68,5 +96,6 @@ pub async fn stored(operator: &Operator, view: &View, id: OperationId) -> Result
 /// An operation, open or closed, with all of its parts: for those who see everything.
 pub async fn shown(operator: &Operator, id: OperationId) -> Result<wire::Operation, Problem> {
     let view = operator.views.newest();
-    Ok(present::operation(&view, &*stored(operator, &view, id).await?))
+    let operation = stored(operator, &view, id).await?;
+    Ok(present::operation(&Live::new(&view, |_| true, operator.clock.now()), &operation))
 }

@@ -1,15 +1,17 @@
 //! From the domain's types to the API's: what an operator is shown.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Event, EventFact, Fact, Name, Operation, OperationId, OperationState, Past, Phase, Policy, Recorded,
-    Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
+    Blocker, CommandState, Event, EventFact, Fact, JointStart, Name, Operation, OperationId, OperationState,
+    Outcome, Past, Phase, Policy, Recorded, Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState,
+    VmId,
 };
 use notbefore_engine::Address;
+use notbefore_engine::state::host_operations::HostOperations;
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::audit::{AuditEntry, CHANGED};
 
@@ -17,6 +19,9 @@ use super::commands;
 use crate::delivery::Hearing;
 use crate::names;
 use crate::view::{ScopeView, View};
+
+/// How many of the things that an operation waits for are named.
+const BLOCKERS_NAMED_MAX: usize = 3;
 
 /// A scope.
 pub fn scope(view: &ScopeView) -> wire::Scope {
@@ -76,10 +81,13 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
     })
 }
 
-/// Live events of a view on their way to somebody who sees some scopes of it.
+/// A view at one moment, on its way to a caller who sees some scopes of it.
 pub struct Live<'a> {
     view: &'a View,
     sees: Box<dyn Fn(&ScopeId) -> bool + 'a>,
+    now: Timestamp,
+    /// What holds host operations back; worked out when the first event asks.
+    hosts: OnceCell<HostOperations>,
     /// What [`parts_to_approve`] has found: the events of a page are often parts of one operation, and each would
     /// have all of them counted again.
     to_approve: RefCell<HashMap<OperationId, Option<usize>>>,
@@ -87,8 +95,64 @@ pub struct Live<'a> {
 
 impl<'a> Live<'a> {
     /// None is shown yet.
-    pub fn new(view: &'a View, sees: impl Fn(&ScopeId) -> bool + 'a) -> Self {
-        Self { view, sees: Box::new(sees), to_approve: RefCell::default() }
+    pub fn new(view: &'a View, sees: impl Fn(&ScopeId) -> bool + 'a, now: Timestamp) -> Self {
+        Self { view, sees: Box::new(sees), now, hosts: OnceCell::new(), to_approve: RefCell::default() }
+    }
+
+    fn hosts(&self) -> &HostOperations {
+        self.hosts.get_or_init(|| {
+            let mut hosts = HostOperations::default();
+            for (id, held) in self.view.operations_after(None) {
+                hosts.put(*id, Some(&held.value), |scope| self.scope(scope));
+            }
+            hosts
+        })
+    }
+
+    fn scope(&self, id: &ScopeId) -> Option<&'a Scope> {
+        self.view.scope(id).map(|scope| &*scope.scope)
+    }
+
+    /// What keeps a host operation from starting now, in words; nothing where it is not due.
+    fn host_waits_for(&self, id: OperationId) -> Option<String> {
+        let hosts = self.hosts();
+        hosts.due(id).filter(|due| due.reason(self.now).is_some())?;
+        let blockers = hosts.blockers(id, |scope| self.scope(scope), self.now);
+        let mut words: Vec<String> = blockers.iter().map(|one| self.blocker(*one)).collect();
+        words.sort();
+        words.dedup();
+        let more = words.len().saturating_sub(BLOCKERS_NAMED_MAX);
+        words.truncate(BLOCKERS_NAMED_MAX);
+        if more > 0 {
+            words.push(format!("{more} more"));
+        }
+        Some(words.join(", ")).filter(|words| !words.is_empty())
+    }
+
+    /// A blocker, without what it would tell of scopes that do not exist for the caller.
+    fn blocker(&self, blocker: Blocker) -> String {
+        match blocker {
+            Blocker::Event { event, update_domain } => {
+                match self.view.scope_of_event(event).filter(|scope| (self.sees)(&scope.scope.id())) {
+                    Some(scope) => format!(
+                        "the end of event {event} in update domain {update_domain} of {}",
+                        scope.scope.path
+                    ),
+                    None => "the end of an event in another scope".to_owned(),
+                }
+            }
+            Blocker::HostOperation { operation, .. } => {
+                let held = self.view.operation(operation);
+                let mut targets = held.iter().flat_map(|held| &held.value.targets);
+                match held.filter(|_| targets.all(|target| (self.sees)(&target.scope))) {
+                    Some(held) => format!(
+                        "operation {operation} of host {}, which goes first",
+                        held.value.host.as_deref().unwrap_or("?")
+                    ),
+                    None => "an operation of another host, which goes first".to_owned(),
+                }
+            }
+        }
     }
 
     fn parts_to_approve(&self, operation: OperationId) -> Option<usize> {
@@ -133,6 +197,7 @@ pub fn past(past: &Past, revision: u64) -> wire::Event {
         ended_at: Some(past.ended_at),
         not_before: None,
         revision,
+        exec: past.event.exec_run().map(|run| commands::last_progress(&past.event, run)),
         ..common(past.scope.as_str(), &past.event)
     }
 }
@@ -150,6 +215,7 @@ fn common(scope: &str, event: &Event) -> wire::Event {
         resources: event.resources.iter().map(resource).collect(),
         not_before: event.not_before(),
         approved: event.approved(),
+        time_given: event.time_given,
         started_at: None,
         ended_at: None,
         description: event.description.clone(),
@@ -179,13 +245,17 @@ fn waits_for(live: &Live<'_>, scope: &Scope, event: &Event) -> String {
             "somebody to complete it: 'notbefore event complete'".to_owned()
         }
         Phase::Started { run: Run::Exec(run), .. } => commands::waits_for(event, run),
+        Phase::Scheduled { ready: Some(_), .. } if event.joint_start => {
+            format!("its operation to be started: 'notbefore operation start {}'", event.operation)
+        }
         Phase::Scheduled { ready: Some(_), .. } => "somebody to start it: 'notbefore event start'".to_owned(),
+        Phase::Scheduled { .. } if event.joint_start => host_part_waits_for(live, event),
         Phase::Scheduled { not_before, approval, released, .. } => {
-            if let Some(blocker) = scope.blocker(event) {
+            let parts = live.hosts().parts_in(&scope.id());
+            if let Some(blocker) = scope.blocker(event, parts, live.now) {
                 return format!(
-                    "the end of event {} in update domain {}; then {}",
-                    blocker.id,
-                    blocker.update_domain,
+                    "{}; then {}",
+                    live.blocker(blocker),
                     if approval.is_some() {
                         "it starts".to_owned()
                     } else {
@@ -194,14 +264,35 @@ fn waits_for(live: &Live<'_>, scope: &Scope, event: &Event) -> String {
                 );
             }
             if approval.is_some() && event.release == Release::Together && !released {
-                let open = match live.parts_to_approve(event.operation) {
-                    Some(open) => format!("{open} more"),
-                    None => "other".to_owned(),
-                };
-                return format!("the approval of {open} parts of its operation, or {not_before}");
+                return format!("{}, or {not_before}", other_approvals(live, event.operation));
             }
             format!("approval, or {not_before}")
         }
+    }
+}
+
+/// What a part of a host operation waits for: all of the operation does.
+fn host_part_waits_for(live: &Live<'_>, event: &Event) -> String {
+    let Some(due) = live.hosts().due(event.operation) else {
+        return "its operation, which starts as a whole".to_owned();
+    };
+    match live.host_waits_for(event.operation) {
+        Some(blockers) => format!("{blockers}; then all events of its operation start together"),
+        None if due.reason(live.now).is_some() => "its operation, which starts now".to_owned(),
+        None => {
+            let latest = due.order.not_before;
+            match event.approved() {
+                true => format!("{}, or {latest}", other_approvals(live, event.operation)),
+                false => format!("approval by every scope of its operation, or {latest}"),
+            }
+        }
+    }
+}
+
+fn other_approvals(live: &Live<'_>, operation: OperationId) -> String {
+    match live.parts_to_approve(operation) {
+        Some(open) => format!("the approval of {open} more parts of its operation"),
+        None => "the approval of other parts of its operation".to_owned(),
     }
 }
 
@@ -244,7 +335,7 @@ fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
             use notbefore_core::fact::CancelReason;
             let why = match why {
                 CancelReason::Asked => String::new(),
-                CancelReason::ResourcesGone => "none of its VMs is there any more".to_owned(),
+                CancelReason::ResourcesGone => "none of its VMs is there and runs any more".to_owned(),
                 CancelReason::Redeployed { by_event } => format!("the VM was redeployed by event {by_event}"),
             };
             ("EventCancelled", why)
@@ -291,6 +382,10 @@ fn fact(recorded: &Recorded<Fact>) -> (String, String) {
             ("OperationRequested".to_owned(), format!("{cause} in {targets} parts ({operation})"))
         }
         Fact::OperationCancelled { operation } => ("OperationCancelled".to_owned(), operation.to_string()),
+        Fact::OperationStarted { operation, why } => {
+            ("OperationStarted".to_owned(), format!("{operation}: {why}"))
+        }
+        Fact::OperationCompleted { operation } => ("OperationCompleted".to_owned(), operation.to_string()),
         Fact::ScopeCreated { path } => ("ScopeCreated".to_owned(), path.to_string()),
         Fact::PolicyChanged => ("PolicyChanged".to_owned(), String::new()),
         Fact::ScopeRemoved { path } => ("ScopeRemoved".to_owned(), path.to_string()),
@@ -309,8 +404,8 @@ fn fact(recorded: &Recorded<Fact>) -> (String, String) {
 }
 
 /// An operation, with where its parts stand now.
-pub fn operation(view: &View, operation: &Operation) -> wire::Operation {
-    let targets: Vec<_> = operation.targets.iter().map(|one| target(view, operation, one)).collect();
+pub fn operation(live: &Live<'_>, operation: &Operation) -> wire::Operation {
+    let targets: Vec<_> = operation.targets.iter().map(|one| target(live, operation, one)).collect();
     wire::Operation {
         id: operation.id.0,
         cause: operation.cause.to_string(),
@@ -325,34 +420,52 @@ pub fn operation(view: &View, operation: &Operation) -> wire::Operation {
         .to_owned(),
         release: release(operation.release).to_owned(),
         not_before: operation.not_before,
+        time_given: operation.time_given,
         cancelled: operation.cancelled_by.is_some(),
+        completed: operation.completed_by.is_some(),
+        host_start: operation.joint_start.as_ref().map(|start| {
+            let word = match start {
+                JointStart::Waiting => "waiting",
+                JointStart::Ready { .. } => "ready",
+                JointStart::Released { .. } => "released",
+            };
+            word.to_owned()
+        }),
+        waits_for: match &operation.joint_start {
+            _ if operation.state == OperationState::Closed => None,
+            Some(JointStart::Waiting) => live.host_waits_for(operation.id),
+            Some(JointStart::Ready { .. }) => {
+                Some(format!("an operator to start it: 'notbefore operation start {}'", operation.id))
+            }
+            Some(JointStart::Released { .. }) | None => None,
+        },
         progress: progress(&targets),
         targets,
     }
 }
 
-fn target(view: &View, operation: &Operation, target: &Target) -> wire::OperationTarget {
-    let scope = view.scope(&target.scope);
-    let live = scope.and_then(|scope| scope.scope.event(target.event));
-    let over = || {
-        target.state == TargetState::Ended
-            || scope.is_none_or(|scope| scope.scope.ended.iter().any(|one| one.event == target.event))
+fn target(live: &Live<'_>, operation: &Operation, target: &Target) -> wire::OperationTarget {
+    let scope = live.scope(&target.scope);
+    let event = scope.and_then(|scope| scope.event(target.event));
+    // The scope knows how an event ended before the operation does.
+    let ended = scope.and_then(|scope| scope.ended.iter().find(|one| one.event == target.event));
+    let outcome = target.outcome.or(ended.map(|one| one.outcome));
+    let is_over = target.state == TargetState::Ended || ended.is_some() || scope.is_none();
+    let (status, state) = match event.map(|event| &event.phase) {
+        Some(Phase::Scheduled { approval: Some(_), .. }) => ("Scheduled", "approved"),
+        Some(Phase::Scheduled { .. }) => ("Scheduled", "waiting"),
+        Some(Phase::Started { .. }) => ("Started", "started"),
+        None if target.refused.is_some() => ("Refused", "refused"),
+        None if outcome == Some(Outcome::Completed) => ("Completed", "completed"),
+        None if outcome == Some(Outcome::Cancelled) => ("Cancelled", "cancelled"),
+        // Its scope was never told.
+        None if operation.cancelled_by.is_some() => ("Cancelled", "cancelled"),
+        None if operation.state == OperationState::Opening && !is_over => ("Opening", "opening"),
+        None => ("Ended", "ended"),
     };
-    let (status, started_because) = match live.map(|event| &event.phase) {
-        Some(Phase::Scheduled { .. }) => ("Scheduled", None),
-        Some(Phase::Started { why, .. }) => ("Started", Some(why.to_string())),
-        None if target.refused.is_some() => ("Refused", None),
-        None if operation.state == OperationState::Opening && !over() => ("Opening", None),
-        None => ("Ended", None),
-    };
-    // The scope knows of an approval before the operation does.
-    let state = match (target.state, live) {
-        (TargetState::Waiting, Some(event)) if event.approved() || event.is_started() => "approved",
-        (TargetState::Waiting, _) => "waiting",
-        (TargetState::Approved, _) => "approved",
-        (TargetState::Ended, _) if target.refused.is_some() => "refused",
-        (TargetState::Ended, _) => "ended",
-    };
+    let failed = event
+        .and_then(Event::exec_run)
+        .is_some_and(|run| run.commands.iter().any(|command| matches!(command, CommandState::Failed { .. })));
     wire::OperationTarget {
         event: target.event.0,
         scope: target.scope.to_string(),
@@ -360,8 +473,12 @@ fn target(view: &View, operation: &Operation, target: &Target) -> wire::Operatio
         resources: target.resources.iter().map(resource).collect(),
         state: state.to_owned(),
         status: status.to_owned(),
+        failed,
         refused: target.refused.clone(),
-        started_because,
+        started_because: event.and_then(|event| match &event.phase {
+            Phase::Started { why, .. } => Some(why.to_string()),
+            Phase::Scheduled { .. } => None,
+        }),
     }
 }
 
@@ -373,14 +490,19 @@ fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
         progress.scopes_told += usize::from(scope.iter().all(|part| part.status != "Opening"));
     }
     for part in targets {
-        match (part.status.as_str(), part.state.as_str()) {
-            ("Scheduled", "approved") => progress.approved += 1,
-            ("Scheduled", _) => progress.waiting += 1,
-            ("Started", _) => progress.started += 1,
-            ("Ended", _) => progress.ended += 1,
-            ("Refused", _) => progress.refused += 1,
+        progress.failed += usize::from(part.failed);
+        match part.state.as_str() {
+            "approved" => progress.approved += 1,
+            "waiting" => progress.waiting += 1,
+            "started" => progress.started += 1,
+            "refused" => progress.refused += 1,
+            "cancelled" => {
+                progress.ended += 1;
+                progress.cancelled += 1;
+            }
+            "completed" | "ended" => progress.ended += 1,
             // Not told yet.
-            (_, _) => {}
+            _ => {}
         }
     }
     progress
@@ -416,6 +538,7 @@ mod tests {
             resources: Vec::new(),
             state: TargetState::Waiting,
             refused: None,
+            outcome: None,
         };
         let operation = Operation {
             id: OperationId(Uuid::from_u128(7)),
@@ -424,6 +547,7 @@ mod tests {
             requested_at: Timestamp::UNIX_EPOCH,
             host: None,
             not_before: None,
+            time_given: false,
             duration_s: -1,
             description: String::new(),
             driver: DriverKind::Manual,
@@ -431,7 +555,9 @@ mod tests {
             targets: (0..PARTS).map(part).collect(),
             state: OperationState::Open,
             released: false,
+            joint_start: None,
             cancelled_by: None,
+            completed_by: None,
         };
         let id = operation.id;
         let held = Held { revision: Revision(1), value: Arc::new(operation) };
@@ -440,10 +566,11 @@ mod tests {
         views.publish(Publication { changes, ..Publication::default() }, Timestamp::UNIX_EPOCH);
 
         let (view, looks) = (views.newest(), Cell::new(0));
-        let live = Live::new(&view, |_| {
+        let sees = |_: &ScopeId| {
             looks.set(looks.get() + 1);
             true
-        });
+        };
+        let live = Live::new(&view, sees, Timestamp::UNIX_EPOCH);
         for _ in 0..PARTS {
             assert_eq!(live.parts_to_approve(id), Some(0), "none of its scopes is there");
         }

@@ -117,6 +117,11 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NotExec { .. }
         | Refusal::NothingFailed(_)
         | Refusal::UpdateDomainBusy { .. }
+        | Refusal::PartOfHostOperation { .. }
+        | Refusal::NothingToStart(_)
+        | Refusal::StartsApart(_)
+        | Refusal::OperationNotStarted { .. }
+        | Refusal::OperationStarted(_)
         | Refusal::Deallocated(_)
         | Refusal::NothingRuns { .. }
         | Refusal::VmsGone

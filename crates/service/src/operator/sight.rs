@@ -289,21 +289,25 @@ impl Part {
     }
 
     /// Where live events are shown, one or a page of them.
-    pub fn live(&self) -> Live<'_> {
-        Live::new(&self.view, |scope| self.sees(scope))
+    pub fn live(&self, now: Timestamp) -> Live<'_> {
+        Live::new(&self.view, |scope| self.sees(scope), now)
     }
 
     /// Open operations that reach one of the caller's scopes, after one.
-    pub fn operations(&self, after: Option<OperationId>) -> impl Iterator<Item = wire::Operation> {
+    pub fn operations<'a>(
+        &'a self,
+        live: &'a Live<'a>,
+        after: Option<OperationId>,
+    ) -> impl Iterator<Item = wire::Operation> + 'a {
         let all = self.view.operations_after(after);
-        all.filter_map(|(_, held)| self.show(&held.value)).filter(|shown| shown.state != "closed")
+        all.filter_map(|(_, held)| self.show(live, &held.value)).filter(|shown| shown.state != "closed")
     }
 
     /// An operation with those of its parts that the caller sees; none if that is none of them. Where it stands
     /// is then also told of those parts alone.
-    fn show(&self, operation: &Operation) -> Option<wire::Operation> {
+    fn show(&self, live: &Live<'_>, operation: &Operation) -> Option<wire::Operation> {
         if self.sees_everything() {
-            return Some(present::operation(&self.view, operation));
+            return Some(present::operation(live, operation));
         }
         let mut own = operation.clone();
         own.targets.retain(|target| self.sees(&target.scope));
@@ -313,7 +317,7 @@ impl Part {
         if own.targets.iter().all(|target| target.state == TargetState::Ended) {
             own.state = OperationState::Closed;
         }
-        Some(present::operation(&self.view, &own))
+        Some(present::operation(live, &own))
     }
 }
 
@@ -346,7 +350,11 @@ impl Sight {
         {
             let seen = seen::of_live(&self.caller.operator, event);
             let unread_by = self.unread_by(scope, event);
-            return Ok(wire::Event { seen, unread_by, ..present::event(&self.live(), scope, event) });
+            return Ok(wire::Event {
+                seen,
+                unread_by,
+                ..present::event(&self.live(self.now()), scope, event)
+            });
         }
         let key = records::past(id);
         let record = self.snapshot().await?.get(&key).await?.ok_or_else(|| self.unknown_event(id))?;
@@ -363,7 +371,8 @@ impl Sight {
     /// An operation, open or closed.
     pub async fn show_operation(&self, id: OperationId) -> Result<wire::Operation, Problem> {
         let operation = operations::stored(&self.caller.operator, &self.view, id).await?;
-        self.show(&operation).ok_or_else(|| Problem::from(Refusal::UnknownOperation(id)).hiding(true))
+        self.show(&self.live(self.now()), &operation)
+            .ok_or_else(|| Problem::from(Refusal::UnknownOperation(id)).hiding(true))
     }
 }
 
@@ -437,6 +446,18 @@ impl Sight {
         match held.value.targets.iter().find(|target| !self.sees(&target.scope)) {
             Some(_) => Err(Problem::not_permitted("this needs the role operator everywhere")),
             None => self.permit_all(needed, held.value.targets.iter().map(|target| &target.scope)),
+        }
+    }
+
+    /// Checks that the caller may start or complete an operation: that is the platform's work, in every scope that it
+    /// reaches.
+    pub fn permit_to_carry_out(&self, id: OperationId) -> Result<Permit, Problem> {
+        let permit = self.permit_on_operation(id)?;
+        match self.view.operation(id) {
+            Some(held) if !self.caller.principal.token().rules_everything() => {
+                self.permit_all(Role::Operator, held.value.targets.iter().map(|target| &target.scope))
+            }
+            Some(_) | None => Ok(permit),
         }
     }
 

@@ -10,6 +10,7 @@ use notbefore_engine::{Command, CommandId, DriverRun};
 use super::{Check, Transition, ensure_also};
 use crate::judge::Flight;
 use crate::ledger::Ledger;
+use crate::view::View;
 
 /// The run of an event that commands carry out.
 pub fn exec_run(event: &Event) -> Option<&ExecRun> {
@@ -119,9 +120,9 @@ fn goes_on(was: &CommandState, is: &CommandState, taken_over: bool, retried: boo
     }
 }
 
-/// What commands carry out ends when each has succeeded, but for those whose VM has left; or when somebody says so,
+/// What commands carry out ends when each has succeeded, but for those whose VM has left; or when an operator says so, of it or of its whole operation,
 /// or when none of its VMs is left. `after` is the scope after the commit.
-pub fn ends_when_done(past: &Past, flight: &Flight, after: Option<&Scope>) -> Check {
+pub fn ends_when_done(past: &Past, flight: &Flight, view: &View, after: Option<&Scope>) -> Check {
     let Some(run) = exec_run(&past.event).filter(|_| past.outcome == Outcome::Completed) else {
         return Ok(());
     };
@@ -129,6 +130,8 @@ pub fn ends_when_done(past: &Past, flight: &Flight, after: Option<&Scope>) -> Ch
     let told = flight.asked.iter().any(
         |asked| matches!(&asked.request.command, Command::Complete { event, .. } if *event == past.event.id),
     );
+    let operation = view.operations.get(&past.event.operation);
+    let told = told || operation.is_some_and(|operation| operation.completed_by.is_some());
     let members = after.map(|scope| scope.members.as_slice()).unwrap_or_default();
     let alone = !members.iter().any(|member| past.event.resources.iter().any(|one| one.vm == member.vm));
     let ended = run.commands.iter().all(over);

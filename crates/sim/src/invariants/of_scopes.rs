@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
-use notbefore_core::{Actor, Event, Phase, Release, Run, Scope, ScopeId, StartReason};
+use notbefore_core::{Actor, Event, JointStart, Operation, Phase, Release, Run, Scope, ScopeId, StartReason};
 use notbefore_engine::Command;
 
 use super::{Check, commands_go_on, ensure};
+use crate::hosts;
 use crate::judge::{Asked, Flight, is_approved};
 use crate::ledger::Ledger;
-use crate::model::{document, must_wait, next_due, started};
+use crate::model::{announced, document, must_wait, next_due, started};
 use crate::rules;
-use crate::view::View;
+use crate::view::{Reads, View};
 
 /// A scope's record before and after one commit.
 pub struct Transition<'a> {
@@ -134,15 +135,23 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
             Some(Phase::Scheduled { not_before, approval, .. }) => (Some(*not_before), approval.is_some()),
             Some(Phase::Started { .. }) | None => (None, false),
         };
+        if event.joint_start {
+            ensure(decided(change, event, why), 14, "a part starts only with its host operation", || {
+                format!("at {now}: {was:?} became {event:?}")
+            })?;
+            continue;
+        }
         let bidden = match why {
             StartReason::NotBefore => not_before.is_some_and(|not_before| not_before <= now),
             StartReason::Approved => {
                 (approved || approves(change, event)) && (!rule.together || all_released(change, event))
             }
             StartReason::Forced => {
-                change.flight.asked.iter().any(
-                    |asked| matches!(&asked.request.command, Command::Start(forced) if *forced == event.id),
-                )
+                let asks = |command: &Command| {
+                    matches!(command, Command::Start(forced) if *forced == event.id)
+                        || matches!(command, Command::StartOperation(forced) if *forced == event.operation)
+                };
+                change.flight.asked.iter().any(|asked| asks(&asked.request.command))
             }
             StartReason::NoNotice => {
                 was.is_none() && rules::least_notice(event.cause, &policy, &change.flight.at.setup).is_none()
@@ -159,12 +168,49 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
     Ok(())
 }
 
+/// Whether the record of an event's host operation says that its parts start, or are ready, for this reason.
+fn decided(change: &Transition<'_>, event: &Event, why: StartReason) -> bool {
+    let operation = change.view.operations.get(&event.operation);
+    operation.is_some_and(|operation| match (&operation.joint_start, started(event)) {
+        (Some(JointStart::Released { why: decided, .. }), true) => *decided == why,
+        (Some(JointStart::Ready { why: decided }), false) => *decided == why,
+        // It was ready when the whole was started.
+        (Some(JointStart::Released { .. }), false) => true,
+        (Some(JointStart::Waiting | JointStart::Ready { .. }) | None, _) => false,
+    })
+}
+
+/// The other half of **6**, and of **14**: a host operation is released only while no other operation's platform
+/// event of another update domain is Started or released in the scopes of its scheduled parts.
+pub fn hosts_start_as_a_whole(after: &Operation, view: &View) -> Check {
+    const WORDS: &str = "a host operation is released only while other update domains are free";
+    let was_released =
+        |operation: &Operation| matches!(operation.joint_start, Some(JointStart::Released { .. }));
+    let before = view.operations.get(&after.id);
+    if !was_released(after) || before.is_some_and(|before| was_released(before)) {
+        return Ok(());
+    }
+    for (id, update_domain, event) in hosts::scheduled(view, after) {
+        let Some((_, scope)) = view.scope(id) else { continue };
+        let busy = hosts::is_busy(scope, after.id, update_domain);
+        ensure(!busy, 6, WORDS, || format!("{event:?} of {after:?} in {scope:?}"))?;
+        for other in view.operations.values().filter(|one| one.id != after.id && was_released(one)) {
+            let parts = hosts::scheduled(view, other);
+            let apart = parts.iter().all(|(scope, other, _)| *scope != id || *other == update_domain);
+            ensure(apart, 6, WORDS, || format!("{after:?} was released beside {other:?}"))?;
+        }
+    }
+    Ok(())
+}
+
 fn approves(change: &Transition<'_>, event: &Event) -> bool {
     change.flight.asked.iter().any(|asked| match &asked.request.command {
         Command::Approve { scope, events } => scope == change.id && events.contains(&event.id),
         Command::ApproveFor(approved) => *approved == event.id,
         Command::Cancel(_)
         | Command::CancelOperation(_)
+        | Command::StartOperation(_)
+        | Command::CompleteOperation(_)
         | Command::Schedule(_)
         | Command::Preview(_)
         | Command::Start(_)
@@ -194,7 +240,17 @@ fn all_released(change: &Transition<'_>, event: &Event) -> bool {
 /// begin after a planned one, not before it; what an operator starts goes first.
 pub fn update_domains_take_turns(change: &Transition<'_>) -> Check {
     const WORDS: &str = "no planned event starts while another update domain is under way";
-    for (event, was) in change.newly_started().filter(|(event, _)| rules::of(event.cause).waits) {
+    let by_itself = |event: &Event| rules::of(event.cause).waits && !event.joint_start;
+    for (event, was) in change.newly_started().filter(|(event, _)| by_itself(event)) {
+        for other in change.view.operations.values().filter(|one| one.id != event.operation) {
+            if !matches!(other.joint_start, Some(JointStart::Released { .. })) {
+                continue;
+            }
+            for (scope, update_domain, part) in hosts::scheduled(change.view, other) {
+                let apart = scope != change.id || update_domain == event.update_domain;
+                ensure(apart, 6, WORDS, || format!("{event:?} began while {part:?} is released"))?;
+            }
+        }
         for other in change.live_after().iter().filter(|other| {
             started(other)
                 && !rules::of(other.cause).users
@@ -242,13 +298,17 @@ pub fn nothing_due_is_left(change: &Transition<'_>) -> Check {
     const WORDS: &str = "next_due > now after apply";
     let Some(after) = change.after else { return Ok(()) };
     let now = change.flight.at.now;
-    let due = next_due(after);
+    let gates = change.flight.at.gates_of(after);
+    let due = next_due(after, gates, now);
+    let announced = announced(after);
     ensure(due.is_none_or(|due| due > now), 10, WORDS, || format!("{due:?} at {now} in {after:?}"))?;
     for event in &after.events {
         let Phase::Scheduled { approval: Some(_), released, ready: None, .. } = &event.phase else {
             continue;
         };
-        let free = (*released || event.release == Release::Each) && !must_wait(event, after);
+        let free = (*released || event.release == Release::Each)
+            && !event.joint_start
+            && !must_wait(event, after, gates, &announced, now);
         ensure(!free, 10, WORDS, || format!("approved and free, yet not begun at {now}: {event:?}"))?;
     }
     Ok(())

@@ -67,6 +67,12 @@ pub fn acknowledged_is_durable(
             operation.cancelled_by.is_some()
                 && !operation.targets.iter().any(|target| scheduled(target.event))
         }),
+        Command::StartOperation(id) => view.operations.get(id).is_some_and(|operation| {
+            operation.targets.iter().all(|target| view.live(target.event).is_none_or(started))
+        }),
+        Command::CompleteOperation(id) => view.operations.get(id).is_some_and(|operation| {
+            operation.targets.iter().all(|target| view.live(target.event).is_none())
+        }),
         Command::AddVm { .. } => match answer {
             Answer::Vm(vm) => ledger.vms.contains(vm),
             Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Scope { .. } => false,
@@ -124,6 +130,8 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
             | Command::ApproveFor(_)
             | Command::Cancel(_)
             | Command::CancelOperation(_)
+            | Command::StartOperation(_)
+            | Command::CompleteOperation(_)
             | Command::Preview(_)
             | Command::Start(_)
             | Command::Complete { .. }

@@ -23,7 +23,8 @@ pub struct ExecCommand {
     pub vm: Uuid,
     /// Its name.
     pub name: String,
-    /// `waiting`, `running`, `done`, `failed`, or `gone` where the VM has left.
+    /// `waiting`, `running`, `done`, `failed`, `gone` where the VM has left, or, of an event that has ended, `stopped`
+    /// where the command had not ended.
     pub state: String,
     /// The attempt that runs, or ran last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

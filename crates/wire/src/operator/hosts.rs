@@ -116,3 +116,59 @@ pub struct PlannedEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_because: Option<String>,
 }
+
+/// How many hosts one plan compares.
+pub const PLANNED_HOSTS_MAX: usize = 1_000;
+
+/// The body of `POST /v1/hosts/plan`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostsAction {
+    /// The hosts, in the order in which their operations would be announced.
+    #[schema(min_items = 1, max_items = 1000)]
+    pub hosts: Vec<String>,
+    /// `maintain`, `degraded` or `failed`.
+    #[schema(pattern = "^(maintain|degraded|failed)$")]
+    pub verb: String,
+    /// What is done to each of them; `dry_run` makes no difference.
+    #[serde(default)]
+    pub action: HostAction,
+}
+
+/// What operations on several hosts would come to, compared with each other. Nothing is announced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostsPlan {
+    /// What each would come to, in the order of the request.
+    pub hosts: Vec<HostPlan>,
+    /// The scopes that are hit, in order.
+    pub scopes: Vec<ScopeImpact>,
+    /// The hosts that have to wait for others of the list.
+    pub waits: Vec<HostWait>,
+}
+
+/// How operations on several hosts hit one scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScopeImpact {
+    /// The scope's path.
+    pub scope: String,
+    /// How many VMs it has.
+    pub vms: usize,
+    /// How many of them are hit in all.
+    pub hit: usize,
+    /// How many of them may be hit at once, at most: hosts with VMs in one and the same update domain are not kept
+    /// apart.
+    pub at_once: usize,
+    /// How many of the hosts have VMs in it.
+    pub hosts: usize,
+}
+
+/// A host that waits for others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostWait {
+    /// The host.
+    pub host: String,
+    /// The hosts that go first, since both have VMs in different update domains of a scope.
+    pub waits_for: Vec<String>,
+    /// Those scopes.
+    pub scopes: Vec<String>,
+}

@@ -1,0 +1,100 @@
+//! Host operations: their events start together or wait together. Whenever something has changed that one of them
+//! depends on, it is looked at: not yet due, it gets a deadline; due and free, it is decided in one commit; due and
+//! blocked, it is looked at again when a scope of it changes or another host operation moves on.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use jiff::Timestamp;
+use notbefore_core::{Actor, Operation, OperationId, ScopeId};
+
+use super::{Effect, Engine, Work};
+
+/// What the engine keeps of host operations besides their records.
+#[derive(Default)]
+pub(super) struct HostStarts {
+    /// To be looked at.
+    look: BTreeSet<OperationId>,
+    deadlines: BTreeSet<(Timestamp, OperationId)>,
+    deadline_of: HashMap<OperationId, Timestamp>,
+    /// Due and blocked.
+    blocked: BTreeSet<OperationId>,
+    /// Those for which a decision is under way.
+    deciding: HashSet<OperationId>,
+    /// When they were last looked at; a clock that is set back makes some of them no longer due.
+    looked_at: Option<Timestamp>,
+}
+
+impl HostStarts {
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    fn set_deadline(&mut self, id: OperationId, due: Option<Timestamp>) {
+        if let Some(at) = self.deadline_of.remove(&id) {
+            self.deadlines.remove(&(at, id));
+        }
+        if let Some(at) = due {
+            self.deadline_of.insert(id, at);
+            self.deadlines.insert((at, id));
+        }
+    }
+}
+
+impl Engine {
+    /// How many host operations are due and wait for other update domains.
+    pub fn host_operations_blocked(&self) -> usize {
+        self.hosts.blocked.len()
+    }
+
+    pub(super) fn look_at_hosts_in(&mut self, scope: &ScopeId) {
+        self.hosts.look.extend(self.state.host_operations().in_scope(scope));
+    }
+
+    pub(super) fn look_at_all_hosts(&mut self) {
+        self.hosts.look.extend(self.state.host_operations().ids());
+    }
+
+    /// A host operation was made, decided or cancelled: others in its scopes may be free now, or no longer.
+    pub(super) fn host_operation_changed(&mut self, operation: &Operation, now: Timestamp) {
+        self.hosts.look.insert(operation.id);
+        for scope in
+            operation.targets.chunk_by(|one, two| one.scope == two.scope).map(|parts| &parts[0].scope)
+        {
+            self.look_at_hosts_in(scope);
+            self.renew_deadline(scope, now);
+        }
+    }
+
+    pub(super) fn host_decided(&mut self, id: OperationId) {
+        self.hosts.deciding.remove(&id);
+        self.hosts.look.insert(id);
+    }
+
+    /// Looks at the host operations that something has changed for, or whose time has come.
+    pub(super) fn decide_hosts(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        if self.hosts.looked_at.replace(now).is_some_and(|before| now < before) {
+            self.look_at_all_hosts();
+            let scopes: Vec<ScopeId> = self.state.host_operations().scopes().cloned().collect();
+            scopes.iter().for_each(|scope| self.renew_deadline(scope, now));
+        }
+        while let Some((at, id)) = self.hosts.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+            self.hosts.deadlines.remove(&(at, id));
+            self.hosts.deadline_of.remove(&id);
+            self.hosts.look.insert(id);
+        }
+        while let Some(id) = self.hosts.look.pop_first() {
+            let due = self.state.host_operations().due(id);
+            let is_due = due.is_some_and(|due| due.reason(now).is_some());
+            self.hosts.set_deadline(id, due.filter(|_| !is_due).map(|due| due.at));
+            if !is_due || self.hosts.deciding.contains(&id) {
+                self.hosts.blocked.remove(&id);
+            } else if self.state.host_blockers(id, now).is_empty() {
+                self.hosts.blocked.remove(&id);
+                self.hosts.deciding.insert(id);
+                self.spawn(Work::DecideHost(id), Actor::Timer, now, effects);
+            } else {
+                self.hosts.blocked.insert(id);
+            }
+        }
+    }
+}

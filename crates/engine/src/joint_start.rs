@@ -1,0 +1,117 @@
+//! Plans that start or complete an operation as a whole. `notbefore_core::joint_start` has the rules for hosts.
+
+use notbefore_core::{
+    Applied, Blocked, Command as ScopeCommand, DriverKind, Event, Fact, JointStart, Operation, OperationId,
+    OperationState, Recorded, Refusal, ScopeId, StartReason,
+};
+
+use crate::plan::{Plan, Planner};
+use crate::request::{Answer, Failure};
+use crate::state::Held;
+
+impl Planner<'_> {
+    /// Plans the decision of a host operation that may be due: its parts start, or with the manual driver become
+    /// ready. The decision depends on all scopes of its parts, so none of them may change before it is durable.
+    pub(crate) fn decide_host_operation(&self, id: OperationId) -> Result<Plan, Failure> {
+        let nothing = Ok(Plan::Settled(Answer::Done));
+        let Some(held) = self.state.operation(id) else { return nothing };
+        let due = self.state.host_operations().due(id);
+        let Some(why) = due.and_then(|due| due.reason(self.now)) else { return nothing };
+        if !self.state.host_blockers(id, self.now).is_empty() {
+            return nothing;
+        }
+        match held.value.driver {
+            DriverKind::Simulated | DriverKind::Exec => Ok(self.release_host(held, why)),
+            DriverKind::Manual => {
+                let mut draft = self.draft();
+                let joint_start = Some(JointStart::Ready { why });
+                draft.operation(Operation { joint_start, ..(*held.value).clone() });
+                self.state
+                    .host_operations()
+                    .scopes_of(id)
+                    .into_iter()
+                    .for_each(|scope| draft.depend_on(scope));
+                draft.stir(id);
+                Ok(self.write(draft, Answer::Done))
+            }
+        }
+    }
+
+    /// Plans an operator's start of an operation.
+    pub(crate) fn start_operation(&self, id: OperationId) -> Result<Plan, Failure> {
+        let held = self.state.operation(id).ok_or(Refusal::UnknownOperation(id))?;
+        let why = match &held.value.joint_start {
+            None => return self.start_in_one_scope(&held.value),
+            Some(JointStart::Released { .. }) => return Err(Refusal::OperationStarted(id).into()),
+            Some(JointStart::Ready { why }) => *why,
+            Some(JointStart::Waiting) => StartReason::Forced,
+        };
+        let is_open = held.value.state == OperationState::Open && held.value.cancelled_by.is_none();
+        if !is_open || self.scheduled(&held.value).next().is_none() {
+            return Err(Refusal::NothingToStart(id).into());
+        }
+        let blockers = self.state.host_blockers(id, self.now);
+        if !blockers.is_empty() {
+            return Err(Refusal::UpdateDomainBusy { waiting: Blocked::Operation(id), blockers }.into());
+        }
+        Ok(self.release_host(held, why))
+    }
+
+    fn release_host(&self, held: &Held<Operation>, why: StartReason) -> Plan {
+        let id = held.value.id;
+        let joint_start = Some(JointStart::Released { why, by: self.by.clone() });
+        let mut draft = self.draft();
+        draft.operation(Operation { joint_start, ..(*held.value).clone() });
+        self.state.host_operations().scopes_of(id).into_iter().for_each(|scope| draft.depend_on(scope));
+        let fact = Fact::OperationStarted { operation: id, why };
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        draft.stir(id);
+        self.write(draft, Answer::Operation(id))
+    }
+
+    /// Starts the events of an operation that is not a host's, where they are in one scope.
+    fn start_in_one_scope(&self, operation: &Operation) -> Result<Plan, Failure> {
+        if operation.targets.iter().any(|target| target.scope != operation.targets[0].scope) {
+            return Err(Refusal::StartsApart(operation.id).into());
+        }
+        let events: Vec<_> = self.scheduled(operation).collect();
+        let nothing = || Refusal::NothingToStart(operation.id);
+        let scope = events.first().map(|(scope, _)| *scope).ok_or_else(nothing)?;
+        let held = self.state.scope(scope).ok_or_else(nothing)?;
+        let mut applied = Applied::unchanged((*held.value).clone());
+        for (_, event) in events {
+            applied.apply(ScopeCommand::Start(event.id), self.circumstances(scope, self.by))?;
+        }
+        let mut draft = self.draft();
+        draft.scope(Some(held), applied)?;
+        Ok(self.write(draft, Answer::Operation(operation.id)))
+    }
+
+    /// Plans that all of an operation was carried out. Every event of it must have started, or be about to.
+    pub(crate) fn complete_operation(&self, id: OperationId) -> Result<Plan, Failure> {
+        let held = self.state.operation(id).ok_or(Refusal::UnknownOperation(id))?;
+        if held.value.completed_by.is_some() {
+            return Ok(Plan::Settled(Answer::Operation(id)));
+        }
+        let scheduled = match held.value.state {
+            OperationState::Opening => held.value.targets.len(),
+            OperationState::Open | OperationState::Closed => self.scheduled(&held.value).count(),
+        };
+        if scheduled > 0 && !held.value.is_released_as_a_whole() {
+            return Err(Refusal::OperationNotStarted { operation: id, scheduled }.into());
+        }
+        let mut draft = self.draft();
+        draft.operation(Operation { completed_by: Some(self.by.clone()), ..(*held.value).clone() });
+        let fact = Fact::OperationCompleted { operation: id };
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        Ok(self.write(draft, Answer::Operation(id)))
+    }
+
+    /// The events of an operation that have not started, in the order of their scopes.
+    fn scheduled<'s>(&'s self, operation: &'s Operation) -> impl Iterator<Item = (&'s ScopeId, &'s Event)> {
+        operation.targets.iter().filter_map(|target| {
+            let event = self.state.scope(&target.scope)?.value.event(target.event)?;
+            (!event.is_started()).then_some((&target.scope, event))
+        })
+    }
+}

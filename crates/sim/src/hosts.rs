@@ -1,0 +1,131 @@
+//! Host operations once more, as naively as they can be said: everything is worked out from the records each time.
+//!
+//! A host operation names a host, freezes or reboots it, and had more than one part. It is *due* when every part
+//! that is still scheduled was approved, or the latest of their NotBefores has passed. It is *blocked* while
+//! another operation is busy in another update domain of one of its scopes, or about to be, or while an earlier
+//! host operation that is due has a part there.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use notbefore_core::{
+    Cause, Event, JointStart, Operation, OperationId, OperationState, Phase, Scope, ScopeId, StartReason,
+};
+
+use crate::rules;
+use crate::view::Reads;
+
+/// Who goes first: NotBefore, the time of the request, the operation's id.
+pub type Place = (Timestamp, Timestamp, OperationId);
+
+/// A scheduled part of a host operation, as others in its scope must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The operation.
+    pub operation: OperationId,
+    /// The part's update domain.
+    pub update_domain: u32,
+    /// None once it is released; else since when it is due, and its place.
+    pub waits: Option<(Timestamp, Place)>,
+}
+
+/// The gates of every scope that has some.
+pub type Gates = BTreeMap<ScopeId, Vec<Gate>>;
+
+/// Whether an operation that is made now is a host operation.
+pub fn is_whole(host: Option<&str>, cause: Cause, parts: usize) -> bool {
+    host.is_some() && matches!(cause, Cause::HostFreeze | Cause::HostReboot) && parts > 1
+}
+
+/// The scheduled parts of an operation, each with its scope, update domain and event.
+pub fn scheduled<'a>(reads: &'a dyn Reads, operation: &'a Operation) -> Vec<(&'a ScopeId, u32, &'a Event)> {
+    let parts = operation.targets.iter().filter_map(|target| {
+        let (_, scope) = reads.scope(&target.scope)?;
+        let event = scope.events.iter().find(|event| event.id == target.event)?;
+        matches!(event.phase, Phase::Scheduled { .. }).then_some((&target.scope, target.update_domain, event))
+    });
+    parts.collect()
+}
+
+fn place(reads: &dyn Reads, operation: &Operation) -> Option<Place> {
+    let latest = scheduled(reads, operation).iter().filter_map(|(_, _, event)| event.not_before()).max()?;
+    Some((latest, operation.requested_at, operation.id))
+}
+
+/// When a host operation that is still to be decided is due, and what makes it so: at once where all of it was
+/// approved, else at the latest NotBefore.
+pub fn due(reads: &dyn Reads, operation: &Operation) -> Option<(Timestamp, StartReason)> {
+    if operation.joint_start != Some(JointStart::Waiting)
+        || operation.state == OperationState::Opening
+        || operation.cancelled_by.is_some()
+    {
+        return None;
+    }
+    let (latest, ..) = place(reads, operation)?;
+    let approved = |event: &Event| matches!(&event.phase, Phase::Scheduled { approval: Some(_), .. });
+    match scheduled(reads, operation).iter().all(|(_, _, event)| approved(event)) {
+        true => Some((Timestamp::MIN, StartReason::Approved)),
+        false => Some((latest, StartReason::NotBefore)),
+    }
+}
+
+/// Every scope's gates.
+pub fn gates(reads: &dyn Reads) -> Gates {
+    let mut gates = Gates::new();
+    for operation in reads.operations().into_iter().filter(|one| one.joint_start.is_some()) {
+        let waits = match &operation.joint_start {
+            Some(JointStart::Released { .. }) => None,
+            Some(JointStart::Waiting | JointStart::Ready { .. }) | None => {
+                let Some((at, _)) = due(reads, operation) else { continue };
+                let Some(place) = place(reads, operation) else { continue };
+                Some((at, place))
+            }
+        };
+        for (scope, update_domain, _) in scheduled(reads, operation) {
+            let gate = Gate { operation: operation.id, update_domain, waits };
+            gates.entry(scope.clone()).or_default().push(gate);
+        }
+    }
+    gates
+}
+
+/// Whether a gate keeps another operation's start in some update domain waiting.
+pub fn holds(gate: &Gate, place: Place, update_domain: u32, now: Timestamp) -> bool {
+    let first = gate.waits.is_none_or(|(due_at, earlier)| due_at <= now && earlier < place);
+    gate.operation != place.2 && gate.update_domain != update_domain && first
+}
+
+/// Whether an operation's scope has a platform event of another operation under way in another update domain.
+pub fn is_busy(scope: &Scope, operation: OperationId, update_domain: u32) -> bool {
+    scope.events.iter().any(|other| {
+        other.operation != operation
+            && other.update_domain != update_domain
+            && !rules::of(other.cause).users
+            && matches!(other.phase, Phase::Started { .. })
+    })
+}
+
+/// Whether a host operation must wait.
+pub fn is_blocked(reads: &dyn Reads, operation: &Operation, now: Timestamp) -> bool {
+    let Some(place) = place(reads, operation) else { return false };
+    let gates = gates(reads);
+    scheduled(reads, operation).iter().any(|(id, update_domain, _)| {
+        let busy = reads.scope(id).is_some_and(|(_, scope)| is_busy(scope, operation.id, *update_domain));
+        busy || gates.get(*id).into_iter().flatten().any(|gate| holds(gate, place, *update_domain, now))
+    })
+}
+
+/// The host operations that are due and free, and what makes them due.
+pub fn free(reads: &dyn Reads, now: Timestamp) -> Vec<(OperationId, StartReason)> {
+    let due = |operation: &&Operation| {
+        let (at, why) = due(reads, operation)?;
+        (at <= now && !is_blocked(reads, operation, now)).then_some((operation.id, why))
+    };
+    reads.operations().iter().filter_map(due).collect()
+}
+
+/// When the next host operation will be due by itself.
+pub fn next_due(reads: &dyn Reads, now: Timestamp) -> Option<Timestamp> {
+    let later = reads.operations().into_iter().filter_map(|one| due(reads, one)).map(|(at, _)| at);
+    later.filter(|at| *at > now).min()
+}
