@@ -1,0 +1,134 @@
+//! Which scopes count as enabled: a scope's first request is stored within a second and at a clean stop, and a time
+//! that was read from the store counts an hour longer.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{Member, Origin, Policy, Scope, ScopeId, ScopeKind, Settings, VmId};
+use notbefore_engine::records::{self, LastAt, Vm, prefix};
+use notbefore_engine::{CommitId, Effect, Engine, EngineSettings, Input};
+use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, Versioned};
+use uuid::Uuid;
+
+fn now() -> Timestamp {
+    "2026-11-15T12:00:00Z".parse().unwrap()
+}
+
+fn later(milliseconds: i64) -> Timestamp {
+    now() + SignedDuration::from_millis(milliseconds)
+}
+
+fn scope(n: u128) -> Scope {
+    let path = format!("scope-{n}").parse().unwrap();
+    let mut scope = Scope::new(path, ScopeKind::Standalone, Policy::default(), Origin::Call);
+    scope.members.push(Member::bare(VmId(Uuid::from_u128(n)), format!("vm-{n}").parse().unwrap()));
+    scope
+}
+
+fn records(scopes: u128) -> Vec<(Key, Versioned)> {
+    let records = (1..=scopes).map(scope).flat_map(|scope| {
+        let id = scope.members[0].vm;
+        let vm = Vm { id, scope: scope.id(), addresses: Vec::new(), instance: Default::default() };
+        [(records::scope(&scope.id()), records::encode(&scope)), (records::vm(id), records::encode(&vm))]
+    });
+    records.map(|(key, value)| (key, Versioned { revision: Revision(1), value })).collect()
+}
+
+/// An engine over these records, with what its start asked for done.
+fn engine(records: Vec<(Key, Versioned)>) -> Engine {
+    let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+    let mut engine = Engine::new(settings, records, Revision(1), now()).unwrap().0;
+    for (revision, (id, _)) in commits(engine.handle(Input::Tick, now())).into_iter().enumerate() {
+        let revision = Revision(2 + revision as u64);
+        engine.handle(Input::Committed(id, Outcome::Committed(revision)), now());
+    }
+    engine
+}
+
+fn commits(effects: Vec<Effect>) -> Vec<(CommitId, Txn)> {
+    let commit = |effect| match effect {
+        Effect::Commit(id, txn) => Some((id, txn)),
+        Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Answer(..) => None,
+    };
+    effects.into_iter().filter_map(commit).collect()
+}
+
+fn heard_of(txn: &Txn) -> usize {
+    txn.put.iter().filter(|(key, _)| key.starts_with(prefix::HEARD)).count()
+}
+
+fn id(n: u128) -> ScopeId {
+    scope(n).id()
+}
+
+#[test]
+fn first_request_of_a_scope_is_stored_within_a_second() {
+    let mut engine = engine(records(1));
+    assert!(commits(engine.handle(Input::Heard(id(1), now()), now())).is_empty(), "others may follow");
+    let due = engine.next_due().unwrap();
+    assert!(due > now() && due < later(1_000), "{due}");
+    let stored = commits(engine.handle(Input::Tick, due));
+    assert_eq!(stored.iter().map(|(_, txn)| heard_of(txn)).sum::<usize>(), 1);
+}
+
+#[test]
+fn many_first_requests_are_stored_in_batches_four_at_a_time() {
+    const SCOPES: u128 = 500;
+    let mut engine = engine(records(SCOPES));
+    for n in 1..=SCOPES {
+        engine.handle(Input::Heard(id(n), now()), now());
+    }
+    let mut under_way = commits(engine.handle(Input::Tick, later(600)));
+    assert_eq!(under_way.iter().map(|(_, txn)| heard_of(txn)).collect::<Vec<_>>(), [90; 4]);
+    let mut stored = 0;
+    for revision in 10.. {
+        let Some((id, txn)) = under_way.pop() else { break };
+        stored += heard_of(&txn);
+        let committed = Input::Committed(id, Outcome::Committed(Revision(revision)));
+        under_way.extend(commits(engine.handle(committed, later(700))));
+        assert!(under_way.len() <= 4);
+    }
+    assert_eq!(stored, SCOPES as usize);
+    assert!(engine.is_idle());
+}
+
+#[test]
+fn clean_stop_stores_what_was_heard_a_moment_before() {
+    let mut engine = engine(records(1));
+    engine.handle(Input::Heard(id(1), now()), now());
+    let stored = commits(engine.handle(Input::Closing, later(1)));
+    assert_eq!(stored.iter().map(|(_, txn)| heard_of(txn)).sum::<usize>(), 1);
+}
+
+#[test]
+fn time_that_the_store_refused_is_stored_a_second_later() {
+    let mut engine = engine(records(1));
+    engine.handle(Input::Heard(id(1), now()), now());
+    let (refused, _) = commits(engine.handle(Input::Tick, later(600))).remove(0);
+    let full = Outcome::Refused(Refusal::Unavailable("no space left".to_owned()));
+    assert!(commits(engine.handle(Input::Committed(refused, full), later(700))).is_empty());
+    let again = commits(engine.handle(Input::Tick, later(1_700)));
+    assert_eq!(again.iter().map(|(_, txn)| heard_of(txn)).sum::<usize>(), 1);
+}
+
+#[test]
+fn scope_is_enabled_for_a_day_and_a_minute_and_an_hour_longer_if_that_was_stored() {
+    let mut engine_of_guests = engine(records(1));
+    engine_of_guests.handle(Input::Heard(id(1), now()), now());
+    let day_and_minute = SignedDuration::from_secs(86_400 + 60);
+    let instant = SignedDuration::from_millis(1);
+    assert!(engine_of_guests.is_enabled(&id(1), now() + day_and_minute - instant));
+    assert!(!engine_of_guests.is_enabled(&id(1), now() + day_and_minute));
+
+    let at = |at| records::encode(&LastAt { at });
+    let stored: BTreeMap<Key, _> =
+        [(records::heard(&id(1)), at(now())), (Key::from(records::ALIVE), at(now()))].into();
+    let stored = stored.into_iter().map(|(key, value)| (key, Versioned { revision: Revision(1), value }));
+    let mut restarted = engine(records(1).into_iter().chain(stored).collect());
+    let hour = SignedDuration::from_hours(1);
+    assert!(restarted.is_enabled(&id(1), now() + day_and_minute + hour - instant));
+    assert!(!restarted.is_enabled(&id(1), now() + day_and_minute + hour));
+    // Once it is heard of again the truth is known, and needs no allowance.
+    restarted.handle(Input::Heard(id(1), now()), now());
+    assert!(!restarted.is_enabled(&id(1), now() + day_and_minute));
+}
