@@ -6,16 +6,16 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
 use notbefore_core::{Fact, Operation, OperationState, Past, Scope};
 use notbefore_engine::records::{self, FactBatch, prefix};
-use notbefore_store::Store;
 use notbefore_store::redb::RedbStore;
+use notbefore_store::{Revision, Store};
 use serde_json::Value;
-use support::{Service, binary, connect, wait_for};
+use support::{Service, binary, wait_for};
 
 /// A name with all that a path or a query could trip over.
 const ODD: &str = "rack 7/Ü%2F#?&+.";
@@ -211,8 +211,10 @@ fn many_scopes() -> String {
 
 /// What the files of a service that has died hold.
 struct Image {
+    revision: Revision,
     scopes: Vec<Scope>,
-    operation: Operation,
+    /// The newest, if there is any.
+    operation: Option<Operation>,
     past: Vec<Past>,
     /// How often each fact of an event was written down.
     facts: BTreeMap<String, usize>,
@@ -244,46 +246,44 @@ impl Image {
                 }
             }
             Self {
+                revision: snapshot.revision(),
                 scopes: scopes.map(|(key, record)| records::decode(&key, &record.value).unwrap()).collect(),
-                operation: operations.pop().unwrap(),
+                operation: operations.pop(),
                 past: past.map(|(key, record)| records::decode(&key, &record.value).unwrap()).collect(),
                 facts,
             }
         })
     }
 
+    fn operation(&self) -> &Operation {
+        self.operation.as_ref().unwrap()
+    }
+
     /// How many scopes have a live event of the newest operation.
     fn live(&self) -> usize {
-        let of_it = |scope: &&Scope| scope.events.iter().any(|one| one.operation == self.operation.id);
+        let newest = self.operation().id;
+        let of_it = |scope: &&Scope| scope.events.iter().any(|one| one.operation == newest);
         self.scopes.iter().filter(of_it).count()
     }
 }
 
-/// How many scopes have been seen to change when the plug is pulled.
-const SEEN: usize = 100;
+/// How many transactions are durable when the service crashes: more than a start, a command and its operation write, and
+/// fewer than there are scopes, each of which is a transaction.
+const COMMITS_UNTIL_CRASH: u64 = 100;
 
-/// Runs a command and pulls the plug when so many facts of this kind have been seen.
-fn kill_in_the_middle(service: &mut Service, words: &[&str], fact: &str) {
-    let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
-    let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
-    write!(stream, "GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n", token.trim())
-        .unwrap();
-    let mut lines = BufReader::new(stream).lines();
-    let seen = |line: Option<std::io::Result<String>>, what: &str| line.unwrap().unwrap().contains(what);
-    while !seen(lines.next(), ": connected") {}
-    let mut command = Command::new(binary())
-        .args(words)
-        .env("NOTBEFORE_DATA", service.data())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    for _ in 0..SEEN {
-        while !seen(lines.next(), fact) {}
-    }
+/// Runs a command that changes every scope, with a service that crashes in the middle of it.
+fn crash_in_the_middle(mut service: Service, words: &[&str]) -> (Service, Image) {
     service.kill();
-    let _ = command.kill();
-    command.wait().unwrap();
+    let before = Image::read(&service).revision.0;
+    let variable = ("NOTBEFORE_ABORT_AFTER_COMMITS", &*COMMITS_UNTIL_CRASH.to_string());
+    service = service.restart_with(&[variable]);
+    // The service may crash before it has answered, or after it.
+    service.run(words);
+    service.aborted();
+    let image = Image::read(&service);
+    assert_eq!(image.revision.0, before + COMMITS_UNTIL_CRASH);
+    assert!((1..SCOPES).contains(&image.live()), "{} of {SCOPES} scopes have an event", image.live());
+    (service.restart_with(&[]), image)
 }
 
 /// Whether nothing was opened or called off twice.
@@ -293,34 +293,12 @@ fn nothing_twice(image: &Image) -> bool {
 
 #[test]
 fn a_power_cut_in_the_middle_of_five_hundred_scopes_is_made_good() {
-    let mut service = Service::start(&[]);
+    let service = Service::start(&[]);
     service.apply_fleet(&many_scopes());
     let maintain = ["host", "maintain", "big", "--type", "reboot", "--in", "2h"];
-    let closed = |service: &Service, id: &str| {
-        wait_for("the operation to close", || {
-            (service.cli_json(&["operation", "show", id])["state"] == "closed").then_some(())
-        });
-    };
-
-    // The middle is hit for certain: what the files hold tells whether it was, and if not it is tried again.
-    let mut tries = 0;
-    let found = loop {
-        tries += 1;
-        assert!(tries <= 20, "the middle of opening was never hit");
-        kill_in_the_middle(&mut service, &maintain, "EventScheduled");
-        let image = Image::read(&service);
-        if (1..SCOPES).contains(&image.live()) {
-            assert_eq!(image.operation.state, OperationState::Opening);
-            break image;
-        }
-        service = service.restart();
-        let id = image.operation.id.to_string();
-        service.cli(&["operation", "cancel", &id]);
-        closed(&service, &id);
-    };
-    let id = found.operation.id.to_string();
-    println!("opening was cut off at {} of {SCOPES} scopes, at try {tries}", found.live());
-    service = service.restart();
+    let (service, found) = crash_in_the_middle(service, &maintain);
+    assert_eq!(found.operation().state, OperationState::Opening);
+    let id = found.operation().id.to_string();
     let shown = wait_for("the operation to be open", || {
         let shown = service.cli_json(&["operation", "show", &id]);
         (shown["state"] == "open").then_some(shown)
@@ -332,32 +310,19 @@ fn a_power_cut_in_the_middle_of_five_hundred_scopes_is_made_good() {
     scopes.sort_unstable();
     scopes.dedup();
     assert_eq!((events.as_array().unwrap().len(), scopes.len()), (SCOPES, SCOPES), "one event in each");
-    let not_before = found.operation.not_before.unwrap().to_string();
+    let not_before = found.operation().not_before.unwrap().to_string();
     assert!(texts(&events, "not_before").iter().all(|time| *time == not_before), "and one NotBefore");
 
-    // The same in the middle of calling it off. Should that be over before the plug is pulled, there is a next one.
-    let mut tries = 0;
-    let mut id = id;
-    let found = loop {
-        tries += 1;
-        assert!(tries <= 20, "the middle of calling off was never hit");
-        kill_in_the_middle(&mut service, &["operation", "cancel", &id], "EventCancelled");
-        let image = Image::read(&service);
-        if (1..SCOPES).contains(&image.live()) {
-            assert!(image.operation.cancelled_by.is_some());
-            break image;
-        }
-        service = service.restart();
-        closed(&service, &id);
-        id = service.cli_json(&maintain)[0]["id"].as_str().unwrap().to_owned();
-    };
-    println!("calling off was cut off with {} of {SCOPES} left, at try {tries}", found.live());
-    service = service.restart();
-    closed(&service, &id);
+    // The same in the middle of calling it off.
+    let (mut service, found) = crash_in_the_middle(service, &["operation", "cancel", &id]);
+    assert!(found.operation().cancelled_by.is_some());
+    wait_for("the operation to close", || {
+        (service.cli_json(&["operation", "show", &id])["state"] == "closed").then_some(())
+    });
     assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
     service.kill();
     let image = Image::read(&service);
     assert!(nothing_twice(&image), "{:?}", image.facts.iter().find(|(_, count)| **count != 1));
-    let of_it = image.past.iter().filter(|past| past.event.operation == image.operation.id).count();
+    let of_it = image.past.iter().filter(|past| past.event.operation == image.operation().id).count();
     assert_eq!((of_it, image.live()), (SCOPES, 0));
 }

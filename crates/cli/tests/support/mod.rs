@@ -16,6 +16,7 @@ pub mod scripted;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -177,14 +178,29 @@ impl Service {
         self.child.wait().unwrap()
     }
 
+    /// Waits until it has aborted by itself, as `NOTBEFORE_ABORT_AFTER_COMMITS` has it do.
+    pub fn aborted(&mut self) {
+        let status = wait_for("the service to abort", || self.child.try_wait().unwrap());
+        assert_eq!(status.signal(), Some(rustix::process::Signal::ABORT.as_raw()), "{status}");
+    }
+
     /// Starts it again over the same data, after it was killed or has ended.
-    pub fn restart(self) -> Self {
+    pub fn restart(mut self) -> Self {
+        let variables = std::mem::take(&mut self.variables);
+        self.restart_in(variables)
+    }
+
+    /// The same, with these variables in its environment and none of those it had.
+    pub fn restart_with(self, variables: &[(&str, &str)]) -> Self {
+        self.restart_in(variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    fn restart_in(self, variables: Vec<(String, String)>) -> Self {
         let mut old = std::mem::ManuallyDrop::new(self);
         let _ = old.child.kill();
         let _ = old.child.wait();
         let flags = std::mem::take(&mut old.flags);
         let data = std::mem::replace(&mut old.data, DataDir::Kept(PathBuf::new()));
-        let variables = std::mem::take(&mut old.variables);
         Self::launch(data, flags, variables)
     }
 

@@ -3,6 +3,7 @@
 //! The order is always: durable, then in the log, then answered. See the module above for what happens when
 //! the disk fails; here `in_doubt` is the batch whose fate the next successful open will tell.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError};
@@ -67,6 +68,20 @@ pub(super) fn parts(txns: Vec<Txn>) -> Vec<Vec<Txn>> {
 /// How often a file that will not open is tried when nobody asks for it.
 const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
+/// Crash point for tests; only debug builds read it. `N` aborts the process once the N-th transaction that this store
+/// writes, counted from when it was opened, is durable: nothing after it is on disk, and no caller of the commit that it is
+/// part of is answered. Transactions are counted and not syncs, since how many of them share a sync depends on timing.
+const ABORT_AFTER_COMMITS: &str = "NOTBEFORE_ABORT_AFTER_COMMITS";
+
+/// The revision of the crash point. Each transaction that writes raises the revision by one.
+fn crash_point(opened_at: Revision) -> Option<Revision> {
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    let commits: NonZeroU64 = std::env::var(ABORT_AFTER_COMMITS).ok()?.parse().ok()?;
+    Some(Revision(opened_at.0 + commits.get()))
+}
+
 /// What the thread is asked to do.
 pub(super) enum Message {
     Commit(Request),
@@ -92,6 +107,8 @@ pub(super) struct Owner {
     open: Opener,
     /// The newest revision known to be durable; what the log ends with.
     revision: Revision,
+    /// The revision at which the process aborts; none but in tests.
+    crash_at: Option<Revision>,
     /// The batch whose commit failed, until the revision on disk tells what became of it.
     in_doubt: Vec<Batch>,
     /// Why the file is shut, so that the same reason is logged once.
@@ -117,8 +134,8 @@ struct Failed {
 
 impl Owner {
     pub fn new(shared: Arc<Shared>, messages: Receiver<Message>, open: Opener, revision: Revision) -> Self {
-        let (kept, in_doubt) = (None, Vec::new());
-        Self { shared, messages, kept, open, revision, in_doubt, shut: None, failed: None }
+        let (kept, in_doubt, crash_at) = (None, Vec::new(), crash_point(revision));
+        Self { shared, messages, kept, open, revision, crash_at, in_doubt, shut: None, failed: None }
     }
 
     pub fn run(self) {
@@ -191,9 +208,9 @@ impl Owner {
         }
         let writes: Vec<bool> = txns.iter().map(Txn::writes).collect();
 
-        let revision = self.revision;
+        let (revision, crash_at) = (self.revision, self.crash_at);
         let outcomes: Vec<Outcome> =
-            match self.shared.with_database(|database| write(database, revision, txns)) {
+            match self.shared.with_database(|database| write(database, revision, txns, crash_at)) {
                 Err(reason) => {
                     let refused = Outcome::Refused(Refusal::Unavailable(reason));
                     writes.iter().map(|_| refused.clone()).collect()
@@ -319,9 +336,14 @@ impl Owner {
 
 /// Applies all transactions, each on what the one before left, and commits them as one. If none of them
 /// changes anything, nothing is written and nothing synced.
-fn write(database: &Database, revision: Revision, txns: Vec<Txn>) -> Result<Vec<Applied>, Failed> {
+fn write(
+    database: &Database,
+    revision: Revision,
+    txns: Vec<Txn>,
+    crash_at: Option<Revision>,
+) -> Result<Vec<Applied>, Failed> {
     let mut applied = Vec::with_capacity(txns.len());
-    match try_write(database, revision, txns, &mut applied) {
+    match try_write(database, revision, txns, crash_at, &mut applied) {
         Ok(()) => Ok(applied),
         Err(fault) => Err(Failed { fault, applied }),
     }
@@ -331,6 +353,7 @@ fn try_write(
     database: &Database,
     before: Revision,
     txns: Vec<Txn>,
+    crash_at: Option<Revision>,
     applied: &mut Vec<Applied>,
 ) -> Result<(), Fault> {
     let mut transaction = database.begin_write()?;
@@ -345,6 +368,9 @@ fn try_write(
                 revision = batch.revision;
             }
             applied.push(one);
+            if crash_at == Some(revision) {
+                break;
+            }
         }
         if revision != before {
             transaction.open_table(META)?.insert(META_REVISION, revision.0)?;
@@ -354,6 +380,9 @@ fn try_write(
         transaction.abort()?;
     } else {
         transaction.commit()?;
+        if crash_at == Some(revision) {
+            std::process::abort();
+        }
     }
     Ok(())
 }
