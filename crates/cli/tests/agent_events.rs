@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::agent::Place;
-use support::{Service, wait_for};
+use support::{Service, free_address, wait_for};
 
 /// A service on which an event stays started until a test completes it.
 fn service() -> Service {
@@ -198,8 +198,9 @@ fn of_two_events_at_once_each_is_approved_for_itself() {
 #[test]
 fn an_endpoint_that_is_down_is_no_event_that_is_over() {
     let data = tempfile::tempdir().unwrap();
-    let mut service = Service::start_in(data.path(), &["--simulated-duration", "1h"]);
-    let guest = service.guest.to_string();
+    let guest = free_address().to_string();
+    let flags = ["--simulated-duration", "1h", "--guest", &guest];
+    let mut service = Service::start_in(data.path(), &flags);
     let vm = vm(&service);
     let place = Place::new();
     place.configure(Some(&endpoint(&service)), &one_rule());
@@ -208,7 +209,7 @@ fn an_endpoint_that_is_down_is_no_event_that_is_over() {
     wait_for_status(&service, &event, "Started");
     service.kill();
     wait_for("the agent to notice", || place.log().contains("what was last read holds").then_some(()));
-    let service = Service::start_in(data.path(), &["--simulated-duration", "1h", "--guest", &guest]);
+    let service = Service::start_in(data.path(), &flags);
     wait_for("the agent to be answered", || place.log().contains("the platform answers again").then_some(()));
     assert_eq!(place.trace().len(), 2, "{}", place.log());
     service.cli(&["event", "complete", &event]);

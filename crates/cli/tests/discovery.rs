@@ -15,14 +15,14 @@ mod namespace;
 mod service;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use namespace::{Namespace, complaint, need};
 use notbefore_client::clock::Clock;
 use serde_json::Value;
 use service::{ADDRESS, Service};
-use support::{binary, wait_for};
+use support::{binary, wait_for, write_program};
 use tempfile::TempDir;
 
 /// Where platforms without a virtual network answer.
@@ -76,9 +76,7 @@ impl Ground {
             "scopes: [{ name: web-0, kind: standalone, vms: [{ name: web-0, addresses: [10.0.0.4] }] }]\n",
         );
         let dir = tempfile::tempdir().unwrap();
-        let script = dir.path().join("lease.sh");
-        std::fs::write(&script, LEASE_SCRIPT).unwrap();
-        assert!(Command::new("chmod").arg("+x").arg(script).status().unwrap().success());
+        write_program(&dir.path().join("lease.sh"), LEASE_SCRIPT);
         Ground { guest, service, dnsmasq: None, dir }
     }
 

@@ -11,16 +11,11 @@ mod service;
 #[path = "exec/virsh.rs"]
 mod virsh;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Makes an executable script, at once and whole.
+/// Makes an executable script.
 fn write_script(path: &Path, script: &str) {
-    // Written elsewhere and moved: a file that is open for writing anywhere cannot be executed.
-    let new = path.with_extension("new");
-    std::fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::rename(new, path).unwrap();
+    support::write_program(path, &format!("#!/bin/sh\n{script}\n"));
 }
 
 /// How the command line of a script's shell reads in `/proc`. The service has the script's name in its own as well.

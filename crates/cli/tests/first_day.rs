@@ -1,8 +1,8 @@
 //! docs/first-day.md, as printed: from an empty machine to a maintained host with two tenants.
 //!
-//! The blocks of the page are one script, run by one shell in a network namespace of its own, so that the bridge
-//! and the addresses that it makes are the test's alone. The page builds the release binary, which the README's
-//! first command builds too.
+//! The blocks of the page are one script, run by one shell in namespaces of its own, so that the bridge, the addresses
+//! and the named namespaces that it makes are the test's alone and end with it. The page builds the release binary,
+//! which the README's first command builds too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,35 +12,9 @@ use std::process::Command;
 
 use support::pages::{as_typed, blocks, root};
 
-/// A namespace to run it in; whatever the script leaves behind when it fails goes with it.
-struct Place(String);
-
-impl Place {
-    fn new() -> Self {
-        let place = Self(format!("nbt-day-{}", std::process::id()));
-        place.ip(&["netns", "add", &place.0]);
-        place.ip(&["-n", &place.0, "link", "set", "lo", "up"]);
-        place
-    }
-
-    fn ip(&self, words: &[&str]) {
-        let done = Command::new("ip").args(words).status().expect("Debian's iproute2 is installed");
-        assert!(done.success(), "ip {words:?} failed; this test makes network namespaces and needs root");
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let listed = Command::new("ip").args(["netns", "pids", &self.0]).output().unwrap();
-        for pid in String::from_utf8_lossy(&listed.stdout).lines() {
-            let _ = Command::new("kill").args(["-9", pid]).status();
-        }
-        for left in [&self.0, "nb-web-0", "nb-db-0"] {
-            let _ = Command::new("ip").args(["netns", "del", left]).output();
-        }
-        let _ = std::fs::remove_dir_all(root().join("first-day"));
-    }
-}
+/// Names of network namespaces are files below /run; the shell is process 1, with which all others end.
+const IN_NAMESPACES: [&str; 7] =
+    ["unshare", "--net", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child"];
 
 /// What the script printed after a line that it ran, up to the next one.
 fn after<'a>(printed: &'a str, line: &str) -> &'a str {
@@ -54,10 +28,15 @@ fn after<'a>(printed: &'a str, line: &str) -> &'a str {
 #[test]
 fn the_page_leads_from_an_empty_machine_to_a_maintained_host_with_two_tenants() {
     let page = std::fs::read_to_string(root().join("docs/first-day.md")).unwrap();
-    let place = Place::new();
+    let dir = tempfile::tempdir().unwrap();
+    let (printed, here) = ("mkdir -p first-day && cd first-day", format!("cd {}", dir.path().display()));
+    assert!(page.contains(printed), "the page works in a directory of its own");
+    let script = blocks(&page, "sh").join("\n").replace(printed, &here);
     let mut shell = Command::new("timeout");
-    shell.args(["600", "ip", "netns", "exec", &place.0, "bash", "-exc"]);
-    shell.arg(format!("exec 2>&1\n{}", blocks(&page, "sh").join("\n"))).current_dir(root());
+    shell.args(["--kill-after=1", "600"]).args(IN_NAMESPACES).args(["bash", "-exc"]);
+    shell
+        .arg(format!("exec 2>&1\nmount -t tmpfs none /run\nip link set lo up\n{script}"))
+        .current_dir(root());
     as_typed(&mut shell);
     let done = shell.output().unwrap();
     let printed = String::from_utf8_lossy(&done.stdout).into_owned();

@@ -13,6 +13,7 @@ mod support;
 #[path = "package/units.rs"]
 mod units;
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -36,6 +37,12 @@ fn installed() -> Machine {
 fn installed_on(machine: Machine) -> Machine {
     machine.said("dpkg", &["--install", "/root/package.deb"]);
     machine
+}
+
+/// The files whose name has ours in it; those of other packages, too.
+fn named_like_us(machine: &Machine) -> BTreeSet<String> {
+    let found = machine.said("find", &["/etc", "/usr", "/var", "-xdev", "-iname", "*notbefore*"]);
+    found.lines().map(str::to_owned).collect()
 }
 
 /// Every file of the package: its mode, its owner, its path.
@@ -141,7 +148,9 @@ fn what_is_installed_runs_and_waits_to_be_told() {
 
 #[test]
 fn a_package_that_is_removed_leaves_what_is_the_sites_own_and_a_purged_one_nothing() {
-    let machine = installed();
+    let machine = Machine::at_rest(&deb());
+    let others = named_like_us(&machine);
+    let machine = installed_on(machine);
     let mine = "echo '# mine' >> /etc/notbefore/agent.toml; mkdir -p /var/lib/notbefore-agent; echo > /var/lib/notbefore-agent/journal";
     machine.said("sh", &["-c", mine]);
     let keeps = "grep -q '# mine' /etc/notbefore/agent.toml && test -f /var/lib/notbefore-agent/journal";
@@ -156,6 +165,6 @@ fn a_package_that_is_removed_leaves_what_is_the_sites_own_and_a_purged_one_nothi
         assert!(!machine.finds(&format!("test -e {path}")), "{path} is still there");
     }
     machine.said("dpkg", &["--purge", "notbefore"]);
-    let left = machine.said("sh", &["-c", "find /etc /usr /var -xdev -iname '*notbefore*'"]);
-    assert_eq!(left, "");
+    let left: Vec<String> = named_like_us(&machine).difference(&others).cloned().collect();
+    assert_eq!(left, Vec::<String>::new());
 }

@@ -1,5 +1,6 @@
 //! The client against a replay of every quirk that somebody has reported of a real platform, and of some that nobody
-//! has yet. The platform is a script on loopback; time is real, and a second is the longest that most of it takes.
+//! has yet. The platform is a script on loopback in the same thread. Time passes by itself, as soon as both wait for it: no
+//! test depends on how busy the machine is.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -23,9 +24,6 @@ use platform::{Asked, Platform, Reply, answer, body, document, event};
 
 const BAD_VERSION: &str =
     "{\"error\":\"Bad request. api-version is invalid or was not specified in the request.\"}";
-/// What a busy machine may add to any time.
-const SLACK: Duration = Duration::from_secs(1);
-
 /// The next document; what came before it must be troubles of these kinds.
 async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document {
     for kind in troubles {
@@ -55,7 +53,7 @@ async fn trouble_of(reply: Reply) -> (FailureKind, String) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_request_says_what_azure_wants_and_goes_over_one_connection() {
     let platform = Platform::start([document(1, &[]), answer(304, "", "")]).await;
     let mut watch = Watch::new(platform.client());
@@ -75,8 +73,8 @@ async fn every_request_says_what_azure_wants_and_goes_over_one_connection() {
     assert_eq!((asked[1].header("if-none-match"), asked[1].header("prefer")), (Some("1"), Some("wait=5")));
 }
 
-/// Longer than any later answer may take, and so long that the test is no burden.
-#[tokio::test]
+/// Longer than any later answer may take.
+#[tokio::test(start_paused = true)]
 async fn the_first_answer_may_be_slow() {
     let slow = Reply::After(Duration::from_secs(11), Box::new(document(1, &[])));
     let platform = Platform::start([slow]).await;
@@ -84,7 +82,7 @@ async fn the_first_answer_may_be_slow() {
     assert_eq!(platform.asked().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_no_document_is_trouble_and_never_no_events() {
     for (reply, kind, said) in [
         (answer(200, "", ""), FailureKind::Unreadable, "the answer is empty"),
@@ -111,7 +109,7 @@ async fn what_is_no_document_is_trouble_and_never_no_events() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn documents_that_are_nearly_right_are_read() {
     let raw_newline = event("a", "Scheduled").replace("\"\"}", "\"\",\"Description\":\"one\r\ntwo\"}");
     for (headers, text) in [
@@ -136,7 +134,7 @@ async fn documents_that_are_nearly_right_are_read() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bodies_come_in_pieces_or_until_the_connection_ends() {
     let text = body(1, &[&event("a", "Scheduled")]);
     let (one, two) = text.split_at(20);
@@ -152,7 +150,7 @@ async fn bodies_come_in_pieces_or_until_the_connection_ends() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_breaks_off_is_trouble_and_the_next_is_read() {
     let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n{}", body(1, &[]));
     for cut in [20, 60] {
@@ -163,7 +161,7 @@ async fn an_answer_that_breaks_off_is_trouble_and_the_next_is_read() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn too_much_of_anything_is_trouble() {
     let long = "x".repeat(1 << 20);
     let (kind, text) = trouble_of(answer(200, "", &format!("{long}y"))).await;
@@ -177,7 +175,7 @@ async fn too_much_of_anything_is_trouble() {
     assert_eq!(trouble_of(answer(200, &many, &body(1, &[]))).await.0, FailureKind::Broken);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_connection_that_was_closed_while_idle_is_no_trouble() {
     let closing = |incarnation| {
         let text = body(incarnation, &[]);
@@ -192,7 +190,7 @@ async fn a_connection_that_was_closed_while_idle_is_no_trouble() {
     assert_eq!(connections, [0, 1, 2]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_redirect_is_not_followed() {
     let elsewhere = Platform::start([document(1, &[])]).await;
     let to = format!("Location: {}/metadata/scheduledevents\r\n", elsewhere.endpoint);
@@ -201,7 +199,7 @@ async fn a_redirect_is_not_followed() {
     assert!(elsewhere.asked().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn tags_are_echoed_verbatim() {
     for tag in ["17", "\"17\"", "W/\"a, b\"", "no quotes at all"] {
         let first = answer(200, &format!("ETag: {tag}\r\n"), &body(1, &[]));
@@ -215,7 +213,7 @@ async fn tags_are_echoed_verbatim() {
 
 /// A platform forgets a scope that nobody has asked for in a day, and counts anew: the number falls, or is the same for
 /// something else.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_incarnation_may_fall_skip_and_come_again() {
     let (a, b) = (event("a", "Scheduled"), event("b", "Scheduled"));
     let script = [
@@ -233,7 +231,7 @@ async fn an_incarnation_may_fall_skip_and_come_again() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_started_and_is_scheduled_again_passes_as_it_is() {
     let script =
         [document(1, &[&event("a", "Started")]), document(2, &[&event("a", "Scheduled")]), document(3, &[])];
@@ -245,7 +243,7 @@ async fn what_started_and_is_scheduled_again_passes_as_it_is() {
     assert!(matches!(changes.next().await, Change::Gone(_)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn changes_are_a_stream_and_know_of_trouble() {
     let script = [document(1, &[&event("a", "Scheduled")]), answer(503, "", ""), document(2, &[])];
     let platform = Platform::start(script).await;
@@ -264,7 +262,7 @@ async fn changes_are_a_stream_and_know_of_trouble() {
     assert!(matches!(next, Some(Change::Gone(_))), "{next:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn trouble_says_since_when_and_is_sat_out() {
     let script = [answer(410, "", "updating"), answer(503, "", ""), document(1, &[])];
     let platform = Platform::start(script).await;
@@ -278,17 +276,17 @@ async fn trouble_says_since_when_and_is_sat_out() {
     assert!(at[1] - at[0] >= Duration::from_secs(1) && at[2] - at[1] >= Duration::from_secs(2), "{at:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn retry_after_is_honoured() {
     let platform = Platform::start([answer(429, "Retry-After: 3\r\n", ""), document(1, &[])]).await;
     document_after(&mut Watch::new(platform.client()), &[FailureKind::Status(429)]).await;
     let asked = platform.asked();
     let rest = asked[1].at - asked[0].at;
-    assert!(rest >= Duration::from_secs(3) && rest < Duration::from_secs(5) + SLACK, "{rest:?}");
+    assert!(rest >= Duration::from_secs(3) && rest < Duration::from_secs(5), "{rest:?}");
 }
 
 /// Whatever comes, and however fast: never two within a second.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_poll_a_second_for_a_server_that_does_not_wait() {
     for preference in ["", "Preference-Applied: respond-async\r\n", "Preference-Applied: wait=0\r\n"] {
         let news = |incarnation| {
@@ -302,15 +300,14 @@ async fn one_poll_a_second_for_a_server_that_does_not_wait() {
         let at: Vec<Duration> = platform.asked().iter().map(|asked| asked.at).collect();
         let rests: Vec<Duration> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let pace = Duration::from_secs(1);
-        // A request may have been held up on its way, and then the next seems to follow sooner.
-        assert!(rests.iter().all(|rest| *rest + Duration::from_millis(100) >= pace), "{rests:?}");
-        // Where the machine is not too busy, an event is heard of within 1.1 s of its being on the wire.
-        assert!(rests.iter().any(|rest| *rest < pace + Duration::from_millis(100)), "{rests:?}");
+        // So an event is heard of within 1.1 s of its being on the wire.
+        let paced = |rest: &Duration| (pace..pace + Duration::from_millis(100)).contains(rest);
+        assert!(rests.iter().all(paced), "{rests:?}");
     }
 }
 
 /// The number that hangs on this: an event is heard of within 100 ms of its being on the wire.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_that_waits_is_asked_again_at_once() {
     let waits = "Preference-Applied: wait=30\r\n";
     let news = |incarnation, events: &[&str]| {
@@ -334,17 +331,16 @@ async fn a_server_that_waits_is_asked_again_at_once() {
     }
     let asked = platform.asked();
     assert_eq!(asked[2].header("prefer"), Some("wait=30"));
-    // Asked as soon as the last was answered, and answered as soon as there was news; once at least, if others keep
-    // the machine busy.
+    // Asked as soon as the last was answered, and answered as soon as there was news.
     let late = |turn: usize| {
         let asked_after = asked[turn].at.abs_diff(heard[turn - 1]);
         let heard_after = heard[turn] - heard[turn - 1] - Duration::from_millis(1_200);
         asked_after.max(heard_after)
     };
-    assert!(late(2).min(late(3)) < Duration::from_millis(100), "late by {:?} and {:?}", late(2), late(3));
+    assert!(late(2).max(late(3)) < Duration::from_millis(100), "late by {:?} and {:?}", late(2), late(3));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_dropped_loses_nothing_and_sends_nothing_twice() {
     let slow = Reply::After(Duration::from_millis(300), Box::new(document(1, &[])));
     let platform = Platform::start([slow, document(2, &[])]).await;
@@ -361,7 +357,7 @@ async fn a_call_that_is_dropped_loses_nothing_and_sends_nothing_twice() {
     assert_eq!(platform.asked().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_older_version_is_asked_for_where_the_refusal_speaks_of_it_and_approvals_follow() {
     // The list is of other documents' versions: who believes it skips one that would have been answered.
     let named =
@@ -391,13 +387,12 @@ fn versions(asked: &[Asked]) -> Vec<&str> {
     asked.iter().map(|asked| asked.head.split(['=', ' ']).nth(2).unwrap()).collect()
 }
 
-/// Never two within a second. A request may have been held up on its way, and then the next seems to follow sooner.
+/// Never two within a second.
 fn paced(asked: &[Asked]) -> bool {
-    let held_up = Duration::from_millis(100);
-    asked.windows(2).all(|pair| pair[1].at - pair[0].at + held_up >= Duration::from_secs(1))
+    asked.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(1))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_question_falls_back_as_well_and_at_the_pace_of_polls() {
     let platform = Platform::start([answer(400, "", BAD_VERSION), document(7, &[])]).await;
     let reading = platform.client().get().await.unwrap();
@@ -408,7 +403,7 @@ async fn one_question_falls_back_as_well_and_at_the_pace_of_polls() {
     assert!(paced(&never.asked()), "{:?}", never.asked());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_approval_falls_back_at_the_pace_of_polls_and_the_next_begins_there() {
     let script = [answer(400, "", BAD_VERSION), answer(400, "", BAD_VERSION), answer(200, "", "")];
     let platform = Platform::start(script).await;
@@ -422,7 +417,7 @@ async fn an_approval_falls_back_at_the_pace_of_polls_and_the_next_begins_there()
 }
 
 /// What was refused once is not asked for again by whoever comes next, and what was read is not read again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_follows_the_document_goes_on_where_it_was_found() {
     let script = [answer(400, "", BAD_VERSION), document(1, &[]), answer(304, "", "")];
     let platform = Platform::start(script).await;
@@ -437,7 +432,7 @@ async fn who_follows_the_document_goes_on_where_it_was_found() {
     assert!(paced(&asked), "{asked:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_follows_without_what_was_read_keeps_the_pace_and_the_version() {
     let script = [answer(400, "", BAD_VERSION), document(1, &[])];
     let platform = Platform::start(script).await;
@@ -456,7 +451,7 @@ async fn who_follows_without_what_was_read_keeps_the_pace_and_the_version() {
     assert!(paced(&asked), "{asked:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_approval_names_one_event_as_the_platform_spells_it() {
     let platform = Platform::start([answer(200, "", "")]).await;
     let id = EventId::new("602d9444-D2CD-49c7-8624-8643e7171297");
@@ -470,7 +465,7 @@ async fn an_approval_names_one_event_as_the_platform_spells_it() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refusal_counts_as_done_where_nothing_is_left_to_approve() {
     let refusal = || answer(400, "", "{\"error\":\"Bad request. Unknown event\"}");
     for (events, expected) in [
@@ -491,7 +486,7 @@ async fn a_refusal_counts_as_done_where_nothing_is_left_to_approve() {
 }
 
 /// 2017-11-01 has no word for a Terminate, so what it does not list may still wait.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refusal_is_not_done_where_the_version_may_say_nothing_of_the_event() {
     let refusal = || answer(400, "", "{\"error\":\"Bad request. Unknown event\"}");
     let unknown = || answer(400, "", BAD_VERSION);
@@ -515,7 +510,7 @@ async fn a_refusal_is_not_done_where_the_version_may_say_nothing_of_the_event() 
     assert_eq!(Client::new(platform.endpoint.clone(), older).approve(&id).await, Ok(Approval::Moot));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_approval_that_may_get_through_later_is_not_refused() {
     let refusal = || answer(400, "", "{\"error\":\"no\"}");
     for script in [
@@ -536,7 +531,6 @@ async fn an_approval_that_may_get_through_later_is_not_refused() {
     }
 }
 
-/// Time passes by itself here, as soon as all wait for it.
 #[tokio::test(start_paused = true)]
 async fn an_approval_is_sent_until_it_gets_through_or_its_time_is_up() {
     let busy = || answer(429, "Retry-After: 5\r\n", "");
@@ -561,7 +555,7 @@ async fn an_approval_is_sent_until_it_gets_through_or_its_time_is_up() {
     assert_eq!(platform.asked().len(), 2, "what was refused is not sent again");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_event_without_an_id_is_followed_and_cannot_be_approved() {
     let platform = Platform::start([document(1, &[&event("", "Scheduled")])]).await;
     let client = platform.client();
@@ -572,7 +566,7 @@ async fn an_event_without_an_id_is_followed_and_cannot_be_approved() {
 }
 
 /// While a poll waits for news, an approval goes its own way.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_approval_does_not_wait_for_a_poll() {
     let held = Reply::After(Duration::from_secs(3), Box::new(document(2, &[])));
     let platform = Platform::start([document(1, &[]), held, answer(200, "", "")]).await;
@@ -590,11 +584,11 @@ async fn an_approval_does_not_wait_for_a_poll() {
         update = watch.next() => panic!("{update:?} before the approval"),
         approved = approving => assert_eq!(approved, Ok(Approval::Accepted)),
     }
-    assert!(clock.now().tick < Duration::from_secs(2) + SLACK);
+    assert!(clock.now().tick < Duration::from_secs(2));
     document_after(&mut watch, &[]).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn this_vm_is_who_its_metadata_says() {
     let name = || answer(200, "Content-Type: text/plain\r\n", "web_36\n");
     let platform = Platform::start([name()]).await;
@@ -625,7 +619,7 @@ async fn this_vm_is_who_its_metadata_says() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_command_goes_by_the_host_name_after_a_while_and_who_follows_asks_on() {
     let script = [404, 403, 500, 404].map(|status| answer(status, "", "")).into_iter();
     let platform = Platform::start(script.chain([answer(200, "", "web_36")])).await;
@@ -635,7 +629,7 @@ async fn a_command_goes_by_the_host_name_after_a_while_and_who_follows_asks_on()
     assert_eq!(Identity::told_at_last(&platform.client()).await, Identity::named("web_36"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_set_is_final_and_the_environment_comes_next() {
     let dir = tempfile::tempdir().unwrap();
     let memory = dir.path().join("endpoint");
@@ -663,7 +657,6 @@ async fn what_is_set_is_final_and_the_environment_comes_next() {
     assert_eq!(good.asked().len(), asked);
 }
 
-/// Time passes by itself here, as soon as all wait for it.
 #[tokio::test(start_paused = true)]
 async fn somebody_who_is_there_and_busy_is_asked_again_before_anything_else_is_tried() {
     let busy = [answer(410, "", ""), answer(200, "", ""), answer(503, "", ""), Reply::SendAndClose(vec![])];

@@ -9,7 +9,7 @@
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use notbefore_wire::operator as wire;
 use serde_json::{Value, json};
@@ -59,12 +59,20 @@ pub struct Client {
     pub ledger: Ledger,
 }
 
+/// What all clients share during one round.
+#[derive(Default)]
+pub struct Load {
+    /// Whether the service is being ended: until then no connection may be cut.
+    pub ending: AtomicBool,
+    /// How many steps the clients have made.
+    pub steps: AtomicU64,
+}
+
 /// What a client works with during one round.
 struct Session<'a> {
     doors: &'a Doors,
     operator: Operator,
-    /// Whether somebody has set out to end the service: until then no connection may be cut.
-    ending: &'a AtomicBool,
+    load: &'a Load,
 }
 
 impl Client {
@@ -75,20 +83,21 @@ impl Client {
     }
 
     /// Works until the service is gone.
-    pub fn work(&mut self, round: usize, doors: &Doors, ending: &AtomicBool) {
+    pub fn work(&mut self, round: usize, doors: &Doors, load: &Load) {
         self.round = round;
-        let mut session = Session { doors, operator: Operator::new(doors), ending };
+        let mut session = Session { doors, operator: Operator::new(doors), load };
         let mut flow = self.settle_doubt(&mut session);
         while flow.is_continue() && self.ledger.complaints.is_empty() {
             flow = self.step(&mut session);
+            load.steps.fetch_add(1, Ordering::SeqCst);
         }
     }
 
     /// Only finds out what became of the command in doubt.
     pub fn find_out(&mut self, round: usize, doors: &Doors) {
         self.round = round;
-        let nobody = AtomicBool::new(false);
-        let _ = self.settle_doubt(&mut Session { doors, operator: Operator::new(doors), ending: &nobody });
+        let load = Load::default();
+        let _ = self.settle_doubt(&mut Session { doors, operator: Operator::new(doors), load: &load });
     }
 
     fn settle_doubt(&mut self, session: &mut Session<'_>) -> Flow {
@@ -294,7 +303,7 @@ impl Client {
 
     /// A connection without an answer: as it should be if somebody is ending the service, else not.
     fn cut(&mut self, session: &Session<'_>, silence: Silence) -> Flow {
-        if !session.ending.load(Ordering::SeqCst) {
+        if !session.load.ending.load(Ordering::SeqCst) {
             let text = format!("client {}: no answer ({silence:?}) from a service that runs", self.number);
             self.ledger.complain(self.run.clone(), text);
         }
@@ -332,7 +341,7 @@ impl Client {
             500..=599 if reply.code() != "unavailable" => {
                 // The outcome is not known: whoever asks again finds out.
                 self.ledger.doubt = Some(command);
-                return match session.ending.load(Ordering::SeqCst) {
+                return match session.load.ending.load(Ordering::SeqCst) {
                     true => Flow::Break(()),
                     false => self.settle_doubt(session),
                 };

@@ -174,19 +174,55 @@ fn results_that_nobody_can_understand_fail() {
     }
 }
 
+/// Why a command has failed that hangs. The runner's clock stands still but where this sets it forward: the timeout is over
+/// when the command has made the file `up`, its grace when it has made `asked`, if it goes on after that.
+fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
+    let mut trial = Trial::new("");
+    let here = format!("here={}\n", trial.dir.path().display());
+    write_script(&trial.config.command, &(here + script));
+    trial.config.timeout = Duration::from_mins(5);
+    trial.config.grace = Duration::from_mins(1);
+    trial.runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let exec = trial.exec();
+    // The clock does not set itself forward while something blocks.
+    let made = |name: &str| {
+        let (name, path) = (name.to_owned(), trial.path(name));
+        async move {
+            tokio::task::spawn_blocking(move || wait_for(&name, || path.exists().then_some(())))
+                .await
+                .unwrap();
+        }
+    };
+    let ending = trial.runtime.block_on(async {
+        let (send, ended) = mpsc::channel();
+        exec.run(some_run(1), report(1, &send));
+        made("up").await;
+        tokio::time::advance(trial.config.timeout).await;
+        if goes_on {
+            made("asked").await;
+            tokio::time::advance(trial.config.grace).await;
+        }
+        tokio::task::spawn_blocking(move || ended.recv_timeout(PATIENCE).unwrap().1).await.unwrap()
+    });
+    match ending {
+        Ending::Failed { why } => why,
+        Ending::Succeeded { .. } => panic!("it should have failed"),
+    }
+}
+
 #[test]
 fn what_hangs_is_asked_to_end_and_then_killed() {
     // It says that it was asked, and goes on; so do its children.
-    let mut trial = Trial::new("trap 'echo asked >&2' TERM; sleep 61.5 & while :; do sleep 0.05; done");
-    trial.config.timeout = Duration::from_millis(300);
-    let reason = trial.failure();
-    assert!(reason.contains("not done within 300ms"), "{reason}");
+    let deaf =
+        "trap 'echo asked >&2; : >$here/asked' TERM; : >$here/up; sleep 600 & while :; do sleep 0.05; done";
+    let reason = failure_of_one_that_hangs(deaf, true);
+    assert!(reason.contains("not done within 5m"), "{reason}");
     assert!(reason.contains("--exec-timeout: asked ("), "{reason}");
     // One that obeys has the time to tidy up.
-    let mut trial = Trial::new("trap 'sleep 0.1; echo tidied >&2; exit 0' TERM; sleep 60 & wait");
-    trial.config.timeout = Duration::from_millis(300);
-    trial.config.grace = PATIENCE;
-    assert!(trial.failure().contains(": tidied ("));
+    let obeys = "trap 'sleep 0.1; echo tidied >&2; exit 0' TERM; : >$here/up; sleep 600 & wait";
+    let reason = failure_of_one_that_hangs(obeys, false);
+    assert!(reason.contains(": tidied ("), "{reason}");
 }
 
 #[test]

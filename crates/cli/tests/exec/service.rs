@@ -202,9 +202,10 @@ fn nothing_outlives_a_service_that_is_killed_and_the_next_one_tries_again() {
 
 #[test]
 fn a_service_that_is_asked_to_end_ends_its_commands_first() {
-    let script = "echo $NOTBEFORE_ATTEMPT >> $here/runs
+    let script = "trap 'echo asked >> $here/asked; exit 1' TERM
+        echo $NOTBEFORE_ATTEMPT >> $here/runs
         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
-        trap 'echo asked >> $here/asked; exit 1' TERM; sleep 600 & wait";
+        sleep 600 & wait";
     let mut trial = Trial::new(script, &[]);
     let event = trial.begin("restart");
     wait_for("it to run", || (trial.left("runs") == "1\n").then_some(()));

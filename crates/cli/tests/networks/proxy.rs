@@ -1,10 +1,9 @@
 //! haproxy on the hypervisor, the service elsewhere: whoever is not the proxy, or cannot sign, is nobody.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::ground::{ADDRESS, Machine, each_guest_is_its_own_vm};
-use super::support::wait_for;
+use super::support::{wait_for, write_program};
 
 const SERVICE: &str = "10.9.0.1";
 
@@ -33,10 +32,8 @@ fn copy_secret(from: &Machine, to: &Machine) {
 
 /// `systemctl reload` as it would be with systemd: a signal to the service.
 fn play_systemctl(dir: &Path, service: u32) {
-    let path = dir.join("systemctl");
     let script = format!("#!/bin/sh\n[ \"$*\" = 'reload notbefore' ] && kill -HUP {service}\n");
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&dir.join("systemctl"), &script);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 pub use super::namespace::need;
 use super::support::agent::{Agent, Place};
 use super::support::pages::root;
+pub use super::support::write_program;
 use super::support::{Answer, PATIENCE, Service, binary, exchange, free_address, wait_for};
 
 /// What the service calls the VM.
@@ -55,7 +55,10 @@ impl Vm {
             fs::create_dir(place.path(part)).unwrap();
         }
         for script in scripts.iter().filter(|file| file.extension().is_none()) {
-            fs::copy(script, place.path("lib").join(script.file_name().unwrap())).unwrap();
+            write_program(
+                &place.path("lib").join(script.file_name().unwrap()),
+                &fs::read_to_string(script).unwrap(),
+            );
         }
         let (signals, processes) = (free_address(), Vec::new());
         Self { service, recipe, endpoint, agent: None, signals, boots: 1, processes, place }
@@ -248,12 +251,6 @@ fn notice(recipe: &str) -> String {
         named.then(|| cells[1].to_owned())
     };
     page.lines().find_map(of).unwrap_or_else(|| panic!("the page names no notice for {recipe}"))
-}
-
-/// Writes a script that can be run.
-pub fn write_program(file: &Path, script: &str) {
-    fs::write(file, script).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// A file's lines; none if it is not there.

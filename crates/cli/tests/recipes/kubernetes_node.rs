@@ -9,6 +9,7 @@ const KUBECTL: &str = r#"#!/bin/sh
 set -eu
 echo "$*" >>"$PLAYED"
 if [ -e "$PLAYED.away" ]; then
+  : >"$PLAYED.refused"
   echo 'The connection to the server was refused' >&2
   exit 1
 fi
@@ -71,11 +72,10 @@ fn the_node_is_drained_before_the_event_and_takes_pods_again_after_it() {
     assert!(cordoned(&vm));
     // The cluster is not to be reached at first: that is tried again, and not taken for "nobody has cordoned it".
     std::fs::write(vm.path("played.away"), "").unwrap();
-    let before = lines(&vm.path("played")).len();
     vm.complete(&event);
-    wait_for("the first try", || (lines(&vm.path("played")).len() > before).then_some(()));
-    std::fs::remove_file(vm.path("played.away")).unwrap();
+    wait_for("the first try to fail", || vm.path("played.refused").exists().then_some(()));
     assert!(vm.draining());
+    std::fs::remove_file(vm.path("played.away")).unwrap();
     vm.back_in_service();
     assert!(!cordoned(&vm));
     assert_eq!(

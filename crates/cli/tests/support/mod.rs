@@ -291,6 +291,18 @@ fn log_of(data: &Path) -> PathBuf {
     data.join("log")
 }
 
+/// Makes a file that can be executed, whole and at once. Another process writes it: were it open for writing here, a child
+/// of another thread could inherit that for a moment, and the kernel executes no file that is open for writing.
+pub fn write_program(file: &Path, text: &str) {
+    let new = file.with_extension("new");
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(&new).stdin(Stdio::piped());
+    let mut child = install.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", new.display());
+    std::fs::rename(new, file).unwrap();
+}
+
 /// Sends bytes from an address and reads the answer to its end.
 pub fn exchange(source: IpAddr, to: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = connect(source, to).unwrap();

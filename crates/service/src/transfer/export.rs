@@ -108,7 +108,7 @@ mod tests {
         store
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_is_let_go() {
         let snapshot = store(40).await.snapshot().await.unwrap();
         let (pieces, mut taken) = mpsc::channel(1);

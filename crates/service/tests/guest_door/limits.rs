@@ -9,6 +9,8 @@ use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use crate::harness::*;
 
 const SHORT: Duration = Duration::from_millis(50);
+/// Short, and longer than a client needs to send its first request after it has connected.
+const IDLE: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn a_head_that_takes_too_long_is_given_up() {
@@ -41,7 +43,7 @@ async fn a_body_that_takes_too_long_is_given_up() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_without_a_word() {
-    let door = Door::with_limits(Limits { idle_timeout: SHORT, ..Limits::default() }).await;
+    let door = Door::with_limits(Limits { idle_timeout: IDLE, ..Limits::default() }).await;
     let mut silent = door.connect(From::A).await;
     let mut served = door.connect(From::A).await;
     served.send(get(EVENTS)).await;

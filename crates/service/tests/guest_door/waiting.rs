@@ -207,10 +207,9 @@ async fn a_client_that_goes_away_leaves_its_place() {
 
 #[tokio::test]
 async fn a_poll_that_waits_is_not_idle() {
-    let door =
-        Door::with_limits(Limits { idle_timeout: Duration::from_millis(50), ..Limits::default() }).await;
+    let door = Door::with_limits(Limits { idle_timeout: Duration::from_secs(1), ..Limits::default() }).await;
     let mut client = door.connect(From::A).await;
-    client.send(wait_for_news("7", "wait=1")).await;
+    client.send(wait_for_news("7", "wait=3")).await;
     assert_eq!(client.answer().await.status, 304, "long after an idle connection is closed");
     assert!(client.is_closed().await, "now it is idle");
     door.close().await;
