@@ -152,7 +152,8 @@ fn not_before_starts_what_nobody_approves() {
     let fact =
         |fact: &Value| (fact["fact"].as_str().unwrap().to_owned(), fact["by"].as_str().unwrap().to_owned());
     let trail: Vec<_> = shown["trail"].as_array().unwrap().iter().map(fact).collect();
-    let expected = [("EventScheduled", "token root"), ("EventStarted", "timer"), ("EventCompleted", "timer")];
+    let expected =
+        [("EventScheduled", "token root"), ("EventStarted", "timer"), ("EventCompleted", "driver simulated")];
     assert_eq!(trail, expected.map(|(fact, by)| (fact.to_owned(), by.to_owned())));
     assert_eq!(status(&service, 3), "none");
 }

@@ -15,7 +15,7 @@ mod units;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use machine::Machine;
@@ -112,6 +112,29 @@ fn files_are_where_debian_has_them_and_belong_to_root() {
         let is_manual = path.starts_with("./usr/share/man/") && !mode.starts_with('d');
         assert!(!is_manual || path.ends_with(".gz"), "{path} is not compressed");
     }
+}
+
+/// The sections of a program or a debug file.
+fn sections(file: &Path) -> String {
+    let listed = Command::new("readelf").args(["--wide", "--sections"]).arg(file).output().unwrap();
+    assert!(listed.status.success(), "{}", machine::all_of(&listed));
+    String::from_utf8(listed.stdout).unwrap()
+}
+
+#[test]
+fn line_tables_are_in_the_debug_file_that_the_binary_names() {
+    let (tree, debug) = (tempfile::tempdir().unwrap(), deb().with_file_name("notbefore.debug"));
+    let mut extract = Command::new("dpkg-deb");
+    assert!(extract.arg("--extract").arg(deb()).arg(tree.path()).status().unwrap().success());
+    let binary = tree.path().join("usr/bin/notbefore");
+    assert!(!sections(&binary).contains(".debug_") && !sections(&binary).contains(".symtab"));
+    assert!(sections(&debug).contains(".debug_line") && sections(&debug).contains(".symtab"));
+    let named = Command::new("readelf").arg("--string-dump=.gnu_debuglink").arg(&binary).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&named.stdout).contains("notbefore.debug"),
+        "{}",
+        machine::all_of(&named)
+    );
 }
 
 #[test]

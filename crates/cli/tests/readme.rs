@@ -66,8 +66,14 @@ fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
     let commands = blocks(&page, "sh");
     let mut place = Place::new();
 
-    // The first command. It is run with exec so that ending it ends the service and not a shell.
+    // Its build is shown, and what the service prints is not mixed with it.
     assert_eq!(commands[0], "./dev run");
+    let checked = place.shell("./dev run --check-config").output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    assert!(out.ends_with("no mistakes\n") && out.lines().count() == 1, "{out}");
+    assert!(err.contains("Finished `release` profile"), "{err}");
+
+    // The first command. It is run with exec so that ending it ends the service and not a shell.
     let mut service = place.shell("exec ./dev run").stdout(Stdio::piped()).spawn().unwrap();
     let mut printed = BufReader::new(service.stdout.take().unwrap()).lines().map(Result::unwrap);
     place.service = Some(service);
@@ -78,7 +84,7 @@ fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
     }
 
     // The five calls.
-    let calls: Vec<&str> = commands[2].lines().filter(|line| line.starts_with("curl")).collect();
+    let calls: Vec<&str> = commands[1].lines().filter(|line| line.starts_with("curl")).collect();
     assert_eq!(calls.len(), 5);
     let answers: Vec<String> =
         calls.iter().map(|call| place.run(&call.replacen("curl", "curl -s", 1))).collect();
@@ -95,7 +101,7 @@ fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
     assert_eq!(json(4)["Events"][0]["EventStatus"], "Started");
 
     // The command line, one line after the other in one shell.
-    let said = place.run(&format!("shopt -s expand_aliases\n{}", commands[3]));
+    let said = place.run(&format!("shopt -s expand_aliases\n{}", commands[2]));
     assert!(said.contains(&format!("default/default/{name}/{name}")), "{said}");
     assert!(said.contains(&format!("user-restart of {name}, not before")), "{said}");
     assert!(said.contains("Scheduled") && said.contains("Started"), "{said}");
@@ -127,7 +133,7 @@ fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
             service.cli(&words);
         }
     };
-    assert_eq!(commands[4].lines().last(), Some("notbefore event watch"));
+    assert_eq!(commands[3].lines().last(), Some("notbefore event watch"));
     let mut watch = Command::new(support::binary())
         .args(["event", "watch"])
         .env("NOTBEFORE_DATA", service.data())
@@ -137,7 +143,7 @@ fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
         .unwrap();
     // Should it connect only after all of these: what has started ends by itself, and that is a fact as well.
     let mut seen = BufReader::new(watch.stdout.take().unwrap()).lines();
-    run_block(&commands[4]);
+    run_block(&commands[3]);
     service.cli(&["vm", "restart", "web-0"]);
     let line = seen.next().unwrap().unwrap();
     let _ = watch.kill();
@@ -148,7 +154,7 @@ fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
     let yaml = &blocks(&page, "yaml")[0];
     let file = service.data().join("fleet.yaml");
     std::fs::write(&file, yaml).unwrap();
-    for line in commands[5].lines() {
+    for line in commands[4].lines() {
         let line = line.replace("fleet.yaml", file.to_str().unwrap());
         let words: Vec<&str> =
             line.strip_prefix("notbefore ").unwrap_or_else(|| panic!("{line}")).split(' ').collect();

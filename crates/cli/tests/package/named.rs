@@ -10,10 +10,11 @@ const DOCUMENTS: &str = "usr/share/doc/notbefore";
 /// What pages name below it, as they do in the repository.
 const PARTS: [&str; 4] = ["docs/", "recipes/", "examples/", "dist/"];
 /// What is told of and comes from elsewhere: other packages, and what a site makes itself.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 9] = [
     "/etc/notbefore/proxy.secret",
     "/etc/notbefore/tenant.token",
     "/usr/bin/env",
+    "/usr/lib/debug/usr/bin/notbefore.debug",
     "/usr/local/",
     "/usr/sbin/ip",
     "/usr/share/bash-completion/completions/notbefore",
