@@ -72,6 +72,8 @@ fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
     let (out, err) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
     assert!(out.ends_with("no mistakes\n") && out.lines().count() == 1, "{out}");
     assert!(err.contains("Finished `release` profile"), "{err}");
+    let sections = place.run("readelf --wide --sections target/release/notbefore");
+    assert!(!sections.contains(".debug_line") && sections.contains(".symtab"), "{sections}");
 
     // The first command. It is run with exec so that ending it ends the service and not a shell.
     let mut service = place.shell("exec ./dev run").stdout(Stdio::piped()).spawn().unwrap();
