@@ -147,7 +147,7 @@ impl Client {
                     self.uses(version);
                     return self.reading(answer, version);
                 }
-                status if is_refused(status, &answer.body) => {
+                status if is_refused(version, status, &answer.body) => {
                     let older = self.after_refusal(version, began).await;
                     version = older.ok_or_else(|| self.unexpected(&answer))?;
                 }
@@ -192,7 +192,7 @@ impl Client {
                     self.uses(version);
                     return Ok(Approval::Accepted);
                 }
-                status if is_refused(status, &answer.body) => {
+                status if is_refused(version, status, &answer.body) => {
                     match self.after_refusal(version, began).await {
                         Some(older) => version = older,
                         None => break self.unexpected(&answer),

@@ -219,7 +219,9 @@ impl Poller {
                     self.failed(Failure::new(FailureKind::Status(304), text), now, dice)
                 }
             },
-            status if is_refused(status, &answer.body) => self.refused(versions, ask, &answer, now, dice),
+            status if is_refused(ask.version, status, &answer.body) => {
+                self.refused(versions, ask, &answer, now, dice)
+            }
             status => {
                 let failure = Failure::new(FailureKind::Status(status), said(status, &answer.body));
                 self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, dice)

@@ -82,10 +82,20 @@ impl Versions {
     }
 }
 
-/// Whether an answer refuses the api-version. Pages of servers in between hold the word version, too, and a 404 is what
-/// a platform answers that has no events at all: so more than that is looked for, in the words that were seen of each.
-pub fn is_refused(status: u16, body: &[u8]) -> bool {
+/// The newest version that Microsoft's documentation lists. A platform that has events serves it, so its 404 may mean
+/// that there are none here; a 404 of a newer one only says that the platform does not have that version yet.
+const DOCUMENTED: EventsVersion = EventsVersion::V2020_07_01;
+
+/// Whether an answer refuses the api-version it was asked at.
+pub fn is_refused(version: EventsVersion, status: u16, body: &[u8]) -> bool {
+    refuses(version > DOCUMENTED, status, body)
+}
+
+/// Pages of servers in between hold the word version, too, so that at a documented version more is looked for, in the
+/// words that were seen of each status.
+fn refuses(is_undocumented: bool, status: u16, body: &[u8]) -> bool {
     let words: &[&str] = match status {
+        404 if is_undocumented => return true,
         400 => &["api-version", "newest-versions"],
         404 => &["invalid version"],
         _ => return false,
@@ -176,7 +186,23 @@ mod tests {
             (400, "Your browser's version", false),
             (400, "Bad request. Required metadata header not specified", false),
         ] {
-            assert_eq!(is_refused(status, body.as_bytes()), expected, "{status} {body}");
+            assert_eq!(is_refused(NEWEST, status, body.as_bytes()), expected, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn any_404_of_a_version_above_the_documented_ones_refuses_it() {
+        for body in ["", "<html>not here</html>", "{\"error\":\"Not found\"}"] {
+            assert!(refuses(true, 404, body.as_bytes()), "{body}");
+            assert!(!refuses(false, 404, body.as_bytes()), "{body}");
+        }
+        assert!(refuses(true, 400, b"newest-versions"));
+        assert!(!refuses(true, 400, b"Bad request"));
+        assert!(!refuses(true, 503, b""));
+        assert!(
+            EventsVersion::ALL
+                .into_iter()
+                .all(|version| version <= DOCUMENTED || is_refused(version, 404, b""))
+        );
     }
 }

@@ -24,6 +24,8 @@ use platform::{Asked, Platform, Reply, answer, body, document, event};
 
 const BAD_VERSION: &str =
     "{\"error\":\"Bad request. api-version is invalid or was not specified in the request.\"}";
+const NOT_SERVED: &str = "{ \"error\": \"Not found. Invalid version requested\" }";
+
 /// The next document; what came before it must be troubles of these kinds.
 async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document {
     for kind in troubles {
@@ -364,7 +366,7 @@ async fn an_older_version_is_asked_for_where_the_refusal_speaks_of_it_and_approv
         BAD_VERSION.replace('}', ",\"newest-versions\":[\"2018-02-01\",\"2017-12-01\",\"2017-08-01\"]}");
     let script = [
         answer(400, "", &named),
-        answer(404, "", "{ \"error\": \"Not found. Invalid version requested\" }"),
+        answer(404, "", NOT_SERVED),
         document(1, &[&event("a", "Scheduled").replace("web-0", "_web-0")]),
         answer(200, "", ""),
     ];
@@ -405,7 +407,7 @@ async fn one_question_falls_back_as_well_and_at_the_pace_of_polls() {
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_falls_back_at_the_pace_of_polls_and_the_next_begins_there() {
-    let script = [answer(400, "", BAD_VERSION), answer(400, "", BAD_VERSION), answer(200, "", "")];
+    let script = [answer(404, "", NOT_SERVED), answer(400, "", BAD_VERSION), answer(200, "", "")];
     let platform = Platform::start(script).await;
     let client = platform.client();
     for _ in 0..2 {
