@@ -1,7 +1,7 @@
 //! Answers, as they go out.
 //!
 //! The head is written in the order and the spelling seen on Azure's wire: Content-Type, Server,
-//! x-ms-request-id, ETag, Date, Content-Length; what we add (`Allow`, `Preference-Applied`,
+//! x-ms-request-id, ETag, Date, Content-Length; what we add (`Allow`, `Retry-After`, `Preference-Applied`,
 //! `Connection`) comes after. A 304 has
 //! ETag and Date only. Head and body leave in one write; a large body is shared, not copied. What is the same in
 //! every answer of a kind is one constant, and nothing here asks the system for anything.
@@ -120,6 +120,9 @@ impl Answer {
                 put_ordered(out, None, body.len(), manner.now);
                 if let GuestError::MethodNotAllowed(methods) = error {
                     put(out, format_args!("Allow: {}\r\n", methods.allow()));
+                }
+                if error == GuestError::TooManyRequests {
+                    put(out, format_args!("Retry-After: {}\r\n", GuestError::RETRY_AFTER_S));
                 }
                 body
             }

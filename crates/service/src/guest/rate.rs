@@ -1,12 +1,13 @@
-//! How often a VM may ask.
+//! Rate limit per VM: GCRA with one atomic number.
 //!
 //! A VM has a second's worth of requests and gets them back with time. All that is to be remembered of it is
 //! one moment, the one at which it has them all again ([`Pace`]): each request moves it on by its share of a
 //! second, and one that would move it further than a second ahead is refused. So the check is one atomic
 //! exchange, in memory that the poll touches anyway, and nothing is ever to be swept.
 //!
-//! `now` is the wall clock's: one that is stepped back refills nothing and blocks nobody, since the moment is
-//! never taken for more than a second ahead.
+//! `now` is the wall clock's. A moment more than [`SKEW_NS`] beyond the furthest possible one was stored before the
+//! clock was set back: it is forgotten, and the VM has its whole second's worth. Threads take their `now` at
+//! different times, so a moment that is only a little too far may be another thread's, and stays in force.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,6 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use jiff::Timestamp;
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// The largest difference between two threads' `now`: a wake-up handles its requests in far less.
+const SKEW_NS: u64 = SECOND_NS / 10;
 
 /// One VM's place in time, as far as its requests go. It belongs to the VM and goes with it.
 #[derive(Debug, Default)]
@@ -48,7 +51,10 @@ impl RateLimit {
         let most = now_ns + SECOND_NS;
         let mut full_at = pace.full_at_ns.load(Relaxed);
         loop {
-            let from = full_at.clamp(now_ns, most);
+            let from = match full_at <= most + SKEW_NS {
+                true => full_at.clamp(now_ns, most),
+                false => now_ns,
+            };
             let moved = from + self.share_ns;
             let may = moved <= most;
             let next = if may { moved } else { from };
@@ -64,6 +70,7 @@ impl RateLimit {
 mod tests {
     use super::*;
     use jiff::SignedDuration;
+    use notbefore_wire::guest::error::GuestError;
 
     fn limit(per_second: u32) -> RateLimit {
         RateLimit::new(NonZeroU32::new(per_second).unwrap())
@@ -90,8 +97,27 @@ mod tests {
         let limit = limit(1);
         let pace = Pace::default();
         assert!(limit.take(&pace, at(3_600_000)));
-        assert!(!limit.take(&pace, at(0)), "what was used is used");
+        assert!(limit.take(&pace, at(0)), "the first request after the step is not refused");
+        assert!(!limit.take(&pace, at(0)), "the limit still holds");
         assert!(limit.take(&pace, at(1_000)));
+    }
+
+    #[test]
+    fn a_thread_with_an_older_now_refills_nothing() {
+        let limit = limit(5);
+        let pace = Pace::default();
+        assert_eq!((0..9).filter(|_| limit.take(&pace, at(100))).count(), 5);
+        assert!(!limit.take(&pace, at(0)));
+        assert!(!limit.take(&pace, at(100)));
+    }
+
+    #[test]
+    fn a_refused_vm_may_ask_again_after_the_retry_after_time() {
+        for per_second in [1, 3, 200] {
+            let (limit, pace) = (limit(per_second), Pace::default());
+            while limit.take(&pace, at(0)) {}
+            assert!(limit.take(&pace, at(i64::from(GuestError::RETRY_AFTER_S) * 1_000)), "{per_second}");
+        }
     }
 
     #[test]

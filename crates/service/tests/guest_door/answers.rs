@@ -155,6 +155,23 @@ async fn a_vm_that_asks_too_often_is_told_so_and_only_it() {
         "refused requests count, and 429 comes before what is wrong with them"
     );
     assert_eq!(door.ask(From::B, get(EVENTS)).await.status, 200);
+    let body = r#"{"error":"Too many requests. Once a second is often enough: wait and ask again"}"#;
+    let refused = door.ask(From::A, get(EVENTS)).await;
+    assert_eq!(
+        refused.head + &refused.body,
+        format!(
+            "HTTP/1.1 429 Too Many Requests\r\n\
+             Content-Type: application/json; charset=utf-8\r\n\
+             Server: IMDS/0.1.0 (notbefore)\r\n\
+             x-ms-request-id: ID\r\n\
+             Date: Mon, 19 Sep 2016 18:29:47 GMT\r\n\
+             Content-Length: {}\r\n\
+             Retry-After: 1\r\n\
+             \r\n\
+             {body}",
+            body.len()
+        )
+    );
     door.clock.advance_milliseconds(500);
     client.send(get(EVENTS)).await;
     assert_eq!(client.answer().await.status, 200);
@@ -165,7 +182,10 @@ async fn a_vm_that_asks_too_often_is_told_so_and_only_it() {
         recovered.push(client.answer().await.status);
     }
     assert_eq!(recovered, [200, 200, 429], "a second's worth at once");
+    door.clock.advance_milliseconds(-3_600_000);
+    client.send(get(EVENTS)).await;
+    assert_eq!(client.answer().await.status, 200, "a clock that was set back refuses nobody");
     let refused: Vec<_> = door.stats.refused().filter(|(_, count)| *count > 0).collect();
-    assert_eq!(refused, [(400, 2), (429, 2)]);
+    assert_eq!(refused, [(400, 2), (429, 3)]);
     door.close().await;
 }
