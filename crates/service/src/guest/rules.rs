@@ -35,6 +35,8 @@ enum Resource {
     Events {
         in_path: Option<EventsVersion>,
     },
+    /// Scheduled events, at a date in the path that is not served.
+    EventsNotServed,
     Instance,
     Versions,
 }
@@ -66,7 +68,7 @@ pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Res
     match resource {
         Resource::Events { in_path } => {
             let version = in_path.or_else(|| events_version(&target));
-            let version = version.ok_or(GuestError::ApiVersion(Category::Events))?;
+            let version = version.ok_or_else(|| no_events_version(&target))?;
             match target.parameter("format") {
                 Some(format) if !format.eq_ignore_ascii_case("json") => {
                     Err(GuestError::Format(Category::Events))
@@ -75,6 +77,7 @@ pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Res
                 Some(_) | None => Ok(Asked::Document(version)),
             }
         }
+        Resource::EventsNotServed => Err(GuestError::VersionNotServed),
         Resource::Instance => {
             let version = target.parameter("api-version").and_then(|text| InstanceVersion::parse(&text));
             let version = version.ok_or(GuestError::ApiVersion(Category::Instance))?;
@@ -97,12 +100,14 @@ fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
     let named = RESOURCES.into_iter().find(|(path, _)| name.eq_ignore_ascii_case(path));
     match (named, third, fourth) {
         (Some((_, Resource::Instance)), _, _) => Some(Resource::Instance),
-        (Some((_, resource @ (Resource::Events { .. } | Resource::Versions))), None, _) => Some(resource),
-        (Some((_, Resource::Events { .. } | Resource::Versions)), Some(_), _) => None,
+        (Some((_, resource)), None, _) => Some(resource),
+        (Some(_), Some(_), _) => None,
         (None, Some(last), None) if mode == Mode::Lenient && last.eq_ignore_ascii_case(EVENTS) => {
             let latest = name.eq_ignore_ascii_case("latest").then_some(LATEST);
-            let version = latest.or_else(|| EventsVersion::parse(&name))?;
-            Some(Resource::Events { in_path: Some(version) })
+            match latest.or_else(|| EventsVersion::parse(&name)) {
+                Some(version) => Some(Resource::Events { in_path: Some(version) }),
+                None => EventsVersion::is_well_formed(&name).then_some(Resource::EventsNotServed),
+            }
         }
         (None, _, _) => None,
     }
@@ -110,6 +115,16 @@ fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
 
 fn events_version(target: &Target<'_>) -> Option<EventsVersion> {
     target.parameter("api-version").and_then(|text| EventsVersion::parse(&text))
+}
+
+/// Why the query names no version at which events are served. OpenShift's termination handler probes newer dates and
+/// takes 404 for "not here"; any other status stops it.
+#[cold]
+fn no_events_version(target: &Target<'_>) -> GuestError {
+    match target.parameter("api-version") {
+        Some(version) if EventsVersion::is_well_formed(&version) => GuestError::VersionNotServed,
+        Some(_) | None => GuestError::ApiVersion(Category::Events),
+    }
 }
 
 fn not_forwarded(head: &Head<'_, '_>, by_proxy: bool) -> Result<(), GuestError> {
@@ -134,7 +149,11 @@ fn may_lack_metadata(
     resource: Option<Resource>,
     target: &Target<'_>,
 ) -> bool {
-    let Some(Resource::Events { in_path }) = resource else { return false };
+    let in_path = match resource {
+        Some(Resource::Events { in_path }) => in_path,
+        Some(Resource::EventsNotServed) => None,
+        Some(Resource::Instance | Resource::Versions) | None => return false,
+    };
     head.method == "POST"
         && match mode {
             Mode::Strict => false,
@@ -147,7 +166,7 @@ fn may_lack_metadata(
 
 fn method(head: &Head<'_, '_>, resource: Resource) -> Result<(), GuestError> {
     let methods = match resource {
-        Resource::Events { .. } => Methods::GetAndPost,
+        Resource::Events { .. } | Resource::EventsNotServed => Methods::GetAndPost,
         Resource::Instance | Resource::Versions => Methods::Get,
     };
     match (head.method, methods) {
@@ -182,6 +201,11 @@ mod tests {
                 "GET /metadata/scheduledevents?api-version=latest&format=x HTTP/1.1\r\nMetadata: true\r\n"
                     .into(),
                 GuestError::ApiVersion(Category::Events),
+            ),
+            (
+                "GET /metadata/scheduledevents?api-version=2024-07-09&format=x HTTP/1.1\r\nMetadata: true\r\n"
+                    .into(),
+                GuestError::VersionNotServed,
             ),
         ] {
             let bytes = format!("{request}\r\n");

@@ -27,6 +27,7 @@ const OLD: &str = "/metadata/scheduledevents?api-version=2017-03-01";
 pub const NO_METADATA: &str = r#"{ "error": "Bad request: . Required metadata header not specified" }"#;
 const NOT_TRUE: &str = r#"{"error":"Bad request. The Metadata header must read: Metadata: true"}"#;
 const EVENTS_VERSIONS: &str = r#"{"error":"Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds","newest-versions":["2020-07-01","2019-08-01","2019-04-01"]}"#;
+const NOT_SERVED: &str = r#"{ "error": "Not found. Invalid version requested" }"#;
 pub const FORBIDDEN: &str = r#"{"error":"Forbidden"}"#;
 pub const NOT_FOUND: &str = r#"{"error":"Not found"}"#;
 pub const FORWARDED: &str = r#"{"error":"Bad request. X-Forwarded-For is not accepted: bypass proxies and ask this address directly"}"#;
@@ -134,6 +135,7 @@ fn paths_and_methods() -> Vec<Row> {
     let old = document("a", "2017-03-01");
     let latest = "/metadata/latest/scheduledevents";
     let dated = "/metadata/2017-08-01/scheduledEvents";
+    let unserved = "/metadata/2018-01-01/scheduledevents";
     let with = |method: &str, target: &str| {
         format!("{method} {target} HTTP/1.1\r\nHost: a\r\nMetadata: true\r\n\r\n")
     };
@@ -170,7 +172,16 @@ fn paths_and_methods() -> Vec<Row> {
         row("latest in the path, leniently", LENIENT, get(latest), 200, &old),
         row("a version in the path", UNFORGIVING, get(dated), 404, NOT_FOUND),
         row("a version in the path, leniently", LENIENT, get(dated), 200, &document("a", "2017-08-01")),
-        row("no version in the path", ALL, get("/metadata/2018-01-01/scheduledevents"), 404, NOT_FOUND),
+        row("no version in the path", UNFORGIVING, get(unserved), 404, NOT_FOUND),
+        row("an unserved version in the path, leniently", LENIENT, get(unserved), 404, NOT_SERVED),
+        row(
+            "POST to it without Metadata",
+            LENIENT,
+            post_with(unserved, "", &approval(EVENT_A)),
+            404,
+            NOT_SERVED,
+        ),
+        row("no date in the path", ALL, get("/metadata/2018-13-01/scheduledevents"), 404, NOT_FOUND),
         row("POST to latest", LENIENT, post_with(latest, "", &approval(EVENT_A)), 200, ""),
         row("PUT", ALL, with("PUT", EVENTS), 405, TAKES_BOTH).extra(both),
         row("DELETE, no version", ALL, with("DELETE", "/metadata/scheduledevents"), 405, TAKES_BOTH)
@@ -186,18 +197,21 @@ fn paths_and_methods() -> Vec<Row> {
 fn queries() -> Vec<Row> {
     let shown = document("a", "2020-07-01");
     let at = |query: &str| get(&format!("/metadata/scheduledevents{query}"));
+    let approve =
+        |version: &str| post(&format!("/metadata/scheduledevents?api-version={version}"), &approval(EVENT_A));
     let mut rows = vec![
         row("no query", ALL, at(""), 400, EVENTS_VERSIONS),
         row("an empty version", ALL, at("?api-version="), 400, EVENTS_VERSIONS),
         row("latest", ALL, at("?api-version=latest"), 400, EVENTS_VERSIONS),
-        row("a version of instance metadata", ALL, at("?api-version=2021-02-01"), 400, EVENTS_VERSIONS),
-        row(
-            "no such version on POST",
-            ALL,
-            post("/metadata/scheduledevents?api-version=1", ""),
-            400,
-            EVENTS_VERSIONS,
-        ),
+        row("latest on POST", ALL, approve("latest"), 400, EVENTS_VERSIONS),
+        row("a date without its zeros", ALL, at("?api-version=2024-7-9"), 400, EVENTS_VERSIONS),
+        row("a date that the calendar lacks", ALL, at("?api-version=2024-13-45"), 400, EVENTS_VERSIONS),
+        row("the same on POST", ALL, approve("2024-13-45"), 400, EVENTS_VERSIONS),
+        row("a version of instance metadata", ALL, at("?api-version=2021-02-01"), 404, NOT_SERVED),
+        row("a newer version than ours", ALL, at("?api-version=2024-07-09"), 404, NOT_SERVED),
+        row("an older one, encoded", ALL, at("?api-version=2016%2D01-01"), 404, NOT_SERVED),
+        row("an unserved version on POST", ALL, approve("2024-07-09"), 404, NOT_SERVED),
+        row("an unserved version twice", ALL, at("?api-version=2024-07-09&api-version=1"), 400, DUPLICATE),
         row("a version twice", ALL, at("?api-version=2020-07-01&api-version=2020-07-01"), 400, DUPLICATE),
         row("another twice", ALL, at("?a=1&api-version=2020-07-01&a=2"), 400, DUPLICATE),
         row("twice before the version is looked at", ALL, at("?a&a&api-version=latest"), 400, DUPLICATE),

@@ -151,6 +151,7 @@ pub fn instance_metadata() -> Vec<Row> {
         row("no such format", ALL, at("?api-version=2021-05-01&format=xml"), 400, no_format),
         row("no version", ALL, at(""), 400, INSTANCE_VERSIONS),
         row("a version of the events", ALL, at("?api-version=2020-07-01"), 400, INSTANCE_VERSIONS),
+        row("a version that nobody serves", ALL, at("?api-version=2024-07-09"), 400, INSTANCE_VERSIONS),
         row("before there was any", ALL, at("?api-version=2017-03-01"), 400, INSTANCE_VERSIONS),
     ]
 }

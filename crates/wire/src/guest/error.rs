@@ -1,7 +1,7 @@
 //! Every way a guest's request can fail, as a status and the exact bytes of a body.
 //!
-//! Two bodies are Azure's own, kept byte for byte because clients match on them: the missing `Metadata`
-//! header, and the api-version with the newest ones. For the rest nothing was ever published; those texts
+//! Three bodies are Azure's own, kept byte for byte because clients match on them: the missing `Metadata`
+//! header, the api-version with the newest ones, and the version that is not served. For the rest nothing was ever published; those texts
 //! are ours, and say what was wrong and what to send instead where that tells a guest nothing it should not
 //! know. In particular an unknown event, an event of another scope and an EventId that is no GUID get the
 //! same bytes, and a caller that is no VM of ours gets one sentence whatever it sent.
@@ -86,9 +86,13 @@ pub enum GuestError {
     /// A query parameter is there twice.
     #[error("a query parameter is given more than once")]
     DuplicateParameter,
-    /// The api-version is missing or not one of the category's.
+    /// The api-version is missing or malformed; of instance metadata, also one that is not served.
     #[error("no api-version of that category")]
     ApiVersion(Category),
+    /// The api-version is a date, and scheduled events are not served at it. Clients probe newer versions and read 404 as
+    /// "not here".
+    #[error("scheduled events are not served at that api-version")]
+    VersionNotServed,
     /// A `format` that the path does not have.
     #[error("no such format")]
     Format(Category),
@@ -153,6 +157,9 @@ impl GuestError {
     /// Every status that [`GuestError::status`] can give, in order.
     pub const STATUSES: [u16; 10] = [400, 403, 404, 405, 408, 413, 414, 429, 431, 503];
 
+    /// The `Retry-After` of a 429, in seconds: a VM has its whole second's worth of requests again by then.
+    pub const RETRY_AFTER_S: u32 = 1;
+
     /// The status code of the answer.
     pub const fn status(&self) -> u16 {
         match self {
@@ -167,7 +174,7 @@ impl GuestError {
             | GuestError::Body(_)
             | GuestError::UnknownEvent => 400,
             GuestError::UnknownCaller => 403,
-            GuestError::NotFound => 404,
+            GuestError::NotFound | GuestError::VersionNotServed => 404,
             GuestError::MethodNotAllowed(_) => 405,
             GuestError::Timeout => 408,
             GuestError::BodyTooLarge { .. } => 413,
@@ -191,6 +198,7 @@ impl GuestError {
             GuestError::MethodNotAllowed(_) => "method_not_allowed",
             GuestError::DuplicateParameter => "duplicate_parameter",
             GuestError::ApiVersion(_) => "api_version",
+            GuestError::VersionNotServed => "version_not_served",
             GuestError::Format(_) => "format",
             GuestError::LeafNeedsText => "leaf_needs_text",
             GuestError::Body(_) => "body",
@@ -217,6 +225,7 @@ impl GuestError {
                 )
                 .into();
             }
+            GuestError::VersionNotServed => r#"{ "error": "Not found. Invalid version requested" }"#,
             GuestError::UnknownCaller => r#"{"error":"Forbidden"}"#,
             GuestError::TooManyRequests => {
                 r#"{"error":"Too many requests. Once a second is often enough: wait and ask again"}"#
@@ -300,6 +309,7 @@ mod tests {
             GuestError::DuplicateParameter,
             GuestError::ApiVersion(Category::Events),
             GuestError::ApiVersion(Category::Instance),
+            GuestError::VersionNotServed,
             GuestError::Format(Category::Events),
             GuestError::Format(Category::Instance),
             GuestError::LeafNeedsText,
@@ -329,6 +339,10 @@ mod tests {
         let body = GuestError::MetadataMissing.body();
         assert_eq!(body, r#"{ "error": "Bad request: . Required metadata header not specified" }"#);
         assert_eq!(body.len(), 68);
+        assert_eq!(
+            GuestError::VersionNotServed.body(),
+            r#"{ "error": "Not found. Invalid version requested" }"#
+        );
         assert_eq!(
             GuestError::ApiVersion(Category::Events).body(),
             r#"{"error":"Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds","newest-versions":["2020-07-01","2019-08-01","2019-04-01"]}"#

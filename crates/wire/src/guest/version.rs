@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use jiff::civil::Date;
+
 use super::document::EventType;
 
 /// An api-version of scheduled events, older before newer.
@@ -44,6 +46,19 @@ impl EventsVersion {
     /// The version of that exact date, if there is one. `latest` is none.
     pub fn parse(text: &str) -> Option<EventsVersion> {
         EventsVersion::ALL.into_iter().find(|version| version.as_str() == text)
+    }
+
+    /// Whether the text is an api-version of some service: a day of the calendar, written `YYYY-MM-DD`. A date that the
+    /// calendar lacks (`2024-13-45`) can never be released, so asking for it is a mistake in the request.
+    pub fn is_well_formed(text: &str) -> bool {
+        let number = |range: std::ops::Range<usize>| {
+            let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+            digits.parse::<i16>().ok()
+        };
+        let day = |number: i16| i8::try_from(number).ok();
+        let dashes = text.len() == 10 && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-';
+        let date = || Date::new(number(0..4)?, day(number(5..7)?)?, day(number(8..10)?)?).ok();
+        dashes && date().is_some()
     }
 
     /// The date as the query spells it.
@@ -124,6 +139,35 @@ mod tests {
         assert_eq!(EventsVersion::ALL.last(), Some(&EventsVersion::NEWEST));
         for unknown in ["", "latest", "2020-07-15", "2020-7-1", " 2020-07-01", "2020-07-01 "] {
             assert_eq!(EventsVersion::parse(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn well_formed_versions_are_days_of_the_calendar() {
+        for version in ["2024-07-09", "2021-02-01", "2024-02-29", "0001-01-01", "9999-12-31", "2020-07-01"] {
+            assert!(EventsVersion::is_well_formed(version), "{version}");
+        }
+        let malformed = [
+            "",
+            "latest",
+            "1",
+            "2024-13-45",
+            "2023-02-29",
+            "2024-00-01",
+            "2024-7-9",
+            "20240709",
+            "2024-07-091",
+            "2024/07/09",
+            "09-07-2024",
+            " 2024-07-0",
+            "+024-07-09",
+            "2024-+7-09",
+            "2024-07-09-preview",
+            "202\u{e9}-07-09",
+            "\u{661}\u{662}\u{663}\u{664}-7",
+        ];
+        for version in malformed {
+            assert!(!EventsVersion::is_well_formed(version), "{version}");
         }
     }
 }
