@@ -129,6 +129,59 @@ fn a_vm_that_moves_takes_its_open_connections_along() {
 }
 
 #[test]
+fn placement_groups_name_their_scale_set_and_every_vm_has_a_resource_id_of_its_own() {
+    let service = Service::start(&[]);
+    let mut yaml = "scopes:\n".to_owned();
+    for (n, (scope, kind, vm)) in [
+        ("pg-1", "scale-set", "batch_0"),
+        ("pg-2", "scale-set", "batch_1"),
+        ("flex", "scale-set", "own-name"),
+        ("blue", "availability-set", "web-0"),
+        ("green", "availability-set", "WEB-0"),
+        ("web-0", "standalone", "web-0"),
+        ("x/alone", "standalone", "web-0"),
+        ("pg-3", "scale-set", "pair_7"),
+        ("pg-4", "scale-set", "pair_7"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (group, scope) = scope.split_once('/').unwrap_or(("default", scope));
+        let address = address(6, u8::try_from(n).unwrap());
+        yaml += &format!(
+            "  - {{ name: {scope}, group: {group}, kind: {kind}, vms: [ {{ name: {vm}, addresses: [{address}] }} ] }}\n"
+        );
+    }
+    service.apply_fleet(&yaml);
+    let target = "/metadata/instance/compute?api-version=2021-02-01";
+    let said: Vec<[String; 3]> = (0..9)
+        .map(|n| {
+            let compute = service.guest_request(address(6, n), "GET", target, "").json();
+            ["vmScaleSetName", "placementGroupId", "resourceId"]
+                .map(|key| compute[key].as_str().unwrap().to_owned())
+        })
+        .collect();
+    let group = "/subscriptions/default/resourceGroups/default/providers/Microsoft.Compute";
+    for (said, [set, placement_group, id]) in said.iter().zip([
+        ["batch", "pg-1", "virtualMachineScaleSets/batch/virtualMachines/0"],
+        ["batch", "pg-2", "virtualMachineScaleSets/batch/virtualMachines/1"],
+        ["flex", "flex", "virtualMachines/own-name"],
+        ["", "", "virtualMachines/blue~web-0"],
+        ["", "", "virtualMachines/green~WEB-0"],
+        ["", "", "virtualMachines/web-0~web-0"],
+    ]) {
+        assert_eq!(*said, [set.to_owned(), placement_group.to_owned(), format!("{group}/{id}")]);
+    }
+    assert!(
+        said[6][2].ends_with("/resourceGroups/x/providers/Microsoft.Compute/virtualMachines/web-0"),
+        "{said:?}"
+    );
+    let ids: std::collections::HashSet<String> =
+        said.iter().map(|[_, _, id]| id.to_ascii_lowercase()).collect();
+    assert_eq!(ids.len(), said.len(), "{said:?}");
+}
+
+#[test]
 fn bound_listeners_need_no_addresses() {
     let service =
         Service::start(&["--guest-vm", "web-0=127.0.0.1:0", "--guest-vm", "shop/web-1=127.0.0.1:0"]);

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use notbefore_core::{Actor, EventId, Name, Refusal, ScopeId, ScopeKind, VmId};
+use notbefore_core::{Actor, EventId, Member, Name, Refusal, ScopeId, ScopeKind, VmId};
 use notbefore_engine::{Command, Failure, Request, Vm, records};
 use notbefore_store::Store;
+use notbefore_wire::guest::instance::document::set_and_number;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
 use tokio::sync::Semaphore;
@@ -23,6 +24,9 @@ use crate::view::{Guest, ScopeView, View, Views};
 
 /// How many guests' instance metadata is read from the store at a time.
 const READS_MAX: usize = 4;
+
+/// How many VMs of one name are looked at to tell whether two are in one group: a guest asks for that as often as it may.
+const NAMESAKES_MAX: usize = 64;
 
 /// The platform, as guests meet it.
 pub struct ScheduledEvents {
@@ -227,10 +231,15 @@ fn instance(view: &View, stored: serde_json::Value, scope: &ScopeView, vm: VmId)
     fill(&mut instance.os_type, "Linux");
     match scope.scope.kind {
         ScopeKind::ScaleSet => {
-            fill(&mut instance.vm_scale_set_name, path.name.as_str());
+            // The scope is a placement group, and a set may have several. A uniform member's name holds the set's.
+            let set = set_and_number(member.name.as_str()).map_or(path.name.as_str(), |(set, _)| set);
+            fill(&mut instance.vm_scale_set_name, set);
             fill(&mut instance.placement_group_id, path.name.as_str());
         }
         ScopeKind::Standalone | ScopeKind::AvailabilitySet | ScopeKind::CloudService => {}
+    }
+    if shares_name(view, scope, member) {
+        path.name.as_str().clone_into(&mut instance.namesake_scope);
     }
     if member.spot {
         instance.priority = Priority::Spot;
@@ -240,6 +249,18 @@ fn instance(view: &View, stored: serde_json::Value, scope: &ScopeView, vm: VmId)
         instance.interfaces = view.addresses(vm).into_iter().map(|address| interface(address.ip)).collect();
     }
     instance
+}
+
+/// Whether another VM of the group has this VM's name; true also where so many VMs have it that not all are looked at.
+fn shares_name(view: &View, scope: &ScopeView, member: &Member) -> bool {
+    let here = &scope.scope.path;
+    let folded = member.name.folded();
+    let namesakes: Vec<VmId> = view.named(&folded).take(NAMESAKES_MAX).collect();
+    let in_group = |vm: &VmId| {
+        let path = view.scope_of(*vm).map(|scope| &scope.scope.path);
+        path.is_some_and(|path| (&path.subscription, &path.group) == (&here.subscription, &here.group))
+    };
+    namesakes.len() == NAMESAKES_MAX || namesakes.iter().any(|vm| *vm != member.vm && in_group(vm))
 }
 
 fn interface(address: IpAddr) -> Interface {

@@ -125,8 +125,9 @@ fn tags_list(instance: &Instance) -> Value {
     instance.tags.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
 }
 
-/// The id a VM has among its subscription's resources. Members of a uniform scale set, whose names are the
-/// set's and a number, are resources of the set.
+/// The id a VM has among its subscription's resources, which no other VM has. Members of a uniform scale set, whose
+/// names are the set's and a number, are resources of the set. Azure has a VM's name once in a group; where two scopes
+/// have it, `scope~name` tells the VMs apart, and no name can look like that.
 fn resource_id(instance: &Instance) -> String {
     let Instance { subscription_id, resource_group_name, name, vm_scale_set_name, .. } = instance;
     if subscription_id.is_empty() || resource_group_name.is_empty() || name.is_empty() {
@@ -135,13 +136,23 @@ fn resource_id(instance: &Instance) -> String {
     let group = format!(
         "/subscriptions/{subscription_id}/resourceGroups/{resource_group_name}/providers/Microsoft.Compute"
     );
-    let member = name.strip_prefix(vm_scale_set_name.as_str()).and_then(|rest| rest.strip_prefix('_'));
-    match member {
-        Some(number) if !vm_scale_set_name.is_empty() => {
-            format!("{group}/virtualMachineScaleSets/{vm_scale_set_name}/virtualMachines/{number}")
+    let scope = match instance.namesake_scope.as_str() {
+        "" => String::new(),
+        scope => format!("{scope}~"),
+    };
+    match set_and_number(name) {
+        Some((set, number)) if set == vm_scale_set_name => {
+            format!("{group}/virtualMachineScaleSets/{set}/virtualMachines/{scope}{number}")
         }
-        Some(_) | None => format!("{group}/virtualMachines/{name}"),
+        Some(_) | None => format!("{group}/virtualMachines/{scope}{name}"),
     }
+}
+
+/// The scale set and the number that the name of a member of a uniform set is made of: `batch` and `3` of `batch_3`.
+pub fn set_and_number(name: &str) -> Option<(&str, &str)> {
+    let (set, number) = name.rsplit_once('_')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !set.is_empty()).then_some((set, number))
 }
 
 fn os_disk(instance: &Instance) -> Value {
@@ -218,6 +229,38 @@ mod tests {
         }
         for version in InstanceVersion::ALL {
             check(&document(&Instance::default(), version));
+        }
+    }
+
+    #[test]
+    fn resource_ids_are_those_of_azure_and_differ_for_vms_of_one_name() {
+        let id = |name: &str, set: &str, namesake_scope: &str| {
+            let instance = Instance {
+                name: name.to_owned(),
+                subscription_id: "s".to_owned(),
+                resource_group_name: "g".to_owned(),
+                vm_scale_set_name: set.to_owned(),
+                namesake_scope: namesake_scope.to_owned(),
+                ..Instance::default()
+            };
+            let id = resource_id(&instance);
+            id.strip_prefix("/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/")
+                .unwrap()
+                .to_owned()
+        };
+        for (name, set, namesake_scope, expected) in [
+            ("web-0", "", "", "virtualMachines/web-0"),
+            ("web-0", "", "blue", "virtualMachines/blue~web-0"),
+            ("batch_3", "batch", "", "virtualMachineScaleSets/batch/virtualMachines/3"),
+            ("batch_3", "batch", "pg-2", "virtualMachineScaleSets/batch/virtualMachines/pg-2~3"),
+            ("a_b_3", "a_b", "", "virtualMachineScaleSets/a_b/virtualMachines/3"),
+            // Members of flexible sets are VMs of the group.
+            ("batch_3f", "batch", "", "virtualMachines/batch_3f"),
+            ("batch_", "batch", "", "virtualMachines/batch_"),
+            ("_3", "", "", "virtualMachines/_3"),
+            ("node_3", "batch", "", "virtualMachines/node_3"),
+        ] {
+            assert_eq!(id(name, set, namesake_scope), expected);
         }
     }
 

@@ -54,6 +54,9 @@ pub struct Instance {
     /// The placement group of its scale set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub placement_group_id: String,
+    /// The scope's name, where another VM of the group has this VM's name; it keeps their resource ids apart.
+    #[serde(skip)]
+    pub namesake_scope: String,
     /// The name of its scale set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub vm_scale_set_name: String,
