@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use notbefore_core::Name;
@@ -178,6 +179,15 @@ fn line<T>(spanned: &Spanned<T>) -> u64 {
     spanned.referenced.line()
 }
 
+/// A span as everywhere else, or in ISO 8601 as Azure's templates write it: `5m`, `PT5M`.
+fn parse_notification(text: &str) -> Result<Duration, String> {
+    if !text.starts_with('P') {
+        return parse_duration(text);
+    }
+    let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    span.ok_or_else(|| format!("{text:?} is no span; write 5m, or PT5M"))
+}
+
 fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
     let kinds = ["standalone", "availability-set", "cloud-service", "scale-set"];
     if !kinds.contains(&scope.kind.value.as_str()) {
@@ -188,9 +198,13 @@ fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
         None => None,
         Some(said) => {
             let span =
-                parse_duration(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
+                parse_notification(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
             if !(TERMINATE_NOTICE_MIN..=TERMINATE_NOTICE_MAX).contains(&span) {
-                bail!("{}: a terminate_notification may be 5m to 15m, not {}", place(line(said)), said.value);
+                bail!(
+                    "{}: a terminate_notification may be 5m to 15m (PT5M to PT15M), not {}",
+                    place(line(said)),
+                    said.value
+                );
             }
             Some(u32::try_from(span.as_secs()).unwrap_or(u32::MAX))
         }
@@ -236,6 +250,28 @@ mod tests {
         assert_eq!(scopes[0].display(), "default/default/web");
         assert_eq!(scopes[0].spec.vms[0].addresses, ["10.0.0.10"]);
         assert_eq!(scopes[1].spec.policy.terminate_notification_seconds, Some(300));
+    }
+
+    #[test]
+    fn a_terminate_notification_may_be_written_as_azure_does() {
+        let said = |text: &str| {
+            let file =
+                format!("scopes:\n  - {{ name: a, kind: scale-set, terminate_notification: {text} }}\n");
+            parse(Path::new("f"), &file).map(|scopes| scopes[0].spec.policy.terminate_notification_seconds)
+        };
+        for (text, seconds) in [("5m", 300), ("PT5M", 300), ("PT15M", 900), ("PT7M30S", 450), ("PT600S", 600)]
+        {
+            assert_eq!(said(text).unwrap(), Some(seconds), "{text}");
+        }
+        for (text, complaint) in [
+            ("PT5", "f:2: \"PT5\" is no span; write 5m, or PT5M"),
+            ("P5M", "is no span"),
+            ("PT-5M", "is no span"),
+            ("PT1H", "f:2: a terminate_notification may be 5m to 15m (PT5M to PT15M), not PT1H"),
+        ] {
+            let error = said(text).unwrap_err().to_string();
+            assert!(error.contains(complaint), "{error}");
+        }
     }
 
     #[test]

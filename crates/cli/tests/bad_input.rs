@@ -133,7 +133,10 @@ fn fleet_files() {
     let key = refused("scopes:\n  - name: a\n    kind: standalone\n    vmz: []\n");
     assert!(key.contains("vmz") && key.contains("4"), "{key}");
     let notice = refused("scopes:\n  - { name: a, kind: scale-set, terminate_notification: 1m }\n");
-    assert!(notice.contains("f.yaml:2: a terminate_notification may be 5m to 15m, not 1m"), "{notice}");
+    assert!(
+        notice.contains("f.yaml:2: a terminate_notification may be 5m to 15m (PT5M to PT15M), not 1m"),
+        "{notice}"
+    );
     let alone = refused("scopes:\n  - { name: a, kind: standalone, vms: [ { name: x }, { name: y } ] }\n");
     assert!(alone.contains("f.yaml:2: scope default/default/a is standalone and holds one VM"), "{alone}");
     let address =
