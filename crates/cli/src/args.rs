@@ -247,8 +247,14 @@ pub enum Vm {
     Restart(Act),
     /// Redeploy a VM
     Redeploy(Act),
-    /// Evict a spot VM: a Preempt event with 30 seconds' notice
-    Evict(Act),
+    /// Evict a Spot VM: a Preempt event with 30 seconds' notice
+    Evict {
+        #[command(flatten)]
+        act: Act,
+        /// Evict it also if it is not a Spot VM
+        #[arg(long)]
+        force: bool,
+    },
     /// Delete VMs: Terminate events, with the notice that their scope is set to give
     Delete {
         /// The VMs
@@ -410,6 +416,9 @@ pub enum Event {
         /// For how many seconds guests are told to expect to be interrupted; -1 for unknown
         #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
         duration: Option<i32>,
+        /// With Preempt: evict VMs that are not Spot VMs, too
+        #[arg(long)]
+        force: bool,
     },
     /// Call an event off, before it has started
     Cancel { event: String },

@@ -24,7 +24,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             }
         }
         args::Event::Show { event } => show(&client.get(&at(&event, ""))?, output),
-        args::Event::Schedule { vms, r#type, cause, when, description, duration } => {
+        args::Event::Schedule { vms, r#type, cause, when, description, duration, force } => {
             let When { not_before, r#in } = when;
             let request = ScheduleEvents {
                 event_type: r#type,
@@ -34,6 +34,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 in_seconds: r#in.map(|span| span.as_secs()),
                 description,
                 duration_seconds: duration,
+                force,
             };
             let made: Operation = client.post("/v1/events", &request)?;
             operation::announced(&made, output)

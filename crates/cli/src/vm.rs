@@ -41,9 +41,9 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             client.delete::<()>(&at(&vm, ""))?;
             said(output, &format!("removed {vm}"))
         }
-        args::Vm::Restart(act) => schedule(client, act, "user-restart", output),
-        args::Vm::Redeploy(act) => schedule(client, act, "user-redeploy", output),
-        args::Vm::Evict(act) => schedule(client, act, "eviction", output),
+        args::Vm::Restart(act) => schedule(client, act, "user-restart", false, output),
+        args::Vm::Redeploy(act) => schedule(client, act, "user-redeploy", false, output),
+        args::Vm::Evict { act, force } => schedule(client, act, "eviction", force, output),
         args::Vm::Delete { vms } => {
             let request =
                 ScheduleEvents { cause: Some("deletion".to_owned()), vms, ..ScheduleEvents::default() };
@@ -71,13 +71,14 @@ fn said(output: Output, text: &str) -> Result<()> {
     }
 }
 
-fn schedule(client: &Client, act: Act, cause: &str, output: Output) -> Result<()> {
+fn schedule(client: &Client, act: Act, cause: &str, force: bool, output: Output) -> Result<()> {
     let Act { vm, when: When { not_before, r#in } } = act;
     let request = ScheduleEvents {
         cause: Some(cause.to_owned()),
         vms: vec![vm],
         not_before,
         in_seconds: r#in.map(|span| span.as_secs()),
+        force,
         ..ScheduleEvents::default()
     };
     let made: Operation = client.post("/v1/events", &request)?;

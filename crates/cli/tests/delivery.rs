@@ -127,7 +127,7 @@ fn first_read(service: &Service, event: &str) -> Value {
 fn each_vm_reads_for_itself_at_a_version_that_shows_the_event() {
     let service = Service::start(&[]);
     service.apply_fleet(SET);
-    service.cli(&["event", "schedule", "--cause", "eviction", "web-0", "--in", "1h"]);
+    service.cli(&["event", "schedule", "--cause", "eviction", "--force", "web-0", "--in", "1h"]);
     let event = only_event(&service);
     assert_eq!(service.cli_json(&["event", "list"])[0]["unread_by"][0], "web-0");
     assert!(service.cli(&["event", "list"]).contains("UNREAD BY"));

@@ -60,7 +60,7 @@ fn a_set_hears_of_each_member_and_a_zonal_vm_only_of_itself() {
 fn two_scopes_share_nothing_whatever_a_guest_asks() {
     let service = Service::start(&[]);
     service.apply_fleet(
-        "scopes:\n  - { name: a, kind: standalone, vms: [ { name: a, addresses: [127.1.3.1] } ] }\n  - { name: b, kind: standalone, vms: [ { name: b, addresses: [127.1.3.2] } ] }\n",
+        "scopes:\n  - { name: a, kind: standalone, vms: [ { name: a, spot: true, addresses: [127.1.3.1] } ] }\n  - { name: b, kind: standalone, vms: [ { name: b, addresses: [127.1.3.2] } ] }\n",
     );
     let (a, b) = (address(3, 1), address(3, 2));
     service.cli(&["vm", "evict", "a"]);
@@ -198,4 +198,48 @@ fn bound_listeners_need_no_addresses() {
     assert!(said.contains("(in 15 min)"), "{said}");
     let listed = service.cli_json(&["event", "list"]);
     assert_eq!(listed[0]["status"], "Scheduled");
+}
+
+#[test]
+fn every_type_of_event_can_be_tried_on_a_vm_with_a_listener_of_its_own_and_on_the_first_run_vm() {
+    let bound = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
+    let first_run = Service::start(&[]);
+    let host = first_run.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
+    for (service, vm) in [(&bound, "web-0"), (&first_run, host.as_str())] {
+        assert_eq!(service.cli_json(&["vm", "show", vm])["spot"], true);
+        let made = ["freeze", "reboot", "redeploy", "preempt", "terminate"]
+            .map(|kind| service.cli_json(&["event", "schedule", "--type", kind, vm]));
+        let listed = service.cli_json(&["event", "list"]);
+        let events = listed.as_array().unwrap();
+        assert_eq!(events.len(), 5);
+        assert!(events.iter().all(|event| event["status"] == "Scheduled"), "{listed}");
+        let time = |key: &str| made[4][key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        let notice = time("not_before").duration_since(time("requested_at")).as_secs();
+        assert!((300..=301).contains(&notice), "{}", made[4]);
+    }
+}
+
+#[test]
+fn only_spot_vms_are_evicted_unless_it_is_forced() {
+    let service = Service::start(&[]);
+    service.apply_fleet(
+        "scopes:\n  - { name: set, kind: availability-set, vms: [ { name: plain }, { name: spare, spot: true } ] }\n",
+    );
+    for words in [
+        &["vm", "evict", "plain"][..],
+        &["event", "schedule", "--type", "preempt", "plain"],
+        &["event", "schedule", "--cause", "eviction", "spare", "plain"],
+    ] {
+        let said = service.cli_refused(words);
+        assert!(said.contains("VM plain is not a Spot VM") && said.contains("--force"), "{said}");
+    }
+    let evict = |body: &str| service.operator_request("POST", "/v1/vms/plain/evict", "", body);
+    let refused = evict("");
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (409, Some("not_spot")));
+    assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 0);
+    assert_eq!(evict("{\"force\":true}").status, 201);
+    service.cli(&["vm", "evict", "plain", "--force"]);
+    service.cli(&["event", "schedule", "--type", "preempt", "--force", "plain", "spare"]);
+    service.cli(&["vm", "evict", "spare"]);
+    assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 5);
 }

@@ -133,6 +133,11 @@ pub enum Refusal {
     /// A VM that is not running.
     #[error("VM {0} is deallocated; start it first (notbefore vm start {0})")]
     Deallocated(Name),
+    /// An eviction of a VM that is not Spot.
+    #[error(
+        "VM {0} is not a Spot VM, and only those are evicted; describe it with spot: true, or evict it all the same (--force, in the API \"force\": true)"
+    )]
+    NotSpot(Name),
     /// Too many live events.
     #[error(
         "the scope has {EVENTS_MAX} live events, the most there may be; wait for some to end or cancel some"
@@ -290,6 +295,7 @@ impl Refusal {
             Self::NotBeforeWithoutNotice(_) => "not_before_without_notice",
             Self::NoResources => "no_resources",
             Self::Deallocated(_) => "vm_deallocated",
+            Self::NotSpot(_) => "not_spot",
             Self::TooManyEvents => "too_many_events",
             Self::TooManyUserOperations { .. } => "too_many_user_operations",
             Self::TooManyMembers => "too_many_members",

@@ -123,6 +123,13 @@ impl Policy {
         }
     }
 
+    /// The policy of scopes that the service makes by itself: the shortest terminate notification, so that every type
+    /// of event can be tried there.
+    pub fn for_trying() -> Self {
+        let seconds = u32::try_from(TERMINATE_NOTICE_MIN.as_secs()).ok();
+        Self { terminate_notice_s: seconds, ..Self::default() }
+    }
+
     /// How much notice a deletion gives.
     pub fn terminate_notice(&self) -> Option<Duration> {
         self.terminate_notice_s.map(|seconds| Duration::from_secs(seconds.into()))
@@ -258,6 +265,12 @@ impl Scope {
     /// A member by its id.
     pub fn member(&self, vm: VmId) -> Option<&Member> {
         self.members.iter().find(|member| member.vm == vm)
+    }
+
+    /// Whether a member may be evicted. The first-run VM is there to try events on; stores of older releases do not mark
+    /// it as Spot.
+    pub fn is_spot(&self, member: &Member) -> bool {
+        member.spot || self.first_run
     }
 
     /// A live event by its id.

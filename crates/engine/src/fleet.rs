@@ -285,11 +285,9 @@ impl Planner<'_> {
         }
         let path = name.as_str().parse::<ScopePath>().map_err(Refusal::from)?;
         let id = path.id();
-        // It has the shortest notification, so that a Terminate can be tried on it as well.
-        let policy = Policy { terminate_notice_s: Some(300), ..Policy::default() };
-        let mut fresh = Scope::new(path, ScopeKind::Standalone, policy, Origin::Call);
+        let mut fresh = Scope::new(path, ScopeKind::Standalone, Policy::for_trying(), Origin::Call);
         fresh.first_run = true;
-        let spec = VmSpec::bare(vm, name.clone());
+        let spec = VmSpec { spot: true, ..VmSpec::bare(vm, name.clone()) };
         let enrol = ScopeCommand::Enrol(vec![member(&spec, None, Origin::Call)]);
         let applied = fresh.apply(enrol, self.circumstances(&id, self.by))?;
         let mut draft = self.draft();

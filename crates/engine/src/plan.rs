@@ -12,8 +12,9 @@ use notbefore_core::apply::{NewEvent, not_before, notice};
 use notbefore_core::operation::{Reached, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
-    Actor, Applied, Circumstances, Command as ScopeCommand, EventId, Fact, Member, MemberState, Operation,
-    OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target, VmId,
+    Actor, Applied, Cause, Circumstances, Command as ScopeCommand, EventId, Fact, Member, MemberState,
+    Operation, OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target,
+    VmId,
 };
 
 use crate::draft::{Draft, Drafted, fits, sized};
@@ -214,7 +215,7 @@ impl<'a> Planner<'a> {
     /// Works out an operation: whom it reaches, when, and that every scope would have its events.
     fn outline(&self, new: &NewOperation) -> Result<Outline<'a>, Refusal> {
         let (reached, deallocated, host) = match &new.whom {
-            Whom::Vms(vms) => (self.named(vms)?, Vec::new(), None),
+            Whom::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
             Whom::Host(host) => {
                 let (reached, deallocated) = self.on_host(host)?;
                 (reached, deallocated, Some(host.clone()))
@@ -245,12 +246,15 @@ impl<'a> Planner<'a> {
     }
 
     /// The VMs that somebody has named.
-    fn named(&self, vms: &[VmId]) -> Result<Vec<Reached>, Refusal> {
+    fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<Reached>, Refusal> {
         let mut reached = Vec::new();
         let mut named = HashSet::new();
         for vm in vms.iter().filter(|vm| named.insert(**vm)) {
             let (scope, held) = self.home(*vm)?;
             let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
+            if new.cause == Cause::Eviction && !new.force && !held.value.is_spot(member) {
+                return Err(Refusal::NotSpot(member.name.clone()));
+            }
             reached.push(reach(&scope, member));
         }
         match reached.is_empty() {

@@ -130,6 +130,8 @@ pub struct NewOperation {
     pub duration_s: Option<i32>,
     /// Another description than the cause's.
     pub description: Option<String>,
+    /// Whether an eviction may reach VMs that are not Spot.
+    pub force: bool,
 }
 
 /// Whom an operation reaches.

@@ -6,10 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use notbefore_core::{Actor, Name, ScopePath, VmId};
+use notbefore_core::{Actor, Name, Origin, Policy, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, LOADED};
 use notbefore_engine::{
-    Command, DecodeError, Engine, EngineSettings, Failure, Loader, Prepared, Request, State, VmSpec, prepare,
+    Command, DecodeError, Engine, EngineSettings, Failure, Loader, Prepared, Progress, PutScope, Request,
+    State, VmSpec, prepare,
 };
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
@@ -337,8 +338,21 @@ async fn prepare_fleet(
             }
             Err(error @ names::NameError::Ambiguous { .. }) => return Err(wrong(error.to_string())),
             Ok(_) | Err(names::NameError::Unknown(_)) => {
-                let vm = VmSpec::bare(VmId(Uuid::new_v4()), name);
-                engine.ask(ask(Command::AddVm { path, kind: None, vm })).await?;
+                // Like the first-run VM it is there to try events on, of every type.
+                let vm = VmSpec { spot: true, ..VmSpec::bare(VmId(Uuid::new_v4()), name) };
+                let command = match view.scope(&path.id()).filter(|scope| !scope.scope.first_run) {
+                    Some(_) => Command::AddVm { path, kind: None, vm },
+                    None => Command::PutScope(PutScope {
+                        path,
+                        kind: ScopeKind::Standalone,
+                        policy: Policy::for_trying(),
+                        origin: Origin::Call,
+                        vms: vec![vm],
+                        prune: false,
+                        progress: Progress::default(),
+                    }),
+                };
+                engine.ask(ask(command)).await?;
                 paths.push(whole);
             }
         }

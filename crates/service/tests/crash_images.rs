@@ -278,6 +278,7 @@ fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])
             not_before: None,
             duration_s: None,
             description: None,
+            force: false,
         })
     })
 }
@@ -303,6 +304,7 @@ fn host_down(host: &str) -> Command {
         not_before: None,
         duration_s: None,
         description: None,
+        force: false,
     })
 }
 

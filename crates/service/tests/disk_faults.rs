@@ -96,6 +96,7 @@ impl Bench {
             not_before: None,
             duration_s: None,
             description: None,
+            force: false,
         })
     }
 

@@ -64,6 +64,7 @@ impl Bench {
             not_before: None,
             duration_s: None,
             description: None,
+            force: false,
         };
         bench.ask(Command::Schedule(failed)).await.unwrap();
         bench

@@ -73,6 +73,7 @@ async fn lived_in(path: &Path) {
             not_before: None,
             duration_s: None,
             description: Some("with \"quotes\",\na line feed and ünïcode".to_owned()),
+            force: false,
         })
     };
     ask("one", schedule(1, &[500, 501, 300])).await;

@@ -165,7 +165,7 @@ impl Naming<'_> {
             }
             What::StartVm { vm } => Command::StartVm(self.vm(*vm)),
             What::FirstRun => Command::MakeFirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) },
-            What::Schedule { cause, vms, when, duration_s } => {
+            What::Schedule { cause, vms, when, duration_s, force } => {
                 let cause = CAUSES[usize::from(*cause) % CAUSES.len()];
                 let vms: Vec<VmId> = vms.iter().map(|vm| self.vm(*vm)).collect();
                 Command::Schedule(NewOperation {
@@ -175,6 +175,7 @@ impl Naming<'_> {
                     whom: Whom::Vms(vms),
                     duration_s: *duration_s,
                     description: None,
+                    force: *force,
                 })
             }
             What::Host { host, cause, when, preview } => {
@@ -186,6 +187,7 @@ impl Naming<'_> {
                     whom: Whom::Host(host_name(*host)),
                     duration_s: None,
                     description: None,
+                    force: false,
                 };
                 if *preview { Command::Preview(new) } else { Command::Schedule(new) }
             }

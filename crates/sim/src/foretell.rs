@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, EventId, JointStart, Member, MemberState, Operation, OperationState, Origin, Policy, Release,
+    Actor, Cause, EventId, JointStart, Member, MemberState, Operation, OperationState, Origin, Policy, Release,
     Resource, Scope, ScopeId, ScopeKind, StartReason, Target, TargetState, VmId,
 };
 use notbefore_engine::state::caller_key;
@@ -163,7 +163,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 fault_domain: 0,
                 zone: None,
                 host: None,
-                spot: false,
+                spot: true,
                 state: MemberState::Running,
                 origin: Origin::Call,
             });
@@ -302,6 +302,11 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             codes.insert("unknown_vm");
             continue;
         };
+        // Only Spot VMs are evicted, unless it is forced; the VM that stands in for a fleet may always be.
+        let stands_in = reads.scope(&scope).is_some_and(|(_, scope)| scope.first_run);
+        if new.cause == Cause::Eviction && !new.force && !member.spot && !stands_in {
+            codes.insert("not_spot");
+        }
         let place = (scope, member.update_domain, if rule.per_vm { named.len() } else { 0 });
         let resource = Resource { vm: *vm, name: member.name.clone(), host: None };
         match parts.iter_mut().find(|(known, _)| *known == place) {

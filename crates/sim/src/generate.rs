@@ -233,8 +233,9 @@ fn what(about: About) -> impl Strategy<Value = What> {
 
 fn schedule() -> impl Strategy<Value = What> {
     let duration = prop_oneof![6 => Just(None), 1 => Just(Some(0)), 1 => Just(Some(600))];
-    (0u8..10, vec(0u8..=210, 1..5), when(), duration)
-        .prop_map(|(cause, vms, when, duration_s)| What::Schedule { cause, vms, when, duration_s })
+    (0u8..10, vec(0u8..=210, 1..5), when(), duration, any::<bool>()).prop_map(
+        |(cause, vms, when, duration_s, force)| What::Schedule { cause, vms, when, duration_s, force },
+    )
 }
 
 fn time() -> impl Strategy<Value = i64> {

@@ -279,6 +279,9 @@ pub enum What {
         /// Another duration than the cause's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_s: Option<i32>,
+        /// Whether an eviction may reach VMs that are not Spot.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        force: bool,
     },
     /// An operation on a host.
     Host {

@@ -238,6 +238,9 @@ pub struct ScheduleEvents {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -1, maximum = 2_592_000)]
     pub duration_seconds: Option<i32>,
+    /// Evict VMs that are not Spot, too; other causes need no force.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
 }
 
 /// The body of `POST /v1/vms/{vm}/restart`, `redeploy`, `evict` and `delete`; may be left out.
@@ -247,6 +250,9 @@ pub struct VmAction {
     /// Not before when; the usual notice if not said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// For `evict`: also a VM that is not Spot.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
 }
 
 /// The body of `POST /v1/events/{event}/complete`; may be left out.

@@ -50,7 +50,7 @@ settings! {
             network: "default".to_owned(),
             at: SocketAddr::from(([127, 0, 0, 1], 9254)).into(),
         }], Flag::Value("guest", "[NETWORK=]ADDR[%DEVICE][+tproxy]");
-        /// A listener whose callers are all one VM, made if there is none of that name
+        /// A listener whose callers are all one VM, made if there is none of that name: a Spot VM whose deletion gives 5 minutes' notice
         vms: Vec<GuestVm> = Vec::new(), Flag::Value("guest-vm", "NAME=ADDR");
         /// What is asked of requests: `strict` (exactly `Metadata: true` on every one, as Azure does today), `normal`,
         /// or `lenient` (approvals without `Metadata` at every version, and the paths of 2017)

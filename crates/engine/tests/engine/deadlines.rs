@@ -66,6 +66,7 @@ fn asked_for(due: Timestamp) -> (Engine, Vec<(CommitId, Txn)>) {
             not_before: Some(due),
             duration_s: None,
             description: None,
+            force: false,
         };
         let (by, command) = (Actor::Service, Command::Schedule(new));
         let request = Request { by, from: None, idempotency: None, if_revision: None, command };

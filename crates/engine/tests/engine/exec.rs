@@ -91,6 +91,7 @@ impl Bench {
             not_before: None,
             duration_s: None,
             description: None,
+            force: false,
         }));
     }
 
@@ -340,6 +341,7 @@ fn a_hundred_and_eighty_events_fit_beside_a_thousand_vms() {
         not_before: None,
         duration_s: None,
         description: None,
+        force: false,
     }));
     bench.settle();
     assert!(bench.answers.pop().unwrap().is_ok());

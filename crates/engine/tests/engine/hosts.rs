@@ -142,6 +142,7 @@ fn maintain(cause: Cause) -> NewOperation {
         not_before: None,
         duration_s: None,
         description: None,
+        force: false,
     }
 }
 

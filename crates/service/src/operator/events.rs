@@ -173,6 +173,7 @@ fn new_operation(sight: &Sight, request: wire::ScheduleEvents) -> Result<(Permit
         not_before,
         duration_s: checked_duration(request.duration_seconds)?,
         description: checked_description(request.description)?,
+        force: request.force,
     };
     Ok((permit, Command::Schedule(new)))
 }

@@ -229,6 +229,7 @@ fn new_operation(
         not_before: when(now, *not_before, *in_seconds)?,
         duration_s: checked_duration(*duration_seconds)?,
         description: checked_description(description.clone())?,
+        force: false,
     })
 }
 

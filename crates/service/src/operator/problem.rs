@@ -123,6 +123,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::OperationNotStarted { .. }
         | Refusal::OperationStarted(_)
         | Refusal::Deallocated(_)
+        | Refusal::NotSpot(_)
         | Refusal::NothingRuns { .. }
         | Refusal::VmsGone
         | Refusal::TooManyEvents

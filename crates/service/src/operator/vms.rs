@@ -166,11 +166,12 @@ pub async fn act(
             return Err(Problem::not_found("unknown_verb", detail));
         }
     };
-    let wire::VmAction { not_before } = change.body_or_default()?;
+    let wire::VmAction { not_before, force } = change.body_or_default()?;
     let request = wire::ScheduleEvents {
         cause: Some(cause.to_string()),
         vms: vec![vm],
         not_before,
+        force,
         ..wire::ScheduleEvents::default()
     };
     announce(sight, request, change).await
