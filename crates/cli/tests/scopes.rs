@@ -220,6 +220,19 @@ fn every_type_of_event_can_be_tried_on_a_vm_with_a_listener_of_its_own_and_on_th
 }
 
 #[test]
+fn the_banner_names_the_listener_for_all_guests_only_if_a_vm_can_call_there() {
+    let flags = ["--guest-vm", "web-0=127.0.0.1:0", "--guest", "tenant=127.0.0.1:0"];
+    let service = Service::start(&flags);
+    assert_eq!((service.guest.port(), service.guest_vms.len()), (0, 1));
+    service.cli(&["vm", "add", "other", "--address", "127.1.7.1"]);
+    let service = service.restart();
+    assert_eq!(service.guest.port(), 0, "that VM's network is another");
+    service.cli(&["vm", "add", "tenants", "--address", "Tenant/127.1.7.1"]);
+    let service = service.restart();
+    assert_eq!(service.poll(address(7, 1), "2020-07-01").status, 200);
+}
+
+#[test]
 fn only_spot_vms_are_evicted_unless_it_is_forced() {
     let service = Service::start(&[]);
     service.apply_fleet(

@@ -22,7 +22,8 @@ pub struct Running {
 /// Where a service that runs can be reached.
 #[derive(Clone, Debug)]
 pub struct Addresses {
-    /// Where guests call.
+    /// Where guests call. Beside listeners of single VMs, only those at which some VM is known by its address, or
+    /// any VM through a proxy.
     pub guest: Vec<GuestListener>,
     /// Where single VMs call.
     pub guest_vms: Vec<(String, SocketAddr)>,

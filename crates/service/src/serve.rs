@@ -3,10 +3,11 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use notbefore_core::{Actor, Name, Origin, Policy, ScopeKind, ScopePath, VmId};
+use notbefore_core::{Actor, Name, Origin, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, LOADED};
 use notbefore_engine::{
     Command, DecodeError, Engine, EngineSettings, Failure, Loader, Prepared, Progress, PutScope, Request,
@@ -34,7 +35,7 @@ use crate::refusals::Refusals;
 use crate::running::{Addresses, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::tokens::TokenError;
-use crate::view::Views;
+use crate::view::{View, Views};
 use crate::{janitor, names, tokens};
 
 /// How many records are read at a time at the start.
@@ -175,6 +176,10 @@ pub async fn serve(
         shutdown: shutdown.clone(),
     });
 
+    if !config.guest_vms.is_empty() && config.proxy.addresses.is_empty() {
+        let view = views.newest();
+        guests_call_at.retain(|guest| has_callers(&view, &guest.network));
+    }
     let mut addresses = Addresses {
         guest: guests_call_at,
         guest_vms: Vec::new(),
@@ -362,6 +367,15 @@ async fn prepare_fleet(
         engine.ask(ask(Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name })).await?;
     }
     Ok(paths)
+}
+
+/// Whether a VM calls from an address of this network.
+fn has_callers(view: &View, network: &str) -> bool {
+    let everywhere = Prefix::everywhere();
+    let scopes = view.scopes_below(&everywhere, Bound::Unbounded);
+    let vms = scopes.flat_map(|(_, scope)| scope.scope.members.iter().map(|member| member.vm));
+    vms.flat_map(|vm| view.addresses(vm))
+        .any(|address| address.network.as_str().eq_ignore_ascii_case(network))
 }
 
 fn first_run_name(views: &Views) -> Option<String> {

@@ -36,7 +36,7 @@ pub fn binary() -> &'static str {
 /// A running service with a data directory of its own.
 pub struct Service {
     child: Child,
-    /// Where guests call.
+    /// Where guests call; port 0, which refuses every connection, where none but the VMs of `--guest-vm` can call.
     pub guest: SocketAddr,
     /// Where operators call.
     pub operator: SocketAddr,
@@ -147,7 +147,8 @@ impl Service {
         }
         // What it prints later must not fill the pipe and stop it.
         std::thread::spawn(move || for _ in lines.by_ref() {});
-        Self { child, guest: guest.unwrap(), operator: operator.unwrap(), guest_vms, data, flags, variables }
+        let guest = guest.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        Self { child, guest, operator: operator.unwrap(), guest_vms, data, flags, variables }
     }
 
     /// The data directory.
