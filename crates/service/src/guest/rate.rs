@@ -51,10 +51,8 @@ impl RateLimit {
         let most = now_ns + SECOND_NS;
         let mut full_at = pace.full_at_ns.load(Relaxed);
         loop {
-            let from = match full_at <= most + SKEW_NS {
-                true => full_at.clamp(now_ns, most),
-                false => now_ns,
-            };
+            let is_ahead = full_at > now_ns && full_at <= most + SKEW_NS;
+            let from = if is_ahead { full_at.min(most) } else { now_ns };
             let moved = from + self.share_ns;
             let may = moved <= most;
             let next = if may { moved } else { from };
