@@ -116,6 +116,7 @@ async fn a_worker_with_nothing_idle_has_another_make_room() {
     drop(busy);
     assert_eq!(idle.answer().await.status, 200, "a request under way is not broken off");
     assert!(idle.is_closed().await, "and then it is idle");
+    until(|| door.stats.connections_open() == 1).await;
     assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
     half.send(&get(EVENTS)[20..]).await;
     assert_eq!(half.answer().await.status, 200);
