@@ -137,7 +137,9 @@ fn plan_for_several_hosts_says_who_waits_and_how_much_of_a_scope_is_hit() {
 #[test]
 fn given_time_is_kept_where_no_guest_listens() {
     let service = Service::start(&[]);
-    service.apply_fleet("scopes: [{ name: solo, kind: standalone, vms: [{ name: solo, addresses: [127.1.30.9] }] }]");
+    service.apply_fleet(
+        "scopes: [{ name: solo, kind: standalone, vms: [{ name: solo, addresses: [127.1.30.9] }] }]",
+    );
     let made = service.cli_json(&["vm", "restart", "solo", "--in", "2h"]);
     assert_eq!((&made["time_given"], &made["targets"][0]["status"]), (&json!(true), &json!("Scheduled")));
     let event = first_event(&service.poll(guest(9), "2020-07-01").json());
@@ -145,7 +147,11 @@ fn given_time_is_kept_where_no_guest_listens() {
     let near = service.cli_refused(&["vm", "redeploy", "solo", "--in", "1m"]);
     assert!(near.contains("earliest"), "{near}");
     assert_eq!(service.approve(guest(9), &event).status, 200);
-    assert_eq!(service.cli_json(&["event", "show", &event])["status"], "Started", "an approval still starts it");
+    assert_eq!(
+        service.cli_json(&["event", "show", &event])["status"],
+        "Started",
+        "an approval still starts it"
+    );
 
     service.cli(&["vm", "add", "quiet"]);
     let near = service.cli_refused(&["vm", "restart", "quiet", "--in", "1m"]);

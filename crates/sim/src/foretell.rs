@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, Cause, EventId, JointStart, Member, MemberState, Operation, OperationState, Origin, Policy, Release,
-    Resource, Scope, ScopeId, ScopeKind, StartReason, Target, TargetState, VmId,
+    Actor, Cause, EventId, JointStart, Member, MemberState, Operation, OperationState, Origin, Policy,
+    Release, Resource, Scope, ScopeId, ScopeKind, StartReason, Target, TargetState, VmId,
 };
 use notbefore_engine::state::caller_key;
 use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, VmSpec, Whom};
