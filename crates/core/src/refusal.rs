@@ -260,11 +260,11 @@ pub enum Refusal {
     #[error(transparent)]
     Name(#[from] NameError),
     /// Somebody changed it in between.
-    #[error("it is at revision {found}, not {expected}; read it again and repeat the change")]
+    #[error("{}; read it again and repeat the change", moved(*expected, *found))]
     RevisionDiffers {
-        /// What the caller saw.
+        /// What the caller saw; 0 for nothing.
         expected: u64,
-        /// What is there.
+        /// What is there; 0 for nothing.
         found: u64,
     },
 }
@@ -332,6 +332,15 @@ fn listed(blockers: &[Blocker]) -> String {
 /// What happens if the time is left out, where that is now.
 fn without_time(at_once: Option<StartReason>) -> String {
     at_once.map(|why| format!("; leave the time out to run it now ({why})")).unwrap_or_default()
+}
+
+/// How a record differs from what a caller saw.
+fn moved(expected: u64, found: u64) -> String {
+    match (expected, found) {
+        (_, 0) => format!("it was at revision {expected} and does not exist any more"),
+        (0, _) => format!("it exists by now, at revision {found}"),
+        (_, _) => format!("it is at revision {found}, not {expected}"),
+    }
 }
 
 /// A span as a person would say it, to the second: `15 min`, `30 s`, `1 min 30 s`.

@@ -142,10 +142,8 @@ impl<'a> Draft<'a> {
         let id = scope.id();
         let key = records::scope(&id);
         self.expect.insert(key.clone(), before.map(|held| held.revision));
-        let stays =
-            scope.kind != ScopeKind::Standalone || !scope.members.is_empty() || !scope.events.is_empty();
+        let stays = stays(&scope);
         if !stays {
-            // A standalone VM and its scope come and go together.
             self.forget_scope(&id, key.clone());
         } else {
             let bytes = match bytes {
@@ -204,10 +202,7 @@ impl<'a> Draft<'a> {
         }
         self.vms_changed = true;
         self.expect.insert(records::vm(vm.id), before.as_ref().map(|known| known.revision));
-        let bytes = records::encode(vm);
-        if bytes.len() > VM_BYTES_MAX {
-            return Err(Refusal::VmTooLarge { vm: vm.id, bytes: bytes.len(), limit: VM_BYTES_MAX });
-        }
+        let bytes = vm_bytes(vm)?;
         self.vm_bytes += bytes.len();
         self.writes.0.insert(records::vm(vm.id), Some(bytes));
         for address in &vm.addresses {
@@ -346,6 +341,20 @@ impl<'a> Draft<'a> {
         self.stirred.sort();
         self.stirred.dedup();
         Drafted { txns: ahead, made: self.made, stirred: self.stirred, locks }
+    }
+}
+
+/// Whether a scope's record is kept: a standalone VM and its scope come and go together.
+pub(crate) fn stays(scope: &Scope) -> bool {
+    scope.kind != ScopeKind::Standalone || !scope.members.is_empty() || !scope.events.is_empty()
+}
+
+/// A VM's bytes, unless they are too many.
+pub(crate) fn vm_bytes(vm: &Vm) -> Result<Bytes, Refusal> {
+    let bytes = records::encode(vm);
+    match bytes.len() > VM_BYTES_MAX {
+        true => Err(Refusal::VmTooLarge { vm: vm.id, bytes: bytes.len(), limit: VM_BYTES_MAX }),
+        false => Ok(bytes),
     }
 }
 

@@ -15,7 +15,7 @@ use notbefore_store::{Revision, TXN_OPERATIONS_MAX};
 
 use crate::draft::{Draft, address_taken, sized};
 use crate::plan::{Plan, Planner};
-use crate::records::{self, Vm};
+use crate::records::{self, Address, Vm};
 use crate::request::{Answer, Command, Failure, Progress, PutScope, VmSpec};
 use crate::state::{Held, caller_key};
 
@@ -38,7 +38,12 @@ impl Planner<'_> {
                 let (scope, _) = self.home(*vm)?;
                 self.on_scope(&scope, ScopeCommand::Remove(vec![*vm]))
             }
-            Command::RemoveScope { scope, progress } => self.remove_scope(scope, *progress),
+            Command::RemoveScope { scope, fleet_only, progress } => {
+                self.remove_scope(scope, *fleet_only, *progress)
+            }
+            Command::PlanScope(change) => {
+                Ok(Plan::Settled(Answer::ScopePlan(Box::new(self.plan_scope(change)?))))
+            }
             Command::MakeFirstRun { vm, name } => self.make_first_run(*vm, name),
             Command::Approve { .. }
             | Command::ApproveFor(_)
@@ -58,25 +63,20 @@ impl Planner<'_> {
 
     fn put_scope(&self, put: &PutScope) -> Result<Plan, Failure> {
         let id = put.path.id();
-        self.check_description(&id, put)?;
+        self.check_description(&id, put, &mut |_, address, owner| {
+            Err(address_taken(self.state, address, owner))
+        })?;
         let mut draft = self.draft();
         let mut base = self.base(&mut draft, &put.path, put.kind, put.origin)?;
         let held = self.state.scope(&id);
         let mut progress = put.progress;
         progress.created |= held.is_none();
 
-        let known: HashMap<String, &Member> =
-            base.scope.members.iter().map(|member| (member.name.folded(), member)).collect();
         if progress.seen == 0 {
             // Whether all of it fits is found out before the first part of it is written.
-            let all = put.vms.iter();
-            let all = all.map(|spec| member(spec, known.get(&spec.name.folded()).copied(), put.origin));
-            let circumstances = self.circumstances(&id, self.by);
-            let mut whole = base.clone();
-            whole.apply(ScopeCommand::SetPolicy(put.policy.clone()), circumstances)?;
-            whole.apply(ScopeCommand::Enrol(all.collect()), circumstances)?;
-            sized(held.map(|held| &*held.value), &whole.scope)?;
+            self.whole(put, base.clone())?;
         }
+        let known = by_name(&base.scope);
         let mut members = Vec::new();
         for spec in &put.vms[progress.seen..] {
             if draft.operations() > OPERATIONS_ENOUGH || draft.is_heavy() {
@@ -84,26 +84,20 @@ impl Planner<'_> {
             }
             progress.seen += 1;
             let before = known.get(&spec.name.folded()).copied();
-            let member = member(spec, before, put.origin);
-            let record = Vm {
-                id: member.vm,
-                scope: id.clone(),
-                addresses: spec.addresses.clone(),
-                instance: spec.instance.clone(),
-            };
-            let operations = draft.operations();
-            draft.vm(&record)?;
-            match before {
+            let (member, record) = described(&id, spec, before, put.origin);
+            match before.map(|before| (before, self.differences(before, &member, &record))) {
                 None => progress.added += 1,
-                Some(before) if *before != member => progress.changed += 1,
-                Some(_) if draft.operations() > operations => {
-                    // Its addresses or metadata: the scope does not see that change, so it is told of here.
+                Some((_, fields)) if fields.is_empty() => {}
+                Some((before, _)) => {
                     progress.changed += 1;
-                    let fact = Fact::VmChanged { vm: member.vm, name: member.name.clone() };
-                    base.facts.push(Recorded { at: self.now, by: self.by.clone(), fact });
+                    if *before == member {
+                        // Its addresses or metadata: the scope does not see that change, so it is told of here.
+                        let fact = Fact::VmChanged { vm: member.vm, name: member.name.clone() };
+                        base.facts.push(Recorded { at: self.now, by: self.by.clone(), fact });
+                    }
                 }
-                Some(_) => {}
             }
+            draft.vm(&record)?;
             members.push(member);
         }
         let all_seen = progress.seen == put.vms.len();
@@ -127,10 +121,23 @@ impl Planner<'_> {
         Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(Box::new(rest)) })
     }
 
+    /// What a scope becomes, before anything is removed from it, when all of a description is carried out.
+    pub(crate) fn whole(&self, put: &PutScope, mut base: Applied) -> Result<Applied, Refusal> {
+        let id = put.path.id();
+        let known = by_name(&base.scope);
+        let one = |spec: &VmSpec| member(spec, known.get(&spec.name.folded()).copied(), put.origin);
+        let all = put.vms.iter().map(one).collect();
+        let circumstances = self.circumstances(&id, self.by);
+        base.apply(ScopeCommand::SetPolicy(put.policy.clone()), circumstances)?;
+        base.apply(ScopeCommand::Enrol(all), circumstances)?;
+        sized(self.state.scope(&id).map(|held| &*held.value), &base.scope)?;
+        Ok(base)
+    }
+
     /// What a scope is changed from: itself, or an empty one where there is none. The VM that stood in for a
     /// fleet goes when the first of a real one comes: from then on nobody is taken for a VM just because of
     /// calling from this machine.
-    fn base(
+    pub(crate) fn base(
         &self,
         draft: &mut Draft<'_>,
         path: &ScopePath,
@@ -172,7 +179,12 @@ impl Planner<'_> {
     }
 
     /// Refuses a description that could not be carried out to its end, before anything of it is.
-    fn check_description(&self, id: &ScopeId, put: &PutScope) -> Result<(), Refusal> {
+    pub(crate) fn check_description(
+        &self,
+        id: &ScopeId,
+        put: &PutScope,
+        taken: OnTaken<'_>,
+    ) -> Result<(), Refusal> {
         self.check_kind(&put.path, put.kind)?;
         if put.kind == ScopeKind::Standalone && put.vms.len() > 1 {
             return Err(Refusal::StandaloneHoldsOne(put.path.clone()));
@@ -180,7 +192,7 @@ impl Planner<'_> {
         if put.vms.len() > MEMBERS_MAX {
             return Err(Refusal::TooManyMembers);
         }
-        self.check_addresses(id, &put.vms)
+        self.check_addresses(id, &put.vms, taken)
     }
 
     fn check_kind(&self, path: &ScopePath, asked: ScopeKind) -> Result<(), Refusal> {
@@ -192,8 +204,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Finds addresses that are named twice or belong to a VM outside, before anything is written.
-    fn check_addresses(&self, id: &ScopeId, vms: &[VmSpec]) -> Result<(), Refusal> {
+    /// Finds addresses that are named twice or belong to another VM, before anything is written.
+    fn check_addresses(&self, id: &ScopeId, vms: &[VmSpec], taken: OnTaken<'_>) -> Result<(), Refusal> {
         let mut names = HashSet::new();
         let mut seen = HashSet::new();
         for spec in vms {
@@ -210,7 +222,7 @@ impl Planner<'_> {
                     here.is_none_or(|member| member.name != spec.name)
                 });
                 if let Some(owner) = elsewhere {
-                    return Err(address_taken(self.state, address, owner));
+                    taken(spec, address, owner)?;
                 }
                 if !seen.insert(caller_key(address)) {
                     return Err(Refusal::AddressTwice {
@@ -229,7 +241,9 @@ impl Planner<'_> {
         if let Some(kind) = kind {
             self.check_kind(path, kind)?;
         }
-        self.check_addresses(&id, std::slice::from_ref(spec))?;
+        self.check_addresses(&id, std::slice::from_ref(spec), &mut |_, address, owner| {
+            Err(address_taken(self.state, address, owner))
+        })?;
         let mut draft = self.draft();
         let kind = kind.unwrap_or(ScopeKind::Standalone);
         let mut base = self.base(&mut draft, path, kind, Origin::Call)?;
@@ -249,33 +263,44 @@ impl Planner<'_> {
         Ok(self.write(draft, Answer::Vm(vm)))
     }
 
-    fn remove_scope(&self, id: &ScopeId, mut progress: Progress) -> Result<Plan, Failure> {
-        let held = match self.state.scope(id) {
-            Some(held) => held,
-            None => {
-                let path = id.as_str().parse::<ScopePath>().map_err(Refusal::from)?;
-                return Err(Refusal::UnknownScope(path).into());
-            }
-        };
-        let some: Vec<VmId> = held.value.members.iter().map(|one| one.vm).take(REMOVED_PER_STEP).collect();
-        let last = some.len() == held.value.members.len();
+    pub(crate) fn known_scope(&self, id: &ScopeId) -> Result<&'_ Held<Scope>, Refusal> {
+        match self.state.scope(id) {
+            Some(held) => Ok(held),
+            None => Err(Refusal::UnknownScope(id.as_str().parse::<ScopePath>()?)),
+        }
+    }
+
+    fn remove_scope(
+        &self,
+        id: &ScopeId,
+        fleet_only: bool,
+        mut progress: Progress,
+    ) -> Result<Plan, Failure> {
+        let held = self.known_scope(id)?;
+        let mut some = leaving(&held.value, fleet_only);
+        let all = some.len();
+        some.truncate(REMOVED_PER_STEP);
+        let last = some.len() == all;
+        let empties = last && all == held.value.members.len();
         progress.removed += some.len();
         let mut draft = self.draft();
         let mut applied = held.value.apply(ScopeCommand::Remove(some), self.circumstances(id, self.by))?;
-        if last {
+        if empties {
             let fact = Fact::ScopeRemoved { path: held.value.path.clone() };
             applied.facts.push(Recorded { at: self.now, by: self.by.clone(), fact });
         }
         draft.scope_or_touch(held, applied)?;
         let answer = Answer::Scope { scope: id.clone(), progress };
-        if last {
+        if empties {
             draft.remove_scope(id);
+        }
+        if last {
             return Ok(self.write(draft, answer));
         }
         Ok(Plan::Write {
             drafted: draft.finish(),
             answer,
-            rest: Some(Box::new(Command::RemoveScope { scope: id.clone(), progress })),
+            rest: Some(Box::new(Command::RemoveScope { scope: id.clone(), fleet_only, progress })),
         })
     }
 
@@ -313,11 +338,38 @@ impl Draft<'_> {
     }
 }
 
+/// What to do about an address that another VM has: the VM that is to have it, the address, and its owner.
+pub(crate) type OnTaken<'a> = &'a mut dyn FnMut(&VmSpec, &Address, VmId) -> Result<(), Refusal>;
+
+/// The members by their folded names.
+pub(crate) fn by_name(scope: &Scope) -> HashMap<String, &Member> {
+    scope.members.iter().map(|member| (member.name.folded(), member)).collect()
+}
+
+/// The VMs that leave when a scope is removed: all, or those that a fleet file added.
+pub(crate) fn leaving(scope: &Scope, fleet_only: bool) -> Vec<VmId> {
+    let leaves = |member: &&Member| !fleet_only || member.origin == Origin::Fleet;
+    scope.members.iter().filter(leaves).map(|member| member.vm).collect()
+}
+
 /// The VMs that an earlier fleet file added and this one does not name.
-fn unnamed(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
+pub(crate) fn unnamed(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
     let named: HashSet<String> = vms.iter().map(|spec| spec.name.folded()).collect();
     let unnamed = |member: &&Member| member.origin == Origin::Fleet && !named.contains(&member.name.folded());
     scope.members.iter().filter(unnamed).map(|member| member.vm).collect()
+}
+
+/// A described VM: the scope's member and the VM's own record.
+pub(crate) fn described(
+    id: &ScopeId,
+    spec: &VmSpec,
+    known: Option<&Member>,
+    origin: Origin,
+) -> (Member, Vm) {
+    let member = member(spec, known, origin);
+    let (addresses, instance) = (spec.addresses.clone(), spec.instance.clone());
+    let record = Vm { id: member.vm, scope: id.clone(), addresses, instance };
+    (member, record)
 }
 
 /// A scope's member from its description. What the description leaves open stays as it is known.
@@ -335,10 +387,10 @@ fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
     }
 }
 
-/// Whether what a caller saw is still what there is.
+/// Whether what a caller saw is still what there is; revision 0 stands for a scope that does not exist.
 pub(crate) fn check_revision(seen: Revision, held: Option<&Held<Scope>>) -> Result<(), Refusal> {
-    match held.map(|held| held.revision) {
-        Some(found) if found == seen => Ok(()),
-        found => Err(Refusal::RevisionDiffers { expected: seen.0, found: found.map_or(0, |found| found.0) }),
+    match held.map_or(Revision(0), |held| held.revision) {
+        found if found == seen => Ok(()),
+        found => Err(Refusal::RevisionDiffers { expected: seen.0, found: found.0 }),
     }
 }

@@ -41,6 +41,7 @@ pub mod operations;
 pub mod plan;
 pub mod records;
 pub mod request;
+pub mod scope_plan;
 pub mod state;
 pub mod tokens;
 
@@ -49,9 +50,10 @@ pub use engine::{
 };
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
-    Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, TokenCommand,
-    VmSpec, Whom,
+    Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, ScopeChange,
+    TokenCommand, VmSpec, Whom,
 };
+pub use scope_plan::{EndedEvent, FieldChange, ScopePlan, TakenAddress, VmChange};
 pub use state::inventory::{Inventory, ScopeSlot, Seat};
 pub use state::load::{Loader, Prepared, prepare};
 pub use state::{Held, Publication, Published, State};

@@ -111,6 +111,7 @@ impl<'a> Planner<'a> {
             Command::Token(command) => self.plan_token(command),
             Command::PutScope(_)
             | Command::RemoveScope { .. }
+            | Command::PlanScope(_)
             | Command::AddVm { .. }
             | Command::RemoveVm(_)
             | Command::MakeFirstRun { .. } => self.plan_fleet(command),

@@ -29,6 +29,7 @@
 //! | 2 | `completed_by` in operations | nobody has completed the operation as a whole |
 //! | 2 | `outcome` in an operation's parts | how the part ended is not known |
 
+use std::fmt;
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -90,6 +91,16 @@ pub struct Address {
     pub network: Name,
     /// The address.
     pub ip: IpAddr,
+}
+
+impl fmt::Display for Address {
+    /// As people write it: the network is named unless it is `default`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.network.folded().as_str() {
+            "default" => write!(f, "{}", self.ip),
+            _ => write!(f, "{}/{}", self.network, self.ip),
+        }
+    }
 }
 
 /// What is known of a VM besides its place in its scope.

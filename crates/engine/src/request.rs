@@ -11,6 +11,7 @@ use notbefore_store::Revision;
 use serde::{Deserialize, Serialize};
 
 use crate::records::Address;
+use crate::scope_plan::ScopePlan;
 
 /// A command with who asks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,9 +80,13 @@ pub enum Command {
     RemoveScope {
         /// The scope.
         scope: ScopeId,
+        /// Whether only the VMs go that a fleet file added; the scope stays if others are left.
+        fleet_only: bool,
         /// How far it has come; a scope may take several transactions. Begins empty.
         progress: Progress,
     },
+    /// Say what a change of a scope would come to, and change nothing.
+    PlanScope(ScopeChange),
     /// Add one VM that is not there yet.
     AddVm {
         /// Its scope.
@@ -163,6 +168,30 @@ pub struct PutScope {
     pub progress: Progress,
 }
 
+/// A change of a whole scope.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScopeChange {
+    /// [`Command::PutScope`].
+    Put(PutScope),
+    /// [`Command::RemoveScope`].
+    Remove {
+        /// The scope.
+        scope: ScopeId,
+        /// Whether only the VMs go that a fleet file added.
+        fleet_only: bool,
+    },
+}
+
+impl ScopeChange {
+    /// The scope that is changed; it need not exist.
+    pub fn scope(&self) -> ScopeId {
+        match self {
+            Self::Put(put) => put.path.id(),
+            Self::Remove { scope, .. } => scope.clone(),
+        }
+    }
+}
+
 /// What has been done to a scope so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -229,6 +258,8 @@ pub enum Answer {
     Operation(OperationId),
     /// What an operation would be; never stored.
     Preview(Box<Preview>),
+    /// What a change of a scope would come to; never stored.
+    ScopePlan(Box<ScopePlan>),
     /// The VM that was added.
     Vm(VmId),
     /// What a scope needed to be as described.

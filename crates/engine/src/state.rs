@@ -176,6 +176,11 @@ impl State {
         row.is_some_and(|row| self.in_slot(row.scope).is_some_and(|scope| self.inventory.is(row, scope, vm)))
     }
 
+    /// Whether a VM's record has just this metadata.
+    pub fn has_this_instance(&self, vm: &Vm) -> bool {
+        self.inventory.vm(vm.id).is_some_and(|row| self.inventory.has_this_instance(row, vm))
+    }
+
     /// Who has an address.
     pub fn claim(&self, address: &Address) -> Option<VmId> {
         self.inventory.caller(&address.network.folded(), address.ip)

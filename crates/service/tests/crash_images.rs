@@ -382,7 +382,11 @@ fn day() -> Vec<Step> {
         Step::Pass(MINUTE * 2),
         ask(|_| scope("web", AvailabilitySet, 1..4, 1, true)),
         ask(|_| scope("batch", ScaleSet, 10..28, 2, true)),
-        ask(|_| Command::RemoveScope { scope: scope_id("cache"), progress: Progress::default() }),
+        ask(|_| Command::RemoveScope {
+            scope: scope_id("cache"),
+            fleet_only: false,
+            progress: Progress::default(),
+        }),
         Step::Pass(MINUTE * 61),
     ]
 }

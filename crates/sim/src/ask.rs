@@ -9,7 +9,7 @@ use notbefore_core::scope::SCOPE_KINDS;
 use notbefore_core::{
     Actor, EventId, Name, OperationId, Origin, Policy, ScopeId, ScopeKind, ScopePath, VmId,
 };
-use notbefore_engine::{Address, Command, NewOperation, Progress, PutScope, VmSpec, Whom};
+use notbefore_engine::{Address, Command, NewOperation, Progress, PutScope, ScopeChange, VmSpec, Whom};
 use uuid::Uuid;
 
 use crate::history::{Setup, Spec, What, When};
@@ -160,9 +160,19 @@ impl Naming<'_> {
                 Command::AddVm { path: path(*scope), kind: of_kind.map(kind), vm: spec(vm, fresh) }
             }
             What::RemoveVm { vm } => Command::RemoveVm(self.vm(*vm)),
-            What::RemoveScope { scope } => {
-                Command::RemoveScope { scope: path(*scope).id(), progress: Progress::default() }
-            }
+            What::RemoveScope { scope, fleet } => Command::RemoveScope {
+                scope: path(*scope).id(),
+                fleet_only: *fleet,
+                progress: Progress::default(),
+            },
+            What::PlanScope(what) => match self.command(what, fresh) {
+                (_, Command::PutScope(put)) => Command::PlanScope(ScopeChange::Put(put)),
+                (_, Command::RemoveScope { scope, fleet_only, .. }) => {
+                    Command::PlanScope(ScopeChange::Remove { scope, fleet_only })
+                }
+                // Nothing else has a plan of this kind.
+                (by, command) => return (by, command),
+            },
             What::StartVm { vm } => Command::StartVm(self.vm(*vm)),
             What::FirstRun => Command::MakeFirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) },
             What::Schedule { cause, vms, when, duration_s, force } => {
@@ -247,7 +257,7 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
     match &mut command {
         Command::Schedule(new) | Command::Preview(new) => new.id = OperationId(fresh.uuid()),
         Command::AddVm { vm, .. } => vm.vm = VmId(fresh.uuid()),
-        Command::PutScope(put) => put.vms.iter_mut().for_each(|spec| spec.vm = VmId(fresh.uuid())),
+        Command::PutScope(put) | Command::PlanScope(ScopeChange::Put(put)) => put.vms.iter_mut().for_each(|spec| spec.vm = VmId(fresh.uuid())),
         Command::MakeFirstRun { vm, .. } => *vm = VmId(fresh.uuid()),
         Command::Approve { .. }
         | Command::ApproveFor(_)
@@ -259,6 +269,7 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
         | Command::Complete { .. }
         | Command::Retry(_)
         | Command::RemoveScope { .. }
+        | Command::PlanScope(ScopeChange::Remove { .. })
         | Command::RemoveVm(_)
         | Command::StartVm(_)
         | Command::Token(_) => {}

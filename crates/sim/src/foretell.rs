@@ -9,7 +9,8 @@ use notbefore_core::{
     Release, Resource, Scope, ScopeId, ScopeKind, StartReason, Target, TargetState, VmId,
 };
 use notbefore_engine::state::caller_key;
-use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, VmSpec, Whom};
+use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, ScopeChange, VmSpec, Whom};
+use notbefore_store::Revision;
 
 use crate::hosts;
 use crate::model::{At, Codes, Opening, Wish, after, bare};
@@ -38,7 +39,7 @@ impl Writes {
 pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Codes> {
     let mut codes = Codes::new();
     if let (Some(seen), Some(id)) = (request.if_revision, compared(reads, &request.command))
-        && reads.scope(&id).is_none_or(|(revision, _)| revision != seen)
+        && reads.scope(&id).map_or(Revision(0), |(revision, _)| revision) != seen
     {
         codes.insert("revision_differs");
     }
@@ -58,6 +59,8 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
         | Command::Retry(event)
         | Command::Complete { event, .. } => reads.home(*event),
         Command::PutScope(put) => Some(put.path.id()),
+        Command::PlanScope(ScopeChange::Put(put)) => Some(put.path.id()),
+        Command::PlanScope(ScopeChange::Remove { scope, .. }) => Some(scope.clone()),
         Command::AddVm { path, .. } => Some(path.id()),
         Command::RemoveVm(vm) | Command::StartVm(vm) => reads.vm(*vm).map(|vm| vm.scope.clone()),
         Command::Schedule(new) | Command::Preview(new) => match &new.whom {
@@ -128,13 +131,28 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[Wish::Remove(vec![*vm])], at)
         }
-        Command::RemoveScope { scope: id, .. } => {
-            let (_, scope) = reads.scope(id).ok_or(Codes::from(["unknown_scope"]))?;
-            let all = scope.members.iter().map(|one| one.vm).collect();
-            after(scope, &[Wish::Remove(all)], at)?;
-            Ok(Writes { scopes: BTreeMap::from([(id.clone(), None)]), ..Writes::default() })
-        }
+        Command::RemoveScope { scope: id, fleet_only, .. } => remove_scope(reads, id, *fleet_only, at),
         Command::PutScope(put) => put_scope(reads, put, at),
+        // A plan is refused where the change would be, except for addresses of other scopes, and writes nothing.
+        Command::PlanScope(ScopeChange::Remove { scope, fleet_only }) => {
+            remove_scope(reads, scope, *fleet_only, at).map(|_| Writes::default())
+        }
+        Command::PlanScope(ScopeChange::Put(put)) => {
+            let mut put = put.clone();
+            let elsewhere = |address: &Address| {
+                let owner = reads.claim(address).and_then(|vm| reads.vm(vm).map(|vm| vm.scope.clone()));
+                owner.is_some_and(|scope| scope != put.path.id())
+            };
+            let mut vms = put.vms.clone();
+            vms.iter_mut().for_each(|vm| vm.addresses.retain(|address| !elsewhere(address)));
+            let twice = descriptions(reads, &put).contains("address_twice");
+            put.vms = vms;
+            match put_scope(reads, &put, at) {
+                Err(codes) => Err(codes),
+                Ok(_) if twice => Err(Codes::from(["address_twice"])),
+                Ok(_) => Ok(Writes::default()),
+            }
+        }
         Command::AddVm { path, kind, vm } => {
             let put = PutScope {
                 path: path.clone(),
@@ -477,6 +495,20 @@ fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
             ..fresh
         },
     }
+}
+
+fn remove_scope(reads: &dyn Reads, id: &ScopeId, fleet_only: bool, at: &At) -> Result<Writes, Codes> {
+    let (_, scope) = reads.scope(id).ok_or(Codes::from(["unknown_scope"]))?;
+    let goes = |one: &&Member| !fleet_only || one.origin == Origin::Fleet;
+    let leave: Vec<VmId> = scope.members.iter().filter(goes).map(|one| one.vm).collect();
+    let (empties, nobody) = (leave.len() == scope.members.len(), leave.is_empty());
+    let next = after(scope, &[Wish::Remove(leave)], at)?;
+    let scopes = match (empties, nobody && next == bare(scope)) {
+        (true, _) => BTreeMap::from([(id.clone(), None)]),
+        (false, true) => BTreeMap::new(),
+        (false, false) => BTreeMap::from([(id.clone(), kept(next))]),
+    };
+    Ok(Writes { scopes, ..Writes::default() })
 }
 
 fn put_scope(reads: &dyn Reads, put: &PutScope, at: &At) -> Result<Writes, Codes> {

@@ -212,7 +212,12 @@ fn what(about: About) -> impl Strategy<Value = What> {
         1 => as_it_comes,
         2 => (0u8..4, option::of(0u8..4), spec(about)).prop_map(|(scope, kind, vm)| What::AddVm { scope, kind, vm }),
         2 => any::<u8>().prop_map(|vm| What::RemoveVm { vm }),
-        1 => (0u8..4).prop_map(|scope| What::RemoveScope { scope }),
+        1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| What::RemoveScope { scope, fleet }),
+        1 => prop_oneof![
+            2 => fleet(),
+            1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| What::RemoveScope { scope, fleet }),
+        ]
+        .prop_map(|what| What::PlanScope(Box::new(what))),
         1 => any::<u8>().prop_map(|vm| What::StartVm { vm }),
         1 => Just(What::FirstRun),
         of_vms => schedule(),

@@ -260,7 +260,12 @@ pub enum What {
     RemoveScope {
         /// Which.
         scope: u8,
+        /// Whether only the VMs go that a fleet file added.
+        #[serde(default)]
+        fleet: bool,
     },
+    /// What one of the two above would come to.
+    PlanScope(Box<What>),
     /// An evicted VM runs again.
     StartVm {
         /// Which.

@@ -232,7 +232,11 @@ impl World {
         });
         let if_revision = revision.filter(|_| !guests).map(|right| {
             let newest = self.view.scopes.values().map(|(revision, _)| *revision).max();
-            newest.filter(|_| right).unwrap_or(Revision(1))
+            match right {
+                // Nothing exists: so the caller says.
+                true => newest.unwrap_or(Revision(0)),
+                false => Revision(1),
+            }
         });
         self.request(Request { by, from: None, idempotency, if_revision, command })
     }

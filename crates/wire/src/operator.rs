@@ -8,6 +8,7 @@ pub mod audit;
 pub mod certificate;
 pub mod delivery;
 pub mod export;
+pub mod fleet;
 pub mod hosts;
 pub mod tokens;
 

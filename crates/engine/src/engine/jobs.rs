@@ -163,6 +163,7 @@ impl Engine {
             | Command::Retry(event)
             | Command::Complete { event, .. } => self.state.home(*event)?.clone(),
             Command::PutScope(put) => put.path.id(),
+            Command::PlanScope(change) => change.scope(),
             Command::AddVm { path, .. } => path.id(),
             Command::RemoveVm(vm) | Command::StartVm(vm) => self.state.vm(*vm)?.scope.clone(),
             Command::Schedule(new) | Command::Preview(new) => match &new.whom {
@@ -190,7 +191,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         match (&job.work, outcome) {
             // Only looked at: there is nothing that could have taken effect.
-            (Work::Ask { command: Command::Preview(_), .. }, outcome) => {
+            (Work::Ask { command: Command::Preview(_) | Command::PlanScope(_), .. }, outcome) => {
                 self.finish_or_join(id, outcome, now, effects);
             }
             (Work::Ask { request, idempotency: Some(idempotency), .. }, otherwise) => {
@@ -545,6 +546,10 @@ fn did_something(answer: &Answer) -> bool {
         Answer::Scope { progress, .. } => {
             progress.created || progress.added + progress.changed + progress.removed > 0
         }
-        Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Preview(_) => false,
+        Answer::Done
+        | Answer::Operation(_)
+        | Answer::Vm(_)
+        | Answer::Preview(_)
+        | Answer::ScopePlan(_) => false,
     }
 }

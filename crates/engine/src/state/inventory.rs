@@ -225,8 +225,13 @@ impl Inventory {
     /// Whether a VM is held just as this record says.
     pub(super) fn is(&self, row: &VmRow, scope: &ScopeId, vm: &Vm) -> bool {
         *scope == vm.scope
-            && self.instance(row) == Fingerprint::of(&vm.instance)
+            && self.has_this_instance(row, vm)
             && self.addresses(row) == vm.addresses
+    }
+
+    /// Whether a VM's metadata is the one that its record has here.
+    pub(super) fn has_this_instance(&self, row: &VmRow, vm: &Vm) -> bool {
+        self.instance(row) == Fingerprint::of(&vm.instance)
     }
 
     /// When the claim of an address was written.

@@ -24,6 +24,9 @@ use super::Operator;
 use super::problem::{Problem, Refused};
 use crate::tokens::{KnownToken, hex};
 
+/// The revision of what does not exist.
+const NOTHING: Revision = Revision(0);
+
 /// Where a connection comes from; the door leaves it with each request.
 #[derive(Clone, Copy, Debug)]
 pub struct Source(pub SocketAddr);
@@ -144,9 +147,17 @@ impl<S: Send + Sync> FromRequest<S> for Change {
         let principal =
             principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))?;
         let key = text(&request, IDEMPOTENCY_KEY)?;
-        let if_revision = match text(&request, header::IF_MATCH.as_str())? {
-            None => None,
-            Some(text) => Some(revision(&text)?),
+        let if_match = text(&request, header::IF_MATCH.as_str())?;
+        let if_revision = match (if_match, text(&request, header::IF_NONE_MATCH.as_str())?.as_deref()) {
+            (None, None) => None,
+            (Some(text), None) => Some(revision(&text)?),
+            (None, Some("*")) => Some(NOTHING),
+            (_, Some(given)) => {
+                let detail = format!(
+                    "If-None-Match {given:?} is not understood; a change takes either If-None-Match: * or If-Match"
+                );
+                return Err(Problem::bad_request("bad_if_none_match", detail));
+            }
         };
         let hashed = format!("{} {}", request.method(), request.uri());
         let target = format!("{} {}", request.method(), super::path(&request));
@@ -173,6 +184,11 @@ impl Change {
         &self.principal
     }
 
+    /// Whether there is a body.
+    pub fn has_body(&self) -> bool {
+        !self.body.is_empty()
+    }
+
     /// The body as JSON; an empty one is the type's default, where leaving it out makes sense.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         serde_json::from_slice(&self.body).map_err(|error| {
@@ -182,9 +198,9 @@ impl Change {
 
     /// The body as JSON, or the default where there is none.
     pub fn body_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
-        match self.body.is_empty() {
-            true => Ok(T::default()),
-            false => self.body(),
+        match self.has_body() {
+            true => self.body(),
+            false => Ok(T::default()),
         }
     }
 
@@ -213,7 +229,13 @@ impl Change {
         let (by, from) = (Actor::Token(principal.name().to_owned()), principal.from);
         let request = notbefore_engine::Request { by, from, idempotency, if_revision, command };
         let answer = operator.engine.ask(request).await.map_err(told)?;
-        super::audit::log_change(principal.name(), from, &target);
+        match &answer {
+            // Nothing has changed.
+            Answer::Preview(_) | Answer::ScopePlan(_) => {}
+            Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Scope { .. } => {
+                super::audit::log_change(principal.name(), from, &target);
+            }
+        }
         Ok(answer)
     }
 

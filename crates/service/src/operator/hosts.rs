@@ -101,7 +101,9 @@ pub async fn act(
         Answer::Preview(preview) => {
             Ok(Json(plan(&view, &host, &preview, operator.clock.now())).into_response())
         }
-        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+        Answer::Done | Answer::ScopePlan(_) | Answer::Vm(_) | Answer::Scope { .. } => {
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
     }
 }
 

@@ -147,6 +147,7 @@ fn shared() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(scopes::list))
         .routes(routes!(scopes::show, scopes::put, scopes::remove))
+        .routes(routes!(scopes::plan))
         .routes(routes!(vms::list, vms::add))
         .routes(routes!(vms::show, vms::remove))
         .routes(routes!(vms::act))

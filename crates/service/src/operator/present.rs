@@ -46,18 +46,10 @@ fn wire_policy(policy: &Policy) -> wire::Policy {
     }
 }
 
-/// An address as it is written: the network is named unless it is the default one.
-pub fn address(address: &Address) -> String {
-    match address.network.folded().as_str() {
-        "default" => address.ip.to_string(),
-        _ => format!("{}/{}", address.network, address.ip),
-    }
-}
-
 /// A VM.
 pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wire::Vm> {
     let member = scope.member(id)?;
-    let addresses = view.addresses(id).iter().map(address).collect();
+    let addresses = view.addresses(id).iter().map(Address::to_string).collect();
     let last_poll = view.hearing(id).and_then(Hearing::last_poll);
     Some(wire::Vm {
         id: id.0,

@@ -4,10 +4,14 @@ use std::ops::Bound;
 
 use axum::Json;
 use axum::extract::Path;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Name, Origin, Policy, Role, ScopePath, VmId};
-use notbefore_engine::{Address, Answer, Command, Progress, PutScope, VmSpec};
+use notbefore_engine::{
+    Address, Answer, Command, EndedEvent, FieldChange, Progress, PutScope, ScopeChange, VmSpec,
+};
 use notbefore_wire::operator as wire;
+use notbefore_wire::operator::fleet::{self as api, ScopePlan};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -17,6 +21,7 @@ use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
 use super::sight::Sight;
+use crate::names;
 
 type ScopeParts = Path<(String, String, String)>;
 
@@ -96,6 +101,8 @@ pub struct PutQuery {
 }
 
 /// Make a scope as described, with its VMs
+///
+/// `If-None-Match: *` makes it only where there is none.
 #[utoipa::path(put, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, PutQuery), request_body = wire::ScopeSpec, responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn put(
     mut sight: Sight,
@@ -105,36 +112,124 @@ pub async fn put(
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
-    let spec: wire::ScopeSpec = change.body()?;
-    let command = Command::PutScope(PutScope {
-        path: path.clone(),
+    let command = Command::PutScope(described(path.clone(), &query, &change.body()?)?);
+    outcome(path, sight.ask(change, Ok((permit, command))).await?)
+}
+
+fn described(path: ScopePath, query: &PutQuery, spec: &wire::ScopeSpec) -> Result<PutScope, Problem> {
+    Ok(PutScope {
+        path,
         kind: present::kind(&spec.kind)?,
         policy: policy(&spec.policy),
         origin: if query.fleet { Origin::Fleet } else { Origin::Call },
         vms: spec.vms.iter().map(vm_spec).collect::<Result<_, _>>()?,
         prune: query.prune,
         progress: Progress::default(),
-    });
-    outcome(path, sight.ask(change, Ok((permit, command))).await?)
+    })
+}
+
+/// What `DELETE` takes.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveQuery {
+    /// Whether only the VMs go that a fleet file added; the scope stays if others are left.
+    #[serde(default)]
+    fleet: bool,
 }
 
 /// Remove a scope and its VMs, at once and without events
-#[utoipa::path(delete, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams), responses((status = 200, body = wire::ScopeOutcome)))]
+#[utoipa::path(delete, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, RemoveQuery), responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn remove(
     mut sight: Sight,
     parts: ScopeParts,
+    Params(query): Params<RemoveQuery>,
     change: Change,
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
-    let command = Command::RemoveScope { scope: path.id(), progress: Progress::default() };
+    let (scope, progress) = (path.id(), Progress::default());
+    let command = Command::RemoveScope { scope, fleet_only: query.fleet, progress };
     outcome(path, sight.ask(change, Ok((permit, command))).await?)
+}
+
+/// Say what `PUT` would come to, or `DELETE` where there is no body, and change nothing
+///
+/// Give the plan's `revision` with the change (`If-Match`, or `If-None-Match: *` for 0) to carry out what was planned.
+#[utoipa::path(post, path = "/scopes/{subscription}/{group}/{scope}/plan", tag = "scopes", params(ScopeParams, PutQuery), request_body = Option<wire::ScopeSpec>, responses((status = 200, body = ScopePlan)))]
+pub async fn plan(
+    mut sight: Sight,
+    parts: ScopeParts,
+    Params(query): Params<PutQuery>,
+    change: Change,
+) -> Result<Json<ScopePlan>, Problem> {
+    let path = path(parts)?;
+    let permit = sight.permit_at(Role::Operator, &path)?;
+    let planned = match change.has_body() {
+        true => ScopeChange::Put(described(path, &query, &change.body()?)?),
+        false => ScopeChange::Remove { scope: path.id(), fleet_only: query.fleet },
+    };
+    match sight.ask(change, Ok((permit, Command::PlanScope(planned)))).await? {
+        Answer::ScopePlan(plan) => Ok(Json(shown_plan(&sight, &plan))),
+        Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Vm(_) | Answer::Scope { .. } => {
+            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the plan has no answer"))
+        }
+    }
+}
+
+fn shown_plan(sight: &Sight, plan: &notbefore_engine::ScopePlan) -> ScopePlan {
+    let fields = |fields: &[FieldChange]| fields.iter().map(field).collect();
+    let names = |names: &[Name]| names.iter().map(Name::to_string).collect();
+    ScopePlan {
+        scope: plan.path.to_string(),
+        revision: plan.revision.0,
+        removed: plan.removed,
+        policy: fields(&plan.policy),
+        added_vms: names(&plan.added_vms),
+        changed_vms: plan
+            .changed_vms
+            .iter()
+            .map(|vm| api::VmChange { name: vm.name.to_string(), fields: fields(&vm.fields) })
+            .collect(),
+        removed_vms: names(&plan.removed_vms),
+        vms: plan.vms,
+        // The VM that stands in for a fleet may be in a scope that the caller does not see.
+        ended: plan.ended.iter().filter(|event| sight.sees(&event.scope.id())).map(ended).collect(),
+        taken: plan
+            .taken
+            .iter()
+            .map(|taken| api::TakenAddress {
+                vm: taken.vm.to_string(),
+                address: taken.address.to_string(),
+                owner: sight.scope_of(taken.owner).ok().map(|scope| names::path(scope, taken.owner)),
+            })
+            .collect(),
+    }
+}
+
+fn field(change: &FieldChange) -> api::FieldChange {
+    let FieldChange { field, from, to } = change.clone();
+    api::FieldChange { field, from, to }
+}
+
+fn ended(event: &EndedEvent) -> api::EndedEvent {
+    api::EndedEvent {
+        event: event.event.0,
+        scope: event.scope.to_string(),
+        event_type: event.cause.event_type().to_string(),
+        status: if event.started { "Started" } else { "Scheduled" }.to_owned(),
+        vms: event.resources.iter().map(Name::to_string).collect(),
+    }
 }
 
 fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let progress = match answer {
         Answer::Scope { progress, .. } => progress,
-        Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Vm(_) => Progress::default(),
+        Answer::Done
+        | Answer::Operation(_)
+        | Answer::Preview(_)
+        | Answer::ScopePlan(_)
+        | Answer::Vm(_) => Progress::default(),
     };
     let Progress { created, added, changed, removed, .. } = progress;
     Ok(Json(wire::ScopeOutcome { scope: path.to_string(), created, added, changed, removed }))

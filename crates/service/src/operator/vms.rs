@@ -127,9 +127,11 @@ pub async fn add(mut sight: Sight, change: Change) -> Result<Response, Problem> 
             let shown = shown(&sight, vm).map_err(gone)?;
             Ok((StatusCode::CREATED, shown).into_response())
         }
-        Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Scope { .. } => {
-            Ok(StatusCode::NO_CONTENT.into_response())
-        }
+        Answer::Done
+        | Answer::Operation(_)
+        | Answer::Preview(_)
+        | Answer::ScopePlan(_)
+        | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 

@@ -218,6 +218,7 @@ fn approves(change: &Transition<'_>, event: &Event) -> bool {
         | Command::Retry(_)
         | Command::PutScope(_)
         | Command::RemoveScope { .. }
+        | Command::PlanScope(_)
         | Command::AddVm { .. }
         | Command::RemoveVm(_)
         | Command::StartVm(_)

@@ -59,9 +59,13 @@ pub fn acknowledged_is_durable(
                             || evicted(view, target)
                     })
             }),
-            Answer::Done | Answer::Preview(_) | Answer::Vm(_) | Answer::Scope { .. } => false,
+            Answer::Done
+            | Answer::Preview(_)
+            | Answer::ScopePlan(_)
+            | Answer::Vm(_)
+            | Answer::Scope { .. } => false,
         },
-        Command::Preview(_) => true,
+        Command::Preview(_) | Command::PlanScope(_) => true,
         Command::CancelOperation(id) => view.operations.get(id).is_some_and(|operation| {
             let scheduled = |event| view.live(event).is_some_and(|event| !started(event));
             operation.cancelled_by.is_some()
@@ -75,7 +79,11 @@ pub fn acknowledged_is_durable(
         }),
         Command::AddVm { .. } => match answer {
             Answer::Vm(vm) => ledger.vms.contains(vm),
-            Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Scope { .. } => false,
+            Answer::Done
+            | Answer::Operation(_)
+            | Answer::Preview(_)
+            | Answer::ScopePlan(_)
+            | Answer::Scope { .. } => false,
         },
         Command::RemoveVm(vm) => view.vm(*vm).is_none(),
         Command::PutScope(_) | Command::RemoveScope { .. } | Command::StartVm(_) | Command::Retry(_) => true,
@@ -138,6 +146,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
             | Command::Retry(_)
             | Command::PutScope(_)
             | Command::RemoveScope { .. }
+            | Command::PlanScope(_)
             | Command::RemoveVm(_)
             | Command::StartVm(_)
             | Command::Token(_)

@@ -1,0 +1,245 @@
+//! What a change of a scope would come to, field by field, without changing anything.
+//!
+//! It is worked out by the functions that carry the change out (`fleet.rs`): the same checks, the same comparison of
+//! each VM, the same choice of the VMs that leave, and the scope's own `apply`. One thing is not refused here: an
+//! address that a VM of another scope has. A fleet file may give that address up in the other scope, so the plan names
+//! the owner and leaves the decision to the caller.
+
+use notbefore_core::{
+    Cause, Command as ScopeCommand, EventId, Member, Name, Policy, Scope, ScopeId, ScopePath, VmId,
+};
+use notbefore_store::Revision;
+use serde::{Deserialize, Serialize};
+
+use crate::draft::{address_taken, stays, vm_bytes};
+use crate::fleet::{by_name, described, leaving, unnamed};
+use crate::plan::Planner;
+use crate::records::{Address, Vm};
+use crate::request::{Failure, PutScope, ScopeChange};
+
+/// What a change of a scope would come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopePlan {
+    /// The scope.
+    pub path: ScopePath,
+    /// The scope's revision now; 0 if it does not exist.
+    pub revision: Revision,
+    /// Whether the scope itself goes.
+    pub removed: bool,
+    /// Settings that change.
+    pub policy: Vec<FieldChange>,
+    /// VMs that are added.
+    pub added_vms: Vec<Name>,
+    /// VMs that change.
+    pub changed_vms: Vec<VmChange>,
+    /// VMs that are removed.
+    pub removed_vms: Vec<Name>,
+    /// How many VMs the scope has afterwards.
+    pub vms: usize,
+    /// Live events that end because all their VMs go.
+    pub ended: Vec<EndedEvent>,
+    /// Addresses that VMs of other scopes have now: the change is refused while they do.
+    pub taken: Vec<TakenAddress>,
+}
+
+/// A field with another value than before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldChange {
+    /// Its name in a fleet file.
+    pub field: String,
+    /// Its value now; none also where the state does not hold it.
+    pub from: Option<String>,
+    /// Its value afterwards; the same.
+    pub to: Option<String>,
+}
+
+/// A VM that changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmChange {
+    /// Its name.
+    pub name: Name,
+    /// What changes; never empty.
+    pub fields: Vec<FieldChange>,
+}
+
+/// A live event that would end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedEvent {
+    /// The event.
+    pub event: EventId,
+    /// Its scope: the stand-in for a fleet goes with the first scope of a real one.
+    pub scope: ScopePath,
+    /// Why it was announced.
+    pub cause: Cause,
+    /// Whether it has started; one that has not is called off.
+    pub started: bool,
+    /// Its VMs.
+    pub resources: Vec<Name>,
+}
+
+/// An address that a VM of another scope has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenAddress {
+    /// The VM that is to have it.
+    pub vm: Name,
+    /// The address.
+    pub address: Address,
+    /// The VM that has it.
+    pub owner: VmId,
+}
+
+impl Planner<'_> {
+    /// Works out what a change of a scope would come to.
+    pub(crate) fn plan_scope(&self, change: &ScopeChange) -> Result<ScopePlan, Failure> {
+        match change {
+            ScopeChange::Put(put) => self.plan_put(put),
+            ScopeChange::Remove { scope, fleet_only } => self.plan_remove(scope, *fleet_only),
+        }
+    }
+
+    fn plan_put(&self, put: &PutScope) -> Result<ScopePlan, Failure> {
+        let id = put.path.id();
+        let mut taken = Vec::new();
+        self.check_description(&id, put, &mut |spec, address, owner| match self.state.scope_of(owner) {
+            // It stays taken: one change does not move an address within a scope.
+            Some((scope, ..)) if *scope == id => Err(address_taken(self.state, address, owner)),
+            Some(_) | None => {
+                taken.push(TakenAddress { vm: spec.name.clone(), address: address.clone(), owner });
+                Ok(())
+            }
+        })?;
+        let base = self.base(&mut self.draft(), &put.path, put.kind, put.origin)?;
+        let mut whole = self.whole(put, base.clone())?;
+        let removed = if put.prune { unnamed(&base.scope, &put.vms) } else { Vec::new() };
+        whole.apply(ScopeCommand::Remove(removed.clone()), self.circumstances(&id, self.by))?;
+
+        let held = self.state.scope(&id).map(|held| (held.revision, &*held.value));
+        let policy = held.map_or(Vec::new(), |(_, held)| policy_changes(&held.policy, &put.policy));
+        let mut plan = ScopePlan { taken, policy, ..self.outcome(put.path.clone(), &base.scope, &removed) };
+        let first_run = self.state.first_run().map(|held| &*held.value).filter(|scope| scope.id() != id);
+        plan.revision = held.map_or(Revision(0), |(revision, _)| revision);
+        plan.vms = whole.scope.members.len();
+        plan.removed = held.is_some() && !stays(&whole.scope);
+        if let Some((_, held)) = held {
+            plan.ended.extend(ended(held, &whole.scope.members));
+        }
+        plan.ended.extend(first_run.iter().flat_map(|scope| ended(scope, &[])));
+        let known = by_name(&base.scope);
+        for spec in &put.vms {
+            let before = known.get(&spec.name.folded()).copied();
+            let (member, record) = described(&id, spec, before, put.origin);
+            if !self.state.is_known(&record) {
+                vm_bytes(&record)?;
+            }
+            match before.map(|before| self.differences(before, &member, &record)) {
+                None => plan.added_vms.push(member.name),
+                Some(fields) if fields.is_empty() => {}
+                Some(fields) => plan.changed_vms.push(VmChange { name: member.name, fields }),
+            }
+        }
+        Ok(plan)
+    }
+
+    fn plan_remove(&self, id: &ScopeId, fleet_only: bool) -> Result<ScopePlan, Failure> {
+        let held = self.known_scope(id)?;
+        let removed = leaving(&held.value, fleet_only);
+        let command = ScopeCommand::Remove(removed.clone());
+        let after = held.value.apply(command, self.circumstances(id, self.by))?.scope;
+        let plan = self.outcome(held.value.path.clone(), &held.value, &removed);
+        Ok(ScopePlan {
+            revision: held.revision,
+            removed: after.members.is_empty(),
+            vms: after.members.len(),
+            ended: ended(&held.value, &after.members).collect(),
+            ..plan
+        })
+    }
+
+    /// A plan that so far knows which VMs leave.
+    fn outcome(&self, path: ScopePath, scope: &Scope, removed: &[VmId]) -> ScopePlan {
+        let names = removed.iter().filter_map(|vm| scope.member(*vm)).map(|member| member.name.clone());
+        ScopePlan {
+            path,
+            revision: Revision(0),
+            removed: false,
+            policy: Vec::new(),
+            added_vms: Vec::new(),
+            changed_vms: Vec::new(),
+            removed_vms: names.collect(),
+            vms: 0,
+            ended: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// What differs between a VM as it is known and as it is described; nothing if it is as described.
+    pub(crate) fn differences(&self, before: &Member, member: &Member, record: &Vm) -> Vec<FieldChange> {
+        let mut fields = Vec::new();
+        let mut compare = |field: &str, from: Option<String>, to: Option<String>| {
+            fields.push(FieldChange { field: field.to_owned(), from, to });
+        };
+        if before.update_domain != member.update_domain {
+            let [from, to] = [before, member].map(|one| Some(one.update_domain.to_string()));
+            compare("update_domain", from, to);
+        }
+        if before.fault_domain != member.fault_domain {
+            let [from, to] = [before, member].map(|one| Some(one.fault_domain.to_string()));
+            compare("fault_domain", from, to);
+        }
+        if before.zone != member.zone {
+            compare("zone", before.zone.clone(), member.zone.clone());
+        }
+        if before.host != member.host {
+            compare("host", before.host.clone(), member.host.clone());
+        }
+        if before.spot != member.spot {
+            compare("spot", Some(before.spot.to_string()), Some(member.spot.to_string()));
+        }
+        if !self.state.is_known(record) {
+            let known = self.state.vm(record.id).map(|known| known.addresses).unwrap_or_default();
+            if known != record.addresses {
+                compare("addresses", listed(&known), listed(&record.addresses));
+            }
+            if !self.state.has_this_instance(record) {
+                // The state holds a fingerprint of the metadata, not the metadata.
+                compare("instance", None, None);
+            }
+        }
+        fields
+    }
+}
+
+fn listed(addresses: &[Address]) -> Option<String> {
+    let texts: Vec<String> = addresses.iter().map(Address::to_string).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn policy_changes(from: &Policy, to: &Policy) -> Vec<FieldChange> {
+    let notice = |policy: &Policy| policy.terminate_notice_s.map(|seconds| format!("{seconds}s"));
+    let all = [
+        (
+            "automatically_approve_reboot",
+            [from, to].map(|policy| Some(policy.automatically_approve_reboot.to_string())),
+        ),
+        (
+            "automatically_approve_redeploy",
+            [from, to].map(|policy| Some(policy.automatically_approve_redeploy.to_string())),
+        ),
+        ("terminate_notification", [from, to].map(notice)),
+    ];
+    let changed = all.into_iter().filter(|(_, [from, to])| from != to);
+    changed.map(|(field, [from, to])| FieldChange { field: field.to_owned(), from, to }).collect()
+}
+
+/// The events of a scope that none of these members is left for.
+fn ended<'a>(before: &'a Scope, members: &'a [Member]) -> impl Iterator<Item = EndedEvent> + 'a {
+    let is_left = |vm: VmId| members.iter().any(|member| member.vm == vm);
+    let gone = before.events.iter().filter(move |event| !event.resources.iter().any(|one| is_left(one.vm)));
+    gone.map(|event| EndedEvent {
+        event: event.id,
+        scope: before.path.clone(),
+        cause: event.cause,
+        started: event.is_started(),
+        resources: event.resources.iter().map(|one| one.name.clone()).collect(),
+    })
+}
