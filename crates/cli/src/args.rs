@@ -21,7 +21,10 @@ pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};
 
+use crate::exit::Exit;
 use crate::time::{Ago, parse_ago, parse_duration, parse_time};
+
+const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or\nNOTBEFORE_DATA for another directory, NOTBEFORE_OPERATOR for a service elsewhere.";
 
 /// Scheduled Events for virtual machines: the platform tells a VM what is about to happen to it, not before
 /// when; the VM prepares, approves, and the platform goes on.
@@ -29,7 +32,7 @@ use crate::time::{Ago, parse_ago, parse_duration, parse_time};
 #[command(
     name = "notbefore",
     version,
-    after_help = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or\nNOTBEFORE_DATA for another directory, NOTBEFORE_OPERATOR for a service elsewhere."
+    after_help = format!("{EXAMPLES}\n\nExit codes of every command:\n{}", Exit::table())
 )]
 pub struct Args {
     #[command(flatten)]
@@ -178,23 +181,45 @@ pub enum Noun {
 pub enum Fleet {
     /// Make the fleet as a file describes it; may be repeated
     #[command(
-        after_help = "Example file:\n  scopes:\n    - name: web\n      kind: availability-set     # standalone | availability-set | cloud-service | scale-set\n      group: shop                # subscription and group are \"default\" unless said\n      vms:\n        - { name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }\n        - { name: web-1, update_domain: 1, addresses: [10.0.0.11], host: h2 }\n    - name: batch\n      kind: scale-set\n      terminate_notification: 5m\n      vms:\n        - { name: batch_0, spot: true, addresses: [10.0.0.20] }"
+        after_help = "Examples:\n  notbefore fleet apply fleet.yaml\n  notbefore fleet apply fleet.yaml --prune --dry-run\n  notbefore fleet apply fleet.yaml --prune --yes\n\nBefore VMs or scopes are removed it shows the plan and asks; without a terminal it needs --yes.\nA scope that has changed since the plan was made is refused.\n\nExample file:\n  scopes:\n    - name: web\n      kind: availability-set     # standalone | availability-set | cloud-service | scale-set\n      group: shop                # subscription and group are \"default\" unless said\n      vms:\n        - { name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }\n        - { name: web-1, update_domain: 1, addresses: [10.0.0.11], host: h2 }\n    - name: batch\n      kind: scale-set\n      terminate_notification: 5m\n      vms:\n        - { name: batch_0, spot: true, addresses: [10.0.0.20] }"
     )]
-    Apply {
+    Apply(Apply),
+    /// Show what applying a file would add, change and remove, and which live events it would end
+    #[command(
+        after_help = "Examples:\n  notbefore fleet diff fleet.yaml\n  notbefore fleet diff fleet.yaml --prune --output json\n\nLines begin with + (added), ~ (changed), - (removed) and ! (live events that end, and refusals).\nThe exit code is 0 with and without differences (\"differs\" in JSON tells), 1 if a scope would be refused."
+    )]
+    Diff {
         /// The file; - for standard input
         file: PathBuf,
-        /// Also remove what an earlier file made and this one does not name
+        /// Also show what --prune would remove
         #[arg(long)]
         prune: bool,
-        /// Only check the file
-        #[arg(long)]
-        check: bool,
         /// Say every ten seconds how far it has come, also where there is no terminal
         #[arg(long)]
         progress: bool,
     },
     /// Show scopes and how many VMs and events they have
     Show,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Apply {
+    /// The file; - for standard input
+    pub file: PathBuf,
+    /// Also remove what an earlier file made and this one does not name
+    #[arg(long)]
+    pub prune: bool,
+    /// Only check the file
+    #[arg(long, conflicts_with_all = ["dry_run", "yes"])]
+    pub check: bool,
+    /// Say every ten seconds how far it has come, also where there is no terminal
+    #[arg(long)]
+    pub progress: bool,
+    /// Apply a file that describes no scopes: with --prune it removes everything that files have made
+    #[arg(long)]
+    pub allow_empty: bool,
+    #[command(flatten)]
+    pub care: Care,
 }
 
 #[derive(Debug, Subcommand)]
@@ -242,7 +267,14 @@ pub enum Vm {
         spot: bool,
     },
     /// Take a VM out of the inventory, at once and without an event
-    Remove { vm: String },
+    #[command(
+        after_help = "It shows which live events this affects and asks; without a terminal it needs --yes."
+    )]
+    Remove {
+        vm: String,
+        #[command(flatten)]
+        care: Care,
+    },
     /// Restart a VM: a Reboot event, started when approved or after its notice
     Restart(Act),
     /// Redeploy a VM
@@ -256,10 +288,15 @@ pub enum Vm {
         force: bool,
     },
     /// Delete VMs: Terminate events, with the notice that their scope is set to give
+    #[command(
+        after_help = "It shows which live events this affects and asks; without a terminal it needs --yes."
+    )]
     Delete {
         /// The VMs
         #[arg(required = true)]
         vms: Vec<String>,
+        #[command(flatten)]
+        care: Care,
     },
     /// Say that an evicted VM runs again
     Start { vm: String },
@@ -307,6 +344,8 @@ pub enum Host {
         words: Words,
         #[command(flatten)]
         care: Care,
+        #[command(flatten)]
+        wait: Wait,
     },
     /// Say that hosts are expected to fail: their VMs will be redeployed, in 7 days unless said
     #[command(
@@ -322,6 +361,8 @@ pub enum Host {
         words: Words,
         #[command(flatten)]
         care: Care,
+        #[command(flatten)]
+        wait: Wait,
     },
     /// Say that hosts have failed: their VMs are being restarted, now and without notice
     #[command(
@@ -335,6 +376,8 @@ pub enum Host {
         words: Words,
         #[command(flatten)]
         care: Care,
+        #[command(flatten)]
+        wait: Wait,
     },
 }
 
@@ -361,18 +404,26 @@ pub struct Words {
     pub duration: Option<i32>,
 }
 
-/// How carefully something large is done.
+/// Whether a person is asked first.
 #[derive(Debug, clap::Args)]
 pub struct Care {
-    /// Only show what it would come to
-    #[arg(long, conflicts_with_all = ["yes", "wait"])]
+    /// Only show the plan
+    #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
+}
+
+/// Whether to stay until an operation is closed.
+#[derive(Debug, clap::Args)]
+pub struct Wait {
     /// Show how far it is until it is closed; Ctrl-C leaves it running
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
+    /// Wait this long at most: 20m, 1h30m; then the exit code is 3
+    #[arg(long, value_name = "SPAN", value_parser = parse_duration, requires = "wait")]
+    pub timeout: Option<Duration>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -508,9 +559,14 @@ pub enum Token {
     /// List tokens: what each may do, and when it was last used since the service started
     List,
     /// Take a token back: it is refused from then on
+    #[command(
+        after_help = "At a terminal it shows what the token may do and asks; elsewhere it goes on without asking."
+    )]
     Revoke {
         /// Its name
         name: String,
+        #[command(flatten)]
+        care: Care,
     },
 }
 
@@ -540,12 +596,25 @@ pub enum Operation {
     /// Show an operation and its parts
     Show { operation: String },
     /// Call off whatever of an operation has not started
-    Cancel { operation: String },
+    #[command(
+        after_help = "At a terminal it shows which events are called off and asks; elsewhere it goes on without asking."
+    )]
+    Cancel {
+        operation: String,
+        #[command(flatten)]
+        care: Care,
+    },
     /// Show how far operations are until they are closed; Ctrl-C leaves them running
+    #[command(
+        after_help = "The exit code is 0 when all are closed, also if they were called off; 1 when a command of\nthe exec driver has used up its attempts, with the reason; 3 when --timeout has passed."
+    )]
     Wait {
         /// The operations
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
+        /// Wait this long at most: 20m, 1h30m; then the exit code is 3
+        #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+        timeout: Option<Duration>,
     },
 }
 

@@ -49,6 +49,13 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+impl Refused {
+    /// The same refusal in other words.
+    pub fn reworded(self, detail: &str) -> Self {
+        Self { detail: detail.to_owned(), ..self }
+    }
+}
+
 /// Percent-encodes what stands between two slashes of a path, or in a query.
 pub fn encode(text: &str) -> String {
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
@@ -148,14 +155,30 @@ impl Client {
         self.change(|| self.agent.post(self.at(path)), serde_json::to_vec(body)?)
     }
 
-    /// Changes something with a PUT.
-    pub fn put<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T> {
-        self.change(|| self.agent.put(self.at(path)), serde_json::to_vec(body)?)
+    /// Sends a POST without a body.
+    pub fn post_empty<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.change(|| self.agent.post(self.at(path)), Vec::new())
+    }
+
+    /// Changes something with a PUT, if it is still at this revision.
+    pub fn put_at<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        revision: Option<u64>,
+    ) -> Result<T> {
+        self.change(|| still_at(self.agent.put(self.at(path)), revision), serde_json::to_vec(body)?)
     }
 
     /// Removes something.
     pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.change(|| self.agent.delete(self.at(path)).force_send_body(), Vec::new())
+        self.delete_at(path, None)
+    }
+
+    /// Removes something, if it is still at this revision.
+    pub fn delete_at<T: DeserializeOwned>(&self, path: &str, revision: Option<u64>) -> Result<T> {
+        let delete = || self.agent.delete(self.at(path)).force_send_body();
+        self.change(|| still_at(delete(), revision), Vec::new())
     }
 
     /// Sends a change under one key, again and again until its outcome is known.
@@ -245,6 +268,15 @@ impl Client {
             "no service answers at {}: {error}; start one with 'notbefore serve', or say where it is with --operator-url or --data",
             self.url
         )
+    }
+}
+
+/// A change of what is still at a revision; 0 stands for what does not exist.
+fn still_at(request: RequestBuilder<WithBody>, revision: Option<u64>) -> RequestBuilder<WithBody> {
+    match revision {
+        None => request,
+        Some(0) => request.header("If-None-Match", "*"),
+        Some(revision) => request.header("If-Match", format!("\"{revision}\"")),
     }
 }
 

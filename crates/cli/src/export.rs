@@ -11,6 +11,7 @@ use notbefore_wire::operator::export::ExportHeader;
 
 use crate::args::{self, Output};
 use crate::client::Client;
+use crate::exit::NotUnderstood;
 use crate::output;
 use crate::progress::Progress;
 
@@ -19,9 +20,8 @@ pub fn run(client: &Client, verb: args::Export, output: Output) -> Result<()> {
     let path = format!("/v1/export?tokens={}", !without_tokens);
     match file.filter(|file| file != Path::new("-")) {
         None if io::stdout().is_terminal() => {
-            bail!(
-                "an export is not for reading at a terminal; say a file, as in 'notbefore export backup.jsonl'"
-            )
+            let detail = "an export is not for reading at a terminal; say a file, as in 'notbefore export backup.jsonl'";
+            Err(NotUnderstood(detail.to_owned()).into())
         }
         None => copy(client, &path, &mut io::stdout().lock()).map(drop),
         Some(file) => {

@@ -6,7 +6,10 @@
 //! apply, since all others would meet the same.
 //!
 //! A VM may move from one scope to another in the same file. Then its address is free only when the scope it
-//! leaves has been seen to, so whoever finds an address taken is asked again at the end.
+//! leaves has been seen to, so a scope that finds an address taken is asked again at the end.
+//!
+//! An apply that prunes carries out a plan ([`crate::fleet_plan`]): each write carries the revision that its scope had
+//! when it was planned.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -15,11 +18,13 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
 use notbefore_wire::operator::ScopeOutcome;
+use notbefore_wire::operator::fleet::ScopePlan;
 use ureq::http::StatusCode;
 
 use crate::args::Output;
-use crate::client::{Client, Refused, encode};
+use crate::client::{Client, Refused};
 use crate::fleet_file::FileScope;
+use crate::fleet_plan::{self, FleetPlan};
 use crate::output;
 use crate::progress::Progress;
 
@@ -44,6 +49,13 @@ pub struct Manner {
     pub output: Output,
 }
 
+impl Manner {
+    /// How often to say how far it has come where there is no terminal.
+    pub fn told_every(&self) -> Option<Duration> {
+        self.tell.then_some(TOLD_EVERY)
+    }
+}
+
 /// What has come of the scopes, by their place in the file.
 #[derive(Default)]
 struct Ledger {
@@ -55,65 +67,189 @@ struct Ledger {
     asked_again: bool,
 }
 
-/// Makes all scopes as described. Answers what was done to each, in the file's order.
-pub fn apply(client: &Client, scopes: &[FileScope], manner: Manner) -> Result<Vec<ScopeOutcome>> {
+/// Makes all scopes as described, and removes what the plan says is removed. Answers what was done to each, in the
+/// file's order. Without a plan nothing is removed, and each scope is compared by the service as it comes; with one,
+/// a scope that needs no change is left alone, and one that has changed since is refused.
+pub fn apply(
+    client: &Client,
+    scopes: &[FileScope],
+    plan: FleetPlan,
+    manner: Manner,
+) -> Result<Vec<ScopeOutcome>> {
     let report = manner.output == Output::Table && scopes.len() <= REPORTED_MAX;
-    let mut ledger = Ledger::default();
-    let mut progress = Progress::of_a_fleet(scopes.len() as u64, manner.tell.then_some(TOLD_EVERY));
+    let FleetPlan { named, unnamed, refused } = plan;
+    let mut ledger = Ledger { refused, ..Ledger::default() };
+    let unchanged = named.iter().filter(|(_, plan)| plan.is_empty());
+    ledger.outcomes.extend(unchanged.map(|(index, plan)| (*index, fleet_plan::outcome(plan))));
+    let put = |index: usize| {
+        let revision = named.get(&index).map(|plan| plan.revision);
+        let path = fleet_plan::at(&scopes[index].display(), &format!("?fleet=true&prune={}", manner.prune));
+        client.put_at(&path, &scopes[index].spec, revision).map_err(changed_meanwhile)
+    };
+    let to_do: Vec<usize> = (0..scopes.len()).filter(|index| !ledger.is_settled(*index)).collect();
+    let vms = |index: usize| scopes.get(index).map_or(0, |scope| scope.spec.vms.len()) as u64;
+    let mut progress = Progress::of_a_fleet(to_do.len() as u64, manner.told_every());
     several_at_a_time(
-        scopes,
-        |scope| put(client, scope, manner.prune),
-        |index, outcome| {
-            let vms = scopes.get(index).map_or(0, |scope| scope.spec.vms.len());
+        &to_do,
+        |index| put(*index),
+        |nth, outcome| {
+            let index = to_do.get(nth).copied().unwrap_or_default();
             match outcome {
                 Ok(outcome) => drop(ledger.outcomes.insert(index, outcome)),
                 Err(error) if concerns_one(&error) => drop(ledger.refused.insert(index, error)),
                 Err(error) => return Err(error),
             }
-            progress.add(vms as u64);
-            if report { progress.aside(|| ledger.report(scopes)) } else { Ok(()) }
+            progress.add(vms(index));
+            if report { progress.aside(|| ledger.report(scopes, &named)) } else { Ok(()) }
         },
     )
     .map_err(|error| {
         let (done, all) = (ledger.outcomes.len(), scopes.len());
         error.context(format!("{done} of {all} scopes are as described; apply the file again for the others"))
     })?;
-    for index in ledger.with_addresses_taken() {
-        if let Ok(outcome) = put(client, &scopes[index], manner.prune) {
-            ledger.refused.remove(&index);
-            ledger.outcomes.insert(index, outcome);
-        }
+    ledger.ask_again(&put);
+    // What is removed elsewhere may be what holds an address.
+    let mut pruned = Pruned::default();
+    if ledger.refused.values().all(found_an_address_taken) {
+        pruned = prune(client, &unnamed)?;
+        ledger.ask_again(&put);
     }
     ledger.asked_again = true;
     drop(progress);
     if report {
-        ledger.report(scopes)?;
+        ledger.report(scopes, &named)?;
+    }
+    if manner.output == Output::Table {
+        if !report {
+            output::line(&summed(ledger.outcomes.values()))?;
+        }
+        pruned.report(&unnamed)?;
     }
     for (index, error) in &ledger.refused {
-        eprintln!("{}: {error:#}", scopes[*index].display());
+        output::complain(&format!("{}: {error:#}", scopes[*index].display()));
     }
-    if manner.output == Output::Table && !report {
-        output::line(&sum(ledger.outcomes.values()))?;
+    for (index, error) in &pruned.refused {
+        output::complain(&format!("{}: {error:#}", unnamed[*index].scope));
     }
-    if !ledger.refused.is_empty() {
-        if manner.output == Output::Json {
-            output::json(&ledger.outcomes.into_values().collect::<Vec<_>>())?;
+    let errors: Vec<&Error> = ledger.refused.values().chain(pruned.refused.values()).collect();
+    let all = scopes.len() + unnamed.len();
+    let refused = match (errors.len(), errors.iter().all(|error| has_code(error, REVISION_DIFFERS))) {
+        (0, _) => None,
+        (some, true) => {
+            Some(format!("{some} of {all} scopes have changed since the plan was made; run it again"))
         }
-        bail!(
-            "{} of {} scopes were refused; mend the file and apply it again",
-            ledger.refused.len(),
-            scopes.len()
-        );
+        (some, false) => {
+            Some(format!("{some} of {all} scopes were refused; mend the file and apply it again"))
+        }
+    };
+    let outcomes = ledger.outcomes.into_values().chain(pruned.outcomes.into_values()).collect();
+    match refused {
+        None => Ok(outcomes),
+        Some(why) => {
+            if manner.output == Output::Json {
+                output::json(&outcomes)?;
+            }
+            bail!(why)
+        }
     }
-    Ok(ledger.outcomes.into_values().collect())
+}
+
+/// What has come of the scopes that the file does not name, by their place in the plan.
+#[derive(Default)]
+struct Pruned {
+    outcomes: BTreeMap<usize, ScopeOutcome>,
+    refused: BTreeMap<usize, Error>,
+}
+
+/// Removes the VMs that a file has made, and each scope that has no others.
+fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<Pruned> {
+    let mut pruned = Pruned::default();
+    several_at_a_time(
+        unnamed,
+        |plan| {
+            let removed = client.delete_at(&fleet_plan::at(&plan.scope, "?fleet=true"), Some(plan.revision));
+            removed.map_err(changed_meanwhile)
+        },
+        |index, outcome| {
+            match outcome {
+                Ok(outcome) => drop(pruned.outcomes.insert(index, outcome)),
+                Err(error) if concerns_one(&error) => drop(pruned.refused.insert(index, error)),
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        },
+    )?;
+    Ok(pruned)
+}
+
+impl Pruned {
+    fn report(&self, unnamed: &[ScopePlan]) -> Result<()> {
+        if self.outcomes.len() > REPORTED_MAX {
+            let vms: usize = self.outcomes.values().map(|outcome| outcome.removed).sum();
+            let scopes = self.outcomes.len();
+            return output::line(&format!("{scopes} scopes that the file does not name: {vms} VMs removed"));
+        }
+        for (index, outcome) in &self.outcomes {
+            let plan = &unnamed[*index];
+            let what = match plan.removed {
+                true => "removed".to_owned(),
+                false => {
+                    let (removed, left) = (outcome.removed, plan.vms);
+                    format!("{removed} removed, {left} that no file has made are left")
+                }
+            };
+            output::line(&format!("{}: {what}{}", outcome.scope, ended(plan)))?;
+        }
+        Ok(())
+    }
+}
+
+/// The code of a scope that has changed since its plan was made.
+const REVISION_DIFFERS: &str = "revision_differs";
+
+/// The same error; that a scope has changed since is said in the words of a plan.
+pub fn changed_meanwhile(error: Error) -> Error {
+    match error.downcast::<Refused>() {
+        Ok(refused) if refused.code == REVISION_DIFFERS => {
+            refused.reworded("it has changed since the plan was made; run it again").into()
+        }
+        Ok(refused) => refused.into(),
+        Err(error) => error,
+    }
 }
 
 impl Ledger {
+    /// Whether nothing needs to be sent for a scope.
+    fn is_settled(&self, index: usize) -> bool {
+        self.outcomes.contains_key(&index) || self.refused.contains_key(&index)
+    }
+
+    /// Asks again for those that found an address taken, until that frees no more addresses.
+    fn ask_again(&mut self, put: &dyn Fn(usize) -> Result<ScopeOutcome>) {
+        let mut freed = true;
+        while freed {
+            freed = false;
+            for index in self.with_addresses_taken() {
+                match put(index) {
+                    Ok(outcome) => {
+                        self.refused.remove(&index);
+                        self.outcomes.insert(index, outcome);
+                        freed = true;
+                    }
+                    Err(error) => drop(self.refused.insert(index, error)),
+                }
+            }
+        }
+    }
+
     /// Reports what has come of the scopes up to the first that is still under way.
-    fn report(&mut self, scopes: &[FileScope]) -> Result<()> {
+    fn report(&mut self, scopes: &[FileScope], plans: &BTreeMap<usize, ScopePlan>) -> Result<()> {
         while self.next < scopes.len() {
             match self.outcomes.get(&self.next) {
-                Some(outcome) => output::line(&line(outcome))?,
+                Some(outcome) => {
+                    let ended = plans.get(&self.next).map_or_else(String::new, ended);
+                    output::line(&format!("{}{ended}", line(outcome)))?;
+                }
                 None => match self.refused.get(&self.next) {
                     // What is refused is told at the end.
                     Some(error) if self.asked_again || !found_an_address_taken(error) => {}
@@ -131,12 +267,25 @@ impl Ledger {
     }
 }
 
+/// How many live events end with a plan, for a line's end.
+fn ended(plan: &ScopePlan) -> String {
+    match plan.ended.len() {
+        0 => String::new(),
+        1 => "; 1 live event ended".to_owned(),
+        some => format!("; {some} live events ended"),
+    }
+}
+
+fn has_code(error: &Error, code: &str) -> bool {
+    error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == code)
+}
+
 fn found_an_address_taken(error: &Error) -> bool {
-    error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "address_taken")
+    has_code(error, "address_taken")
 }
 
 /// Whether an error is about this scope; any other would be met by all the others too.
-fn concerns_one(error: &Error) -> bool {
+pub fn concerns_one(error: &Error) -> bool {
     let refused = error.downcast_ref::<Refused>();
     refused.is_some_and(|one| one.status.is_client_error() && one.status != StatusCode::UNAUTHORIZED)
 }
@@ -169,12 +318,6 @@ pub fn several_at_a_time<T: Sync, R: Send>(
     })
 }
 
-fn put(client: &Client, scope: &FileScope, prune: bool) -> Result<ScopeOutcome> {
-    let [subscription, group, name] = scope.path.each_ref().map(|part| encode(part));
-    let path = format!("/v1/scopes/{subscription}/{group}/{name}?fleet=true&prune={prune}");
-    client.put(&path, &scope.spec)
-}
-
 fn line(outcome: &ScopeOutcome) -> String {
     let ScopeOutcome { scope, created, added, changed, removed } = outcome;
     let parts = parts(&[(*added, "added"), (*changed, "changed"), (*removed, "removed")]);
@@ -187,7 +330,7 @@ fn line(outcome: &ScopeOutcome) -> String {
 }
 
 /// Many outcomes in one line.
-fn sum<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
+fn summed<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
     let (mut scopes, mut created, mut unchanged, mut changed_scopes) = (0, 0, 0, 0);
     let (mut added, mut changed, mut removed) = (0, 0, 0);
     for one in outcomes {
@@ -209,7 +352,7 @@ fn sum<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
     }
 }
 
-fn parts(counts: &[(usize, &str)]) -> String {
+pub fn parts(counts: &[(usize, &str)]) -> String {
     let some = counts.iter().filter(|(count, _)| *count > 0);
     some.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
@@ -229,10 +372,10 @@ mod tests {
         };
         let outcomes = [one(true, 3, 0), one(false, 0, 2), one(false, 0, 0), one(false, 0, 0)];
         assert_eq!(
-            sum(outcomes.iter()),
+            summed(outcomes.iter()),
             "4 scopes: 1 created, 1 changed, 2 unchanged; VMs: 3 added, 2 changed"
         );
-        assert_eq!(sum(outcomes[2..].iter()), "2 scopes: 2 unchanged");
+        assert_eq!(summed(outcomes[2..].iter()), "2 scopes: 2 unchanged");
         assert_eq!(line(&outcomes[1]), "s: 2 changed");
     }
 }

@@ -3,14 +3,13 @@
 //! A change first asks the service what it would come to and shows that. At a terminal it then asks the person;
 //! elsewhere there is nobody to ask.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, PlannedEvent};
 use notbefore_wire::operator::{Operation, Vm};
 
-use crate::args::{self, Care, Maintenance, Output, When, Words};
+use crate::args::{self, Care, Maintenance, Output, Wait, When, Words};
 use crate::client::{Client, encode};
+use crate::confirm::{self, Question, Unattended};
 use crate::output::{self, Table};
 use crate::vm::when;
 use crate::{operation, time};
@@ -24,7 +23,7 @@ pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
     match verb {
         args::Host::List => list(&client.list("/v1/hosts", &[])?, output),
         args::Host::Show { host } => show(client, &host, output),
-        args::Host::Maintain { hosts, r#type, when, words, care } => {
+        args::Host::Maintain { hosts, r#type, when, words, care, wait } => {
             let maintenance = match r#type {
                 Maintenance::Freeze => "freeze",
                 Maintenance::Reboot => "reboot",
@@ -32,14 +31,14 @@ pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
                 Maintenance::LiveMigration => "live-migration",
             };
             let action = HostAction { maintenance: Some(maintenance.to_owned()), ..action(when, words) };
-            announce(client, "maintain", &hosts, &action, &care, output)
+            announce(client, "maintain", &hosts, &action, (&care, &wait), output)
         }
-        args::Host::Degraded { hosts, when, words, care } => {
-            announce(client, "degraded", &hosts, &action(when, words), &care, output)
+        args::Host::Degraded { hosts, when, words, care, wait } => {
+            announce(client, "degraded", &hosts, &action(when, words), (&care, &wait), output)
         }
-        args::Host::Failed { hosts, words, care } => {
+        args::Host::Failed { hosts, words, care, wait } => {
             let at_once = When { not_before: None, r#in: None };
-            announce(client, "failed", &hosts, &action(at_once, words), &care, output)
+            announce(client, "failed", &hosts, &action(at_once, words), (&care, &wait), output)
         }
     }
 }
@@ -124,32 +123,28 @@ fn announce(
     verb: &str,
     hosts: &[String],
     action: &HostAction,
-    care: &Care,
+    (care, wait): (&Care, &Wait),
     output: Output,
 ) -> Result<()> {
     let mut hosts = hosts.to_vec();
     hosts.sort();
     hosts.dedup();
-    let asks = !care.yes && !care.dry_run && io::stdin().is_terminal() && io::stdout().is_terminal();
+    let asks = !care.yes && confirm::is_attended();
     // What one of them is refused stops all of them, before anything is announced.
     let look = HostAction { dry_run: true, ..action.clone() };
     let plans: Vec<HostPlan> =
         hosts.iter().map(|host| client.post(&at(host, &format!("/{verb}")), &look)).collect::<Result<_>>()?;
-    match output {
-        Output::Json if care.dry_run => return output::json(&plans),
-        // Programs get what was made; a person who is asked must see what about.
-        Output::Json if asks => plans.iter().flat_map(plan_lines).for_each(|line| eprintln!("{line}")),
-        Output::Json => {}
-        Output::Table => {
-            plans.iter().flat_map(plan_lines).try_for_each(|line| output::line(&line))?;
-        }
-    }
+    let question =
+        Question { ask: "Announce this?", nothing: "nothing was announced", unattended: Unattended::GoesOn };
+    let lines = || plans.iter().flat_map(plan_lines).collect::<Vec<String>>();
     if care.dry_run {
-        return output::line("nothing was announced (--dry-run)");
+        return confirm::show_only(output, question.nothing, &plans, |_| lines());
     }
-    if asks && !person_agrees()? {
-        bail!("nothing was announced");
+    // Programs get what was made; a person who is asked must see what about.
+    if output == Output::Table || asks {
+        confirm::show(output, &lines())?;
     }
+    confirm::ask(care.yes, &question)?;
     let mut made: Vec<Operation> = Vec::new();
     for host in &hosts {
         match client.post::<Operation>(&at(host, &format!("/{verb}")), action) {
@@ -166,9 +161,9 @@ fn announce(
             }
         }
     }
-    if care.wait {
+    if wait.wait {
         let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
-        return operation::wait(client, &ids, output);
+        return operation::wait(client, &ids, wait.timeout, output);
     }
     match output {
         Output::Json => output::json(&made),
@@ -192,14 +187,6 @@ fn announced(made: &Operation) -> String {
         made.progress.scopes,
         when(made.not_before)
     )
-}
-
-fn person_agrees() -> Result<bool> {
-    eprint!("Announce this? [y/N] ");
-    io::stderr().flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 fn plan_lines(plan: &HostPlan) -> Vec<String> {

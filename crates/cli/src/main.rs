@@ -2,7 +2,7 @@
 //!
 //! [`args`] is what can be typed; each noun has a file of its own that turns it into calls of the operator
 //! API, or of the platform (`guest`, `agent`). Results go to stdout, as a table for people or as JSON for programs; errors go
-//! to stderr with the next step, and the exit code is 1 for what was refused and 2 for what could not be understood.
+//! to stderr with the next step. [`exit`] has the exit codes of all commands.
 //!
 //! The service runs on Linux, so its code and the commands that need it are there on Unix only. Everything else speaks
 //! HTTP and is there on Windows too.
@@ -13,12 +13,15 @@ mod audit;
 mod client;
 #[cfg(unix)]
 mod config;
+mod confirm;
 mod event;
+mod exit;
 #[cfg(unix)]
 mod export;
 mod fleet;
 mod fleet_apply;
 mod fleet_file;
+mod fleet_plan;
 mod guest;
 mod host;
 #[cfg(unix)]
@@ -44,24 +47,23 @@ use clap::FromArgMatches;
 
 use args::{Args, Noun, Output};
 use client::Client;
-use notbefore_agent::config::Mistakes;
+use exit::Exit;
 
 fn main() -> ExitCode {
     let outcome = match agent::alone() {
         Some(verb) => agent::run(verb, Output::Table),
         None => run(typed()),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+    let exit = match outcome {
+        Ok(()) => Exit::Done,
+        // A reader that has seen enough (`| head`) is no error.
+        Err(error) if output::is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
-            // A reader that has seen enough (`| head`) is no error.
-            if output::is_broken_pipe(&error) {
-                return ExitCode::SUCCESS;
-            }
             output::complain(&format!("notbefore: {error:#}"));
-            if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            Exit::of(&error)
         }
-    }
+    };
+    exit.into()
 }
 
 /// What was typed. What cannot be understood ends the program, with the next step.
@@ -110,9 +112,11 @@ fn run(args: Args) -> anyhow::Result<()> {
         Noun::Completions { shell } => manual::completions(shell),
         Noun::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]
-        Noun::LinuxOnly { words: _ } => Err(anyhow::anyhow!(
+        Noun::LinuxOnly { words: _ } => Err(exit::NotUnderstood(
             "the service, its store and its description are there on Linux only; \
              this program is the guest's side of it, and the operator's hand on a service elsewhere (--operator-url)"
-        )),
+                .to_owned(),
+        )
+        .into()),
     }
 }

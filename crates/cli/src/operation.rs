@@ -3,14 +3,17 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use notbefore_wire::operator::{Operation, OperationProgress, OperationTarget};
+use notbefore_client::clock::Clock;
+use notbefore_wire::operator::{Event, Operation, OperationProgress, OperationTarget};
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
+use crate::confirm::{self, Question, Unattended, Verdict};
+use crate::exit::TimeOver;
 use crate::output::{self, Table, or_dash};
-use crate::time::Pause;
+use crate::time::{self, Pause};
 use crate::vm::when;
 
 /// How often an operation that is waited for is looked at.
@@ -54,11 +57,20 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
         args::Operation::Show { operation } => {
             show(&client.get(&format!("/v1/operations/{}", encode(&operation)))?, output)
         }
-        args::Operation::Cancel { operation } => {
+        args::Operation::Cancel { operation, care } => {
+            let question = Question {
+                ask: "Call it off?",
+                nothing: "nothing was called off",
+                unattended: Unattended::GoesOn,
+            };
+            let plan = || client.get::<Operation>(&format!("/v1/operations/{}", encode(&operation)));
+            if let Verdict::OnlyShown = confirm::agree(&care, output, &question, plan, cancel_plan)? {
+                return Ok(());
+            }
             let path = format!("/v1/operations/{}/cancel", encode(&operation));
             show(&client.post(&path, &serde_json::json!({}))?, output)
         }
-        args::Operation::Wait { operations } => wait(client, &operations, output),
+        args::Operation::Wait { operations, timeout } => wait(client, &operations, timeout, output),
     }
 }
 
@@ -101,8 +113,10 @@ fn progress(progress: &OperationProgress) -> String {
     )
 }
 
-/// Shows how far operations are until all of them are closed: as a bar at a terminal, else a line at each change.
-pub fn wait(client: &Client, ids: &[String], output: Output) -> Result<()> {
+/// Shows how far operations are until all of them are closed: as a bar at a terminal, else a line at each change. Ends
+/// early when commands of a part have used up their attempts, since such a part waits for a person, or when the time is
+/// over.
+pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: Output) -> Result<()> {
     let bars = MultiProgress::new();
     let at_terminal = output == Output::Table && io::stderr().is_terminal();
     let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")?.progress_chars("=> ");
@@ -112,9 +126,10 @@ pub fn wait(client: &Client, ids: &[String], output: Output) -> Result<()> {
         open.push((id.clone(), bar.with_style(style.clone()).with_prefix(id.clone()), String::new()));
     }
     let mut closed: Vec<Operation> = Vec::new();
-    let pause = Pause::default();
-    loop {
+    let (pause, clock) = (Pause::default(), Clock::start());
+    let (still_open, why) = loop {
         let mut still_open = Vec::new();
+        let mut next = Vec::new();
         for (id, bar, last) in open {
             let one: Operation = client.get(&format!("/v1/operations/{}", encode(&id)))?;
             let said = progress(&one.progress);
@@ -129,22 +144,92 @@ pub fn wait(client: &Client, ids: &[String], output: Output) -> Result<()> {
                     bar.finish();
                     closed.push(one);
                 }
-                _ => still_open.push((id, bar, said)),
+                _ => {
+                    still_open.push(one);
+                    next.push((id, bar, said));
+                }
             }
         }
         if still_open.is_empty() {
-            break;
+            break (still_open, None);
         }
-        open = still_open;
-        pause.for_a(LOOK_EVERY);
-    }
+        if let Some(failed) = failure(client, &still_open)? {
+            break (still_open, Some(failed));
+        }
+        let left = timeout.map(|timeout| timeout.saturating_sub(clock.now().tick));
+        if let (Some(Duration::ZERO), Some(timeout)) = (left, timeout) {
+            let over = out_of_time(&still_open, timeout);
+            break (still_open, Some(over));
+        }
+        open = next;
+        pause.for_a(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)));
+    };
     match output {
-        Output::Json => output::json(&closed),
-        Output::Table => closed.iter().try_for_each(|one| {
-            let how = if one.cancelled { "called off" } else { "done" };
-            output::line(&format!("operation {} is closed: {how}", one.id))
-        }),
+        Output::Json => output::json(&closed.iter().chain(&still_open).collect::<Vec<_>>())?,
+        Output::Table => {
+            for one in &closed {
+                let how = if one.cancelled { "called off" } else { "done" };
+                output::line(&format!("operation {} is closed: {how}", one.id))?;
+            }
+        }
     }
+    why.map_or(Ok(()), Err)
+}
+
+fn out_of_time(open: &[Operation], timeout: Duration) -> Error {
+    let one = |one: &Operation| format!("operation {} is {}: {}", one.id, one.state, progress(&one.progress));
+    let open = open.iter().map(one).collect::<Vec<_>>().join("\n  ");
+    TimeOver(format!("not closed within {}; it goes on\n  {open}", time::span(timeout.as_secs()))).into()
+}
+
+/// Why the operations do not go on by themselves, if commands of their parts have used up their attempts.
+fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
+    if open.iter().all(|operation| operation.progress.started == 0) {
+        return Ok(None);
+    }
+    let started: Vec<Event> = client.list("/v1/events", &[("status", Some("started".to_owned()))])?;
+    let ours = started.iter().filter(|event| open.iter().any(|one| one.id == event.operation));
+    let mut failed = Vec::new();
+    for event in ours {
+        let commands = event.exec.iter().flat_map(|exec| &exec.commands);
+        for command in commands.filter(|command| command.state == "failed") {
+            let attempt =
+                command.attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
+            let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            failed.push(format!(
+                "operation {}, event {}: the command for {} has failed{attempt}{why}",
+                event.operation, event.id, command.name
+            ));
+        }
+    }
+    Ok((!failed.is_empty()).then(|| {
+        let cure =
+            "'notbefore event retry EVENT' tries again, 'notbefore event complete EVENT' ends an event";
+        anyhow!("{}\n{cure}", failed.join("\n"))
+    }))
+}
+
+/// What cancelling an operation would do to each of its events.
+fn cancel_plan(operation: &Operation) -> Vec<String> {
+    let mut lines = vec![format!("operation {} {} ({})", operation.id, operation.cause, operation.state)];
+    let mut table = Table::new(&["  EVENT", "SCOPE", "UD", "STATUS", "VMS", "CANCELLED"]);
+    for part in &operation.targets {
+        table.row([
+            format!("  {}", part.event),
+            part.scope.clone(),
+            part.update_domain.to_string(),
+            part.status.clone(),
+            names(part),
+            match part.status.as_str() {
+                "Opening" | "Scheduled" => "is called off",
+                "Started" => "no: it has started and goes on",
+                _ => "no: it is over",
+            }
+            .to_owned(),
+        ]);
+    }
+    lines.extend(table.lines());
+    lines
 }
 
 fn names(part: &OperationTarget) -> String {

@@ -1,10 +1,12 @@
 //! `notbefore token …`
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
+use crate::confirm::{self, Question, Unattended, Verdict};
+use crate::exit::NotUnderstood;
 use crate::output::{self, Table};
 use crate::time;
 
@@ -32,7 +34,16 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
                 Output::Table => table(&tokens).print("there are no tokens"),
             }
         }
-        args::Token::Revoke { name } => {
+        args::Token::Revoke { name, care } => {
+            let question = Question {
+                ask: "Revoke it?",
+                nothing: "nothing was revoked",
+                unattended: Unattended::GoesOn,
+            };
+            let plan = || named(client, &name);
+            if let Verdict::OnlyShown = confirm::agree(&care, output, &question, plan, revoked)? {
+                return Ok(());
+            }
             client.delete::<()>(&format!("/v1/tokens/{}", encode(&name)))?;
             match output {
                 Output::Json => output::json(&serde_json::json!({ "revoked": name })),
@@ -42,13 +53,35 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
     }
 }
 
+/// The token of a name.
+fn named(client: &Client, name: &str) -> Result<Token> {
+    let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
+    let found = tokens.into_iter().find(|token| token.name.eq_ignore_ascii_case(name));
+    let cure = "'notbefore token list' shows those there are (unknown_token)";
+    found.ok_or_else(|| anyhow!("there is no token {name}; {cure}"))
+}
+
+/// What revoking a token takes away.
+fn revoked(token: &Token) -> Vec<String> {
+    let used = match token.last_used_at {
+        Some(at) => time::relative(at, time::now()),
+        None => "not since the service started".to_owned(),
+    };
+    vec![
+        format!("token {} is refused from then on, and its streams end", token.name),
+        format!("  may        {}", granted(token)),
+        format!("  last used  {used}"),
+    ]
+}
+
 /// The grants that were typed: a role with its paths, and pairs of both.
 fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -> Result<Vec<Grant>> {
     let paths = match (&role, on.is_empty()) {
         // Everywhere is what is usually meant for an operator, and hardly ever for others.
         (Some(role), true) if role.eq_ignore_ascii_case("operator") => vec![String::new()],
         (Some(role), true) => {
-            bail!("say where the role {role} holds: --on subscription/group, or --on / for everywhere")
+            let cure = "--on subscription/group, or --on / for everywhere";
+            return Err(NotUnderstood(format!("say where the role {role} holds: {cure}")).into());
         }
         (Some(_), false) | (None, _) => on,
     };

@@ -3,12 +3,15 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_wire::operator::delivery::Listening;
-use notbefore_wire::operator::{AddVm, Operation, ScheduleEvents, Vm, VmSpec};
+use notbefore_wire::operator::{AddVm, Event, Operation, Resource, ScheduleEvents, Scope, Vm, VmSpec};
+use serde::Serialize;
+use uuid::Uuid;
 
 use crate::args::{self, Act, Output, When};
 use crate::client::{Client, encode};
+use crate::confirm::{self, Question, Unattended, Verdict};
 use crate::output::{self, Table, or_dash};
-use crate::{operation, time};
+use crate::{fleet_apply, fleet_plan, operation, time};
 
 pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
     match verb {
@@ -37,14 +40,40 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 Output::Table => output::line(&format!("added {} ({})", added.path, added.id)),
             }
         }
-        args::Vm::Remove { vm } => {
-            client.delete::<()>(&at(&vm, ""))?;
+        args::Vm::Remove { vm, care } => {
+            let question = Question {
+                ask: "Remove it?",
+                nothing: "nothing was removed",
+                unattended: Unattended::NeedsYes,
+            };
+            let plan = || Leaving::of(client, &vm, false);
+            let removed = match confirm::agree(&care, output, &question, plan, Leaving::lines)? {
+                Verdict::OnlyShown => return Ok(()),
+                Verdict::GoAhead(None) => client.delete::<()>(&at(&vm, "")),
+                // What was agreed to: this VM, if its scope is as it was shown.
+                Verdict::GoAhead(Some(plan)) => {
+                    client.delete_at(&at(&plan.vm.to_string(), ""), Some(plan.revision))
+                }
+            };
+            removed.map_err(fleet_apply::changed_meanwhile)?;
             said(output, &format!("removed {vm}"))
         }
         args::Vm::Restart(act) => schedule(client, act, "user-restart", false, output),
         args::Vm::Redeploy(act) => schedule(client, act, "user-redeploy", false, output),
         args::Vm::Evict { act, force } => schedule(client, act, "eviction", force, output),
-        args::Vm::Delete { vms } => {
+        args::Vm::Delete { vms, care } => {
+            let question = Question {
+                ask: "Delete this?",
+                nothing: "nothing was deleted",
+                unattended: Unattended::NeedsYes,
+            };
+            let plan = || vms.iter().map(|vm| Leaving::of(client, vm, true)).collect::<Result<Vec<_>>>();
+            let lines = |all: &Vec<Leaving>| all.iter().flat_map(Leaving::lines).collect();
+            let vms = match confirm::agree(&care, output, &question, plan, lines)? {
+                Verdict::OnlyShown => return Ok(()),
+                Verdict::GoAhead(None) => vms,
+                Verdict::GoAhead(Some(plan)) => plan.iter().map(|one| one.vm.to_string()).collect(),
+            };
             let request =
                 ScheduleEvents { cause: Some("deletion".to_owned()), vms, ..ScheduleEvents::default() };
             let made: Operation = client.post("/v1/events", &request)?;
@@ -57,6 +86,92 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 Output::Table => output::line(&format!("{} is {}", started.path, started.state)),
             }
         }
+    }
+}
+
+/// A VM that is about to leave, for good.
+#[derive(Serialize)]
+struct Leaving {
+    vm: Uuid,
+    path: String,
+    scope: String,
+    /// Its scope's.
+    revision: u64,
+    /// How it leaves: at once, or by a Terminate event with this notice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terminate_notification_seconds: Option<u32>,
+    events: Vec<Affected>,
+    #[serde(skip)]
+    by_event: bool,
+}
+
+/// A live event of a VM that is about to leave.
+#[derive(Serialize)]
+struct Affected {
+    event: Uuid,
+    #[serde(rename = "type")]
+    event_type: String,
+    status: String,
+    /// The VMs for which it goes on; none if it ends with the VM.
+    goes_on_for: Vec<String>,
+}
+
+impl Leaving {
+    /// Looks at a VM that leaves at once, or by an event.
+    fn of(client: &Client, name: &str, by_event: bool) -> Result<Self> {
+        let vm: Vm = client.get(&at(name, ""))?;
+        let id = vm.id.to_string();
+        let events: Vec<Event> = match vm.events.is_empty() {
+            true => Vec::new(),
+            false => client.list("/v1/events", &[("vm", Some(id))])?,
+        };
+        let others: Vec<Vm> = match events.iter().all(|event| event.resources.len() == 1) {
+            true => Vec::new(),
+            false => client.list("/v1/vms", &[("scope", Some(vm.scope.clone()))])?,
+        };
+        let is_left = |one: &Resource| one.vm != vm.id && others.iter().any(|other| other.id == one.vm);
+        let affected = |event: Event| Affected {
+            event: event.id,
+            event_type: event.event_type,
+            status: event.status,
+            goes_on_for: event.resources.into_iter().filter(is_left).map(|one| one.name).collect(),
+        };
+        let events = events.into_iter().map(affected).collect();
+        let notice = match by_event {
+            true => {
+                client.get::<Scope>(&fleet_plan::at(&vm.scope, ""))?.policy.terminate_notification_seconds
+            }
+            false => None,
+        };
+        Ok(Self {
+            vm: vm.id,
+            path: vm.path,
+            scope: vm.scope,
+            revision: vm.revision,
+            terminate_notification_seconds: notice,
+            events,
+            by_event,
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let how = match (self.by_event, self.terminate_notification_seconds) {
+            (false, _) => "is removed at once, without an event".to_owned(),
+            (true, None) => "is deleted at once: its scope gives no notice".to_owned(),
+            (true, Some(seconds)) => {
+                format!("is deleted by a Terminate event, with {} notice", time::span(seconds.into()))
+            }
+        };
+        let mut lines = vec![format!("VM {} in scope {} {how}", self.path, self.scope)];
+        for Affected { event, event_type, status, goes_on_for } in &self.events {
+            let what = match (goes_on_for.as_slice(), status.as_str()) {
+                ([], "Scheduled") => "is called off".to_owned(),
+                ([], _) => "ends with it".to_owned(),
+                (others, _) => format!("goes on for {}", others.join(",")),
+            };
+            lines.push(format!("  event {event} ({event_type}, {status}) {what}"));
+        }
+        lines
     }
 }
 

@@ -88,7 +88,7 @@ fn a_fleet_comes_and_goes(vms: usize, per_scope: usize) {
 
     let little = place.path().join("little.yaml");
     std::fs::write(&little, fleet(per_scope * 2, per_scope)).unwrap();
-    timed("  prune", || service.cli(&["fleet", "apply", "--prune", little.to_str().unwrap()]));
+    timed("  prune", || service.cli(&["fleet", "apply", "--prune", "--yes", little.to_str().unwrap()]));
     assert_eq!(service.cli_json(&["fleet", "show"]).as_array().unwrap().len(), 2);
 }
 
@@ -115,7 +115,7 @@ fn a_vm_may_move_within_the_file() {
     let file = service.data().join("fleet.yaml");
     for with in [0, 20, 39, 1] {
         std::fs::write(&file, scopes(with)).unwrap();
-        let said = service.cli(&["fleet", "apply", "--prune", file.to_str().unwrap()]);
+        let said = service.cli(&["fleet", "apply", "--prune", "--yes", file.to_str().unwrap()]);
         // Whoever is done first, the report is in the order of the file.
         let names: Vec<&str> = said.lines().map(|line| line.split(':').next().unwrap()).collect();
         let expected: Vec<String> = (0..40).map(|n| format!("default/default/s{n}")).collect();

@@ -109,7 +109,7 @@ fn completion_updates_the_fleet() {
     let refused = service.cli_refused(&["vm", "restart", "batch_0"]);
     assert!(refused.contains("notbefore vm start batch_0"), "{refused}");
     assert!(service.cli(&["vm", "start", "batch_0"]).contains("is running"));
-    run(&["vm", "delete", "batch_1"], &[]);
+    run(&["vm", "delete", "--yes", "batch_1"], &[]);
     assert!(service.cli_refused(&["vm", "show", "batch_1"]).contains("there is no VM batch_1"));
     assert_eq!(service.poll(guest(5), "2020-07-01").status, 403, "its address is nobody's now");
 }
@@ -288,7 +288,7 @@ fn a_fleet_file_converges_and_prunes_only_what_a_file_made() {
     std::fs::write(&file, smaller).unwrap();
     let path = file.to_str().unwrap();
     assert_eq!(service.cli(&["fleet", "apply", path]), "default/default/web: 1 changed\n");
-    let pruned = service.cli(&["fleet", "apply", path, "--prune"]);
+    let pruned = service.cli(&["fleet", "apply", path, "--prune", "--yes"]);
     assert_eq!(
         pruned,
         "default/default/web: 1 removed\ndefault/default/batch: removed\ndefault/default/db: removed\n"
@@ -416,7 +416,7 @@ fn pruning_leaves_what_no_file_has_made() {
     service.cli(&["vm", "add", "extra", "--scope", "web"]);
     let file = service.data().join("none.yaml");
     std::fs::write(&file, "scopes: []\n").unwrap();
-    let said = service.cli(&["fleet", "apply", "--prune", file.to_str().unwrap()]);
+    let said = service.cli(&["fleet", "apply", "--prune", "--yes", "--allow-empty", file.to_str().unwrap()]);
     assert_eq!(
         said,
         "default/default/web: 1 removed, 1 that no file has made are left\ndefault/default/x: removed\n"
@@ -449,7 +449,7 @@ fn a_bound_listener_keeps_to_its_vm() {
     assert_eq!(ask(&service).body, "default");
     let service = service.restart();
     assert_eq!(ask(&service).body, "default", "also after a restart");
-    service.cli(&["vm", "remove", "default/web-0/web-0"]);
+    service.cli(&["vm", "remove", "--yes", "default/web-0/web-0"]);
     assert_eq!(ask(&service).status, 403, "and it never speaks for another");
 }
 

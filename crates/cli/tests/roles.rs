@@ -606,7 +606,7 @@ fn the_audit_trail_has_every_change_and_every_refusal_and_no_secret() {
     world.service.cli(&["event", "start", event]);
     world.service.cli(&["event", "complete", event]);
     world.service.cli(&["vm", "start", "web-1"]);
-    world.service.cli(&["vm", "remove", "x"]);
+    world.service.cli(&["vm", "remove", "--yes", "x"]);
     world.service.operator_request("DELETE", "/v1/scopes/acme/core/db", "", "");
     world.service.cli(&["token", "revoke", "owner"]);
     let changes = world.service.cli_json(&["audit", "--changed"]);

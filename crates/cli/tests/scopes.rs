@@ -123,7 +123,7 @@ fn a_vm_that_moves_takes_its_open_connections_along() {
         String::from_utf8_lossy(&buffer[..n]).into_owned()
     };
     assert!(ask().ends_with("\r\n\r\none"));
-    service.cli(&["vm", "remove", "one"]);
+    service.cli(&["vm", "remove", "--yes", "one"]);
     service.cli(&["vm", "add", "two", "--address", "127.1.4.1"]);
     assert!(ask().ends_with("\r\n\r\ntwo"), "the same connection, another VM");
 }

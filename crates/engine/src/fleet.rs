@@ -270,12 +270,7 @@ impl Planner<'_> {
         }
     }
 
-    fn remove_scope(
-        &self,
-        id: &ScopeId,
-        fleet_only: bool,
-        mut progress: Progress,
-    ) -> Result<Plan, Failure> {
+    fn remove_scope(&self, id: &ScopeId, fleet_only: bool, mut progress: Progress) -> Result<Plan, Failure> {
         let held = self.known_scope(id)?;
         let mut some = leaving(&held.value, fleet_only);
         let all = some.len();
@@ -360,12 +355,7 @@ pub(crate) fn unnamed(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
 }
 
 /// A described VM: the scope's member and the VM's own record.
-pub(crate) fn described(
-    id: &ScopeId,
-    spec: &VmSpec,
-    known: Option<&Member>,
-    origin: Origin,
-) -> (Member, Vm) {
+pub(crate) fn described(id: &ScopeId, spec: &VmSpec, known: Option<&Member>, origin: Origin) -> (Member, Vm) {
     let member = member(spec, known, origin);
     let (addresses, instance) = (spec.addresses.clone(), spec.instance.clone());
     let record = Vm { id: member.vm, scope: id.clone(), addresses, instance };

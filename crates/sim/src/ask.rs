@@ -257,7 +257,9 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
     match &mut command {
         Command::Schedule(new) | Command::Preview(new) => new.id = OperationId(fresh.uuid()),
         Command::AddVm { vm, .. } => vm.vm = VmId(fresh.uuid()),
-        Command::PutScope(put) | Command::PlanScope(ScopeChange::Put(put)) => put.vms.iter_mut().for_each(|spec| spec.vm = VmId(fresh.uuid())),
+        Command::PutScope(put) | Command::PlanScope(ScopeChange::Put(put)) => {
+            put.vms.iter_mut().for_each(|spec| spec.vm = VmId(fresh.uuid()))
+        }
         Command::MakeFirstRun { vm, .. } => *vm = VmId(fresh.uuid()),
         Command::Approve { .. }
         | Command::ApproveFor(_)

@@ -53,10 +53,12 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
         #[cfg(windows)]
         Agent::Service(settings) => windows::serve(settings),
         #[cfg(not(windows))]
-        Agent::Install(_) | Agent::Uninstall => anyhow::bail!(
+        Agent::Install(_) | Agent::Uninstall => Err(crate::exit::NotUnderstood(
             "that is for Windows; here systemd starts the agent: 'systemctl enable --now notbefore-agent', \
              with the unit of the package or of dist/systemd"
-        ),
+                .to_owned(),
+        )
+        .into()),
     }
 }
 

@@ -5,7 +5,6 @@
 //! of, the steps that follow are run with what they keep, and a `wait` has waited for as long as there was time: it is done.
 //! Ctrl-C during the steps after ends it all. Under a dry run the steps are told and none is run.
 
-use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -25,6 +24,7 @@ use tokio::sync::mpsc;
 use super::check::platform;
 use super::{ORDERS_MAX, orders};
 use crate::args::{Check, Output, RunStage};
+use crate::confirm::{self, Question, Unattended};
 use crate::output;
 
 /// How it went, for programs.
@@ -82,7 +82,9 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
         report.steps.extend(all.map(|(stage, step)| not_run(stage, step)));
         return stay_dry(config, &report, check, output);
     }
-    agreed(check.yes)?;
+    let nothing = "nothing was run";
+    let unattended = Unattended::NeedsYes;
+    confirm::ask(check.yes, &Question { ask: "Run them?", nothing, unattended })?;
     let (tell, told) = mpsc::channel(ORDERS_MAX);
     orders::listen(tell)?;
     let clock = Clock::start();
@@ -235,23 +237,5 @@ fn word(stage: Stage) -> &'static str {
     match stage {
         Stage::Before => "before",
         Stage::After => "after",
-    }
-}
-
-/// A person says yes, or has said so already.
-fn agreed(yes: bool) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
-    if !io::stdin().is_terminal() {
-        bail!("nothing was run: nobody is there to be asked; say --yes");
-    }
-    eprint!("Run them? [y/N] ");
-    io::stderr().flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => bail!("nothing was run"),
     }
 }

@@ -24,7 +24,7 @@ fn the_sample_carries_out_every_kind_of_event() {
         (&["vm", "restart"], "Domain 'test' is being rebooted"),
         (&["vm", "redeploy"], "Domain 'test' destroyed"),
         (&["vm", "evict"], "Domain 'test' destroyed"),
-        (&["vm", "delete"], "Domain 'test' has been undefined"),
+        (&["vm", "delete", "--yes"], "Domain 'test' has been undefined"),
     ];
     for (words, said) in cases {
         let made = service.cli_json(&[words, &["test"]].concat());

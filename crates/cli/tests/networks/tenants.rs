@@ -17,7 +17,7 @@ fn tenants_with_the_same_addresses() {
     each_guest_is_its_own_vm(&host, &guests, [("blue/web/web", "10.0.0.4"), ("green/web/web", "10.0.0.4")]);
 
     // Nobody's VM is what another network has at that address.
-    host.cli(&["vm", "remove", "green/web/web"]);
+    host.cli(&["vm", "remove", "--yes", "green/web/web"]);
     assert_eq!(guests[1].asks(super::ground::ADDRESS, &[]).unwrap().0, 403);
     assert_eq!(guests[0].name(), "web");
 }

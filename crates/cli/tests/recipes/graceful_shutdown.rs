@@ -82,7 +82,7 @@ fn a_deletion_that_is_called_off_is_undone() {
     let mut vm = Vm::known_to(service, endpoint, "graceful-shutdown");
     units(&mut vm);
     std::fs::write(vm.path("played.app.service.hangs"), "").unwrap();
-    let event = vm.announced(&["vm", "delete", super::ground::VM]);
+    let event = vm.announced(&["vm", "delete", "--yes", super::ground::VM]);
     wait_for("the second unit to be asked", || vm.path("app.service/stopped").exists().then_some(()));
     vm.cancel(&event);
     std::fs::remove_file(vm.path("played.app.service.hangs")).unwrap();

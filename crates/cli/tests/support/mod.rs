@@ -13,6 +13,7 @@ pub mod manager;
 pub mod mounts;
 pub mod pages;
 pub mod scripted;
+pub mod terminal;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};

@@ -546,10 +546,8 @@ fn did_something(answer: &Answer) -> bool {
         Answer::Scope { progress, .. } => {
             progress.created || progress.added + progress.changed + progress.removed > 0
         }
-        Answer::Done
-        | Answer::Operation(_)
-        | Answer::Vm(_)
-        | Answer::Preview(_)
-        | Answer::ScopePlan(_) => false,
+        Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Preview(_) | Answer::ScopePlan(_) => {
+            false
+        }
     }
 }

@@ -224,9 +224,7 @@ impl Inventory {
 
     /// Whether a VM is held just as this record says.
     pub(super) fn is(&self, row: &VmRow, scope: &ScopeId, vm: &Vm) -> bool {
-        *scope == vm.scope
-            && self.has_this_instance(row, vm)
-            && self.addresses(row) == vm.addresses
+        *scope == vm.scope && self.has_this_instance(row, vm) && self.addresses(row) == vm.addresses
     }
 
     /// Whether a VM's metadata is the one that its record has here.

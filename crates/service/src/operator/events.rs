@@ -153,11 +153,7 @@ pub async fn announce(
             let shown = sight.show_operation(id).await?;
             Ok((StatusCode::CREATED, Json(shown)).into_response())
         }
-        Answer::Done
-        | Answer::Preview(_)
-        | Answer::ScopePlan(_)
-        | Answer::Vm(_)
-        | Answer::Scope { .. } => {
+        Answer::Done | Answer::Preview(_) | Answer::ScopePlan(_) | Answer::Vm(_) | Answer::Scope { .. } => {
             Ok(StatusCode::NO_CONTENT.into_response())
         }
     }

@@ -225,11 +225,9 @@ fn ended(event: &EndedEvent) -> api::EndedEvent {
 fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let progress = match answer {
         Answer::Scope { progress, .. } => progress,
-        Answer::Done
-        | Answer::Operation(_)
-        | Answer::Preview(_)
-        | Answer::ScopePlan(_)
-        | Answer::Vm(_) => Progress::default(),
+        Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::ScopePlan(_) | Answer::Vm(_) => {
+            Progress::default()
+        }
     };
     let Progress { created, added, changed, removed, .. } = progress;
     Ok(Json(wire::ScopeOutcome { scope: path.to_string(), created, added, changed, removed }))

@@ -10,7 +10,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use notbefore_agent::config::Mistakes;
 use notbefore_agent::run::Order;
 use tokio::sync::mpsc;
 use windows_service::service::{
@@ -24,6 +23,7 @@ use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use super::super::ORDERS_MAX;
 use super::{directory, event_log};
+use crate::exit::Exit;
 use crate::output;
 use crate::time::Pause;
 
@@ -221,7 +221,7 @@ extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
         Err(error) => {
             event_log::report(tracing::Level::ERROR, &format!("{error:#}"));
             // The exit codes that it has elsewhere.
-            ServiceExitCode::ServiceSpecific(if error.is::<Mistakes>() { 2 } else { 1 })
+            ServiceExitCode::ServiceSpecific(Exit::of(&error).code().into())
         }
     };
     tell(ServiceState::Stopped, code);

@@ -1,0 +1,259 @@
+//! What a fleet file would change, scope by scope, as the service works it out: `notbefore fleet diff`, and the plan
+//! that `fleet apply --prune` carries out.
+//!
+//! Each scope's plan has the scope's revision; a scope that changes before its plan is carried out is refused.
+
+use std::collections::{BTreeMap, HashSet};
+
+use anyhow::{Error, Result, anyhow};
+use notbefore_wire::operator::fleet::{EndedEvent, FieldChange, ScopePlan, TakenAddress};
+use notbefore_wire::operator::{Scope, ScopeOutcome};
+use serde::Serialize;
+
+use crate::client::{Client, encode};
+use crate::fleet_apply::{Manner, REPORTED_MAX, concerns_one, parts, several_at_a_time};
+use crate::fleet_file::FileScope;
+use crate::progress::Progress;
+
+/// How many VMs of a kind of change are named for each scope.
+const VMS_NAMED_MAX: usize = 20;
+
+/// What a fleet file would change.
+#[derive(Default)]
+pub struct FleetPlan {
+    /// The scopes of the file, by their place in it.
+    pub named: BTreeMap<usize, ScopePlan>,
+    /// The scopes that an earlier file made and this one does not name, if they are pruned.
+    pub unnamed: Vec<ScopePlan>,
+    /// The scopes of the file that the service would refuse.
+    pub refused: BTreeMap<usize, Error>,
+}
+
+/// A plan for programs.
+#[derive(Serialize)]
+pub struct Shown<'a> {
+    /// Whether anything would change.
+    differs: bool,
+    /// The scopes that change.
+    scopes: Vec<&'a ScopePlan>,
+    /// How many are as described.
+    unchanged: usize,
+    refused: Vec<RefusedScope>,
+}
+
+#[derive(Serialize)]
+struct RefusedScope {
+    scope: String,
+    reason: String,
+}
+
+/// A scope's place in the API.
+pub fn at(path: &str, rest: &str) -> String {
+    let path: Vec<String> = path.split('/').map(encode).collect();
+    format!("/v1/scopes/{}{rest}", path.join("/"))
+}
+
+/// Asks the service what applying the scopes would come to.
+pub fn make(client: &Client, scopes: &[FileScope], manner: Manner) -> Result<FleetPlan> {
+    let mut plan = FleetPlan::default();
+    let mut progress = Progress::of_a_fleet(scopes.len() as u64, manner.told_every());
+    let query = format!("/plan?fleet=true&prune={}", manner.prune);
+    several_at_a_time(
+        scopes,
+        |scope| client.post::<ScopePlan>(&at(&scope.display(), &query), &scope.spec),
+        |index, planned| {
+            match planned {
+                Ok(planned) => drop(plan.named.insert(index, planned)),
+                Err(error) if concerns_one(&error) => drop(plan.refused.insert(index, error)),
+                Err(error) => return Err(error),
+            }
+            progress.add(scopes.get(index).map_or(0, |scope| scope.spec.vms.len()) as u64);
+            Ok(())
+        },
+    )?;
+    if manner.prune {
+        plan.unnamed = unnamed(client, scopes)?;
+    }
+    plan.refuse_taken_addresses();
+    Ok(plan)
+}
+
+/// The plans of the scopes that an earlier file made and this one does not name.
+fn unnamed(client: &Client, scopes: &[FileScope]) -> Result<Vec<ScopePlan>> {
+    let named: HashSet<String> = scopes.iter().map(|scope| scope.display().to_ascii_lowercase()).collect();
+    let mut there: Vec<Scope> = client.list("/v1/scopes", &[])?;
+    there.retain(|scope| scope.from_fleet && !named.contains(&scope.path.to_ascii_lowercase()));
+    let mut plans = BTreeMap::new();
+    several_at_a_time(
+        &there,
+        |scope| client.post_empty::<ScopePlan>(&at(&scope.path, "/plan?fleet=true")),
+        |index, plan| {
+            plans.insert(index, plan?);
+            Ok(())
+        },
+    )?;
+    Ok(plans.into_values().filter(|plan| !plan.is_empty()).collect())
+}
+
+impl FleetPlan {
+    fn all(&self) -> impl Iterator<Item = &ScopePlan> {
+        self.named.values().chain(&self.unnamed)
+    }
+
+    /// Whether VMs or scopes are removed.
+    pub fn removes(&self) -> bool {
+        self.all().any(ScopePlan::removes)
+    }
+
+    /// An address moves to another scope only if this very plan gives it up there.
+    fn refuse_taken_addresses(&mut self) {
+        let mut given_up = HashSet::new();
+        for plan in self.all().filter(|plan| !plan.is_empty()) {
+            let changed = plan.changed_vms.iter();
+            let moved = changed.filter(|vm| vm.fields.iter().any(|change| change.field == "addresses"));
+            let names = plan.removed_vms.iter().chain(moved.map(|vm| &vm.name));
+            given_up.extend(names.map(|name| format!("{}/{name}", plan.scope).to_ascii_lowercase()));
+        }
+        let stays = |taken: &&TakenAddress| {
+            let owner = taken.owner.as_ref().map(|owner| owner.to_ascii_lowercase());
+            owner.is_none_or(|owner| !given_up.contains(&owner))
+        };
+        let refused = self.named.iter().filter_map(|(index, plan)| {
+            let TakenAddress { vm, address, owner } = plan.taken.iter().find(stays)?;
+            let by = owner.as_ref().map_or_else(String::new, |owner| format!(" by {owner}"));
+            Some((*index, anyhow!("address {address} of {vm} is taken{by}; choose another (address_taken)")))
+        });
+        let refused: BTreeMap<usize, Error> = refused.collect();
+        self.named.retain(|index, _| !refused.contains_key(index));
+        self.refused.extend(refused);
+    }
+
+    /// For programs: all of it.
+    pub fn shown<'a>(&'a self, scopes: &[FileScope]) -> Shown<'a> {
+        let changed: Vec<&ScopePlan> = self.all().filter(|plan| !plan.is_empty()).collect();
+        Shown {
+            differs: !changed.is_empty(),
+            unchanged: self.all().count() - changed.len(),
+            scopes: changed,
+            refused: self.refusals(scopes).map(|(scope, reason)| RefusedScope { scope, reason }).collect(),
+        }
+    }
+
+    fn refusals<'a>(&'a self, scopes: &'a [FileScope]) -> impl Iterator<Item = (String, String)> + 'a {
+        self.refused.iter().map(|(index, error)| {
+            (scopes.get(*index).map_or_else(String::new, FileScope::display), format!("{error:#}"))
+        })
+    }
+
+    /// For people: what removes something first, and as much as can be read.
+    pub fn lines(&self, scopes: &[FileScope]) -> Vec<String> {
+        let mut changed: Vec<&ScopePlan> = self.all().filter(|plan| !plan.is_empty()).collect();
+        changed.sort_by_key(|plan| !plan.removes());
+        let mut lines: Vec<String> =
+            changed.iter().take(REPORTED_MAX).flat_map(|plan| scope_lines(plan)).collect();
+        if changed.len() > REPORTED_MAX {
+            let more = changed.len() - REPORTED_MAX;
+            lines.push(format!("and {more} more scopes; --dry-run --output json shows all"));
+        }
+        // The VM that stands in for a fleet goes once, whichever scope comes first.
+        let mut told = HashSet::new();
+        let ended = changed.iter().flat_map(|plan| &plan.ended).filter(|event| told.insert(event.event));
+        let ended: Vec<&EndedEvent> = ended.collect();
+        lines.extend(ended.iter().take(REPORTED_MAX).map(|event| event_line(event)));
+        if ended.len() > REPORTED_MAX {
+            lines.push(format!("and {} more live events", ended.len() - REPORTED_MAX));
+        }
+        lines.extend(self.refusals(scopes).map(|(scope, reason)| format!("! {scope}: refused: {reason}")));
+        lines.push(match (changed.is_empty(), self.refused.is_empty()) {
+            (true, true) => format!("no differences: {} scopes are as described", self.all().count()),
+            (_, _) => self.sum(ended.len()),
+        });
+        lines
+    }
+
+    /// The plan in a line.
+    fn sum(&self, events: usize) -> String {
+        let (mut created, mut removed, mut changed, mut unchanged) = (0, 0, 0, 0);
+        let [mut added_vms, mut changed_vms, mut removed_vms] = [0; 3];
+        for plan in self.all() {
+            match (plan.creates(), plan.removed, plan.is_empty()) {
+                (true, _, _) => created += 1,
+                (false, true, _) => removed += 1,
+                (false, false, false) => changed += 1,
+                (false, false, true) => unchanged += 1,
+            }
+            added_vms += plan.added_vms.len();
+            changed_vms += plan.changed_vms.len();
+            removed_vms += plan.removed_vms.len();
+        }
+        let scopes = parts(&[
+            (created, "created"),
+            (changed, "changed"),
+            (removed, "removed"),
+            (unchanged, "unchanged"),
+            (self.refused.len(), "refused"),
+        ]);
+        let vms = parts(&[(added_vms, "added"), (changed_vms, "changed"), (removed_vms, "removed")]);
+        let vms = if vms.is_empty() { vms } else { format!("; VMs: {vms}") };
+        let events = if events == 0 { String::new() } else { format!("; live events: {events} ended") };
+        format!("scopes: {scopes}{vms}{events}")
+    }
+}
+
+/// What carrying a plan out will answer.
+pub fn outcome(plan: &ScopePlan) -> ScopeOutcome {
+    ScopeOutcome {
+        scope: plan.scope.clone(),
+        created: plan.creates(),
+        added: plan.added_vms.len(),
+        changed: plan.changed_vms.len(),
+        removed: plan.removed_vms.len(),
+    }
+}
+
+fn scope_lines(plan: &ScopePlan) -> Vec<String> {
+    let ScopePlan { scope, removed, policy, added_vms, changed_vms, removed_vms, .. } = plan;
+    let counts =
+        parts(&[(added_vms.len(), "added"), (changed_vms.len(), "changed"), (removed_vms.len(), "removed")]);
+    let counts = if counts.is_empty() { "settings changed".to_owned() } else { counts };
+    let mut lines = vec![match (plan.creates(), removed) {
+        (true, _) => format!("+ {scope}: created, {}", of_vms(added_vms.len())),
+        (false, true) => format!("- {scope}: removed, {}", of_vms(removed_vms.len())),
+        (false, false) => format!("~ {scope}: {counts}"),
+    }];
+    lines.extend(policy.iter().map(|change| format!("    ~ {}", field(change))));
+    some(&mut lines, '-', removed_vms, Clone::clone);
+    some(&mut lines, '~', changed_vms, |vm| {
+        format!("{}: {}", vm.name, vm.fields.iter().map(field).collect::<Vec<_>>().join(", "))
+    });
+    some(&mut lines, '+', added_vms, Clone::clone);
+    lines
+}
+
+fn of_vms(count: usize) -> String {
+    if count == 1 { "1 VM".to_owned() } else { format!("{count} VMs") }
+}
+
+fn some<T>(lines: &mut Vec<String>, mark: char, items: &[T], text: impl Fn(&T) -> String) {
+    lines.extend(items.iter().take(VMS_NAMED_MAX).map(|item| format!("    {mark} {}", text(item))));
+    if items.len() > VMS_NAMED_MAX {
+        lines.push(format!("    {mark} and {} more", items.len() - VMS_NAMED_MAX));
+    }
+}
+
+fn field(change: &FieldChange) -> String {
+    match (&change.from, &change.to) {
+        (None, None) => change.field.clone(),
+        (from, to) => {
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+            format!("{} {} -> {}", change.field, value(from), value(to))
+        }
+    }
+}
+
+fn event_line(event: &EndedEvent) -> String {
+    let what = if event.status == "Started" { "ends, all its VMs go" } else { "is called off" };
+    let EndedEvent { event: id, scope, event_type, vms, .. } = event;
+    let named = vms.iter().take(VMS_NAMED_MAX).cloned().collect::<Vec<_>>().join(",");
+    format!("! event {id} ({event_type} of {named} in {scope}) {what}")
+}

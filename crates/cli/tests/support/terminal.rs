@@ -1,0 +1,66 @@
+//! The command line at a terminal: a pseudo-terminal of Python's, which answers the question when it comes.
+
+use std::process::{Command, Stdio};
+
+use super::{Service, binary};
+
+/// Runs a command at a terminal. At the question another command is run first, if there is one, and then the answer is
+/// given.
+const SCRIPT: &str = r#"
+import os, pty, subprocess, sys
+answer, meanwhile = sys.argv[1].encode(), sys.argv[2]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[3], sys.argv[3:])
+seen, answered = b"", False
+while True:
+    try:
+        data = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not data:
+        break
+    seen += data
+    if not answered and seen.endswith(b"[y/N] "):
+        if meanwhile:
+            subprocess.run(["sh", "-c", meanwhile], check=True, stdout=subprocess.DEVNULL)
+        os.write(terminal, answer + b"\n")
+        answered = True
+sys.stdout.buffer.write(seen)
+sys.stdout.flush()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+/// What a person saw, and the exit code.
+#[derive(Debug)]
+pub struct Seen {
+    pub text: String,
+    pub code: i32,
+}
+
+impl Seen {
+    /// Whether the person was asked.
+    pub fn asked(&self) -> bool {
+        self.text.contains("[y/N]")
+    }
+}
+
+/// Runs the command line at a terminal and gives an answer if it asks.
+pub fn at_a_terminal(service: &Service, words: &[&str], answer: &str) -> Seen {
+    at_a_terminal_while(service, words, answer, &[])
+}
+
+/// The same; before the answer is given, the command line is run with other words.
+pub fn at_a_terminal_while(service: &Service, words: &[&str], answer: &str, meanwhile: &[&str]) -> Seen {
+    let meanwhile = match meanwhile {
+        [] => String::new(),
+        words => format!("{} {}", binary(), words.join(" ")),
+    };
+    let mut command = Command::new("python3");
+    command.args(["-c", SCRIPT, answer, &meanwhile, binary()]).args(words);
+    command.env("NOTBEFORE_DATA", service.data()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    Seen { text, code: output.status.code().unwrap() }
+}
