@@ -59,6 +59,9 @@ fn complete_item(path: &str, item: &mut PathItem) {
         let parameters = operation.parameters.get_or_insert_default();
         parameters.extend([idempotency_key(), if_match()].map(RefOr::T));
     }
+    if let Some(put) = &mut item.put {
+        put.parameters.get_or_insert_default().push(RefOr::T(if_none_match()));
+    }
     let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
     for operation in all.into_iter().flatten() {
         add_problem(operation);
@@ -90,6 +93,17 @@ fn idempotency_key() -> utoipa::openapi::path::Parameter {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some("Makes the request safe to repeat for a day; a GUID does well"))
+        .schema(Some(schema))
+        .build()
+}
+
+fn if_none_match() -> utoipa::openapi::path::Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^\*$"));
+    ParameterBuilder::new()
+        .name("If-None-Match")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("`*` refuses a change of what exists; not together with If-Match"))
         .schema(Some(schema))
         .build()
 }
