@@ -101,7 +101,7 @@ mod tests {
         let of = |result: anyhow::Result<()>| Exit::of(&result.context("more").unwrap_err()).code();
         assert_eq!(of(Err(anyhow!("no"))), 1);
         assert_eq!(of(Err(NotUnderstood("no".to_owned()).into())), 2);
-        assert_eq!(of(Err(Mistakes::one("no").into())), 2);
+        assert_eq!(of(Err(Mistakes::one("no".to_owned()).into())), 2);
         assert_eq!(of(Err(TimeOver("no".to_owned()).into())), 3);
     }
 }

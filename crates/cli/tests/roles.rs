@@ -116,6 +116,7 @@ fn each_role_may_do_what_it_may_and_nothing_else() {
         ("GET", "/v1/scopes/acme/shop/web", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
         ("PUT", "/v1/scopes/acme/shop/web", scope.clone(), [ok, ok, 403, 403, 403, 404, 401]),
         ("PUT", "/v1/scopes/acme/shop/new", scope.clone(), [ok, ok, 403, 404, 403, 404, 401]),
+        ("POST", "/v1/scopes/acme/shop/web/plan", scope.clone(), [ok, ok, 403, 403, 403, 404, 401]),
         ("DELETE", "/v1/scopes/acme/shop/new", Value::Null, [ok, 404, 403, 404, 403, 404, 401]),
         ("GET", "/v1/vms", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
         ("GET", "/v1/vms/web-1", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
@@ -222,7 +223,9 @@ fn what_is_anothers_is_answered_like_what_was_never_there() {
     pair("GET", "/v1/scopes/globex/shop/web".into(), "/v1/scopes/globex/shop/wib".into(), Value::Null);
     pair("DELETE", "/v1/scopes/globex/shop/web".into(), "/v1/scopes/globex/shop/wib".into(), Value::Null);
     let scope = json!({"kind": "availability-set", "vms": []});
-    pair("PUT", "/v1/scopes/globex/shop/web".into(), "/v1/scopes/globex/shop/wib".into(), scope);
+    pair("PUT", "/v1/scopes/globex/shop/web".into(), "/v1/scopes/globex/shop/wib".into(), scope.clone());
+    let plan = |scope: &str| format!("/v1/scopes/globex/shop/{scope}/plan");
+    pair("POST", plan("web"), plan("wib"), scope);
     for id in [&event, &ended] {
         pair("GET", format!("/v1/events/{id}"), format!("/v1/events/{unknown}"), Value::Null);
         for verb in ["approve", "cancel", "start", "complete"] {
