@@ -276,7 +276,7 @@ fn ended(plan: &ScopePlan) -> String {
     }
 }
 
-fn has_code(error: &Error, code: &str) -> bool {
+pub fn has_code(error: &Error, code: &str) -> bool {
     error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == code)
 }
 

@@ -11,7 +11,7 @@ use notbefore_wire::operator::{Scope, ScopeOutcome};
 use serde::Serialize;
 
 use crate::client::{Client, encode};
-use crate::fleet_apply::{Manner, REPORTED_MAX, concerns_one, parts, several_at_a_time};
+use crate::fleet_apply::{Manner, REPORTED_MAX, concerns_one, has_code, parts, several_at_a_time};
 use crate::fleet_file::FileScope;
 use crate::progress::Progress;
 
@@ -87,9 +87,14 @@ fn unnamed(client: &Client, scopes: &[FileScope]) -> Result<Vec<ScopePlan>> {
     several_at_a_time(
         &there,
         |scope| client.post_empty::<ScopePlan>(&at(&scope.path, "/plan?fleet=true")),
-        |index, plan| {
-            plans.insert(index, plan?);
-            Ok(())
+        |index, plan| match plan {
+            Ok(plan) => {
+                plans.insert(index, plan);
+                Ok(())
+            }
+            // Removed since it was listed.
+            Err(error) if has_code(&error, "unknown_scope") => Ok(()),
+            Err(error) => Err(error.context(there[index].path.clone())),
         },
     )?;
     Ok(plans.into_values().filter(|plan| !plan.is_empty()).collect())

@@ -92,7 +92,7 @@ fn waiting_ends_with_the_operation_or_with_the_time() {
         "{said}"
     );
     service.cli(&["operation", "cancel", &operation]);
-    let said = service.cli(&["operation", "wait", &operation, "--timeout", "1h"]);
+    let said = service.cli(&["operation", "wait", &operation, "--timeout", "20s"]);
     assert!(said.contains("is closed: called off"), "{said}");
 }
 
@@ -100,13 +100,13 @@ fn waiting_ends_with_the_operation_or_with_the_time() {
 fn waiting_ends_with_the_reason_when_a_command_has_failed() {
     let service = Service::start(&["--driver", "exec", "--exec", "/bin/false", "--exec-attempts", "1"]);
     service.cli(&["vm", "add", "a", "--host", "h1"]);
-    let words = ["host", "failed", "h1", "--wait", "--timeout", "1h"];
+    let words = ["host", "failed", "h1", "--wait", "--timeout", "20s"];
     let said = ends(&service.run(&words), 1, &words);
     assert!(said.contains("the command for a has failed") && said.contains("exit code 1"), "{said}");
     assert!(said.contains("notbefore event retry"), "{said}");
     let operations = service.cli_json(&["operation", "list"]);
     let operation = operations[0]["id"].as_str().unwrap();
-    let words = ["operation", "wait", operation];
+    let words = ["operation", "wait", operation, "--timeout", "20s"];
     assert!(ends(&service.run(&words), 1, &words).contains("the command for a has failed"));
     let event = operations[0]["targets"][0]["event"].as_str().unwrap();
     service.cli(&["event", "complete", event]);
