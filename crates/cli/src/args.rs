@@ -604,6 +604,24 @@ pub enum Operation {
         #[command(flatten)]
         care: Care,
     },
+    /// Start all events of operations now
+    #[command(
+        after_help = "Example:\n  notbefore operation start 7d0c1c0e-3c1f-4a6b-8a2e-0f4b6f0a9d11\n\nThe events of a host's reboot or freeze start together, in all scopes. An operation of\nanother kind is started where its events are in one scope; else start them one by one\nwith 'notbefore event start'. What must wait for another update domain is refused."
+    )]
+    Start {
+        /// The operations
+        #[arg(required = true, value_name = "OPERATION")]
+        operations: Vec<String>,
+    },
+    /// Say that all events of operations were carried out
+    #[command(
+        after_help = "Example:\n  notbefore operation complete 7d0c1c0e-3c1f-4a6b-8a2e-0f4b6f0a9d11\n\nEvery event must have started. 'notbefore event complete' ends single ones, and says\nwhere a redeployed VM is now."
+    )]
+    Complete {
+        /// The operations
+        #[arg(required = true, value_name = "OPERATION")]
+        operations: Vec<String>,
+    },
     /// Show how far operations are until they are closed; Ctrl-C leaves them running
     #[command(
         after_help = "The exit code is 0 when all are closed, also if they were called off; 1 when a command of\nthe exec driver has used up its attempts, with the reason; 3 when --timeout has passed."

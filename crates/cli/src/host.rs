@@ -4,7 +4,7 @@
 //! elsewhere there is nobody to ask.
 
 use anyhow::Result;
-use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, PlannedEvent};
+use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent};
 use notbefore_wire::operator::{Operation, Vm};
 
 use crate::args::{self, Care, Maintenance, Output, Wait, When, Words};
@@ -131,18 +131,16 @@ fn announce(
     hosts.dedup();
     let asks = !care.yes && confirm::is_attended();
     // What one of them is refused stops all of them, before anything is announced.
-    let look = HostAction { dry_run: true, ..action.clone() };
-    let plans: Vec<HostPlan> =
-        hosts.iter().map(|host| client.post(&at(host, &format!("/{verb}")), &look)).collect::<Result<_>>()?;
+    let look = HostsAction { hosts: hosts.clone(), verb: verb.to_owned(), action: action.clone() };
+    let plan: HostsPlan = client.post("/v1/hosts/plan", &look)?;
     let question =
         Question { ask: "Announce this?", nothing: "nothing was announced", unattended: Unattended::GoesOn };
-    let lines = || plans.iter().flat_map(plan_lines).collect::<Vec<String>>();
     if care.dry_run {
-        return confirm::show_only(output, question.nothing, &plans, |_| lines());
+        return confirm::show_only(output, question.nothing, &plan, hosts_lines);
     }
     // Programs get what was made; a person who is asked must see what about.
     if output == Output::Table || asks {
-        confirm::show(output, &lines())?;
+        confirm::show(output, &hosts_lines(&plan))?;
     }
     confirm::ask(care.yes, &question)?;
     let mut made: Vec<Operation> = Vec::new();
@@ -187,6 +185,45 @@ fn announced(made: &Operation) -> String {
         made.progress.scopes,
         when(made.not_before)
     )
+}
+
+/// What would happen to each host, and for several of them what that comes to together.
+fn hosts_lines(plan: &HostsPlan) -> Vec<String> {
+    let mut lines: Vec<String> = plan.hosts.iter().flat_map(plan_lines).collect();
+    if plan.hosts.len() < 2 {
+        return lines;
+    }
+    lines.push("together:".to_owned());
+    let mut table = Table::new(&["  SCOPE", "VMS", "HIT", "AT ONCE", "HOSTS"]);
+    for one in plan.scopes.iter().take(EVENTS_SHOWN_MAX) {
+        table.row([
+            format!("  {}", one.scope),
+            one.vms.to_string(),
+            one.hit.to_string(),
+            one.at_once.to_string(),
+            one.hosts.to_string(),
+        ]);
+    }
+    lines.extend(table.lines());
+    if let Some(more @ 1..) = plan.scopes.len().checked_sub(EVENTS_SHOWN_MAX) {
+        lines.push(format!("  and {more} more scopes; --dry-run --output json shows all"));
+    }
+    for wait in &plan.waits {
+        let scopes = match wait.scopes.as_slice() {
+            [one] => format!("in {one}"),
+            [first, more @ ..] => format!("in {first} and {} more scopes", more.len()),
+            [] => String::new(),
+        };
+        lines.push(format!("  {} waits for {} ({scopes})", wait.host, some_hosts(&wait.waits_for)));
+    }
+    lines
+}
+
+fn some_hosts(hosts: &[String]) -> String {
+    match hosts.len().checked_sub(VMS_SHOWN_MAX) {
+        None | Some(0) => hosts.join(", "),
+        Some(more) => format!("{} and {more} more", hosts[..VMS_SHOWN_MAX].join(", ")),
+    }
 }
 
 fn plan_lines(plan: &HostPlan) -> Vec<String> {

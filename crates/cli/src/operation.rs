@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use notbefore_client::clock::Clock;
 use notbefore_wire::operator::{Event, Operation, OperationProgress, OperationTarget};
@@ -70,8 +70,28 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
             let path = format!("/v1/operations/{}/cancel", encode(&operation));
             show(&client.post(&path, &serde_json::json!({}))?, output)
         }
+        args::Operation::Start { operations } => each(client, &operations, "start", output),
+        args::Operation::Complete { operations } => each(client, &operations, "complete", output),
         args::Operation::Wait { operations, timeout } => wait(client, &operations, timeout, output),
     }
+}
+
+/// Does something to operations one after the other, up to the first that is refused.
+fn each(client: &Client, ids: &[String], verb: &str, output: Output) -> Result<()> {
+    let mut done: Vec<Operation> = Vec::new();
+    for id in ids {
+        let path = format!("/v1/operations/{}/{verb}", encode(id));
+        let one: Operation =
+            client.post(&path, &serde_json::json!({})).with_context(|| match done.len() {
+                0 => format!("operation {id}"),
+                some => format!("operation {id} ({verb} was carried out for the {some} before it)"),
+            })?;
+        if output == Output::Table {
+            show(&one, output)?;
+        }
+        done.push(one);
+    }
+    if output == Output::Json { output::json(&done) } else { Ok(()) }
 }
 
 fn show(operation: &Operation, output: Output) -> Result<()> {
@@ -86,8 +106,19 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
     output::line(&format!("  asked for by  {} at {:.0}", operation.by, operation.requested_at))?;
     output::line(&format!("  not before    {}", when(operation.not_before)))?;
     output::line(&format!("  release       {}", operation.release))?;
+    if let Some(start) = &operation.host_start {
+        let start = match start.as_str() {
+            "waiting" => "all events together, when all are approved or NotBefore has passed",
+            "ready" => "all events together, when the operation is started",
+            _ => "all events together; decided",
+        };
+        output::line(&format!("  start         {start}"))?;
+    }
+    if let Some(what) = &operation.waits_for {
+        output::line(&format!("  waits for     {what}"))?;
+    }
     output::line(&format!("  progress      {}", progress(&operation.progress)))?;
-    let mut table = Table::new(&["EVENT", "SCOPE", "UD", "STATUS", "APPROVAL", "VMS"]);
+    let mut table = Table::new(&["EVENT", "SCOPE", "UD", "STATUS", "STATE", "VMS"]);
     for part in &operation.targets {
         table.row([
             part.event.to_string(),
@@ -106,10 +137,19 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
 
 /// How far an operation is, in a line.
 fn progress(progress: &OperationProgress) -> String {
-    let OperationProgress { scopes, scopes_told, waiting, approved, started, ended, refused, .. } = progress;
-    let refused = if *refused == 0 { String::new() } else { format!(", {refused} refused") };
+    let OperationProgress { scopes, scopes_told, waiting, approved, started, ended, .. } = progress;
+    let some = |count: usize, what: &str| match count {
+        0 => String::new(),
+        count => format!(", {count} {what}"),
+    };
+    let cancelled = match progress.cancelled {
+        0 => String::new(),
+        count => format!(" ({count} cancelled)"),
+    };
     format!(
-        "{scopes_told} of {scopes} scopes told; events: {waiting} waiting, {approved} approved, {started} started, {ended} ended{refused}"
+        "{scopes_told} of {scopes} scopes told; events: {waiting} waiting, {approved} approved, {started} started{}, {ended} ended{cancelled}{}",
+        some(progress.failed, "of them failed"),
+        some(progress.refused, "refused")
     )
 }
 
@@ -184,7 +224,7 @@ fn out_of_time(open: &[Operation], timeout: Duration) -> Error {
 
 /// Why the operations do not go on by themselves, if commands of their parts have used up their attempts.
 fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
-    if open.iter().all(|operation| operation.progress.started == 0) {
+    if open.iter().all(|operation| operation.progress.failed == 0) {
         return Ok(None);
     }
     let started: Vec<Event> = client.list("/v1/events", &[("status", Some("started".to_owned()))])?;
@@ -244,7 +284,7 @@ pub fn announced(operation: &Operation, output: Output) -> Result<()> {
     for part in &operation.targets {
         let what = match (&part.started_because, part.status.as_str()) {
             (Some(why), _) => format!("started at once: {why}"),
-            (None, "Ended") => "over already".to_owned(),
+            (None, "Completed" | "Cancelled" | "Ended") => "over already".to_owned(),
             (None, _) => format!("not before {}", when(operation.not_before)),
         };
         output::line(&format!("event {}: {} of {}, {what}", part.event, operation.cause, names(part)))?;

@@ -71,7 +71,7 @@ fn a_host_is_maintained_after_it_was_shown_what_that_means() {
 
     // What it would come to, without anything happening.
     let words = ["host", "maintain", "h1", "--type", "reboot", "--dry-run"];
-    let plan = &service.cli_json(&words)[0];
+    let plan = &service.cli_json(&words)["hosts"][0];
     assert_eq!((&plan["vms"], &plan["deallocated"], &plan["scopes"]), (&3.into(), &1.into(), &2.into()));
     assert_eq!((&plan["listening"], &plan["release"]), (&1.into(), &"together".into()), "{plan}");
     let silent: Vec<&str> = plan["silent"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -167,7 +167,7 @@ fn what_cannot_be_done_to_a_host_is_said_with_the_next_step() {
         (&degraded["cause"], &degraded["progress"]["events"]),
         (&"predicted-failure".into(), &4.into())
     );
-    let plan = &service.cli_json(&["host", "degraded", ODD, "--in", "3d", "--dry-run"])[0];
+    let plan = &service.cli_json(&["host", "degraded", ODD, "--in", "3d", "--dry-run"])["hosts"][0];
     assert!((259_000..259_300).contains(&plan["notice_seconds"].as_u64().unwrap()), "{plan}");
 }
 

@@ -214,7 +214,7 @@ fn what(about: About) -> impl Strategy<Value = What> {
         2 => any::<u8>().prop_map(|vm| What::RemoveVm { vm }),
         1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| What::RemoveScope { scope, fleet }),
         1 => prop_oneof![
-            2 => fleet(),
+            2 => fleet(about),
             1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| What::RemoveScope { scope, fleet }),
         ]
         .prop_map(|what| What::PlanScope(Box::new(what))),

@@ -132,6 +132,7 @@ impl World {
             Command::Approve { .. }
             | Command::ApproveFor(_)
             | Command::Preview(_)
+            | Command::PlanScope(_)
             | Command::Cancel(_)
             | Command::CancelOperation(_)
             | Command::Start(_)

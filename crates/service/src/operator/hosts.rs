@@ -134,7 +134,11 @@ pub async fn plan_several(
             Answer::Preview(preview) => {
                 plans.push((preview.operation.clone(), plan(&view, host, &preview, now)))
             }
-            Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Scope { .. } => {}
+            Answer::Done
+            | Answer::Operation(_)
+            | Answer::Vm(_)
+            | Answer::Scope { .. }
+            | Answer::ScopePlan(_) => {}
         }
     }
     let view = operator.views.newest();
