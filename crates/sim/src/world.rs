@@ -73,6 +73,9 @@ impl std::ops::Add for Stats {
     }
 }
 
+/// What was known when a commit went out: which host operations were due and free, and what requests come to.
+type Known = (Rc<Vec<(OperationId, StartReason)>>, BTreeMap<u64, foretell::Writes>);
+
 /// Noted among the codes of a refusal where there was nothing to do.
 pub(crate) const NOTHING_TO_DO: &str = "nothing to do";
 
@@ -89,7 +92,7 @@ pub struct World {
     pub(crate) foretold: BTreeMap<u64, Codes>,
     keyed: Vec<Rc<Asked>>,
     /// What was known when commits went out that only compare.
-    comparing: BTreeMap<CommitId, (Rc<Vec<(OperationId, StartReason)>>, BTreeMap<u64, foretell::Writes>)>,
+    comparing: BTreeMap<CommitId, Known>,
     /// The commands that run: the children of this process.
     pub(crate) running: BTreeSet<CommandId>,
     /// All that this process has spawned.

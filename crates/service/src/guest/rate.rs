@@ -51,8 +51,7 @@ impl RateLimit {
         let most = now_ns + SECOND_NS;
         let mut full_at = pace.full_at_ns.load(Relaxed);
         loop {
-            let is_ahead = full_at > now_ns && full_at <= most + SKEW_NS;
-            let from = if is_ahead { full_at.min(most) } else { now_ns };
+            let from = if full_at <= now_ns { now_ns } else { still_used(full_at, now_ns) };
             let moved = from + self.share_ns;
             let may = moved <= most;
             let next = if may { moved } else { from };
@@ -62,6 +61,14 @@ impl RateLimit {
             }
         }
     }
+}
+
+/// The moment at which a VM has all its requests again, where that is ahead of `now`. Out of line: a VM that polls once a
+/// second does not come here.
+#[cold]
+fn still_used(full_at: u64, now_ns: u64) -> u64 {
+    let most = now_ns + SECOND_NS;
+    if full_at <= most + SKEW_NS { full_at.min(most) } else { now_ns }
 }
 
 #[cfg(test)]
