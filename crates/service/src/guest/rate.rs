@@ -5,7 +5,7 @@
 //! second, and one that would move it further than a second ahead is refused. So the check is one atomic
 //! exchange, in memory that the poll touches anyway, and nothing is ever to be swept.
 //!
-//! `now` is the wall clock's. A moment more than [`SKEW_NS`] beyond the furthest possible one was stored before the
+//! `now` is the wall clock's. A moment more than `SKEW_NS` beyond the furthest possible one was stored before the
 //! clock was set back: it is forgotten, and the VM has its whole second's worth. Threads take their `now` at
 //! different times, so a moment that is only a little too far may be another thread's, and stays in force.
 
