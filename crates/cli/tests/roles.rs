@@ -247,7 +247,8 @@ fn what_is_anothers_is_answered_like_what_was_never_there() {
     );
     let name = |target: &str| {
         let end = target.rsplit_once("vm=").map_or(target, |(_, name)| name);
-        let parts: Vec<&str> = end.trim_end_matches("/restart").split('/').collect();
+        let parts: Vec<&str> =
+            end.trim_end_matches("/restart").trim_end_matches("/plan").split('/').collect();
         let named = match parts.as_slice() {
             ["", "v1", "scopes", rest @ ..] => rest.join("/"),
             ["", "v1", _, name, ..] => (*name).to_owned(),
@@ -286,6 +287,10 @@ fn what_is_anothers_is_answered_like_what_was_never_there() {
     let taken = json!({"scope": "acme/shop/web", "vm": {"name": "x", "addresses": ["127.1.40.4"]}});
     let answer = world.ask(&keeper, "POST", "/v1/vms", &taken);
     assert_eq!((answer.status, code(&answer).as_str()), (409, "address_taken"));
+    assert!(!answer.body.contains(&vm) && !answer.body.contains("globex"), "{answer:?}");
+    let plan = json!({"kind": "availability-set", "vms": [taken["vm"]]});
+    let answer = world.ask(&keeper, "POST", "/v1/scopes/acme/shop/web/plan", &plan);
+    assert_eq!(answer.json()["taken"][0]["owner"], Value::Null, "{answer:?}");
     assert!(!answer.body.contains(&vm) && !answer.body.contains("globex"), "{answer:?}");
     // Nothing of it was done.
     assert_eq!(world.service.cli_json(&["event", "show", &event])["status"], "Scheduled");
