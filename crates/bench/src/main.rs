@@ -12,10 +12,12 @@
 //! | `load`, `schedules` | a load generator of our own; events announced in great number |
 //! | `fleet`, `flood` | fleets of any size, as exports; a guest that misbehaves |
 //! | `process`, `usage`, `price`, `disk` | cores, ends, CPU time, memory, syncs |
+//! | `compare` | an older binary and this one, by turns |
 //! | `cost` | what a poll costs in things that can be counted, for the test command |
 //! | `stats`, `report`, `machine`, `docs` | numbers and how they are shown |
 
 mod clock;
+mod compare;
 mod cost;
 mod disk;
 mod docs;
@@ -45,6 +47,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use tempfile::TempDir;
 
+use crate::compare::{Comparison, Side};
 use crate::load::command::LoadArgs;
 use crate::machine::Machine;
 use crate::process::Cores;
@@ -73,6 +76,12 @@ struct Args {
     /// The service's binary
     #[arg(long, value_name = "FILE", hide = true)]
     binary: Option<PathBuf>,
+    /// An older binary of the service: both are measured by turns, and it is said whether the 90 % intervals overlap
+    #[arg(long, value_name = "FILE", conflicts_with = "docs")]
+    against: Option<PathBuf>,
+    /// How many turns each binary has with --against
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "against")]
+    turns: usize,
 }
 
 #[derive(Subcommand, Debug)]
@@ -134,11 +143,27 @@ fn work(args: Args) -> anyhow::Result<bool> {
         scenario: "",
         place: place.path().to_owned(),
     };
+    if let Some(old) = &args.against {
+        let old = old.canonicalize().with_context(|| format!("{}", old.display()))?;
+        return compared(&mut bench, &chosen, old, args.turns);
+    }
+    measure(&mut bench, &chosen);
+    println!("{}", bench.report.summary());
+    let json = args.json.unwrap_or_else(|| target.join("results.json"));
+    std::fs::write(&json, serde_json::to_string_pretty(&bench.report)? + "\n")?;
+    println!("written to {}", json.display());
+    if args.docs {
+        docs::write(&root.join("docs/benchmarks.md"), &bench.report)?;
+    }
+    Ok(bench.report.reached())
+}
+
+fn measure(bench: &mut Bench, chosen: &[&'static Scenario]) {
     for scenario in chosen {
         bench.scenario = scenario.name;
         bench.say(scenario.about);
         let begun = clock::now();
-        if let Err(error) = (scenario.run)(&mut bench) {
+        if let Err(error) = (scenario.run)(bench) {
             bench.report.failures.push(format!("{}: {error:#}", scenario.name));
             bench.say(&format!("{error:#}"));
         }
@@ -149,14 +174,29 @@ fn work(args: Args) -> anyhow::Result<bool> {
             bench.report.of_scenario(scenario.name)
         );
     }
-    println!("{}", bench.report.summary());
-    let json = args.json.unwrap_or_else(|| target.join("results.json"));
-    std::fs::write(&json, serde_json::to_string_pretty(&bench.report)? + "\n")?;
-    println!("written to {}", json.display());
-    if args.docs {
-        docs::write(&root.join("docs/benchmarks.md"), &bench.report)?;
+}
+
+/// Measures an older binary and this one by turns; false if a number differs.
+fn compared(
+    bench: &mut Bench,
+    chosen: &[&'static Scenario],
+    old: PathBuf,
+    turns: usize,
+) -> anyhow::Result<bool> {
+    let new = bench.binary.path.clone();
+    let mut comparison = Comparison::default();
+    for side in compare::turns(turns) {
+        bench.binary.path = if side == Side::Old { old.clone() } else { new.clone() };
+        bench.say(&format!("{side:?}: {}", bench.binary.path.display()));
+        measure(bench, chosen);
+        comparison.take(side, &mut bench.report);
     }
-    Ok(bench.report.reached())
+    let (table, overlap) = comparison.summary();
+    println!("{}\n\n{turns} turns each\n\n{table}", bench.report.machine);
+    for failure in &bench.report.failures {
+        println!("{failure}");
+    }
+    Ok(overlap && bench.report.failures.is_empty())
 }
 
 /// A directory for this run, beside the build, since what is measured writes to a disk, and a directory for temporary

@@ -187,7 +187,7 @@ pub fn digits(number: f64) -> String {
 }
 
 /// A table that reads well in a terminal and in a page.
-fn markdown(columns: &[String], rows: &[Vec<String>]) -> String {
+pub fn markdown(columns: &[String], rows: &[Vec<String>]) -> String {
     let wide = |at: usize| {
         let cells = rows.iter().map(|row| &row[at]).chain([&columns[at]]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or_default()

@@ -160,6 +160,7 @@ fn given_time_is_kept_where_no_guest_listens() {
     assert!(near.contains("leave the time out to run it now (no guest of the scope listens)"), "{near}");
     let at_once = service.cli_json(&["vm", "restart", "quiet"]);
     assert_eq!(at_once["targets"][0]["status"], "Started", "{at_once}");
+    assert_eq!(at_once["not_before"], json!(null), "what has started is not announced for later");
 }
 
 #[test]

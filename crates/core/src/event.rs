@@ -14,6 +14,7 @@ use crate::exec::ExecRun;
 use crate::fact::{EventFact, Recorded};
 use crate::ids::{EventId, Name, OperationId, ScopeId, VmId};
 use crate::operation::Release;
+use crate::scope::MemberState;
 
 /// How many facts an event's trail keeps. An event sees a handful; a driver that is retried for days must
 /// not grow the scope's record without bound. The first and the newest are kept.
@@ -125,6 +126,16 @@ pub enum StartReason {
     AutomaticallyApproved,
     /// A user's operation in a scope where nobody listens.
     NotEnabled,
+}
+
+impl StartReason {
+    /// Whether the event began when it was announced, without waiting for its NotBefore.
+    pub fn is_at_once(self) -> bool {
+        match self {
+            Self::NoNotice | Self::AutomaticallyApproved | Self::NotEnabled => true,
+            Self::Approved | Self::NotBefore | Self::Forced => false,
+        }
+    }
 }
 
 impl fmt::Display for StartReason {
@@ -252,6 +263,17 @@ impl Event {
     /// Whether it belongs to the platform; such events keep other update domains waiting once Started.
     pub fn is_platforms(&self) -> bool {
         self.cause.source() == Source::Platform
+    }
+
+    /// Whether none of its VMs is left; `state_of` says how a member of the scope is. To what is planned and has not
+    /// started a deallocated VM is not there either: there is nothing to reboot or to move.
+    pub fn is_without_vms(&self, state_of: impl Fn(VmId) -> Option<MemberState>) -> bool {
+        let must_run = self.cause.waits_for_other_update_domains() && !self.is_started();
+        !self.resources.iter().any(|resource| match state_of(resource.vm) {
+            Some(MemberState::Running) => true,
+            Some(MemberState::Deallocated) => !must_run,
+            None => false,
+        })
     }
 
     /// Whether it happens to this VM.

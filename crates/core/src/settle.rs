@@ -135,19 +135,10 @@ impl Change<'_> {
         ends.min().map(|(_, index)| index)
     }
 
-    /// An event none of whose VMs is there any more. To what is planned a deallocated VM is not there either:
-    /// there is nothing to reboot or to move.
     fn next_without_resources(&self) -> Option<usize> {
         let members: HashMap<VmId, MemberState> =
             self.scope.members.iter().map(|member| (member.vm, member.state)).collect();
-        let gone = |event: &Event| {
-            let must_run = event.cause.waits_for_other_update_domains() && !event.is_started();
-            !event.resources.iter().any(|resource| match members.get(&resource.vm) {
-                Some(MemberState::Running) => true,
-                Some(MemberState::Deallocated) => !must_run,
-                None => false,
-            })
-        };
+        let gone = |event: &Event| event.is_without_vms(|vm| members.get(&vm).copied());
         self.scope.events.iter().position(gone)
     }
 

@@ -231,10 +231,10 @@ fn policy_changes(from: &Policy, to: &Policy) -> Vec<FieldChange> {
     changed.map(|(field, [from, to])| FieldChange { field: field.to_owned(), from, to }).collect()
 }
 
-/// The events of a scope that none of these members is left for.
+/// The events of a scope that end when these members are left.
 fn ended<'a>(before: &'a Scope, members: &'a [Member]) -> impl Iterator<Item = EndedEvent> + 'a {
-    let is_left = |vm: VmId| members.iter().any(|member| member.vm == vm);
-    let gone = before.events.iter().filter(move |event| !event.resources.iter().any(|one| is_left(one.vm)));
+    let state_of = |vm| members.iter().find(|member| member.vm == vm).map(|member| member.state);
+    let gone = before.events.iter().filter(move |event| event.is_without_vms(state_of));
     gone.map(|event| EndedEvent {
         event: event.id,
         scope: before.path.clone(),

@@ -175,10 +175,14 @@ impl World {
                 let replayed = record
                     .as_ref()
                     .is_some_and(|record| Some(&record.hash) == hash.as_ref() && record.answer == *answer);
-                // Whoever calls off what is called off already waits for it to be done, and finds it closed.
-                let called_off = matches!(&asked.request.command, Command::CancelOperation(id)
-                    if self.view.operations.get(id).is_some_and(|one| one.cancelled_by.is_some()));
-                let nothing_to_do = called_off
+                // A caller that cancels or completes what is cancelled or completed already waits for it to be done,
+                // and finds it closed.
+                let operation = |id| self.view.operations.get(id);
+                let asked_before = matches!(&asked.request.command, Command::CancelOperation(id)
+                    if operation(id).is_some_and(|one| one.cancelled_by.is_some()))
+                    || matches!(&asked.request.command, Command::CompleteOperation(id)
+                    if operation(id).is_some_and(|one| one.completed_by.is_some()));
+                let nothing_to_do = asked_before
                     || noted.contains(NOTHING_TO_DO)
                     || foretold.as_ref().is_ok_and(foretell::Writes::is_empty);
                 if !effects && !replayed && !nothing_to_do {

@@ -226,7 +226,8 @@ fn completing_an_event_by_hand_stops_its_command() {
     let event = trial.begin("restart");
     wait_for("it to run", || trial.path("begun").exists().then_some(()));
     trial.service.cli(&["event", "complete", &event]);
-    trial.ended(&event);
+    let shown = trial.ended(&event);
+    assert_eq!(shown["exec"]["commands"][0]["state"], "stopped", "it does not run any more: {shown}");
     let command = shell_of(&trial.path("carry-out"));
     wait_for("the command to be gone", || processes_with(&command).is_empty().then_some(()));
     wait_for("the log to say so", || trial.service.log().contains("carry-out was stopped").then_some(()));

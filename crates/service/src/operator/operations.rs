@@ -14,7 +14,7 @@ use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::present::{self, Live};
 use super::problem::Problem;
-use super::sight::Sight;
+use super::sight::{Permit, Sight};
 use crate::view::View;
 
 fn parse(text: &str) -> Result<OperationId, Problem> {
@@ -46,40 +46,49 @@ pub async fn show(sight: Sight, Path(operation): Path<String>) -> Result<Json<wi
 /// Call off whatever of an operation has not begun
 #[utoipa::path(post, path = "/operations/{operation}/cancel", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn cancel(
-    mut sight: Sight,
+    sight: Sight,
     Path(operation): Path<String>,
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
     let permit = sight.permit_on_operation(id);
-    sight.ask(change, permit.map(|permit| (permit, Command::CancelOperation(id)))).await?;
-    Ok(Json(sight.show_operation(id).await?))
+    acted(sight, change, id, permit, Command::CancelOperation(id)).await
 }
 
 /// Start all events of an operation now: those of a host's reboot or freeze in all scopes at once, those of any other
 /// where they are in one scope
 #[utoipa::path(post, path = "/operations/{operation}/start", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn start(
-    mut sight: Sight,
+    sight: Sight,
     Path(operation): Path<String>,
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
     let permit = sight.permit_to_carry_out(id);
-    sight.ask(change, permit.map(|permit| (permit, Command::StartOperation(id)))).await?;
-    Ok(Json(sight.show_operation(id).await?))
+    acted(sight, change, id, permit, Command::StartOperation(id)).await
 }
 
 /// Say that all of an operation was carried out; every event of it must have started
 #[utoipa::path(post, path = "/operations/{operation}/complete", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn complete(
-    mut sight: Sight,
+    sight: Sight,
     Path(operation): Path<String>,
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
     let permit = sight.permit_to_carry_out(id);
-    sight.ask(change, permit.map(|permit| (permit, Command::CompleteOperation(id)))).await?;
+    acted(sight, change, id, permit, Command::CompleteOperation(id)).await
+}
+
+/// Sends a command about a whole operation, and shows what the operation is then.
+async fn acted(
+    mut sight: Sight,
+    change: Change,
+    id: OperationId,
+    permit: Result<Permit, Problem>,
+    command: Command,
+) -> Result<Json<wire::Operation>, Problem> {
+    sight.ask(change, permit.map(|permit| (permit, command))).await?;
     Ok(Json(sight.show_operation(id).await?))
 }
 

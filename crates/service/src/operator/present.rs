@@ -411,7 +411,7 @@ pub fn operation(live: &Live<'_>, operation: &Operation) -> wire::Operation {
         }
         .to_owned(),
         release: release(operation.release).to_owned(),
-        not_before: operation.not_before,
+        not_before: operation.not_before.filter(|_| !began_at_once(live, operation)),
         time_given: operation.time_given,
         cancelled: operation.cancelled_by.is_some(),
         completed: operation.completed_by.is_some(),
@@ -434,6 +434,17 @@ pub fn operation(live: &Live<'_>, operation: &Operation) -> wire::Operation {
         progress: progress(&targets),
         targets,
     }
+}
+
+/// Whether all events of an operation that are live began without waiting for NotBefore, which then means nothing.
+fn began_at_once(live: &Live<'_>, operation: &Operation) -> bool {
+    let events = operation.targets.iter().filter_map(|target| live.scope(&target.scope)?.event(target.event));
+    let mut events = events.peekable();
+    events.peek().is_some()
+        && events.all(|event| match &event.phase {
+            Phase::Started { why, .. } => why.is_at_once(),
+            Phase::Scheduled { .. } => false,
+        })
 }
 
 fn target(live: &Live<'_>, operation: &Operation, target: &Target) -> wire::OperationTarget {
