@@ -48,10 +48,14 @@ fn known(service: &Service) -> String {
         service.cli_json(&["event", "schedule", "--type", "reboot", "--in", "1h", "web-0", "web-1"]);
     let target = &operation["targets"][0];
     format!(
-        "[parameters]\n\"path.vm\" = \"web-1\"\n\"path.subscription\" = \"default\"\n\"path.group\" = \"default\"\n\"path.scope\" = \"web\"\n\"path.host\" = \"h1\"\n\"path.event\" = {}\n\"path.operation\" = {}\n",
+        "[parameters]\n\"path.vm\" = \"web-1\"\n\"path.subscription\" = \"default\"\n\"path.group\" = \"default\"\n\"path.scope\" = \"web\"\n\"path.host\" = \"h1\"\n\"path.event\" = {}\n\"path.operation\" = {}\n{REJECTED}",
         target["event"], operation["id"]
     )
 }
+
+/// The statuses that count as a refusal of bad data. A request may also carry a revision that is not the newest, which is
+/// found out first.
+const REJECTED: &str = "[checks]\nnegative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 406, 409, 412, 415, 422, 428, 429, \"5xx\"]\n";
 
 /// The stream is left out because it never ends, and `positive_data_acceptance` because the description cannot
 /// say everything that the service must refuse: a NotBefore nearer than the notice, an address that is taken.

@@ -181,7 +181,7 @@ fn starting_where_it_cannot() {
     std::fs::write(format!("{other}/store.redb"), "of another time").unwrap();
     let format = serve_refused(&["--data", other, "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);
     assert!(
-        format.contains("has format \"7\"; this release reads format 1 and has touched nothing"),
+        format.contains("has format \"7\"; this release reads formats 1 and 2 and has touched nothing"),
         "{format}"
     );
     assert_eq!(std::fs::read_to_string(format!("{other}/store.redb")).unwrap(), "of another time");
