@@ -313,7 +313,8 @@ pub struct Act {
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("when"))]
 pub struct When {
-    /// Not before this time (RFC 3339) [default: the least notice]
+    /// Not before this time (RFC 3339) [default: the least notice; a restart or redeploy where no guest listens
+    /// runs at once]
     #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
     pub not_before: Option<Timestamp>,
     /// Not before this long from now: 20m, 7d, 1h30m

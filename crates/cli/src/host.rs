@@ -3,6 +3,8 @@
 //! A change first asks the service what it would come to and shows that. At a terminal it then asks the person;
 //! elsewhere there is nobody to ask.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent};
 use notbefore_wire::operator::{Operation, Vm};
@@ -126,9 +128,9 @@ fn announce(
     (care, wait): (&Care, &Wait),
     output: Output,
 ) -> Result<()> {
-    let mut hosts = hosts.to_vec();
-    hosts.sort();
-    hosts.dedup();
+    // In the order typed, which decides who goes first where they have to take turns.
+    let mut named = HashSet::new();
+    let hosts: Vec<String> = hosts.iter().filter(|host| named.insert(host.as_str())).cloned().collect();
     let asks = !care.yes && confirm::is_attended();
     // What one of them is refused stops all of them, before anything is announced.
     let look = HostsAction { hosts: hosts.clone(), verb: verb.to_owned(), action: action.clone() };
@@ -165,9 +167,13 @@ fn announce(
     }
     match output {
         Output::Json => output::json(&made),
-        Output::Table => output::line(
-            "follow it with 'notbefore operation wait ID', call it off with 'notbefore operation cancel ID'",
-        ),
+        Output::Table => {
+            let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
+            output::line(&format!(
+                "follow with 'notbefore operation wait {}', call one off with 'notbefore operation cancel ID'",
+                ids.join(" ")
+            ))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use notbefore_client::clock::Clock;
 use notbefore_wire::operator::{Event, Operation, OperationProgress, OperationTarget};
@@ -82,9 +82,9 @@ fn each(client: &Client, ids: &[String], verb: &str, output: Output) -> Result<(
     for id in ids {
         let path = format!("/v1/operations/{}/{verb}", encode(id));
         let one: Operation =
-            client.post(&path, &serde_json::json!({})).with_context(|| match done.len() {
-                0 => format!("operation {id}"),
-                some => format!("operation {id} ({verb} was carried out for the {some} before it)"),
+            client.post(&path, &serde_json::json!({})).map_err(|error| match done.len() {
+                0 => error,
+                some => error.context(format!("{some} operations before it are done")),
             })?;
         if output == Output::Table {
             show(&one, output)?;
@@ -104,13 +104,17 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
         output::line(&format!("  host          {host}"))?;
     }
     output::line(&format!("  asked for by  {} at {:.0}", operation.by, operation.requested_at))?;
-    output::line(&format!("  not before    {}", when(operation.not_before)))?;
-    output::line(&format!("  release       {}", operation.release))?;
-    if let Some(start) = &operation.host_start {
+    let is_waiting =
+        operation.targets.iter().any(|part| matches!(part.status.as_str(), "Opening" | "Scheduled"));
+    if is_waiting {
+        output::line(&format!("  not before    {}", when(operation.not_before)))?;
+        output::line(&format!("  release       {}", operation.release))?;
+    }
+    if let Some(start) = operation.host_start.as_ref().filter(|_| is_waiting) {
         let start = match start.as_str() {
             "waiting" => "all events together, when all are approved or NotBefore has passed",
             "ready" => "all events together, when the operation is started",
-            _ => "all events together; decided",
+            _ => "all events together, now",
         };
         output::line(&format!("  start         {start}"))?;
     }
@@ -127,7 +131,11 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
             part.status.clone(),
             match &part.refused {
                 Some(code) => format!("refused: {code}"),
-                None => part.state.clone(),
+                None if part.failed => "started, a command has failed".to_owned(),
+                None => match &part.started_because {
+                    Some(why) => format!("{}: {why}", part.state),
+                    None => part.state.clone(),
+                },
             },
             names(part),
         ]);

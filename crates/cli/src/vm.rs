@@ -159,7 +159,10 @@ impl Leaving {
             (false, _) => "is removed at once, without an event".to_owned(),
             (true, None) => "is deleted at once: its scope gives no notice".to_owned(),
             (true, Some(seconds)) => {
-                format!("is deleted by a Terminate event, with {} notice", time::span(seconds.into()))
+                let notice = time::span(seconds.into());
+                format!(
+                    "is deleted by a Terminate event, with {notice} notice, or at once if no guest of its scope has polled within a day"
+                )
             }
         };
         let mut lines = vec![format!("VM {} in scope {} {how}", self.path, self.scope)];

@@ -82,6 +82,10 @@ fn host_waits_as_a_whole_while_another_update_domain_is_under_way() {
     assert_eq!(completed[0]["completed"], true);
     // The record follows its scopes.
     wait_for("the operation to close", || (operation(&service, &made)["state"] == "closed").then_some(()));
+    for verb in ["complete", "start"] {
+        let again = service.cli_refused(&["operation", verb, id]);
+        assert!(again.contains("is closed: done"), "{again}");
+    }
 }
 
 #[test]
@@ -134,6 +138,44 @@ fn plan_for_several_hosts_says_who_waits_and_how_much_of_a_scope_is_hit() {
         assert_eq!(refused.json()["code"], code, "{refused:?}");
     }
     assert_eq!(service.cli_json(&["event", "list"]), json!([]), "nothing is announced");
+}
+
+/// Redeploys start one by one, so two hosts with VMs in one update domain are hit at once although one of them also has
+/// VMs in another.
+#[test]
+fn plan_of_redeploys_counts_update_domains_over_all_hosts() {
+    let service = Service::start(&[]);
+    service.apply_fleet(
+        "scopes: [{ name: x, kind: availability-set, vms: [{ name: a0, host: a }, { name: a1, host: a }, { name: b0, host: b }, { name: b1, host: b }, { name: b2, update_domain: 1, host: b }] }]",
+    );
+    for (maintenance, at_once, waits) in [("redeploy", 4, 0), ("reboot", 3, 1)] {
+        let body = json!({"hosts": ["a", "b"], "verb": "maintain", "action": {"type": maintenance}});
+        let plan = service.operator_request("POST", "/v1/hosts/plan", "", &body.to_string()).json();
+        assert_eq!(plan["scopes"][0]["at_once"], at_once, "{maintenance}: {plan}");
+        assert_eq!(plan["waits"].as_array().unwrap().len(), waits, "{maintenance}: {plan}");
+    }
+}
+
+#[test]
+fn revision_is_refused_where_there_is_none_to_compare() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let made = maintain(&service, "h1");
+    let id = made["id"].as_str().unwrap();
+    for path in [format!("/v1/operations/{id}/start"), format!("/v1/operations/{id}/cancel")] {
+        let refused = service.operator_request("POST", &path, "If-Match: \"999999\"\r\n", "");
+        assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("no_revision")), "{refused:?}");
+    }
+    assert_eq!(operation(&service, &made)["host_start"], "waiting");
+}
+
+#[test]
+fn operation_of_several_update_domains_is_not_started_as_one() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let made = service.cli_json(&["event", "schedule", "--type", "reboot", "web-0", "web-1"]);
+    let refused = service.cli_refused(&["operation", "start", made["id"].as_str().unwrap()]);
+    assert!(refused.contains("starts_apart") && refused.contains("event start"), "{refused}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_host_is_maintained_after_it_was_shown_what_that_means() {
     assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
 
     // One operation for each host, each with its own NotBefore and parts.
-    let made = service.cli_json(&["host", "maintain", "h2", "h1", ODD, "--type", "reboot"]);
+    let made = service.cli_json(&["host", "maintain", "h1", "h2", "h1", ODD, "--type", "reboot"]);
     assert_eq!(texts(&made, "host"), ["h1", "h2", ODD]);
     assert_eq!((&made[0]["progress"]["events"], &made[2]["progress"]["events"]), (&3.into(), &1.into()));
     assert_eq!(service.cli_json(&["host", "show", ODD])["operations"][0], made[2]["id"]);

@@ -67,9 +67,9 @@ pub enum Refusal {
         "operation {0} has no event that waits to be started; 'notbefore operation show {0}' says how they stand"
     )]
     NothingToStart(OperationId),
-    /// An operation over several scopes that does not start as a whole.
+    /// An operation over several scopes or update domains that does not start as a whole.
     #[error(
-        "operation {0} has events in several scopes, each of which starts by itself; start them one by one with 'notbefore event start'"
+        "operation {0} has events in several scopes or update domains, each of which starts by itself; start them one by one with 'notbefore event start'"
     )]
     StartsApart(OperationId),
     /// An operation of which parts have not started.
@@ -83,7 +83,7 @@ pub enum Refusal {
         scheduled: usize,
     },
     /// A host operation that has been decided.
-    #[error("operation {0} has started; its events can be completed, no longer cancelled")]
+    #[error("operation {0} has started; its events can be completed, no longer started or cancelled")]
     OperationStarted(OperationId),
     /// No such VM.
     #[error("there is no VM {0}")]

@@ -2,7 +2,7 @@
 
 use notbefore_core::{
     Applied, Blocked, Command as ScopeCommand, DriverKind, Event, Fact, JointStart, Operation, OperationId,
-    OperationState, Recorded, Refusal, ScopeId, StartReason,
+    OperationState, Recorded, Refusal, ScopeId, StartReason, Target,
 };
 
 use crate::plan::{Plan, Planner};
@@ -69,9 +69,14 @@ impl Planner<'_> {
         self.write(draft, Answer::Operation(id))
     }
 
-    /// Starts the events of an operation that is not a host's, where they are in one scope.
+    /// Starts the events of an operation that is not a host's, where they are in one scope and can start at once.
     fn start_in_one_scope(&self, operation: &Operation) -> Result<Plan, Failure> {
-        if operation.targets.iter().any(|target| target.scope != operation.targets[0].scope) {
+        let waits = operation.cause.waits_for_other_update_domains();
+        let apart = |target: &Target| {
+            let first = &operation.targets[0];
+            target.scope != first.scope || (waits && target.update_domain != first.update_domain)
+        };
+        if operation.targets.iter().any(apart) {
             return Err(Refusal::StartsApart(operation.id).into());
         }
         let events: Vec<_> = self.scheduled(operation).collect();

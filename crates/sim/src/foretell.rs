@@ -206,7 +206,12 @@ fn start(reads: &dyn Reads, operation: &Operation, by: &Actor, at: &At) -> Resul
         Some(JointStart::Ready { why }) => *why,
         Some(JointStart::Waiting) | None => StartReason::Forced,
     };
-    let alone = operation.targets.iter().all(|target| target.scope == operation.targets[0].scope);
+    let waits = rules::of(operation.cause).waits;
+    let first = &operation.targets[0];
+    let alone = operation
+        .targets
+        .iter()
+        .all(|target| target.scope == first.scope && (!waits || target.update_domain == first.update_domain));
     if operation.joint_start.is_none() && !alone {
         return Err(Codes::from(["starts_apart"]));
     }

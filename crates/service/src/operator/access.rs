@@ -204,6 +204,18 @@ impl Change {
         }
     }
 
+    /// Refuses a revision where there is none to compare it with: hosts and operations have none.
+    pub fn compares_nothing(&self) -> Result<(), Problem> {
+        match self.if_revision {
+            None => Ok(()),
+            Some(_) => {
+                let detail =
+                    "hosts and operations have no revision to compare; leave If-Match and If-None-Match out";
+                Err(Problem::bad_request("no_revision", detail))
+            }
+        }
+    }
+
     /// Sends a command in this request's name. A request that can no longer be made a command, since what it
     /// names has gone, may be the retry of the very one that made it go: then it gets that one's answer.
     pub async fn ask(

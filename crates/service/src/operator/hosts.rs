@@ -88,6 +88,7 @@ pub async fn act(
     Path((host, verb)): Path<(String, String)>,
     change: Change,
 ) -> Result<Response, Problem> {
+    change.compares_nothing()?;
     let action: HostAction = change.body_or_default()?;
     let new = new_operation(&host, &verb, &action, operator.clock.now())?;
     let command = if action.dry_run { Command::Preview(new) } else { Command::Schedule(new) };
@@ -114,6 +115,7 @@ pub async fn plan_several(
     State(operator): State<Operator>,
     change: Change,
 ) -> Result<Json<HostsPlan>, Problem> {
+    change.compares_nothing()?;
     let HostsAction { hosts, verb, action } = change.body()?;
     if !(1..=PLANNED_HOSTS_MAX).contains(&hosts.len()) {
         let detail = format!("{} hosts were named; name 1 to {PLANNED_HOSTS_MAX}", hosts.len());
@@ -148,8 +150,8 @@ pub async fn plan_several(
     Ok(Json(HostsPlan { scopes, waits, hosts: plans.into_iter().map(|(_, plan)| plan).collect() }))
 }
 
-/// Compares operations on several hosts: two hosts that have VMs in different update domains of a scope take turns
-/// there, in the order of the list; hosts with VMs in one and the same update domain do not.
+/// Compares operations on several hosts: events in different update domains of a scope take turns there, in the order of
+/// the list; those of one and the same update domain do not.
 fn compared(
     operations: &[&Operation],
     size: impl Fn(&ScopeId) -> usize,
@@ -159,11 +161,11 @@ fn compared(
         for target in operation.targets.iter().filter(|target| target.refused.is_none()) {
             let here = by_scope.entry(&target.scope).or_default();
             if here.last().is_none_or(|last| last.place != place) {
-                here.push(OnHost { place, update_domains: BTreeSet::new(), vms: 0 });
+                let as_a_whole = operation.joint_start.is_some();
+                here.push(OnHost { place, as_a_whole, vms: BTreeMap::new() });
             }
             if let Some(last) = here.last_mut() {
-                last.update_domains.insert(target.update_domain);
-                last.vms += target.resources.len();
+                *last.vms.entry(target.update_domain).or_default() += target.resources.len();
             }
         }
     }
@@ -174,17 +176,17 @@ fn compared(
         let mut at_once: BTreeMap<u32, usize> = BTreeMap::new();
         let mut alone = 0;
         for (nth, one) in hosts.iter().enumerate() {
-            match one.update_domains.first() {
-                Some(only) if one.update_domains.len() == 1 => *at_once.entry(*only).or_default() += one.vms,
-                Some(_) | None => alone = alone.max(one.vms),
+            match one.as_a_whole && one.vms.len() > 1 {
+                true => alone = alone.max(one.vms.values().sum()),
+                false => one.vms.iter().for_each(|(ud, vms)| *at_once.entry(*ud).or_default() += vms),
             }
-            for first in hosts[..nth].iter().filter(|first| takes_turns && first.conflicts_with(one)) {
+            for first in hosts[..nth].iter().filter(|first| takes_turns && one.waits_for(first)) {
                 let (before, scopes) = waits.entry(one.place).or_default();
                 before.insert(first.place);
                 scopes.insert(scope);
             }
         }
-        let hit = hosts.iter().map(|one| one.vms).sum();
+        let hit = hosts.iter().flat_map(|one| one.vms.values()).sum();
         let most = at_once.into_values().max().unwrap_or(0).max(alone);
         impacts.push(ScopeImpact {
             scope: scope.to_string(),
@@ -207,16 +209,17 @@ fn compared(
 struct OnHost {
     /// Its place in the list.
     place: usize,
-    update_domains: BTreeSet<u32>,
-    vms: usize,
+    /// Whether its events start together.
+    as_a_whole: bool,
+    /// How many VMs it has in each update domain.
+    vms: BTreeMap<u32, usize>,
 }
 
 impl OnHost {
-    /// Whether a VM of one is in another update domain than a VM of the other.
-    fn conflicts_with(&self, other: &Self) -> bool {
-        self.update_domains.len() > 1
-            || other.update_domains.len() > 1
-            || self.update_domains != other.update_domains
+    /// Whether it waits for a host that goes first: some of its events do where they start together, else all of them.
+    fn waits_for(&self, first: &Self) -> bool {
+        let mut waits = self.vms.keys().map(|own| first.vms.keys().any(|other| other != own));
+        if self.as_a_whole { waits.any(|waits| waits) } else { waits.all(|waits| waits) }
     }
 }
 

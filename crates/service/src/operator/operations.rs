@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::Path;
+use axum::http::StatusCode;
 use notbefore_core::{Operation, OperationId, Refusal};
 use notbefore_engine::{Command, records};
 use notbefore_wire::operator as wire;
@@ -88,7 +89,19 @@ async fn acted(
     permit: Result<Permit, Problem>,
     command: Command,
 ) -> Result<Json<wire::Operation>, Problem> {
-    sight.ask(change, permit.map(|permit| (permit, command))).await?;
+    change.compares_nothing()?;
+    let answer = sight.ask(change, permit.map(|permit| (permit, command))).await;
+    if let Err(problem) = answer {
+        // The engine forgets an operation that has closed; the store does not.
+        return Err(match sight.show_operation(id).await {
+            Ok(closed) if problem.is("unknown_operation") => {
+                let how = if closed.cancelled { "called off" } else { "done" };
+                let detail = format!("operation {} is closed: {how}", id.0);
+                Problem::new(StatusCode::CONFLICT, "operation_closed", detail)
+            }
+            Ok(_) | Err(_) => problem,
+        });
+    }
     Ok(Json(sight.show_operation(id).await?))
 }
 

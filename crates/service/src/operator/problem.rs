@@ -39,6 +39,11 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
+    /// Whether it is of this kind.
+    pub fn is(&self, code: &str) -> bool {
+        self.code == code
+    }
+
     /// Names what was perhaps meant, where the problem is of this kind.
     pub fn meaning(mut self, code: &str, candidates: impl FnOnce() -> Vec<String>) -> Self {
         if self.code == code {
