@@ -194,6 +194,8 @@ impl<P: Platform> Worker<P> {
     }
 
     /// Serves until the door closes.
+    // A symbol of its own in every build: the test of a poll's cost tells the door's threads by it.
+    #[inline(never)]
     pub(super) fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         loop {

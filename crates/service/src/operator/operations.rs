@@ -89,8 +89,9 @@ async fn acted(
     permit: Result<Permit, Problem>,
     command: Command,
 ) -> Result<Json<wire::Operation>, Problem> {
-    change.compares_nothing()?;
-    let answer = sight.ask(change, permit.map(|permit| (permit, command))).await;
+    // What does not exist for the caller is answered so whatever else is wrong with the request.
+    let command = permit.and_then(|permit| change.compares_nothing().map(|()| (permit, command)));
+    let answer = sight.ask(change, command).await;
     if let Err(problem) = answer {
         // The engine forgets an operation that has closed; the store does not.
         return Err(match sight.show_operation(id).await {
