@@ -20,6 +20,10 @@ use crate::process::output;
 use crate::random::Random;
 use crate::service::Binary;
 
+/// The format level of fleets: the oldest that is read, so that an older binary can be measured with them too. They hold
+/// nothing that came later.
+const FLEET_LEVEL: u32 = records::FORMAT_LEVELS_READ[0];
+
 /// How much is written at a time.
 const PIECE: usize = 1024 * 1024;
 
@@ -80,7 +84,8 @@ impl Fleet {
     /// Writes it as an export. Records come in the order of their keys.
     fn write(&self, file: &PathBuf) -> anyhow::Result<()> {
         let mut out = BufWriter::new(File::create(file)?);
-        let mut lines = LineWriter::new(Revision(1), jiff::Timestamp::UNIX_EPOCH, false);
+        let epoch = jiff::Timestamp::UNIX_EPOCH;
+        let mut lines = LineWriter::of_level(FLEET_LEVEL, Revision(1), epoch, false);
         let vms = 0..self.vms();
         sorted(
             &mut lines,
@@ -186,7 +191,8 @@ fn sorted<T: Serialize>(
     let mut keys: Vec<(Key, usize)> = numbers.map(|n| (key(n), n)).collect();
     keys.sort();
     for (key, n) in keys {
-        lines.record(&key, &Versioned { revision: Revision(1), value: records::encode(&record(n)) })?;
+        let value = [FLEET_LEVEL.to_string().as_bytes(), &records::encode(&record(n))[1..]].concat().into();
+        lines.record(&key, &Versioned { revision: Revision(1), value })?;
         if lines.waiting() > PIECE {
             out.write_all(&lines.take())?;
         }

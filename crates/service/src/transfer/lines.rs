@@ -31,15 +31,21 @@ pub struct LineWriter {
     hashed: usize,
     hash: Sha256,
     records: u64,
+    level: u32,
 }
 
 impl LineWriter {
     /// Begins with the header.
     pub fn new(revision: Revision, exported_at: Timestamp, tokens: bool) -> Self {
-        let mut writer = Self { lines: Vec::new(), hashed: 0, hash: Sha256::new(), records: 0 };
+        Self::of_level(FORMAT_LEVEL, revision, exported_at, tokens)
+    }
+
+    /// The same for records of which most are of another level.
+    pub fn of_level(level: u32, revision: Revision, exported_at: Timestamp, tokens: bool) -> Self {
+        let mut writer = Self { lines: Vec::new(), hashed: 0, hash: Sha256::new(), records: 0, level };
         writer.line(&ExportHeader {
             notbefore_export: EXPORT_FORMAT,
-            format_level: FORMAT_LEVEL,
+            format_level: level,
             revision: revision.0,
             exported_at,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -58,7 +64,7 @@ impl LineWriter {
                     .ok_or_else(|| wrong(format!("it is not of format level {}", levels_read())))?;
                 let json =
                     serde_json::from_slice::<&RawValue>(json).map_err(|error| wrong(error.to_string()))?;
-                (Some(level).filter(|level| *level != FORMAT_LEVEL), Some(json))
+                (Some(level).filter(|level| *level != self.level), Some(json))
             }
         };
         self.line(&ExportRecord { key: key.to_owned(), revision: record.revision.0, level, value });
