@@ -37,7 +37,7 @@ pub enum Verdict<P> {
     GoAhead(Option<P>),
 }
 
-/// Whether somebody can be asked.
+/// Whether there is a terminal to ask at.
 pub fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }

@@ -207,7 +207,7 @@ impl Operation {
         (host.is_some() && cause.starts_as_a_whole() && parts > 1).then_some(JointStart::Waiting)
     }
 
-    /// Whether a scope may be told to start its parts, or nobody has decided that.
+    /// Whether it is a host operation whose start is decided.
     pub fn is_released_as_a_whole(&self) -> bool {
         matches!(self.joint_start, Some(JointStart::Released { .. }))
     }

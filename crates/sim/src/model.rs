@@ -63,7 +63,7 @@ pub enum Wish {
     Release(OperationId),
     /// That the parts of a host operation begin.
     StartParts(OperationId, StartReason),
-    /// That the parts of a host operation wait for somebody to begin them.
+    /// That the parts of a host operation wait to be started.
     ReadyParts(OperationId, StartReason),
     /// That an event is called off.
     Cancel(EventId),
@@ -176,7 +176,7 @@ pub fn started(event: &Event) -> bool {
 }
 
 /// Whether an event that starts by itself must wait for another update domain of its scope: something is under way
-/// there, or a host operation goes first. `began` are the times at which events were announced, which trails say.
+/// there, or a host operation goes first. `announced` has the times at which events were announced, which trails say.
 pub fn must_wait(
     event: &Event,
     scope: &Scope,
