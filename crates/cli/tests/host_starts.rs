@@ -89,6 +89,41 @@ fn host_waits_as_a_whole_while_another_update_domain_is_under_way() {
 }
 
 #[test]
+fn operation_show_says_what_is_to_come_only_while_something_is() {
+    const TO_COME: [&str; 3] = ["  not before ", "  release ", "  start "];
+    let service = Service::start(&["--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    let text = |id: &str| service.cli(&["operation", "show", id]);
+    let (ended, cancelled) = (maintain(&service, "h1"), maintain(&service, "h2"));
+    let [ended, cancelled] = [&ended, &cancelled].map(|made| made["id"].as_str().unwrap());
+    for id in [ended, cancelled] {
+        let shown = text(id);
+        assert!(TO_COME.iter().all(|line| shown.contains(line)), "{shown}");
+    }
+    service.cli(&["operation", "cancel", cancelled, "--yes"]);
+    service.cli(&["operation", "start", ended]);
+    service.cli(&["operation", "complete", ended]);
+    for (id, state) in [(ended, " completed "), (cancelled, " cancelled ")] {
+        let shown = text(id);
+        assert!(!TO_COME.iter().any(|line| shown.contains(line)), "{shown}");
+        assert_eq!(shown.matches(state).count(), 2, "one for each part: {shown}");
+    }
+}
+
+#[test]
+fn hosts_take_their_turns_in_the_order_typed() {
+    let service = Service::start(&["--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    let words = ["host", "maintain", "h2", "h1", "h2", "--type", "reboot"];
+    let shown = service.cli(&[&words[..], &["--dry-run"]].concat());
+    assert!(shown.contains("h1 waits for h2"), "{shown}");
+    let made = service.cli_json(&[&words[..], &["--yes"]].concat());
+    let hosts: Vec<&str> =
+        made.as_array().unwrap().iter().map(|one| one["host"].as_str().unwrap()).collect();
+    assert_eq!(hosts, ["h2", "h1"], "each once");
+}
+
+#[test]
 fn later_host_waits_for_the_earlier_one_in_every_scope() {
     let service = Service::start(&["--simulated-duration", "1h"]);
     service.apply_fleet(FLEET);

@@ -292,6 +292,26 @@ fn vm_remove_and_delete_show_live_events_and_ask() {
 }
 
 #[test]
+fn plan_of_a_deletion_says_which_notice_is_given_and_when_none_is() {
+    let service = Service::start(&[]);
+    service.apply_fleet(
+        "scopes:
+  - { name: web, kind: scale-set, terminate_notification: PT7M, vms: [ { name: web-0 } ] }
+",
+    );
+    let plan = service.cli(&["vm", "delete", "web-0", "--dry-run"]);
+    assert!(
+        plan.contains(
+            "is deleted by a Terminate event, with 7 min notice, or at once if no guest of its scope has polled within a day"
+        ),
+        "{plan}"
+    );
+    // No guest has polled, so there is no notice.
+    let deleted = service.cli_json(&["vm", "delete", "web-0", "--yes"]);
+    assert_eq!(deleted["targets"][0]["status"], "Started", "{deleted}");
+}
+
+#[test]
 fn token_revoke_and_operation_cancel_ask_at_a_terminal_only() {
     let (service, event) = busy();
     service.cli(&["token", "create", "shop", "--role", "tenant", "--on", "default/default"]);
