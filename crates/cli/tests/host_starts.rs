@@ -118,8 +118,7 @@ fn hosts_take_their_turns_in_the_order_typed() {
     let shown = service.cli(&[&words[..], &["--dry-run"]].concat());
     assert!(shown.contains("h1 waits for h2"), "{shown}");
     let made = service.cli_json(&[&words[..], &["--yes"]].concat());
-    let hosts: Vec<&str> =
-        made.as_array().unwrap().iter().map(|one| one["host"].as_str().unwrap()).collect();
+    let hosts: Vec<&str> = made.as_array().unwrap().iter().map(|one| one["host"].as_str().unwrap()).collect();
     assert_eq!(hosts, ["h2", "h1"], "each once");
 }
 
