@@ -133,7 +133,7 @@ pub fn request(method: &str, target: &str, headers: &str, body: &str) -> String 
         "GET" => String::new(),
         _ => format!("Content-Length: {}\r\n", body.len()),
     };
-    format!("{method} {target} HTTP/1.1\r\nHost: bench\r\n{headers}{length}\r\n{body}")
+    format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}{length}\r\n{body}")
 }
 
 #[cfg(test)]

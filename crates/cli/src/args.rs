@@ -113,6 +113,12 @@ pub enum Noun {
         after_help = "Roles, each on a path and all below it:\n  viewer    sees scopes, VMs, events, operations, history\n  tenant    also restarts, redeploys and deletes VMs, approves events, and cancels what tenants asked for\n  operator  everything; everywhere also hosts, tokens, audit, export"
     )]
     Token(Token),
+    /// See whether the service trusts its machine's clock, and trust it
+    #[command(
+        subcommand,
+        after_help = "A clock that jumps by more than a minute is not trusted for 5 min: events that were announced before\ndo not start at their NotBefore, so that a wrong clock starts nothing early. Approvals, commands and\nnew events go on."
+    )]
+    Clock(Clock),
     /// Show what was changed and what was refused, by whom and from where
     #[command(
         after_help = "Examples:\n  notbefore audit --since 7d --actor alice\n  notbefore audit --refused\n\nRefusals: token_missing, token_refused (unknown, revoked or expired), not_permitted (another\nrole is needed), hidden (it is there, and not below the token's paths)."
@@ -125,7 +131,7 @@ pub enum Noun {
     /// Write everything the service holds to a file: a backup, or the way to another machine
     #[cfg(unix)]
     #[command(
-        after_help = "Examples:\n  notbefore export backup.jsonl\n  notbefore export - | zstd > backup.jsonl.zst\n  notbefore import --check backup.jsonl    see whether a backup is whole\n\nThe service goes on meanwhile; the export shows it at one moment. The file is\nreplaced when the new export is whole, and only its owner can read it."
+        after_help = "Examples:\n  notbefore export backup.jsonl\n  notbefore export - | zstd > backup.jsonl.zst\n  notbefore import --check backup.jsonl    see whether a backup is whole\n\nThe service goes on meanwhile; the export shows it at one moment. The file is\nreplaced when the new export is whole, and only its owner can read it.\n\nAn export stops at a damaged record. Then stop the service and save the rest:\n  notbefore export --data /var/lib/notbefore --skip-damaged rest.jsonl"
     )]
     Export(Export),
     /// Make a data directory from an export, for a service that is not yet started
@@ -134,6 +140,12 @@ pub enum Noun {
         after_help = "Examples:\n  notbefore import backup.jsonl --data /var/lib/notbefore\n  zstd -dc backup.jsonl.zst | notbefore import - --data /var/lib/notbefore\n  notbefore import --check backup.jsonl\n\nThe directory must not hold a store yet. Whatever is wrong with the export is\nnamed with its line, and then nothing is imported. Start the service there when\nit is done, and not the one that was exported from: both would act."
     )]
     Import(Import),
+    /// Look the store of a stopped service over: every record, their number, and whether they fit together
+    #[cfg(unix)]
+    #[command(
+        after_help = "Examples:\n  notbefore check --data /var/lib/notbefore\n  notbefore check --data /var/lib/notbefore --output json\n\nThe store is read and left as it is. The exit code is 0 if it is whole, 1 if it is\ndamaged, 2 if there is no store that this release knows."
+    )]
+    Check,
     /// Inside of a VM: see what is about to happen to it
     #[command(
         after_help = "Examples:\n  notbefore get\n  notbefore get --watch\n  notbefore get --endpoint http://127.0.0.1:9254 --output json\n  notbefore get --raw --api-version 2017-08-01\n\nIt asks the platform as any guest does, on Azure and on notbefore alike; no token is needed, and no proxy is used."
@@ -169,7 +181,7 @@ pub enum Noun {
     },
     /// What is there on Linux only, so that whoever types it here learns that
     #[cfg(not(unix))]
-    #[command(name = "serve", aliases = ["openapi", "export", "import"], hide = true)]
+    #[command(name = "serve", aliases = ["openapi", "export", "import", "check"], hide = true)]
     LinuxOnly {
         /// Whatever else was typed
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -566,6 +578,20 @@ pub enum Token {
     Revoke {
         /// Its name
         name: String,
+        #[command(flatten)]
+        care: Care,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Clock {
+    /// Show what time it is by the service's clock, and whether that is trusted
+    Show,
+    /// Trust the clock as it is: what is due by it happens
+    #[command(
+        after_help = "Look at 'notbefore clock show' first. At a terminal it asks; elsewhere it goes on without asking."
+    )]
+    Accept {
         #[command(flatten)]
         care: Care,
     },

@@ -17,12 +17,16 @@ use uuid::Uuid;
 
 use crate::args::Reach;
 use crate::fleet_apply::REQUESTS_AT_ONCE;
+use crate::output;
 use crate::trust::{self, Trust};
 
 /// How often a request is tried whose outcome is not known; each try carries the same key.
 const TRIES: usize = 4;
 /// How long to wait for a service that does not answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long to wait in all where the service asks to wait.
+const WAIT_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// A service that was found.
 pub struct Client {
@@ -189,7 +193,9 @@ impl Client {
     ) -> Result<T> {
         let key = Uuid::new_v4().to_string();
         let mut last = None;
-        for _ in 0..TRIES {
+        let (mut tries, mut waited) = (0, Duration::ZERO);
+        while tries < TRIES {
+            tries += 1;
             let request = self
                 .prepared(make())
                 .header(IDEMPOTENCY_KEY, &key)
@@ -200,7 +206,14 @@ impl Client {
                         read::<T>(response).err().unwrap_or_else(|| anyhow!("the service is unavailable")),
                     );
                 }
-                Ok(response) => return read(response),
+                Ok(response) => match asked_to_wait(&response).filter(|_| waited < WAIT_MAX) {
+                    Some(wait) => {
+                        wait_out(wait);
+                        waited += wait;
+                        tries -= 1;
+                    }
+                    None => return read(response),
+                },
                 // Nothing listens there, so nothing was sent.
                 Err(error @ (ureq::Error::ConnectionFailed | ureq::Error::HostNotFound)) => {
                     return Err(self.unreachable(error));
@@ -269,6 +282,28 @@ impl Client {
             self.url
         )
     }
+}
+
+/// How long the service asks to wait where a token makes more changes than it may at once. Other answers of this status
+/// say no time, since nobody knows it.
+fn asked_to_wait(response: &Response<Body>) -> Option<Duration> {
+    let seconds = response.headers().get("Retry-After")?.to_str().ok()?.parse().ok()?;
+    (response.status() == StatusCode::TOO_MANY_REQUESTS).then_some(Duration::from_secs(seconds).min(WAIT_MAX))
+}
+
+/// Waits, and says once why it takes longer.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the service has said how long; there is nothing else to wait for"
+)]
+fn wait_out(wait: Duration) {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    SAID.call_once(|| {
+        output::complain(
+            "notbefore: this token makes more changes than it may at once; going on at its pace",
+        );
+    });
+    std::thread::sleep(wait);
 }
 
 /// A change of what is still at a revision; 0 stands for what does not exist.

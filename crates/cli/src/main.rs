@@ -10,7 +10,10 @@
 mod agent;
 mod args;
 mod audit;
+#[cfg(unix)]
+mod check;
 mod client;
+mod clock;
 #[cfg(unix)]
 mod config;
 mod confirm;
@@ -91,15 +94,18 @@ fn run(args: Args) -> anyhow::Result<()> {
         Noun::Token(verb) => {
             Client::find(&args.reach).and_then(|client| token::run(&client, verb, args.output))
         }
+        Noun::Clock(verb) => {
+            Client::find(&args.reach).and_then(|client| clock::run(&client, verb, args.output))
+        }
         Noun::Audit(audit) => {
             Client::find(&args.reach).and_then(|client| audit::run(&client, audit, args.output))
         }
         #[cfg(unix)]
         Noun::OpenApi => output::json(&notbefore_service::operator::description()),
         #[cfg(unix)]
-        Noun::Export(verb) => {
-            Client::find(&args.reach).and_then(|client| export::run(&client, verb, args.output))
-        }
+        Noun::Export(verb) => export::run(&args.reach, verb, args.output),
+        #[cfg(unix)]
+        Noun::Check => check::run(&args.reach, args.output),
         #[cfg(unix)]
         Noun::ExecKeeper { results, command } => {
             notbefore_service::exec::keeper::keep(&results, &command).context("cannot keep a command")

@@ -1,17 +1,19 @@
 //! `notbefore serve`
 
 use std::io::{IsTerminal, Write};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use anyhow::{Context, Result, bail};
 use jiff::SignedDuration;
 use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
+use notbefore_service::operator::door::DoorLimits;
+use notbefore_service::operator::pace::ChangePace;
 use notbefore_service::operator::tls::CertificateFiles;
 use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
-use notbefore_service::{GuestListener, ProxyConfig, ServeConfig};
+use notbefore_service::{DoorConfig, GuestListener, ProxyConfig, ServeConfig};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -82,8 +84,17 @@ async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
 
 /// The service's own configuration; refuses settings that contradict each other.
 fn validated(settings: &config::Settings) -> Result<ServeConfig> {
-    let config::Settings { general, guest, guest_limits, proxy, operator, events, driver, exec } =
-        settings.clone();
+    let config::Settings {
+        general,
+        guest,
+        guest_limits,
+        proxy,
+        operator,
+        operator_limits,
+        events,
+        driver,
+        exec,
+    } = settings.clone();
     let operator_certificate = match (operator.cert, operator.key) {
         (Some(cert), Some(key)) => Some(CertificateFiles { cert: cert.0, key: key.0 }),
         (None, None) => None,
@@ -102,6 +113,19 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
         operator: operator.listen,
         operator_without_tls: operator.without_tls,
         operator_certificate,
+        change_pace: ChangePace {
+            at_once: counted(operator.changes_at_once.0)?,
+            per_second: counted(operator.changes_per_second.0)?,
+        },
+        operator_door: DoorConfig {
+            proxies: operator.proxies,
+            hosts: operator.hosts,
+            limits: DoorLimits {
+                connections_per_token_max: operator_limits.connections_per_token_max.0,
+                streams_per_token_max: operator_limits.streams_per_token_max.0,
+                streams_max: operator_limits.streams_max.0,
+            },
+        },
         guest_settings: GuestSettings {
             mode: guest.mode,
             rate_limit: guest.rate_limit,
@@ -121,6 +145,7 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
             notice_scale: events.notice.0,
             simulated_duration: driver.simulated_duration.0,
             user_operations_max: events.user_operations_max.0,
+            stored_user_operations_max: events.stored_user_operations_max.0,
             when_not_enabled: match events.always_give_notice {
                 true => WhenNotEnabled::GiveNotice,
                 false => WhenNotEnabled::RunAtOnce,
@@ -138,6 +163,11 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
     };
     config.check()?;
     Ok(config)
+}
+
+/// A count of at least one, which is what its setting takes.
+fn counted(count: usize) -> Result<NonZeroU32> {
+    Ok(NonZeroU32::try_from(u32::try_from(count)?)?)
 }
 
 /// What the exec driver is told, where that is the driver.

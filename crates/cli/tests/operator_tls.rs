@@ -35,7 +35,8 @@ impl Pki {
         fs::write(self.ca(), authority.self_signed(&authority_key).unwrap().pem()).unwrap();
         let issuer = Issuer::new(authority, authority_key);
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let mut params =
+            CertificateParams::new(vec!["localhost".to_owned(), "ops.example".to_owned()]).unwrap();
         params.not_after = date_time_ymd(ends.0, ends.1, ends.2);
         fs::write(self.cert(), params.signed_by(&key, &issuer).unwrap().pem()).unwrap();
         fs::write(self.key(), key.serialize_pem()).unwrap();
@@ -137,7 +138,7 @@ fn by_https_from_here_and_from_elsewhere() {
     let plain = support::exchange(
         Ipv4Addr::LOCALHOST.into(),
         ([127, 0, 0, 1], port).into(),
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     );
     assert_eq!(plain.status, 0, "{plain:?}");
     let versions = |version: &str| {
@@ -235,4 +236,46 @@ fn what_is_wrong_with_a_certificate_is_said() {
         let said = complaint(&remote(&service, &url, Some(&trusted)));
         assert!(said.contains("expired"), "{said}");
     }
+}
+
+#[test]
+fn only_names_of_this_machine_are_answered_on_loopback() {
+    let pki = Pki::new();
+    let encrypted = pki.serve(&[]);
+    let plain = Service::start_with(&[("NOTBEFORE_OPERATOR_HOSTS", "proxied.example")], &[]);
+    let by_tls = |host: &str| {
+        let url = format!("https://localhost:{}/healthz", encrypted.operator.port());
+        let output = Command::new("curl")
+            .args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--insecure"])
+            .args(["--noproxy", "*", "--header", &format!("Host: {host}"), &url])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).parse::<u16>().unwrap()
+    };
+    let local = Ipv4Addr::LOCALHOST.into();
+    let in_the_clear = |request: String| support::exchange(local, plain.operator, request.as_bytes());
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for (host, expected, encrypted_expected) in [
+        ("localhost:9255", 200, 200),
+        ("127.0.0.1:9255", 200, 200),
+        ("[::1]", 200, 200),
+        ("192.0.2.7", 200, 200),
+        (machine.as_str(), 200, 200),
+        ("proxied.example:80", 200, 421),
+        ("ops.example", 421, 200),
+        ("evil.example:9255", 421, 421),
+    ] {
+        let close = "Connection: close\r\n\r\n";
+        let answer = in_the_clear(format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n{close}"));
+        assert_eq!(answer.status, expected, "{host}: {answer:?}");
+        let answer = in_the_clear(format!("GET http://{host}/healthz HTTP/1.1\r\n{close}"));
+        assert_eq!(answer.status, expected, "the target names {host}: {answer:?}");
+        assert_eq!(by_tls(host), encrypted_expected, "{host}");
+    }
+    let refused =
+        in_the_clear("GET /v1/vms HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n".to_owned());
+    assert_eq!(refused.json()["code"], "wrong_host");
+    assert!(refused.head.contains("application/problem+json"), "{refused:?}");
+    let without = in_the_clear("GET /healthz HTTP/1.0\r\n\r\n".to_owned());
+    assert_eq!(without.status, 200, "there is no name to judge");
 }

@@ -226,7 +226,7 @@ fn the_stream_tells_what_happens_and_resumes() {
     let follow = |last: &str| {
         let mut stream = support::connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
         let request = format!(
-            "GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n{last}\r\n",
+            "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{last}\r\n",
             token.trim()
         );
         stream.write_all(request.as_bytes()).unwrap();
@@ -308,13 +308,14 @@ fn the_door_for_operators_is_closed_without_a_token() {
     let service = Service::start(&[]);
     for path in ["/v1/vms", "/v1/events", "/v1/stream", "/v1/nothing"] {
         for header in ["", "Authorization: Bearer nb_wrong\r\n", "Authorization: Basic cm9vdDo=\r\n"] {
-            let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{header}Connection: close\r\n\r\n");
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}Connection: close\r\n\r\n");
             let answer = support::exchange(Ipv4Addr::LOCALHOST.into(), service.operator, request.as_bytes());
             assert_eq!(answer.status, 401, "{path} {header}");
         }
     }
     for path in ["/healthz", "/readyz", "/metrics"] {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         assert_eq!(
             support::exchange(Ipv4Addr::LOCALHOST.into(), service.operator, request.as_bytes()).status,
             200
@@ -473,4 +474,15 @@ fn addresses_of_two_networks_may_be_the_same() {
         "",
     );
     assert_eq!(answer.body, "a");
+}
+
+#[test]
+fn a_path_that_is_not_utf8_gets_a_problem() {
+    let service = Service::start(&[]);
+    for target in ["/v1/vms/%ff", "/v1/scopes/a/%c3%28/c", "/v1/events/%e2%82", "/v1/hosts/%ff/maintain"] {
+        let method = if target.ends_with("maintain") { "POST" } else { "GET" };
+        let answer = service.operator_request(method, target, "", "");
+        assert_eq!((answer.status, answer.json()["code"].as_str()), (400, Some("bad_path")), "{answer:?}");
+        assert!(answer.head.contains("application/problem+json"), "{answer:?}");
+    }
 }

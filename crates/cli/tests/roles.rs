@@ -387,7 +387,7 @@ impl Stream {
     fn open(service: &Service, token: &str, headers: &str) -> Self {
         let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
         let head = format!(
-            "GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n{headers}\r\n"
+            "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n{headers}\r\n"
         );
         stream.write_all(head.as_bytes()).unwrap();
         let mut reader = BufReader::new(stream);
@@ -496,7 +496,8 @@ fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
 
     // Revoked on a connection that is open.
     let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
-    let request = format!("GET /v1/scopes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n");
+    let request =
+        format!("GET /v1/scopes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n");
     let mut ask = || {
         stream.write_all(request.as_bytes()).unwrap();
         let mut head = [0; 12];
@@ -560,7 +561,7 @@ fn the_audit_trail_has_every_change_and_every_refusal_and_no_secret() {
         let authorization =
             if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
         let request = format!(
-            "{method} {target} HTTP/1.1\r\nHost: x\r\n{authorization}Connection: close\r\nContent-Length: 0\r\n\r\n"
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{authorization}Connection: close\r\nContent-Length: 0\r\n\r\n"
         );
         support::exchange(from, world.service.operator, request.as_bytes()).status
     };

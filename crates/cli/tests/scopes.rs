@@ -128,6 +128,41 @@ fn a_vm_that_moves_takes_its_open_connections_along() {
     assert!(ask().ends_with("\r\n\r\ntwo"), "the same connection, another VM");
 }
 
+/// The address of a VM is taken away after the head of its approval has come and before its body has.
+#[test]
+fn approval_of_a_vm_whose_address_was_taken_away_is_refused() {
+    use std::io::{Read, Write};
+    let service = Service::start(&[]);
+    let fleet = |at: Ipv4Addr| {
+        service.apply_fleet(&format!(
+            "scopes:\n  - {{ name: web, kind: availability-set, vms: [ {{ name: web-1, addresses: [{at}] }} ] }}\n"
+        ))
+    };
+    let (before, after) = (address(8, 1), address(8, 2));
+    fleet(before);
+    service.cli(&["event", "schedule", "--type", "reboot", "web-1", "--in", "1h"]);
+    let event = first_event(&service.poll(before, "2020-07-01").json());
+    let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}");
+    let head = format!(
+        "POST /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = support::connect(before.into(), service.guest).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    fleet(after);
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let events = service.cli_json(&["event", "list"]);
+    assert_eq!(events[0]["status"], "Scheduled", "{events}");
+    // From where the VM calls now, the same approval is taken.
+    assert_eq!(service.approve(after, &event).status, 200);
+}
+
 #[test]
 fn placement_groups_name_their_scale_set_and_every_vm_has_a_resource_id_of_its_own() {
     let service = Service::start(&[]);

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use crate::actor::Actor;
 use crate::cause::{Cause, Notice, Source};
+use crate::clock_hold::ClockHold;
 use crate::event::{Approval, DriverKind, Event, Past, Phase, Resource, StartReason};
 use crate::exec::Ran;
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
@@ -44,6 +45,8 @@ pub struct Circumstances<'a> {
     /// The scheduled parts of host operations in the scope. Whether such an operation is due or released
     /// depends on other scopes, which this one does not see.
     pub host_parts: &'a [HostPart],
+    /// The events to which the passing of time does nothing, while the clock is not trusted.
+    pub clock_hold: Option<&'a ClockHold>,
 }
 
 /// What can be asked of a scope.

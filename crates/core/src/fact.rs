@@ -207,6 +207,8 @@ pub enum Fact {
         /// What it may do.
         grants: Vec<Grant>,
     },
+    /// An operator trusts the clock although it has jumped.
+    ClockAccepted,
     /// A token was taken back before its time.
     TokenRevoked {
         /// Its name.

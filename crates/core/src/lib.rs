@@ -20,11 +20,13 @@
 //! | [`access`] | who may do what: roles below paths, and tokens that hold them |
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
 //! | [`joint_start`] | how all events of a host start together |
+//! | [`clock_hold`] | what waits after the clock has jumped |
 
 pub mod access;
 pub mod actor;
 pub mod apply;
 pub mod cause;
+pub mod clock_hold;
 pub mod event;
 pub mod exec;
 pub mod fact;
@@ -41,6 +43,7 @@ pub use access::{Grant, Prefix, Role, Token};
 pub use actor::Actor;
 pub use apply::{Applied, Change, Circumstances, Command, NewEvent};
 pub use cause::{Cause, EventType, Source};
+pub use clock_hold::ClockHold;
 pub use event::{Approval, DriverKind, Event, Outcome, Past, Phase, Resource, Run, StartReason};
 pub use exec::{CommandState, Ending, ExecRun, Ran};
 pub use fact::{EventFact, Fact, Recorded};

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::access::TOKENS_MAX;
 use crate::cause::EventType;
 use crate::event::{DriverKind, StartReason};
-use crate::ids::{EventId, Name, NameError, OperationId, ScopePath, VmId};
+use crate::ids::{EventId, Name, NameError, OperationId, ScopeId, ScopePath, VmId};
 use crate::joint_start::{Blocked, Blocker};
 use crate::scope::{EVENTS_MAX, MEMBERS_MAX, ScopeKind, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 
@@ -148,6 +148,16 @@ pub enum Refusal {
         "the scope has {limit} live user operations, the most there may be; wait for some to end or cancel some"
     )]
     TooManyUserOperations {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// Too many operations of users are stored for a scope.
+    #[error(
+        "{limit} operations of users are stored for scope {scope}, the most there may be; the oldest go when their history is no longer kept, or an operator of everywhere asks instead"
+    )]
+    TooManyStoredOperations {
+        /// The scope.
+        scope: ScopeId,
         /// The limit in force.
         limit: usize,
     },
@@ -298,6 +308,7 @@ impl Refusal {
             Self::NotSpot(_) => "not_spot",
             Self::TooManyEvents => "too_many_events",
             Self::TooManyUserOperations { .. } => "too_many_user_operations",
+            Self::TooManyStoredOperations { .. } => "too_many_stored_operations",
             Self::TooManyMembers => "too_many_members",
             Self::StandaloneHoldsOne(_) => "standalone_holds_one",
             Self::KindDiffers { .. } => "kind_differs",

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, UnknownWord};
+use crate::clock_hold::ClockHold;
 use crate::event::{Event, Outcome};
 use crate::ids::{EventId, Name, ScopeId, ScopePath, VmId};
 use crate::joint_start::HostPart;
@@ -288,9 +289,14 @@ impl Scope {
     /// later than `now`: what was due has been done, and what is due but made to wait is set free by the
     /// command that ends what it waits for, not by time.
     ///
-    /// `parts` are the host operations' parts here, as in [`crate::Circumstances`].
-    pub fn next_due(&self, parts: &[HostPart], now: Timestamp) -> Option<Timestamp> {
-        self.events.iter().filter_map(|event| self.due_at(event, parts, now)).min()
+    /// `parts` and `hold` are as in [`crate::Circumstances`]; what is held is due at no time.
+    pub fn next_due(
+        &self,
+        parts: &[HostPart],
+        hold: Option<&ClockHold>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        self.events.iter().filter_map(|event| self.due_at(event, parts, hold, now)).min()
     }
 
     /// Whether two values of a scope show their guests the same events. This is what the incarnation counts.

@@ -13,6 +13,9 @@ pub struct Settings {
     pub simulated_duration: Duration,
     /// How many operations of users may be live in one scope. Azure had 10 in the preview, then 100.
     pub user_operations_max: usize,
+    /// How many operations of users may be stored for one scope, those that have ended included, before users other than
+    /// operators of everywhere get no more. A store is not filled up from outside.
+    pub stored_user_operations_max: usize,
     /// What user operations do where no guest has asked for a day.
     pub when_not_enabled: WhenNotEnabled,
     /// Who carries out the events that are scheduled from now on.
@@ -27,6 +30,7 @@ impl Default for Settings {
             notice_scale: 1.0,
             simulated_duration: Duration::from_secs(60),
             user_operations_max: 100,
+            stored_user_operations_max: 10_000,
             when_not_enabled: WhenNotEnabled::RunAtOnce,
             driver: DriverKind::Simulated,
             exec: ExecSettings::default(),

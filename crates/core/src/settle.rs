@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::actor::Actor;
-use crate::apply::Change;
+use crate::apply::{Change, Circumstances};
 use crate::cause::{Cause, EventType};
+use crate::clock_hold::ClockHold;
 use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartReason};
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
 use crate::ids::VmId;
@@ -47,18 +48,28 @@ impl Scope {
 
     /// When an event will be due by itself. One that is made to wait is due at no time: whatever ends its
     /// wait settles it, or looks again.
-    pub(crate) fn due_at(&self, event: &Event, parts: &[HostPart], now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn due_at(
+        &self,
+        event: &Event,
+        parts: &[HostPart],
+        hold: Option<&ClockHold>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         match &event.phase {
-            Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
+            Phase::Started { run: Run::Simulated { ends_at }, .. } => {
+                (!is_held(event, hold)).then_some(*ends_at)
+            }
             Phase::Started { run: Run::Manual, .. } => None,
             Phase::Started { run: Run::Exec(run), .. } => run.next_due(),
             Phase::Scheduled { ready: Some(_), .. } => None,
             Phase::Scheduled { .. } if event.joint_start => None,
             Phase::Scheduled { not_before, .. } => {
                 // What is due already stays so, also when the clock is set back.
-                let due = match reason_to_begin(event, now) {
-                    Some(StartReason::NotBefore) | None => *not_before,
+                let due = match reason_to_begin(event, hold, now) {
+                    Some(StartReason::NotBefore) => *not_before,
                     Some(_) => Timestamp::MIN,
+                    None if is_held(event, hold) => return None,
+                    None => *not_before,
                 };
                 match self.blocker(event, parts, due.max(now)) {
                     Some(_) => None,
@@ -69,8 +80,13 @@ impl Scope {
     }
 }
 
+/// Whether the passing of time alone does nothing to an event.
+fn is_held(event: &Event, hold: Option<&ClockHold>) -> bool {
+    hold.is_some_and(|hold| hold.holds(event.id))
+}
+
 /// Why a scheduled event may begin at `now`, if it may.
-fn reason_to_begin(event: &Event, now: Timestamp) -> Option<StartReason> {
+fn reason_to_begin(event: &Event, hold: Option<&ClockHold>, now: Timestamp) -> Option<StartReason> {
     match &event.phase {
         Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => None,
         Phase::Scheduled { .. } if event.joint_start => None,
@@ -82,7 +98,7 @@ fn reason_to_begin(event: &Event, now: Timestamp) -> Option<StartReason> {
                 };
             if approved {
                 Some(StartReason::Approved)
-            } else if *not_before <= now {
+            } else if *not_before <= now && !is_held(event, hold) {
                 Some(StartReason::NotBefore)
             } else {
                 None
@@ -127,7 +143,9 @@ impl Change<'_> {
     /// Ends go in the order of their time, so that history reads in the order in which things happened.
     fn next_to_end(&self) -> Option<usize> {
         let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| match &event.phase {
-            Phase::Started { run: Run::Simulated { ends_at }, .. } if *ends_at <= self.circumstances.now => {
+            Phase::Started { run: Run::Simulated { ends_at }, .. }
+                if *ends_at <= self.circumstances.now && !is_held(event, self.circumstances.clock_hold) =>
+            {
                 Some((*ends_at, index))
             }
             Phase::Started { .. } | Phase::Scheduled { .. } => None,
@@ -144,8 +162,9 @@ impl Change<'_> {
 
     fn next_to_begin(&self) -> Option<(usize, StartReason)> {
         let due = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
-            let why = reason_to_begin(event, self.circumstances.now)?;
-            match self.scope.blocker(event, self.circumstances.host_parts, self.circumstances.now) {
+            let Circumstances { now, host_parts, clock_hold, .. } = self.circumstances;
+            let why = reason_to_begin(event, clock_hold, now)?;
+            match self.scope.blocker(event, host_parts, now) {
                 Some(_) => None,
                 None => Some(((event.not_before(), event.id), index, why)),
             }
@@ -283,7 +302,8 @@ impl Change<'_> {
 
     /// Whether an ending is recent enough to be approved with a friendly answer.
     pub(crate) fn is_recent(&self, ended_at: Timestamp) -> bool {
-        self.circumstances.now.duration_since(ended_at) < ENDED_KEPT
+        self.circumstances.clock_hold.is_some()
+            || self.circumstances.now.duration_since(ended_at) < ENDED_KEPT
     }
 
     /// Old endings are dropped when a new one comes, so that a command that changes nothing writes nothing.
@@ -291,9 +311,9 @@ impl Change<'_> {
         if self.past.is_empty() {
             return;
         }
-        let now = self.circumstances.now;
         let excess = self.scope.ended.len().saturating_sub(ENDED_MAX);
         self.scope.ended.drain(..excess);
-        self.scope.ended.retain(|ended| now.duration_since(ended.at) < ENDED_KEPT);
+        let ended = std::mem::take(&mut self.scope.ended);
+        self.scope.ended = ended.into_iter().filter(|ended| self.is_recent(ended.at)).collect();
     }
 }

@@ -88,9 +88,10 @@ impl Bench {
             settings: &self.settings,
             runner: &self.node,
             host_parts: &[],
+            clock_hold: None,
         };
         let Applied { scope, facts, past, .. } = self.scope.apply(command, circumstances)?;
-        assert!(scope.next_due(&[], self.now).is_none_or(|due| due > self.now), "invariant 10");
+        assert!(scope.next_due(&[], None, self.now).is_none_or(|due| due > self.now), "invariant 10");
         self.scope = scope;
         let of_events = facts.into_iter().filter_map(|fact| {
             let Fact::Event { what, .. } = fact.fact else { return None };
@@ -132,7 +133,7 @@ fn an_event_that_begins_runs_a_command_for_each_vm_and_ends_with_the_last() {
     let mut bench = Bench::new(2);
     assert_eq!((bench.run().owner.as_str(), bench.run().fence), ("n1", 1));
     assert_eq!(bench.run().commands, [running(1, 4), running(1, 4)]);
-    assert_eq!(bench.scope.next_due(&[], bench.now), None, "a command ends when it ends");
+    assert_eq!(bench.scope.next_due(&[], None, bench.now), None, "a command ends when it ends");
     let incarnation = bench.scope.incarnation;
 
     bench.ran(0, 1, 1, Ending::Succeeded { host: Some("h2".to_owned()) });
@@ -157,7 +158,7 @@ fn failures_wait_twice_as_long_each_time_and_are_given_up_at_the_limit() {
             bench.last,
             [EventFact::DriverAttemptFailed { vm: "web-0".parse().unwrap(), attempt, why: why.clone() }]
         );
-        let due_at = bench.scope.next_due(&[], bench.now).unwrap();
+        let due_at = bench.scope.next_due(&[], None, bench.now).unwrap();
         assert_eq!(due_at.as_second() - bench.now.as_second(), pause);
         assert_eq!(bench.command(0), &CommandState::Waiting { attempt, left: 5 - attempt, due_at, why });
         bench.wait(pause - 1);
@@ -168,7 +169,7 @@ fn failures_wait_twice_as_long_each_time_and_are_given_up_at_the_limit() {
     bench.ran(0, 1, 5, fails("exit status 1"));
     assert!(matches!(bench.command(0), CommandState::Failed { attempt: 5, .. }));
     assert!(matches!(bench.last.as_slice(), [EventFact::DriverFailed { attempts: 5, .. }]));
-    assert_eq!(bench.scope.next_due(&[], bench.now), None, "nothing happens until somebody says so");
+    assert_eq!(bench.scope.next_due(&[], None, bench.now), None, "nothing happens until somebody says so");
     let named = |fact: &EventFact| matches!(fact, EventFact::DriverFailed { .. });
     assert_eq!(bench.event().trail.iter().filter(|entry| named(&entry.fact)).count(), 1);
     assert!(bench.event().is_started());

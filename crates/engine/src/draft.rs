@@ -448,6 +448,7 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             | Fact::VmMoved { .. }
             | Fact::VmDeallocated { .. }
             | Fact::VmStarted { .. }
+            | Fact::ClockAccepted
             | Fact::TokenRevoked { .. } => 1,
             Fact::TokenCreated { grants, .. } => grants.len() * 4,
         };

@@ -57,7 +57,8 @@ impl Planner<'_> {
             | Command::StartOperation(_)
             | Command::CompleteOperation(_)
             | Command::StartVm(_)
-            | Command::Token(_) => self.plan(command),
+            | Command::Token(_)
+            | Command::AcceptClock => self.plan(command),
         }
     }
 

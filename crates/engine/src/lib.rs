@@ -23,6 +23,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
+//! | [`clock_watch`] | when the clock has jumped, and when it may be trusted again |
 //! | [`plan`] | from a command to a transaction |
 //! | [`fleet`] | the plans that change the inventory |
 //! | `joint_start` | the plans that start or complete a whole operation |
@@ -33,6 +34,7 @@
 //! | [`records`] | their keys and their bytes |
 //! | [`request`] | commands, answers, failures |
 
+pub mod clock_watch;
 pub mod draft;
 pub mod engine;
 pub mod fleet;
@@ -45,6 +47,7 @@ pub mod scope_plan;
 pub mod state;
 pub mod tokens;
 
+pub use clock_watch::{ClockNews, ClockReading, ClockWatch};
 pub use engine::{
     CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, RequestId,
 };

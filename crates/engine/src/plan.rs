@@ -12,9 +12,9 @@ use notbefore_core::apply::{NewEvent, not_before, notice};
 use notbefore_core::operation::{Reached, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
-    Actor, Applied, Cause, Circumstances, Command as ScopeCommand, EventId, Fact, Member, MemberState,
-    Operation, OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Target,
-    VmId,
+    Actor, Applied, Cause, Circumstances, Command as ScopeCommand, EventId, Fact, Member, MemberState, Name,
+    Operation, OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Source,
+    Target, VmId,
 };
 
 use crate::draft::{Draft, Drafted, fits, sized};
@@ -79,17 +79,18 @@ impl<'a> Planner<'a> {
             // a store this is whoever holds the lease of the scope, be it another node.
             runner: self.node,
             host_parts: self.state.host_operations().parts_in(scope),
+            clock_hold: self.state.clock_hold(),
         }
     }
 
     /// Plans what a caller asked for.
     pub fn plan(&self, command: &Command) -> Result<Plan, Failure> {
         match command {
-            Command::Approve { scope, events } => {
+            Command::Approve { scope, events, network } => {
                 let Some(first) = events.first() else { return Ok(Plan::Settled(Answer::Done)) };
-                match self.state.scope(scope) {
-                    None => Err(Refusal::UnknownEvent(*first).into()),
-                    Some(_) => self.on_scope(scope, ScopeCommand::Approve(events.clone())),
+                match self.is_caller_of(scope, network.as_deref()) {
+                    false => Err(Refusal::UnknownEvent(*first).into()),
+                    true => self.on_scope(scope, ScopeCommand::Approve(events.clone())),
                 }
             }
             Command::ApproveFor(event) => self.on_event(*event, ScopeCommand::Approve(vec![*event])),
@@ -109,6 +110,7 @@ impl<'a> Planner<'a> {
                 self.on_scope(&scope, ScopeCommand::Revive(*vm))
             }
             Command::Token(command) => self.plan_token(command),
+            Command::AcceptClock => Ok(self.accept_clock()),
             Command::PutScope(_)
             | Command::RemoveScope { .. }
             | Command::PlanScope(_)
@@ -116,6 +118,20 @@ impl<'a> Planner<'a> {
             | Command::RemoveVm(_)
             | Command::MakeFirstRun { .. } => self.plan_fleet(command),
         }
+    }
+
+    /// Whether the scope is there and a guest that asks is still one of its VMs, at the address that it called from. It
+    /// was when its request came; its VM or its address may have been taken away since.
+    fn is_caller_of(&self, scope: &ScopeId, network: Option<&str>) -> bool {
+        let is_still_it = match self.by {
+            Actor::Vm { vm, address, .. } => {
+                let has_address = |network| self.state.inventory().caller(network, *address) == Some(*vm);
+                self.state.vm(*vm).is_some_and(|known| *known.scope == *scope)
+                    && network.is_none_or(has_address)
+            }
+            Actor::Token(_) | Actor::Timer | Actor::Driver(_) | Actor::Service => true,
+        };
+        is_still_it && self.state.scope(scope).is_some()
     }
 
     /// Plans a command to one scope that is known to exist.
@@ -162,6 +178,17 @@ impl<'a> Planner<'a> {
             notice(event.cause, &scope.policy, self.settings).map(|least| round_up(after(self.now, least)));
         event.not_before = earliest.map(|earliest| event.not_before.map_or(earliest, |at| at.max(earliest)));
         event
+    }
+
+    /// Records that the clock is accepted; the hold ends when that is durable.
+    fn accept_clock(&self) -> Plan {
+        if self.state.clock_hold().is_none() {
+            return Plan::Settled(Answer::Done);
+        }
+        let mut draft = self.draft();
+        let fact = Fact::ClockAccepted;
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        Plan::Write { drafted: draft.finish(), answer: Answer::Done, rest: None }
     }
 
     /// Closes a draft: nothing to do if nothing would be written.
@@ -223,6 +250,7 @@ impl<'a> Planner<'a> {
             }
         };
         let targets = targets(new.id, new.cause.grouping(), reached);
+        self.leaves_room(new.cause, &targets)?;
         let mut operation = Operation {
             id: new.id,
             cause: new.cause,
@@ -279,6 +307,23 @@ impl<'a> Planner<'a> {
             (true, 0) => Err(Refusal::UnknownHost(host.to_owned())),
             (true, deallocated) => Err(Refusal::NothingRuns { host: host.to_owned(), deallocated }),
             (false, _) => Ok((reached, deallocated)),
+        }
+    }
+
+    /// Refuses a user's operation where too many are stored. Operators of everywhere, the service itself and what happens
+    /// to the platform are never refused for that.
+    fn leaves_room(&self, cause: Cause, targets: &[Target]) -> Result<(), Refusal> {
+        let token = match self.by {
+            Actor::Token(name) => name.parse::<Name>().ok().and_then(|name| self.state.token(&name)),
+            _ => None,
+        };
+        if cause.source() != Source::User || token.is_none_or(|token| token.value.rules_everything()) {
+            return Ok(());
+        }
+        let limit = self.settings.stored_user_operations_max;
+        match scopes_of(targets).into_iter().find(|scope| self.state.user_operations(scope) >= limit) {
+            Some(scope) => Err(Refusal::TooManyStoredOperations { scope: scope.clone(), limit }),
+            None => Ok(()),
         }
     }
 

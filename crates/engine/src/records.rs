@@ -14,6 +14,7 @@
 //! | `seen/{event}/{node}` | which of the event's VMs read it first when, as one process noted it; the earliest counts |
 //! | `heard/{scope}` | when a guest of the scope last asked, to the hour |
 //! | `alive` | when the service last ran, to the minute |
+//! | `swept` | the time by which records past their time were last removed |
 //! | `token/{name}` | who may use the operator API |
 //!
 //! A value is a format level in digits, a space, and JSON: `2 {"path":…}`. A release reads its own level and
@@ -78,6 +79,12 @@ pub mod prefix {
 
 /// The record of when the service last ran.
 pub const ALIVE: &str = "alive";
+
+/// The record of the time by which old records were last removed.
+pub const SWEPT: &str = "swept";
+
+/// The records whose keys are no kind and an id, but one word.
+pub const TIMES: [&str; 2] = [ALIVE, SWEPT];
 
 /// The prefixes that the engine holds in memory and must be given at the start, besides [`ALIVE`]. Scopes come
 /// before their VMs, so that each VM finds its place.

@@ -48,6 +48,9 @@ pub enum Command {
         scope: ScopeId,
         /// The events.
         events: Vec<EventId>,
+        /// The network, folded, in which the guest is known by its address; none where a listener of its own or a
+        /// proxy says who it is. It is looked up again when the command is applied.
+        network: Option<String>,
     },
     /// An operator lets an event begin.
     ApproveFor(EventId),
@@ -102,6 +105,8 @@ pub enum Command {
     StartVm(VmId),
     /// Make a token, or take one back.
     Token(TokenCommand),
+    /// Trust the clock as it is, although it has jumped.
+    AcceptClock,
     /// Make the VM that stands in for a fleet where there is none.
     MakeFirstRun {
         /// Its id.

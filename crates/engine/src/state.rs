@@ -7,6 +7,7 @@ pub mod host_operations;
 pub mod inventory;
 pub mod load;
 pub mod table;
+mod user_operations;
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -15,12 +16,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::{
-    Blocker, EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId,
+    Blocker, ClockHold, EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId,
 };
 use notbefore_store::{Key, Revision};
 
 use self::host_operations::HostOperations;
 use self::inventory::{Inventory, ScopeSlot};
+use self::user_operations::UserOperations;
 use crate::records::{self, Address, DecodeError, LastAt, Vm, prefix};
 
 /// A record and the revision that wrote it.
@@ -126,6 +128,9 @@ pub struct State {
     inventory: Inventory,
     operations: HashMap<OperationId, Held<Operation>>,
     host_operations: HostOperations,
+    user_operations: UserOperations,
+    /// The events that wait while the clock is not trusted.
+    clock_hold: Option<Arc<ClockHold>>,
     /// By their folded names.
     tokens: HashMap<String, Held<Token>>,
     heard: HashMap<ScopeId, Timestamp>,
@@ -209,6 +214,27 @@ impl State {
     /// What keeps a host operation from starting at `now`.
     pub fn host_blockers(&self, id: OperationId, now: Timestamp) -> Vec<Blocker> {
         self.host_operations.blockers(id, |scope| self.scope(scope).map(|held| &*held.value), now)
+    }
+
+    /// How many operations of users are stored for a scope, those that have ended included.
+    pub fn user_operations(&self, scope: &ScopeId) -> usize {
+        self.user_operations.stored(scope)
+    }
+
+    /// The events that wait while the clock is not trusted, if it is not.
+    pub fn clock_hold(&self) -> Option<&ClockHold> {
+        self.clock_hold.as_deref()
+    }
+
+    /// Begins a clock hold, or ends it.
+    pub fn hold_clock(&mut self, hold: Option<ClockHold>) {
+        self.clock_hold = hold.map(Arc::new);
+        self.host_operations.hold_clock(self.clock_hold.clone());
+    }
+
+    /// When something is due by itself in a scope of this state.
+    pub fn due_in(&self, id: &ScopeId, held: &Held<Scope>, now: Timestamp) -> Option<Timestamp> {
+        held.value.next_due(self.host_operations.parts_in(id), self.clock_hold(), now)
     }
 
     /// A token.
@@ -408,6 +434,7 @@ impl State {
         revision: Revision,
         held: Option<Held<Operation>>,
     ) -> Option<Published> {
+        self.user_operations.follow(id, held.as_ref().map(|held| &*held.value));
         // A closed operation is history: it stays in the store and leaves memory.
         let held = held.filter(|held| held.value.state != OperationState::Closed);
         if !put(&mut self.operations, id, revision, held.clone()) {

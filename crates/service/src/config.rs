@@ -12,6 +12,8 @@ use notbefore_core::{Name, Settings};
 use crate::exec::ExecConfig;
 use crate::guest::settings::GuestSettings;
 use crate::listen::ListenAt;
+use crate::operator::door::DoorConfig;
+use crate::operator::pace::ChangePace;
 use crate::operator::tls::CertificateFiles;
 use crate::proxy::ProxyConfig;
 use crate::serve::ServeError;
@@ -33,6 +35,10 @@ pub struct ServeConfig {
     pub operator_without_tls: bool,
     /// The operator door's certificate; nothing is encrypted without one.
     pub operator_certificate: Option<CertificateFiles>,
+    /// How many changes a token may make that is not an operator's of everywhere.
+    pub change_pace: ChangePace,
+    /// Whose connections the operator door takes, and how many.
+    pub operator_door: DoorConfig,
     /// How the guest door behaves.
     pub guest_settings: GuestSettings,
     /// Whether NotBefore is RFC 1123 at 2017-03-01 too.

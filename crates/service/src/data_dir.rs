@@ -1,16 +1,24 @@
-//! The data directory: `format`, `store.redb` and `operator.token`.
+//! The data directory: `format`, `store.redb`, `lock` and `operator.token`.
 //!
 //! `format` holds the level of the records in digits. It is a file of its own so that it can be read before
 //! the store is opened: a store of a level that this release does not know is refused and not touched, not
-//! even by the bookkeeping that opening a store does.
+//! even by the bookkeeping that opening a store does. Once there is a store, a second line says so: a store that is
+//! missing then was lost, and the service does not begin anew without it.
+//!
+//! `lock` is locked by the service that uses the directory, besides the store itself, and never removed.
+//!
+//! What can hold a secret is for its owner alone, whatever the umask; `format` and `operator.url` hold none.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use notbefore_engine::records::{FORMAT_LEVEL, FORMAT_LEVELS_READ, levels_read};
-use notbefore_store::redb::{OpenError, RedbStore};
+use notbefore_store::redb::{DirLock, OpenError, RedbStore};
+
+/// The second line of `format`.
+const HAS_STORE: &str = "store";
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +50,22 @@ pub enum DataDirError {
         /// The directory.
         path: PathBuf,
     },
+    /// There was a store.
+    #[error(
+        "{store} is missing or empty, and {format} says that there was a store: the fleet is lost, and nothing was touched; put the file back, or make one from an export with 'notbefore import FILE --data DIR'. To begin with an empty fleet, remove {format} and the empty store",
+        store = .path.join("store.redb").display(),
+        format = .path.join("format").display()
+    )]
+    StoreMissing {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is nothing to look at.
+    #[error("{path} is not a data directory: it has no 'format' file; name one with --data")]
+    NotADataDir {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The store itself cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -53,43 +77,87 @@ pub struct DataDir {
     path: PathBuf,
 }
 
+/// What `format` says, of a level that this release reads.
+enum Format {
+    /// There is no such file, and no store.
+    New,
+    /// There is one.
+    Known {
+        /// Whether it says that there is a store.
+        has_store: bool,
+    },
+}
+
 impl DataDir {
-    /// Makes the directory if there is none, and checks that its format is ours.
+    /// Makes the directory if there is none, and checks that its format is ours and that its store is there.
     pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| DataDirError::Io { path, source }
-        };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))?;
+        make_private(path).map_err(|source| DataDirError::Io { path: path.to_owned(), source })?;
         let dir = Self { path: path.to_owned() };
-        let format = path.join("format");
-        match fs::read_to_string(&format) {
-            Ok(found) if FORMAT_LEVELS_READ.iter().any(|level| found.trim() == level.to_string()) => Ok(dir),
-            Ok(found) => {
-                let found = found.trim().chars().take(20).collect();
-                Err(DataDirError::Format { path: path.to_owned(), found })
+        // Before anything is touched, and again under the lock.
+        dir.check_store()?;
+        let _lock = DirLock::take(&dir.lock_path())?;
+        if let Format::New = dir.check_store()? {
+            dir.write_format(false)?;
+        }
+        Ok(dir)
+    }
+
+    /// A directory whose store is only looked at.
+    pub fn existing(path: &Path) -> Result<Self, DataDirError> {
+        let dir = Self { path: path.to_owned() };
+        match dir.check_store()? {
+            Format::New => Err(DataDirError::NotADataDir { path: path.to_owned() }),
+            Format::Known { .. } => Ok(dir),
+        }
+    }
+
+    fn check_store(&self) -> Result<Format, DataDirError> {
+        let format = self.read_format()?;
+        let is_empty = |found: fs::Metadata| found.len() == 0;
+        match format {
+            Format::Known { has_store: true } if fs::metadata(self.store_path()).map_or(true, is_empty) => {
+                Err(DataDirError::StoreMissing { path: self.path.clone() })
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && dir.store_path().exists() => {
-                Err(DataDirError::FormatMissing { path: path.to_owned() })
-            }
+            format @ (Format::Known { .. } | Format::New) => Ok(format),
+        }
+    }
+
+    fn read_format(&self) -> Result<Format, DataDirError> {
+        let path = self.path.join("format");
+        let found = match fs::read_to_string(&path) {
+            Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                dir.write_format()?;
-                Ok(dir)
+                return match self.store_path().exists() {
+                    true => Err(DataDirError::FormatMissing { path: self.path.clone() }),
+                    false => Ok(Format::New),
+                };
             }
-            Err(source) => Err(DataDirError::Io { path: format, source }),
+            Err(source) => return Err(DataDirError::Io { path, source }),
+        };
+        let mut lines = found.trim().lines();
+        let level = lines.next().unwrap_or_default();
+        let is_read = FORMAT_LEVELS_READ.iter().any(|known| level == known.to_string());
+        match (is_read, lines.next(), lines.next()) {
+            (true, None, None) => Ok(Format::Known { has_store: false }),
+            (true, Some(HAS_STORE), None) => Ok(Format::Known { has_store: true }),
+            _ => {
+                let found = found.trim().chars().take(20).collect();
+                Err(DataDirError::Format { path: self.path.clone(), found })
+            }
         }
     }
 
     /// Opens the store. From then on its format is ours: an older release refuses it, since it could not read
     /// what is written now. The store comes first, because an older release may be using it.
     pub fn open_store(&self) -> Result<RedbStore, DataDirError> {
-        let store = RedbStore::open(self.store_path())?;
-        self.write_format()?;
+        let store = RedbStore::open_locked(self.store_path(), self.lock_path())?;
+        self.write_format(true)?;
         Ok(store)
     }
 
-    fn write_format(&self) -> Result<(), DataDirError> {
-        let (path, ours) = (self.path.join("format"), format!("{FORMAT_LEVEL}\n"));
+    fn write_format(&self, has_store: bool) -> Result<(), DataDirError> {
+        let second = if has_store { format!("{HAS_STORE}\n") } else { String::new() };
+        let (path, ours) = (self.path.join("format"), format!("{FORMAT_LEVEL}\n{second}"));
         if fs::read_to_string(&path).is_ok_and(|found| found == ours) {
             return Ok(());
         }
@@ -99,6 +167,11 @@ impl DataDir {
     /// Where the store is.
     pub fn store_path(&self) -> PathBuf {
         self.path.join("store.redb")
+    }
+
+    /// What is locked while the directory is used.
+    pub fn lock_path(&self) -> PathBuf {
+        self.path.join("lock")
     }
 
     /// Where the first token is.
@@ -126,10 +199,95 @@ impl DataDir {
         let temporary = self.path.join(format!(".{name}.new"));
         let _ = fs::remove_file(&temporary);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&temporary, self.path.join(name))?;
         File::open(&self.path)?.sync_all()
+    }
+}
+
+/// A directory that an import fills. What the import has made of it is removed unless it is finished.
+pub struct NewDataDir {
+    dir: DataDir,
+    /// The directories that were made, the outermost first.
+    made: Vec<PathBuf>,
+    /// Whether the lock's file was made.
+    lock_is_new: bool,
+    /// Held until the end.
+    lock: Option<DirLock>,
+    is_finished: bool,
+}
+
+impl NewDataDir {
+    /// Makes the directory if there is none. A store that was lost may be replaced.
+    pub fn begin(path: &Path) -> Result<Self, DataDirError> {
+        let dir = DataDir { path: path.to_owned() };
+        dir.read_format()?;
+        if dir.store_path().exists() {
+            return Err(OpenError::Exists { path: dir.store_path() }.into());
+        }
+        let made = make_private(path).map_err(|source| DataDirError::Io { path: path.to_owned(), source })?;
+        let lock_is_new = !dir.lock_path().exists();
+        // From here on a refusal removes what was made.
+        let mut new = Self { dir, made, lock_is_new, lock: None, is_finished: false };
+        new.lock = Some(DirLock::take(&new.dir.lock_path()).inspect_err(|_| new.lock_is_new = false)?);
+        new.dir.read_format()?;
+        Ok(new)
+    }
+
+    /// Where the store is to be.
+    pub fn store_path(&self) -> PathBuf {
+        self.dir.store_path()
+    }
+
+    /// Keeps the directory: its store is whole.
+    pub fn finish(mut self) -> Result<(), DataDirError> {
+        self.is_finished = true;
+        self.dir.write_format(true)
+    }
+}
+
+impl Drop for NewDataDir {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        // While it is still held, so that nobody holds the lock of a file that is gone.
+        if self.lock_is_new {
+            let _ = fs::remove_file(self.dir.lock_path());
+        }
+        // Only those that are empty, so nothing of others is lost.
+        for dir in self.made.iter().rev() {
+            let _ = fs::remove_dir(dir);
+        }
+    }
+}
+
+/// Makes a directory, and those above it that are missing, for their owner alone whatever the umask. Answers which were
+/// made, the outermost first.
+pub(crate) fn make_private(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut missing: Vec<&Path> = path
+        .ancestors()
+        .take_while(|dir| !dir.as_os_str().is_empty() && fs::symlink_metadata(dir).is_err())
+        .collect();
+    missing.reverse();
+    let mut made = Vec::new();
+    for dir in missing {
+        match fs::DirBuilder::new().mode(0o700).create(dir) {
+            Ok(()) => {
+                fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+                made.push(dir.to_owned());
+            }
+            // Another process made it just now.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(made),
+        Ok(_) => Err(io::ErrorKind::NotADirectory.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -159,13 +317,42 @@ mod tests {
     }
 
     #[test]
+    fn only_a_store_that_was_there_is_missed() {
+        for (format, store, is_refused) in [
+            (None, None, false),
+            (Some("2\n"), None, false),
+            (Some("2\n"), Some(""), false),
+            (Some("2\nstore\n"), None, true),
+            (Some("2\nstore\n"), Some(""), true),
+            (Some("1\nstore\n"), None, true),
+            (Some("2\nstore\n"), Some("something"), false),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let put = |name: &str, content: Option<&str>| {
+                content.map(|content| fs::write(dir.path().join(name), content).unwrap())
+            };
+            put("format", format);
+            put("store.redb", store);
+            let prepared = DataDir::prepare(dir.path());
+            let refused = matches!(prepared, Err(DataDirError::StoreMissing { .. }));
+            assert_eq!(refused, is_refused, "{format:?} {store:?}");
+            assert_eq!(prepared.is_ok(), !is_refused, "{format:?} {store:?}: {prepared:?}");
+            assert_eq!(
+                dir.path().join("lock").exists(),
+                !is_refused,
+                "nothing is touched where it is refused"
+            );
+        }
+    }
+
+    #[test]
     fn opening_a_store_of_level_1_raises_its_format() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("format"), "1\n").unwrap();
         let prepared = DataDir::prepare(dir.path()).unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("format")).unwrap(), "1\n", "an older release may run");
         let _store = prepared.open_store().unwrap();
-        assert_eq!(fs::read_to_string(dir.path().join("format")).unwrap(), "2\n");
+        assert_eq!(fs::read_to_string(dir.path().join("format")).unwrap(), "2\nstore\n");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Removes what is kept only for a while: answers to commands after a day, history after its retention.
 //!
 //! It looks once an hour, a page at a time, and deletes only what is still as it was when it looked. Where keys
-//! begin with their time, as those of facts and of ended events do, it looks only at what is to go.
+//! begin with their time, as those of facts and of ended events do, it looks only at what is to go. What is damaged it
+//! leaves alone, and what leads to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,27 +14,78 @@ use notbefore_store::{Expect, Key, Outcome, ReadError, Snapshot, Store, TXN_OPER
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::runtime::EngineHandle;
 
 /// For how long the answer to a command is kept for those who ask twice.
 pub const COMMANDS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// How often the janitor looks.
 const EVERY: Duration = Duration::from_secs(3_600);
+/// How soon it looks again while the clock is not trusted.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// How far the time by which it judges moves from one sweep to the next.
+const CUT_OFF_MOVES_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// How many bytes of refused requests are kept. Whoever is refused decides how often that is; at the pace at which
 /// they are written, it takes a week to push the oldest out.
 const REFUSALS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How many records it looks at in one go.
 const PAGE: usize = 500;
 
-/// Sweeps now and then every hour, for ever.
-pub async fn run(store: Arc<dyn Store>, clock: Arc<dyn Clock>, history_kept: SignedDuration) {
+/// Sweeps now and then every hour, for ever, while the clock is trusted.
+pub async fn run(
+    store: Arc<dyn Store>,
+    engine: EngineHandle,
+    clock: Arc<dyn Clock>,
+    history_kept: SignedDuration,
+) {
     loop {
-        match sweep(&*store, clock.now(), history_kept).await {
+        if engine.stats().clock_hold().is_some() {
+            tokio::time::sleep(ASK_AGAIN).await;
+            continue;
+        }
+        match sweep_bounded(&*store, clock.now(), history_kept).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed records past their time"),
             Err(error) => tracing::warn!(%error, "could not look for records past their time"),
         }
         tokio::time::sleep(EVERY).await;
     }
+}
+
+/// Sweeps as if it were at most a day later than at the last sweep: a clock that is wrong for longer than it is
+/// distrusted removes a day's records an hour, not all of them at once.
+async fn sweep_bounded(
+    store: &dyn Store,
+    now: Timestamp,
+    history_kept: SignedDuration,
+) -> Result<usize, ReadError> {
+    let last = store.snapshot().await?.get(records::SWEPT).await?;
+    let last = last.and_then(|record| records::decode::<LastAt>(records::SWEPT, &record.value).ok());
+    let furthest = last.as_ref().and_then(|last| last.at.checked_add(CUT_OFF_MOVES_MAX).ok());
+    let cut_off = furthest.map_or(now, |furthest| now.min(furthest));
+    let put = vec![(Key::from(records::SWEPT), records::encode(&LastAt { at: cut_off }))];
+    match (store.commit(Txn { put, ..Txn::default() }).await, last) {
+        // Without a time of an earlier sweep there is nothing to compare the clock with. The next one has it.
+        (_, None) => Ok(0),
+        (Outcome::Committed(_), Some(_)) => sweep(store, cut_off, history_kept).await,
+        (_, Some(_)) => Ok(0),
+    }
+}
+
+/// Whether a sweep would remove history.
+pub async fn would_remove(
+    store: &dyn Store,
+    now: Timestamp,
+    history_kept: SignedDuration,
+) -> Result<bool, ReadError> {
+    let snapshot = store.snapshot().await?;
+    for prefix in [prefix::FACT, prefix::REFUSED, prefix::ENDED] {
+        let oldest = snapshot.scan(prefix, None, 1).await?.records.into_iter().next();
+        let oldest = oldest.and_then(|(key, _)| records::time_in_key(&key));
+        if oldest.is_some_and(|oldest| now.duration_since(oldest) >= history_kept) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Removes what is past its time; answers how many records that was.
@@ -133,7 +185,10 @@ async fn sweep_oldest(
                 more = false;
                 break;
             }
-            past.extend(event_of(&*snapshot, &key).await?);
+            match event_of(&*snapshot, &key).await {
+                Err(ReadError::Damaged { .. }) => continue,
+                event => past.extend(event?),
+            }
             past.push((key, record));
         }
         removed += remove(store, past).await;
@@ -186,11 +241,19 @@ async fn sweep_seen(
 async fn is_known(snapshot: &dyn Snapshot, key: &str, scope: &ScopeId) -> Result<bool, ReadError> {
     let id = key.strip_prefix(prefix::SEEN).and_then(|rest| rest.split('/').next());
     let Some(id) = id.and_then(|id| Uuid::parse_str(id).ok()).map(EventId) else { return Ok(true) };
-    if snapshot.get(&records::past(id)).await?.is_some() {
+    let is_past = |found: Result<Option<Versioned>, ReadError>| match found {
+        Err(ReadError::Damaged { .. }) => Ok(true),
+        found => found.map(|record| record.is_some()),
+    };
+    if is_past(snapshot.get(&records::past(id)).await)? {
         return Ok(true);
     }
     let key = records::scope(scope);
-    let Some(record) = snapshot.get(&key).await? else { return Ok(false) };
+    let record = match snapshot.get(&key).await {
+        Err(ReadError::Damaged { .. }) => return Ok(true),
+        record => record?,
+    };
+    let Some(record) = record else { return Ok(false) };
     // A scope that cannot be read may have the event.
     Ok(records::decode::<Scope>(&key, &record.value).map_or(true, |scope| scope.event(id).is_some()))
 }
@@ -358,6 +421,27 @@ mod tests {
         sweep(&store, much_later, KEPT).await.unwrap();
         let left = [stay[5].clone(), stay[7].clone()];
         assert_eq!(keys(&store).await, sorted(&left));
+    }
+
+    #[tokio::test]
+    async fn cut_off_moves_by_a_day_at_most() {
+        let store = MemoryStore::new();
+        let day = |n: i64| hours_ago(0) + SignedDuration::from_hours(24 * n);
+        let put = (0..10).map(|n| (records::refused(day(n), "node", 0), bytes::Bytes::new())).collect();
+        store.commit(Txn { put, ..Txn::default() }).await;
+        assert_eq!(
+            sweep_bounded(&store, day(2), KEPT).await,
+            Ok(0),
+            "there is no earlier sweep to compare with"
+        );
+        assert_eq!(would_remove(&store, day(1), KEPT).await, Ok(false));
+        assert_eq!(would_remove(&store, day(100), KEPT).await, Ok(true));
+        // The clock is far ahead: a sweep removes what a day later would have, and no more.
+        assert_eq!(sweep_bounded(&store, day(100), KEPT).await, Ok(2));
+        assert_eq!(sweep_bounded(&store, day(100), KEPT).await, Ok(1));
+        // And it is set right again.
+        assert_eq!(sweep_bounded(&store, day(5), KEPT).await, Ok(1));
+        assert_eq!(keys(&store).await.len(), 6 + 1, "the time of the sweep is a record too");
     }
 
     #[tokio::test]

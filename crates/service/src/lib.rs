@@ -33,8 +33,10 @@ pub mod serve;
 pub mod tokens;
 pub mod transfer;
 pub mod view;
+pub mod whole;
 
 pub use config::{GuestListener, GuestVm, ServeConfig};
 pub use listen::ListenAt;
-pub use proxy::{ProxyAddress, ProxyConfig};
+pub use operator::door::DoorConfig;
+pub use proxy::{AddressPrefix, ProxyAddress, ProxyConfig};
 pub use serve::{ServeError, serve};

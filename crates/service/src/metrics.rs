@@ -32,6 +32,7 @@ pub fn text(
     engine: &EngineStats,
     delivery: &Delivery,
     door: &OperatorStats,
+    damaged_records: u64,
     now: Timestamp,
 ) -> String {
     let mut registry = Registry::with_prefix("notbefore");
@@ -101,6 +102,12 @@ pub fn text(
         "Whether the store took the last transaction",
         engine.store_is_well().into(),
     );
+    gauge(
+        &mut registry,
+        "store_damaged_records",
+        "Damaged records that were met and passed over since the start",
+        damaged_records,
+    );
     let warnings: Counter = Counter::default();
     warnings.inc_by(delivery.warnings());
     registry.register(
@@ -122,6 +129,12 @@ pub fn text(
         "host_operations_waiting",
         "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes",
         engine.host_operations_waiting(),
+    );
+    gauge(
+        &mut registry,
+        "clock_held",
+        "Whether the clock has jumped and is not trusted: events do not start by time then",
+        u64::from(engine.clock_hold().is_some()),
     );
     gauge(&mut registry, "operations_open", "Operations that are not closed", counts.operations as u64);
     let phases = [("scheduled", counts.scheduled), ("started", counts.started)];

@@ -195,7 +195,16 @@ impl Platform for ScheduledEvents {
         };
         let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
         let events = events.into_iter().map(EventId).collect();
-        let command = Command::Approve { scope, events };
+        // The VM that stands in for a fleet has no address of its own.
+        let network = match &*caller.listener {
+            ListenerIdentity::Network(network)
+                if !guest.by_proxy && self.views.newest().first_run() != Some(guest.vm) =>
+            {
+                Some(network.clone())
+            }
+            ListenerIdentity::Network(_) | ListenerIdentity::Bound { .. } => None,
+        };
+        let command = Command::Approve { scope, events, network };
         let request = Request { by, from: None, idempotency: None, if_revision: None, command };
         match self.engine.ask(request).await {
             Ok(_) => Ok(()),

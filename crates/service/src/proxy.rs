@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use uuid::Uuid;
 
-pub use self::address::ProxyAddress;
+pub use self::address::{AddressPrefix, ProxyAddress};
 use self::secrets::Secrets;
 pub use self::secrets::SecretsError;
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};

@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
 use notbefore_engine::{
-    Answer, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, Failure, Input, Publication,
-    Request, RequestId,
+    Answer, ClockNews, ClockReading, ClockWatch, CommandId, CommitId, DriverReport, DriverRun, Effect,
+    Engine, Failure, Input, Publication, Request, RequestId,
 };
 use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
 use tokio::sync::{mpsc, oneshot};
@@ -69,6 +69,33 @@ pub struct EngineStats {
     trouble: ArcSwapOption<String>,
     revision: AtomicU64,
     host_operations_waiting: AtomicU64,
+    clock_hold: ArcSwapOption<HeldClock>,
+}
+
+/// A clock that is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldClock {
+    /// Since when, by the clock itself.
+    pub since: Timestamp,
+    /// By how much it has jumped since, in all; none where it does not fit what the store says.
+    pub jumped_by: Option<SignedDuration>,
+    /// How many events wait.
+    pub events: usize,
+}
+
+impl HeldClock {
+    /// Why it is not trusted.
+    pub fn reason(&self) -> String {
+        let Some(jumped_by) = self.jumped_by else {
+            return "it does not fit the time at which the service last ran".to_owned();
+        };
+        // Both clocks are read one after the other, so the difference is never whole.
+        match jumped_by.round(jiff::Unit::Second).unwrap_or(jumped_by).as_secs() {
+            0 => "it has jumped, and back".to_owned(),
+            seconds if seconds > 0 => format!("it has jumped forward by {seconds} s"),
+            seconds => format!("it has jumped back by {} s", seconds.unsigned_abs()),
+        }
+    }
 }
 
 impl EngineStats {
@@ -100,6 +127,11 @@ impl EngineStats {
     /// How many host operations are due and wait for other update domains.
     pub fn host_operations_waiting(&self) -> u64 {
         self.host_operations_waiting.load(Relaxed)
+    }
+
+    /// Why the clock is not trusted, if it is not.
+    pub fn clock_hold(&self) -> Option<Arc<HeldClock>> {
+        self.clock_hold.load_full()
     }
 
     /// The newest revision.
@@ -194,6 +226,7 @@ struct Runtime {
     made: Revision,
     /// What the watch has shown of which it is not yet known whether this process made it.
     shown: VecDeque<Batch>,
+    clock_watch: ClockWatch,
 }
 
 /// Starts the engine's task and the one that follows the store; `effects` are what the engine's making
@@ -212,6 +245,7 @@ pub fn start(
     let stats = Arc::new(EngineStats::default());
     stats.revision.store(revision.0, Relaxed);
     tokio::spawn(follow(Arc::clone(&store), revision, signals.clone()));
+    let reading = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
     let mut runtime = Runtime {
         engine,
         store,
@@ -225,7 +259,9 @@ pub fn start(
         calls: 0,
         made: revision,
         shown: VecDeque::new(),
+        clock_watch: ClockWatch::new(reading),
     };
+    runtime.say_clock(SignedDuration::ZERO, reading.wall);
     let mut deeds = Deeds::default();
     effects.into_iter().for_each(|effect| deeds.add(effect));
     runtime.carry_out(deeds);
@@ -380,10 +416,43 @@ impl Runtime {
     fn handle(&mut self, pass: Pass) {
         let now = self.clock.now();
         let inputs = self.inputs(pass);
+        let reading = ClockReading { wall: now, since_boot: self.clock.since_boot() };
+        let news = self.clock_watch.read(reading, self.engine.is_clock_held());
+        let inputs = news.map(Input::Clock).into_iter().chain(inputs);
         let mut deeds = Deeds::default();
         self.engine.handle_all(inputs, now).into_iter().for_each(|effect| deeds.add(effect));
+        let jumped_by = match news {
+            Some(ClockNews::Jumped(by)) => by,
+            Some(ClockNews::Settled) | None => SignedDuration::ZERO,
+        };
+        self.say_clock(jumped_by, now);
         self.stats.host_operations_waiting.store(self.engine.host_operations_blocked() as u64, Relaxed);
         self.carry_out(deeds);
+    }
+
+    /// Says so when the clock begins or ceases to be trusted, and when it jumps again.
+    fn say_clock(&self, jumped_by: SignedDuration, now: Timestamp) {
+        let before = self.stats.clock_hold();
+        let Some(events) = self.engine.events_held() else {
+            if before.is_some() {
+                self.stats.clock_hold.store(None);
+                tracing::info!("the clock is trusted again");
+            }
+            return;
+        };
+        if before.is_some() && jumped_by.is_zero() {
+            return;
+        }
+        let so_far = before.as_ref().and_then(|hold| hold.jumped_by).unwrap_or_default();
+        let since = before.as_ref().map_or(now, |hold| hold.since);
+        let jumped_by = (!jumped_by.is_zero()).then(|| so_far.saturating_add(jumped_by));
+        let hold = HeldClock { since, jumped_by, events };
+        tracing::warn!(
+            events,
+            "the clock is not trusted: {}; events that were there do not start or end by time for 5 min, or until 'notbefore clock accept'",
+            hold.reason()
+        );
+        self.stats.clock_hold.store(Some(Arc::new(hold)));
     }
 
     /// A pass as the engine takes it. What the watch has shown comes after what became of commits: the store shows
@@ -562,14 +631,21 @@ mod tests {
             calls: 2,
             made: Revision(0),
             shown: VecDeque::new(),
+            clock_watch: ClockWatch::new(ClockReading {
+                wall: Timestamp::UNIX_EPOCH,
+                since_boot: Duration::ZERO,
+            }),
         };
         let kinds = |inputs: Vec<Input>| -> Vec<String> {
             let kind = |input| match input {
                 Input::Committed(_, outcome) => format!("{outcome:?}"),
                 Input::Watched(batch) => format!("watched {}", batch.revision),
-                Input::Request(..) | Input::Heard(..) | Input::Ran(_) | Input::Tick | Input::Closing => {
-                    "other".to_owned()
-                }
+                Input::Request(..)
+                | Input::Heard(..)
+                | Input::Ran(_)
+                | Input::Tick
+                | Input::Clock(_)
+                | Input::Closing => "other".to_owned(),
             };
             inputs.into_iter().map(kind).collect()
         };

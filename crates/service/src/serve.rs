@@ -7,12 +7,14 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use notbefore_core::{Actor, Name, Origin, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, LOADED};
 use notbefore_engine::{
-    Command, DecodeError, Engine, EngineSettings, Failure, Loader, Prepared, Progress, PutScope, Request,
-    State, VmSpec, prepare,
+    ClockNews, Command, DecodeError, Engine, EngineSettings, Failure, Input, Loader, Prepared, Progress,
+    PutScope, Request, State, VmSpec, prepare,
 };
+use notbefore_listener::host::Hosts;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -20,13 +22,14 @@ use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::{GuestListener, ServeConfig};
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::{DataDir, DataDirError, make_private};
 use crate::delivery::recorder;
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
 use crate::guest::GuestDoor;
 use crate::guest::caller::ListenerIdentity;
 use crate::listen::{BindError, ListenAt};
+use crate::operator::door::Door;
 use crate::operator::tls::{Certificate, TlsError};
 use crate::operator::{self, Operator};
 use crate::platform::ScheduledEvents;
@@ -36,7 +39,8 @@ use crate::running::{Addresses, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
-use crate::{janitor, names, tokens};
+use crate::whole::NotWhole;
+use crate::{janitor, names, tokens, whole};
 
 /// How many records are read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
@@ -52,6 +56,9 @@ pub enum ServeError {
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The store is damaged.
+    #[error(transparent)]
+    Damaged(#[from] NotWhole),
     /// A record cannot be understood.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -100,6 +107,9 @@ pub enum ServeError {
         /// What is wrong with it.
         error: String,
     },
+    /// Where commands leave their results is a link to somewhere else.
+    #[error("{} is a symbolic link, and the results of commands are kept in no other place; remove the link", .0.display())]
+    ResultsLink(PathBuf),
     /// A small file could not be written.
     #[error("cannot write {path}")]
     File {
@@ -162,6 +172,7 @@ pub async fn serve(
     let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
+    let operator_places = config.operator_door.limits.places();
     let operator = Operator::new(operator::Parts {
         views: Arc::clone(&views),
         engine: engine.clone(),
@@ -172,6 +183,9 @@ pub async fn serve(
         clock: Arc::clone(&clock),
         delivery,
         guest_stats: door.stats(),
+        change_pace: config.change_pace,
+        places: Arc::clone(&operator_places),
+        hosts: Hosts::new(&config.host_name, &config.operator_door.hosts),
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         shutdown: shutdown.clone(),
     });
@@ -210,7 +224,12 @@ pub async fn serve(
     let node = Uuid::new_v4().simple().to_string()[..8].to_owned();
     let background = [
         tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone())),
-        tokio::spawn(janitor::run(Arc::clone(&store), Arc::clone(&clock), config.history_kept)),
+        tokio::spawn(janitor::run(
+            Arc::clone(&store),
+            engine.clone(),
+            Arc::clone(&clock),
+            config.history_kept,
+        )),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
     ];
     // Whatever can be read anew while the service runs hangs itself in here: `reloads.add("…", …)`.
@@ -224,7 +243,13 @@ pub async fn serve(
     }
     ready(&Running { addresses, engine: engine.clone(), reloads });
 
-    operator::door::serve(operator_listener, operator::router(operator), certificate, shutdown).await;
+    let operator_door = Door {
+        router: operator::router(operator),
+        certificate,
+        places: operator_places,
+        proxies: config.operator_door.proxies,
+    };
+    operator::door::serve(operator_listener, operator_door, shutdown).await;
     let _ = guests.await;
     // Before the engine closes: what has ended by itself is still recorded.
     if let Some(commands) = commands {
@@ -254,7 +279,15 @@ fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
 async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<Exec>>, ServeError> {
     let Some(exec) = &config.exec else { return Ok(None) };
     let path = dir.results_path();
-    match Exec::prepare(exec.clone(), &path).await {
+    // What is in it is removed at the start, and commands write to it.
+    if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+        return Err(ServeError::ResultsLink(path));
+    }
+    let prepared = match make_private(&path) {
+        Ok(_) => Exec::prepare(exec.clone(), &path).await,
+        Err(error) => Err(error),
+    };
+    match prepared {
         Ok(exec) => Ok(Some(Arc::new(exec))),
         Err(source) => Err(ServeError::File { path, source }),
     }
@@ -271,30 +304,53 @@ async fn start_engine(
     let (state, revision) = load(&**store).await?;
     let node = Uuid::new_v4().simple().to_string();
     let settings = EngineSettings { domain: config.domain.clone(), node: node[..8].to_owned() };
-    let (engine, effects) = Engine::over(settings, state, revision, clock.now());
+    let now = clock.now();
+    let (mut engine, mut effects) = Engine::over(settings, state, revision, now);
+    // The engine has judged its clock by what would start; what would be removed counts as well.
+    let is_doubtful = !engine.is_clock_held() && engine.is_clock_far_ahead(now);
+    if is_doubtful && janitor::would_remove(&**store, now, config.history_kept).await? {
+        effects.extend(engine.handle(Input::Clock(ClockNews::Jumped(SignedDuration::ZERO)), now));
+    }
     let (store, views, clock) = (Arc::clone(store), Arc::clone(views), Arc::clone(clock));
     Ok(runtime::start(engine, effects, store, revision, views, clock, driver))
 }
 
-/// The records as the store has them. A large fleet's are never in memory all at once: while one page is taken in,
-/// the next is read.
-async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
+/// The records as the store has them, if none of them is damaged or missing. A large fleet's are never in memory all at
+/// once: while one page is taken in, the next is read.
+pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     let snapshot = store.snapshot().await?;
     let revision = snapshot.revision();
     let (pages, mut read) = mpsc::channel(1);
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
             let mut after: Option<Key> = None;
+            let mut found = 0;
             loop {
                 let page = snapshot.scan(prefix, after.as_deref(), LOAD_PAGE).await?;
+                whole::check_damaged(&page)?;
+                found += page.records.len() as u64;
                 after = page.records.last().map(|(key, _)| key.clone());
-                if pages.send(prepared(page.records).await?).await.is_err() || !page.more {
+                if pages.send(prepared(page.records).await?).await.is_err() {
+                    return Ok(());
+                }
+                if !page.more {
                     break;
                 }
             }
+            whole::check_count(&*snapshot, prefix, found)?;
         }
-        let alive = snapshot.get(records::ALIVE).await?.map(|alive| (records::ALIVE.into(), alive));
-        let _ = pages.send(prepared(alive.into_iter().collect()).await?).await;
+        let mut times = Vec::new();
+        for key in records::TIMES {
+            let record = snapshot.get(key).await.map_err(|error| match error {
+                ReadError::Damaged { key } => ServeError::from(NotWhole::Damaged { key }),
+                error @ ReadError::Unavailable(_) => error.into(),
+            })?;
+            times.extend(record.map(|record| (Key::from(key), record)));
+        }
+        // These are the records whose keys have no slash. Only the janitor reads `swept`.
+        whole::check_count(&*snapshot, "", times.len() as u64)?;
+        times.retain(|(key, _)| **key == *records::ALIVE);
+        let _ = pages.send(prepared(times).await?).await;
         Ok::<_, ServeError>(())
     });
     let mut loader = Loader::default();

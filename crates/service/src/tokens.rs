@@ -21,9 +21,15 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::data_dir::DataDir;
+use crate::guest::rate::Pace;
+use crate::whole::{self, NotWhole};
 
 /// The name of the first token.
 pub const ROOT: &str = "root";
+
+/// How long a first token that is given in a file must be. Its hash is a fast one, which a shorter secret could be
+/// guessed from.
+const FIRST_TOKEN_CHARS_MIN: usize = 20;
 
 /// Why the first token could not be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +37,9 @@ pub enum TokenError {
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A token is damaged or missing.
+    #[error(transparent)]
+    Damaged(#[from] NotWhole),
     /// A record cannot be understood.
     #[error(transparent)]
     Decode(#[from] notbefore_engine::DecodeError),
@@ -41,6 +50,16 @@ pub enum TokenError {
         path: std::path::PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// The token's file holds one that could be guessed.
+    #[error(
+        "{path} holds a first token of {chars} characters, at least {FIRST_TOKEN_CHARS_MIN} are needed; write a longer one, or remove the file to have one made"
+    )]
+    TooShort {
+        /// The file.
+        path: std::path::PathBuf,
+        /// How many characters it has.
+        chars: usize,
     },
     /// The store would not take it.
     #[error("cannot store the first token: {0}")]
@@ -78,6 +97,8 @@ pub struct KnownToken {
     /// When it was written.
     pub revision: u64,
     used_at_s: AtomicI64,
+    /// The changes it has made lately.
+    pub changes: Pace,
 }
 
 impl KnownToken {
@@ -127,7 +148,12 @@ impl TokenTable {
         }
         if let Some(Held { revision, value }) = held {
             let token = (*value).clone();
-            let known = Arc::new(KnownToken { token, revision: revision.0, used_at_s: AtomicI64::new(0) });
+            let known = Arc::new(KnownToken {
+                token,
+                revision: revision.0,
+                used_at_s: AtomicI64::new(0),
+                changes: Pace::default(),
+            });
             self.by_hash.insert(known.token.hash.clone(), Arc::clone(&known));
             self.by_name.insert(name.folded(), known);
         }
@@ -139,6 +165,8 @@ impl TokenTable {
 pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<(), TokenError> {
     let snapshot = store.snapshot().await?;
     let page = snapshot.scan(prefix::TOKEN, None, TOKENS_MAX + 1).await?;
+    // A token that is missing for damage must not be taken for one that was never there.
+    whole::check_page(&*snapshot, prefix::TOKEN, &page)?;
     let mut root = None;
     let mut ruled = false;
     for (key, record) in &page.records {
@@ -182,6 +210,10 @@ async fn make_first(
         }
         Err(source) => return Err(file_error(source)),
     };
+    let chars = secret.chars().count();
+    if chars < FIRST_TOKEN_CHARS_MIN {
+        return Err(TokenError::TooShort { path, chars });
+    }
     let name = ROOT.parse::<Name>().map_err(|error| TokenError::Store(error.to_string()))?;
     let grants = vec![Grant { role: Role::Operator, path: Prefix::everywhere() }];
     let token = Token {

@@ -150,7 +150,7 @@ impl Service {
                 let id = scope_id(scope);
                 let events = self.scope(scope).events.iter().map(|event| event.id).collect();
                 let by = Actor::Service;
-                self.ask(by, None, Command::Approve { scope: id, events }).unwrap();
+                self.ask(by, None, Command::Approve { scope: id, events, network: None }).unwrap();
                 None
             }
             Step::Pass(_) => {

@@ -167,8 +167,14 @@ fn what_is_not_whole_leaves_nothing_behind() {
             || error.contains("and there is none")
             || error.contains("does not have it");
         assert!(fits, "{error}");
-        let left: Vec<_> = std::fs::read_dir(&new).unwrap().map(|one| one.unwrap().file_name()).collect();
-        assert_eq!(left, ["format"], "after {error}");
+        assert!(!new.exists(), "after {error}");
+        // What was there before stays, and nothing is added to it.
+        let there = place.path().join("there");
+        std::fs::create_dir_all(&there).unwrap();
+        std::fs::write(there.join("note"), "").unwrap();
+        import::import(&there, text.as_bytes(), |_| {}).unwrap_err();
+        let left: Vec<_> = std::fs::read_dir(&there).unwrap().map(|one| one.unwrap().file_name()).collect();
+        assert_eq!(left, ["note"], "after {error}");
     }
     import::import(&new, text.as_bytes(), |_| {}).unwrap();
 }

@@ -240,13 +240,16 @@ impl Naming<'_> {
             .scopes
             .get(&scope)
             .and_then(|(_, scope)| scope.members.iter().find(|member| member.vm == vm));
+        // One without an address has a listener of its own.
+        let address = record.and_then(|record| record.addresses.first());
         let by = Actor::Vm {
             vm,
             name: member.map_or_else(|| name("gone".to_owned()), |member| member.name.clone()),
-            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            address: address.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip),
         };
         let events = events.iter().map(|event| self.event(*event)).collect();
-        (by, Command::Approve { scope, events })
+        let network = address.map(|address| address.network.folded());
+        (by, Command::Approve { scope, events, network })
     }
 }
 
@@ -274,7 +277,8 @@ pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
         | Command::PlanScope(ScopeChange::Remove { .. })
         | Command::RemoveVm(_)
         | Command::StartVm(_)
-        | Command::Token(_) => {}
+        | Command::Token(_)
+        | Command::AcceptClock => {}
     }
     command
 }

@@ -71,7 +71,8 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
         | Command::StartOperation(_)
         | Command::CompleteOperation(_)
         | Command::MakeFirstRun { .. }
-        | Command::Token(_) => None,
+        | Command::Token(_)
+        | Command::AcceptClock => None,
     }
 }
 
@@ -83,10 +84,19 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
     };
     match &request.command {
         Command::Approve { events, .. } if events.is_empty() => Ok(Writes::default()),
-        Command::Approve { scope, events } => match reads.scope(scope) {
-            Some(_) => on_scope(reads, scope, &[Wish::Approve(events.clone(), by.clone())], at),
-            None => Err(Codes::from(["unknown_event"])),
-        },
+        Command::Approve { scope, events, network } => {
+            let calls = match by {
+                Actor::Vm { vm, address, .. } => reads.vm(*vm).is_some_and(|record| {
+                    let has = |one: &Address| Some(one.network.folded()) == *network && one.ip == *address;
+                    record.scope == *scope && (network.is_none() || record.addresses.iter().any(has))
+                }),
+                Actor::Token(_) | Actor::Timer | Actor::Driver(_) | Actor::Service => true,
+            };
+            match reads.scope(scope).filter(|_| calls) {
+                Some(_) => on_scope(reads, scope, &[Wish::Approve(events.clone(), by.clone())], at),
+                None => Err(Codes::from(["unknown_event"])),
+            }
+        }
         Command::ApproveFor(event) => on_event(*event, Wish::Approve(vec![*event], by.clone())),
         Command::Cancel(event) => on_event(*event, Wish::Cancel(*event)),
         Command::Start(event) => on_event(*event, Wish::Start(*event)),
@@ -122,7 +132,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             }
         },
         // Histories are about scopes; tokens are nobody's business there.
-        Command::Token(_) => Ok(Writes::default()),
+        Command::Token(_) | Command::AcceptClock => Ok(Writes::default()),
         Command::StartVm(vm) => {
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[Wish::Revive(*vm)], at)
@@ -223,7 +233,7 @@ fn start(reads: &dyn Reads, operation: &Operation, by: &Actor, at: &At) -> Resul
     if operation.state == OperationState::Opening || operation.cancelled_by.is_some() {
         return Err(Codes::from(["nothing_to_start"]));
     }
-    if hosts::is_blocked(reads, operation, at.now) {
+    if hosts::is_blocked(reads, at.hold(), operation, at.now) {
         return Err(Codes::from(["update_domain_busy"]));
     }
     let joint_start = Some(JointStart::Released { why, by: by.clone() });

@@ -250,7 +250,15 @@ fn time() -> impl Strategy<Value = i64> {
         2 => Just(900_000),
         1 => Just(86_400_000),
         1 => Just(8 * 86_400_000),
-        1 => -3_600_000i64..0,
+    ]
+}
+
+fn clock_set_by() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        2 => -3_600_000i64..3_600_000,
+        1 => Just(86_400_000),
+        1 => Just(-86_400_000),
+        1 => Just(8 * 86_400_000),
     ]
 }
 
@@ -276,12 +284,13 @@ fn step(about: About) -> impl Strategy<Value = Step> {
         2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
         1 => (0u8..4).prop_map(|scope| Step::Heard { scope }),
         3 => time().prop_map(|ms| Step::Advance { ms }),
+        1 => clock_set_by().prop_map(|ms| Step::SetClock { ms }),
         5 => prop_oneof![3 => Just(0i64), 1 => 1i64..70_000].prop_map(|plus_ms| Step::ToDue { plus_ms }),
         2 => any::<u8>().prop_map(|which| Step::Apply { which }),
         7 => (any::<u8>(), how).prop_map(|(which, how)| Step::Deliver { which, how }),
         2 => (1u8..5).prop_map(|count| Step::Watch { count }),
         1 => any::<u8>().prop_map(|which| Step::Foreign { which }),
-        1 => (any::<u16>(), prop_oneof![Just(0i64), 0i64..5_000, Just(3_600_000), Just(-60_000)])
+        1 => (any::<u16>(), prop_oneof![Just(0i64), 0i64..5_000, Just(3_600_000), Just(-61_000), Just(2 * 86_400_000)])
             .prop_map(|(lands, down_ms)| Step::Crash { lands, down_ms }),
         5 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Ran { which, how }),
         1 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Late { which, how }),

@@ -98,12 +98,17 @@ pub enum Step {
         /// The scope.
         scope: u8,
     },
-    /// Time moves, back too.
+    /// Time passes. A negative time sets the wall clock back, as histories of old do.
     Advance {
         /// By so much.
         ms: i64,
     },
-    /// Time moves to where the next thing is due.
+    /// The wall clock is set, forward or back.
+    SetClock {
+        /// By so much.
+        ms: i64,
+    },
+    /// Time passes to where the next thing is due.
     ToDue {
         /// And so much further.
         plus_ms: i64,

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Cause, Event, JointStart, Operation, OperationId, OperationState, Phase, Scope, ScopeId, StartReason,
+    Cause, ClockHold, Event, JointStart, Operation, OperationId, OperationState, Phase, Scope, ScopeId,
+    StartReason,
 };
 
 use crate::rules;
@@ -28,6 +29,9 @@ pub struct Gate {
     /// None once it is released; else since when it is due, and its place.
     pub waits: Option<(Timestamp, Place)>,
 }
+
+/// The events that wait while the clock is not trusted, if it is not.
+pub type Hold<'a> = Option<&'a ClockHold>;
 
 /// The gates of every scope that has some.
 pub type Gates = BTreeMap<ScopeId, Vec<Gate>>;
@@ -53,8 +57,8 @@ fn place(reads: &dyn Reads, operation: &Operation) -> Option<Place> {
 }
 
 /// When a host operation that is still to be decided is due, and what makes it so: at once where all of it was
-/// approved, else at the latest NotBefore.
-pub fn due(reads: &dyn Reads, operation: &Operation) -> Option<(Timestamp, StartReason)> {
+/// approved, else at the latest NotBefore, which never comes while the clock is not trusted.
+pub fn due(reads: &dyn Reads, hold: Hold<'_>, operation: &Operation) -> Option<(Timestamp, StartReason)> {
     if operation.joint_start != Some(JointStart::Waiting)
         || operation.state == OperationState::Opening
         || operation.cancelled_by.is_some()
@@ -63,20 +67,24 @@ pub fn due(reads: &dyn Reads, operation: &Operation) -> Option<(Timestamp, Start
     }
     let (latest, ..) = place(reads, operation)?;
     let approved = |event: &Event| matches!(&event.phase, Phase::Scheduled { approval: Some(_), .. });
-    match scheduled(reads, operation).iter().all(|(_, _, event)| approved(event)) {
-        true => Some((Timestamp::MIN, StartReason::Approved)),
-        false => Some((latest, StartReason::NotBefore)),
+    let parts = scheduled(reads, operation);
+    if parts.iter().all(|(_, _, event)| approved(event)) {
+        Some((Timestamp::MIN, StartReason::Approved))
+    } else if parts.iter().any(|(_, _, event)| hold.is_some_and(|hold| hold.holds(event.id))) {
+        Some((Timestamp::MAX, StartReason::NotBefore))
+    } else {
+        Some((latest, StartReason::NotBefore))
     }
 }
 
 /// Every scope's gates.
-pub fn gates(reads: &dyn Reads) -> Gates {
+pub fn gates(reads: &dyn Reads, hold: Hold<'_>) -> Gates {
     let mut gates = Gates::new();
     for operation in reads.operations().into_iter().filter(|one| one.joint_start.is_some()) {
         let waits = match &operation.joint_start {
             Some(JointStart::Released { .. }) => None,
             Some(JointStart::Waiting | JointStart::Ready { .. }) | None => {
-                let Some((at, _)) = due(reads, operation) else { continue };
+                let Some((at, _)) = due(reads, hold, operation) else { continue };
                 let Some(place) = place(reads, operation) else { continue };
                 Some((at, place))
             }
@@ -106,9 +114,9 @@ pub fn is_busy(scope: &Scope, operation: OperationId, update_domain: u32) -> boo
 }
 
 /// Whether a host operation must wait.
-pub fn is_blocked(reads: &dyn Reads, operation: &Operation, now: Timestamp) -> bool {
+pub fn is_blocked(reads: &dyn Reads, hold: Hold<'_>, operation: &Operation, now: Timestamp) -> bool {
     let Some(place) = place(reads, operation) else { return false };
-    let gates = gates(reads);
+    let gates = gates(reads, hold);
     scheduled(reads, operation).iter().any(|(id, update_domain, _)| {
         let busy = reads.scope(id).is_some_and(|(_, scope)| is_busy(scope, operation.id, *update_domain));
         busy || gates.get(*id).into_iter().flatten().any(|gate| holds(gate, place, *update_domain, now))
@@ -116,16 +124,16 @@ pub fn is_blocked(reads: &dyn Reads, operation: &Operation, now: Timestamp) -> b
 }
 
 /// The host operations that are due and free, and what makes them due.
-pub fn free(reads: &dyn Reads, now: Timestamp) -> Vec<(OperationId, StartReason)> {
+pub fn free(reads: &dyn Reads, hold: Hold<'_>, now: Timestamp) -> Vec<(OperationId, StartReason)> {
     let due = |operation: &&Operation| {
-        let (at, why) = due(reads, operation)?;
-        (at <= now && !is_blocked(reads, operation, now)).then_some((operation.id, why))
+        let (at, why) = due(reads, hold, operation)?;
+        (at <= now && !is_blocked(reads, hold, operation, now)).then_some((operation.id, why))
     };
     reads.operations().iter().filter_map(due).collect()
 }
 
 /// When the next host operation will be due by itself.
-pub fn next_due(reads: &dyn Reads, now: Timestamp) -> Option<Timestamp> {
-    let later = reads.operations().into_iter().filter_map(|one| due(reads, one)).map(|(at, _)| at);
-    later.filter(|at| *at > now).min()
+pub fn next_due(reads: &dyn Reads, hold: Hold<'_>, now: Timestamp) -> Option<Timestamp> {
+    let later = reads.operations().into_iter().filter_map(|one| due(reads, hold, one)).map(|(at, _)| at);
+    later.filter(|at| *at > now && *at < Timestamp::MAX).min()
 }

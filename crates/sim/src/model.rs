@@ -12,13 +12,13 @@ use jiff::Timestamp;
 use notbefore_core::event::Ready;
 use notbefore_core::scope::Ended;
 use notbefore_core::{
-    Actor, Approval, Cause, CommandState, DriverKind, Ending, Event, EventId, EventType, ExecRun, Member,
-    MemberState, OperationId, Outcome, Phase, Policy, Ran, Release, Resource, Run, Scope, ScopeId, ScopeKind,
-    StartReason, VmId,
+    Actor, Approval, Cause, ClockHold, CommandState, DriverKind, Ending, Event, EventId, EventType, ExecRun,
+    Member, MemberState, OperationId, Outcome, Phase, Policy, Ran, Release, Resource, Run, Scope, ScopeId,
+    ScopeKind, StartReason, VmId,
 };
 
 use crate::history::Setup;
-use crate::hosts::{self, Gate, Gates};
+use crate::hosts::{self, Gate, Gates, Hold};
 use crate::rules;
 
 /// Codes of refusals.
@@ -41,9 +41,22 @@ pub struct At {
     pub gates: Rc<Gates>,
     /// The host operations that were due and free, and what made them due.
     pub free: Rc<Vec<(OperationId, StartReason)>>,
+    /// The events that waited because the clock was not trusted.
+    pub clock_hold: Option<Rc<ClockHold>>,
+    /// The committed events that were there when the clock jumped, until it is trusted again.
+    pub before_jump: Rc<BTreeSet<EventId>>,
 }
 
 impl At {
+    /// The events that waited because the clock was not trusted, if it was not.
+    pub fn hold(&self) -> Hold<'_> {
+        self.clock_hold.as_deref()
+    }
+
+    fn holds(&self, event: &Event) -> bool {
+        self.hold().is_some_and(|hold| hold.holds(event.id))
+    }
+
     /// The gates of a scope.
     pub fn gates_of(&self, scope: &Scope) -> &[Gate] {
         self.gates.get(&scope.id()).map(Vec::as_slice).unwrap_or_default()
@@ -213,13 +226,15 @@ fn all_done(event: &Event) -> bool {
 }
 
 /// When something in a scope, with its trails, happens by itself next.
-pub fn next_due(scope: &Scope, gates: &[Gate], now: Timestamp) -> Option<Timestamp> {
+pub fn next_due(scope: &Scope, gates: &[Gate], hold: Hold<'_>, now: Timestamp) -> Option<Timestamp> {
     let announced = announced(scope);
+    let held = |event: &Event| hold.is_some_and(|hold| hold.holds(event.id));
     let waits = |event: &Event, at: Timestamp| must_wait(event, scope, gates, &announced, at.max(now));
     let due = |event: &Event| match &event.phase {
-        Phase::Started { run: Run::Simulated { ends_at }, .. } => Some(*ends_at),
+        Phase::Started { run: Run::Simulated { ends_at }, .. } if !held(event) => Some(*ends_at),
+        Phase::Started { run: Run::Simulated { .. }, .. } => None,
         Phase::Scheduled { not_before, ready: None, .. }
-            if !event.joint_start && !waits(event, *not_before) =>
+            if !event.joint_start && !held(event) && !waits(event, *not_before) =>
         {
             Some(*not_before)
         }
@@ -587,7 +602,9 @@ impl Naive<'_> {
         let mut may_begin: Vec<(Timestamp, EventId, usize, StartReason)> = Vec::new();
         for (index, event) in self.scope.events.iter().enumerate() {
             match &event.phase {
-                Phase::Started { run: Run::Simulated { ends_at }, .. } if *ends_at <= now => {
+                Phase::Started { run: Run::Simulated { ends_at }, .. }
+                    if *ends_at <= now && !self.at.holds(event) =>
+                {
                     over.push((*ends_at, index));
                 }
                 Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => {}
@@ -600,7 +617,7 @@ impl Naive<'_> {
                     }
                     if approval.is_some() && (*released || !together) {
                         may_begin.push((*not_before, event.id, index, StartReason::Approved));
-                    } else if *not_before <= now {
+                    } else if *not_before <= now && !self.at.holds(event) {
                         may_begin.push((*not_before, event.id, index, StartReason::NotBefore));
                     }
                 }
@@ -704,14 +721,14 @@ impl Naive<'_> {
     }
 
     fn forget(&mut self) {
-        let now = self.at.now;
         let many = self.scope.ended.len().saturating_sub(rules::REMEMBERED_MAX);
-        self.scope.ended = self.scope.ended.split_off(many);
-        self.scope.ended.retain(|one| now.duration_since(one.at) < rules::DAY);
+        let ended = self.scope.ended.split_off(many);
+        self.scope.ended = ended.into_iter().filter(|one| self.is_fresh(one)).collect();
     }
 
     fn is_fresh(&self, ended: &Ended) -> bool {
-        self.at.now.duration_since(ended.at) < rules::DAY
+        // Nothing grows old by a clock that is not trusted.
+        self.at.clock_hold.is_some() || self.at.now.duration_since(ended.at) < rules::DAY
     }
 
     fn find(&self, id: EventId) -> Option<usize> {

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{
-    Ending, ExecSettings, OperationId, Ran, ScopeId, Settings, StartReason, WhenNotEnabled,
+    Ending, EventId, ExecSettings, Operation, OperationId, Ran, Scope, ScopeId, Settings, StartReason,
+    WhenNotEnabled,
 };
 use notbefore_engine::records::{self, LastAt, prefix};
 use notbefore_engine::{
-    CommandId, CommitId, DriverReport, Effect, Engine, EngineSettings, Idempotency, Input, Request, RequestId,
+    ClockNews, ClockReading, ClockWatch, CommandId, CommitId, DriverReport, Effect, Engine, EngineSettings,
+    Idempotency, Input, Request, RequestId,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
@@ -54,6 +56,10 @@ pub struct Stats {
     pub host_starts: u64,
     /// Times at which a host operation was due and had to wait.
     pub host_waits: u64,
+    /// Times at which the clock was found to have jumped.
+    pub clock_jumps: u64,
+    /// Times at which something was due by a clock that was not trusted.
+    pub clock_holds: u64,
 }
 
 impl std::ops::Add for Stats {
@@ -69,6 +75,8 @@ impl std::ops::Add for Stats {
             commands: self.commands + other.commands,
             host_starts: self.host_starts + other.host_starts,
             host_waits: self.host_waits + other.host_waits,
+            clock_jumps: self.clock_jumps + other.clock_jumps,
+            clock_holds: self.clock_holds + other.clock_holds,
         }
     }
 }
@@ -101,6 +109,13 @@ pub struct World {
     reports: Rc<Vec<Ran>>,
     /// When guests of a scope last asked, and whether the process read that from the store.
     heard: BTreeMap<ScopeId, (Timestamp, bool)>,
+    /// The clock that nobody can set.
+    since_boot: Duration,
+    watch: ClockWatch,
+    /// By how much the wall clock has jumped since it was last trusted.
+    jumped_by: SignedDuration,
+    /// The committed events that were there when it did.
+    before_jump: Rc<BTreeSet<EventId>>,
     watched: usize,
     starts: u32,
     requests: u64,
@@ -114,6 +129,7 @@ fn domain(setup: &Setup) -> Settings {
         notice_scale: f64::from(setup.scale_permille) / 1_000.0,
         simulated_duration: Duration::from_secs(60),
         user_operations_max: setup.user_operations_max,
+        stored_user_operations_max: Settings::default().stored_user_operations_max,
         when_not_enabled: match setup.run_at_once {
             true => WhenNotEnabled::RunAtOnce,
             false => WhenNotEnabled::GiveNotice,
@@ -160,6 +176,10 @@ impl World {
             spawned_here: BTreeSet::new(),
             reports: Rc::default(),
             heard: BTreeMap::new(),
+            since_boot: Duration::ZERO,
+            watch: ClockWatch::new(ClockReading { wall: now, since_boot: Duration::ZERO }),
+            jumped_by: SignedDuration::ZERO,
+            before_jump: Rc::default(),
             watched: 0,
             starts: 0,
             requests: 0,
@@ -193,11 +213,14 @@ impl World {
                 self.feed(Input::Heard(id, self.now))
             }
             Step::Advance { ms } => self.advance(SignedDuration::from_millis(*ms)),
+            Step::SetClock { ms } => {
+                self.now = rules::plus(self.now, SignedDuration::from_millis(*ms));
+                self.feed(Input::Tick)
+            }
             Step::ToDue { plus_ms } => {
                 let due = self.next_due();
                 let to = rules::plus(due.unwrap_or(self.now), SignedDuration::from_millis(*plus_ms));
-                self.now = self.now.max(to);
-                self.feed(Input::Tick)
+                self.wait_until(to)
             }
             Step::Apply { which } => match usize::from(*which).checked_rem(self.flights.len()) {
                 Some(index) => self.apply(index),
@@ -288,41 +311,83 @@ impl World {
         node(self.starts)
     }
 
+    /// Lets time pass, for both clocks.
     pub(crate) fn advance(&mut self, by: SignedDuration) -> Check {
         self.now = rules::plus(self.now, by);
+        self.since_boot += Duration::try_from(by).unwrap_or_default();
         self.feed(Input::Tick)
+    }
+
+    /// Lets time pass until then, if it has not come.
+    pub(crate) fn wait_until(&mut self, then: Timestamp) -> Check {
+        self.advance(then.duration_since(self.now).max(SignedDuration::ZERO))
+    }
+
+    fn reading(&self) -> ClockReading {
+        ClockReading { wall: self.now, since_boot: self.since_boot }
     }
 
     /// When something happens next by itself, by the committed records.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        let gates = hosts::gates(&self.view);
+        let hold = self.engine.state().clock_hold();
+        let gates = hosts::gates(&self.view, hold);
         let scopes = self.view.scopes.iter().filter_map(|(id, (_, scope))| {
             let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
-            model::next_due(scope, here, self.now)
+            model::next_due(scope, here, hold, self.now)
         });
-        scopes.chain(hosts::next_due(&self.view, self.now)).min()
+        scopes.chain(hosts::next_due(&self.view, hold, self.now)).min()
     }
 
     fn at(&self) -> At {
         let fresh = |(at, was_stored): (Timestamp, bool)| {
             let longer = if was_stored { rules::STORED_EARLIER } else { SignedDuration::ZERO };
-            self.now.duration_since(at) < rules::LISTENING + longer
+            // A jump of the clock makes nobody deaf while it is not trusted.
+            let nows = [self.now, rules::plus(self.now, -self.jumped_by)];
+            nows.iter().any(|now| now.duration_since(at) < rules::LISTENING + longer)
         };
         let enabled = self.heard.iter().filter(|(_, heard)| fresh(**heard)).map(|(id, _)| id.clone());
         let state = self.engine.state();
+        let hold = state.clock_hold();
         At {
             now: self.now,
             enabled: enabled.collect(),
             setup: self.setup.clone(),
             node: self.node().into(),
             reports: Rc::clone(&self.reports),
-            gates: Rc::new(hosts::gates(state)),
-            free: Rc::new(hosts::free(state, self.now)),
+            gates: Rc::new(hosts::gates(state, hold)),
+            free: Rc::new(hosts::free(state, hold, self.now)),
+            clock_hold: hold.cloned().map(Rc::new),
+            before_jump: Rc::clone(&self.before_jump),
         }
     }
 
-    /// Gives the engine an input and does what it says.
+    /// Gives the engine an input and does what it says. It hears first if its clock has jumped.
     pub(crate) fn feed(&mut self, input: Input) -> Check {
+        if let Some(news) = self.watch.read(self.reading(), self.engine.is_clock_held()) {
+            self.note_clock(news);
+            self.feed_one(Input::Clock(news))?;
+        }
+        self.feed_one(input)
+    }
+
+    fn note_clock(&mut self, news: ClockNews) {
+        match news {
+            ClockNews::Jumped(by) => {
+                self.stats.clock_jumps += 1;
+                self.stats.clock_holds += u64::from(self.is_due_without_hold());
+                self.jumped_by += by;
+                let events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
+                self.before_jump = Rc::new(events.map(|event| event.id).collect());
+            }
+            ClockNews::Settled => {
+                self.jumped_by = SignedDuration::ZERO;
+                self.heard.values_mut().for_each(|(at, _)| *at = (*at).min(self.now));
+                self.before_jump = Rc::default();
+            }
+        }
+    }
+
+    fn feed_one(&mut self, input: Input) -> Check {
         let effects = self.engine.handle(input, self.now);
         self.carry_out(effects)?;
         self.stats.host_waits += self.engine.host_operations_blocked() as u64;
@@ -482,13 +547,47 @@ impl World {
         self.stats.faults += 1;
         self.starts += 1;
         self.now = rules::plus(self.now, SignedDuration::from_millis(down_ms));
+        self.since_boot = Duration::ZERO;
+        self.watch = ClockWatch::new(self.reading());
+        self.jumped_by = SignedDuration::ZERO;
+        self.before_jump = Rc::default();
         self.remember_heard();
         let (engine, effects) = start(&self.setup, &self.store, self.starts, self.now)?;
         self.engine = engine;
+        self.judge_clock()?;
         // The new process' readers begin with what the store has, and nothing older.
         self.ledger.shown = self.store.newest();
         self.watched = self.store.log().len();
         self.carry_out(effects)
+    }
+
+    /// Whether something would happen by the clock if it were trusted.
+    fn is_due_without_hold(&self) -> bool {
+        let gates = hosts::gates(&self.view, None);
+        let is_due = |(id, (_, scope)): (&ScopeId, &(Revision, Rc<Scope>))| {
+            let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
+            model::next_due(scope, here, None, self.now).is_some_and(|due| due <= self.now)
+        };
+        let host_is_due =
+            |one: &Operation| hosts::due(&self.view, None, one).is_some_and(|(at, _)| at <= self.now);
+        self.view.scopes.iter().any(is_due) || self.view.operations.values().any(|one| host_is_due(one))
+    }
+
+    /// A new process trusts its clock unless that is behind what is stored, or far ahead of it and something would
+    /// happen by it.
+    fn judge_clock(&mut self) -> Check {
+        let alive = self.store.records().get(records::ALIVE);
+        let alive = alive.and_then(|record| records::decode::<LastAt>(records::ALIVE, &record.value).ok());
+        let ahead = alive.map_or(SignedDuration::ZERO, |alive| self.now.duration_since(alive.at));
+        let is_due = self.is_due_without_hold();
+        let distrusts = -ahead > SignedDuration::from_secs(60) || (ahead > rules::DAY && is_due);
+        if distrusts {
+            self.note_clock(ClockNews::Jumped(SignedDuration::ZERO));
+        }
+        match self.engine.is_clock_held() == distrusts {
+            true => Ok(()),
+            false => Err(broken("a clock that does not fit the store is held", format!("{ahead}, {is_due}"))),
+        }
     }
 
     /// What a new process knows of who asked: what is stored, and our own downtime does not count.

@@ -41,5 +41,7 @@ fn every_history_keeps_every_invariant() {
     assert!(sum.commands > u64::from(histories) / 2, "too few commands: {sum:?}");
     assert!(sum.host_starts > u64::from(histories) / 20, "too few host operations: {sum:?}");
     assert!(sum.host_waits > u64::from(histories) / 20, "too few host operations wait: {sum:?}");
+    assert!(sum.clock_jumps > u64::from(histories) / 2, "too few clocks jump: {sum:?}");
+    assert!(sum.clock_holds > u64::from(histories) / 10, "too few events are kept from starting: {sum:?}");
     assert!(sum.granted > u64::from(histories) && sum.refused > 0 && sum.faults > u64::from(histories));
 }

@@ -184,6 +184,9 @@ pub struct Page {
     pub records: Vec<(Key, Versioned)>,
     /// Whether there are more after the last of them.
     pub more: bool,
+    /// Records that were passed over because they are not what was written. A key stands here as it was found; it may be
+    /// the damaged part, and is not for looking the record up.
+    pub damaged: Vec<Key>,
 }
 
 /// Where a scan begins: at the prefix, or behind the last key of the page before.
@@ -210,6 +213,14 @@ pub enum ReadError {
     /// The store cannot be read at present.
     #[error("the store cannot be read: {0}")]
     Unavailable(String),
+    /// The record is not what was written.
+    #[error(
+        "record {key} is damaged: its checksum does not match; 'notbefore check --data DIR' lists all damage"
+    )]
+    Damaged {
+        /// The record, as its key was found.
+        key: String,
+    },
 }
 
 /// Why a watch ended.
@@ -233,6 +244,11 @@ pub enum WatchError {
 pub trait Snapshot: Send + Sync {
     /// The revision it shows.
     fn revision(&self) -> Revision;
+    /// How many records there are of each kind, as the store has counted them in every commit; none where it does not
+    /// count. A kind is what a key has up to its first slash, or nothing for keys without one.
+    fn counts(&self) -> Option<Vec<(String, u64)>> {
+        None
+    }
     /// One record.
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError>;
     /// Up to `limit` records whose keys begin with `prefix` and come after `after`, in key order.
@@ -267,4 +283,8 @@ pub trait Store: Send + Sync + 'static {
     }
     /// All commits after `after`, in order.
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError>;
+    /// How many damaged records were met since the store was opened, each counted once.
+    fn damaged(&self) -> u64 {
+        0
+    }
 }

@@ -128,7 +128,7 @@ impl Snapshot for State {
         let range = (scan_start(prefix, after), Bound::Unbounded);
         let mut rest = self.records.range::<str, _>(range).take_while(|(key, _)| key.starts_with(prefix));
         let records = rest.by_ref().take(limit).map(|(key, record)| (key.clone(), record.clone())).collect();
-        Ok(Page { records, more: rest.next().is_some() })
+        Ok(Page { records, more: rest.next().is_some(), damaged: Vec::new() })
     }
 
     async fn scan_back(&self, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, ReadError> {
@@ -137,7 +137,7 @@ impl Snapshot for State {
         let mut rest =
             self.records.range::<str, _>(range).rev().take_while(|(key, _)| key.starts_with(prefix));
         let records = rest.by_ref().take(limit).map(|(key, record)| (key.clone(), record.clone())).collect();
-        Ok(Page { records, more: rest.next().is_some() })
+        Ok(Page { records, more: rest.next().is_some(), damaged: Vec::new() })
     }
 }
 

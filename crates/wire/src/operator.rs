@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod certificate;
+pub mod clock;
 pub mod delivery;
 pub mod export;
 pub mod fleet;

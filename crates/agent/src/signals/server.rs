@@ -1,4 +1,7 @@
 //! The server of the signals: plain HTTP, few connections, short heads, no bodies.
+//!
+//! A newcomer always gets in: when all places are taken, the oldest connection of the source that has most goes
+//! ([`notbefore_listener::admission`]). So a load balancer hears that the VM drains, whoever else is connected.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,21 +11,28 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use notbefore_client::clock::Clock;
+use notbefore_client::identity::host_name;
+use notbefore_listener::admission::{Limits, Source};
+use notbefore_listener::host::Hosts;
+use notbefore_listener::log_pace::LogPace;
+use notbefore_listener::places::Places;
+use notbefore_listener::shares::ShareLimits;
+use notbefore_listener::write_timeout::WriteTimeout;
 use notbefore_wire::text::printable;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 use super::{Answer, Board};
 
-/// Open connections: a load balancer or two, Prometheus, a person. One more waits.
-const CONNECTIONS_MAX: usize = 32;
+/// Open connections: a load balancer or two, Prometheus, a person; and 16 of them are for loopback.
+const CONNECTIONS_MAX: usize = 64;
 /// The largest head of a request; hyper takes no less.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// How long a head may take, or a connection be idle before it: so long at most are others kept out by the silent.
+/// How long a head may take, or a connection be idle before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to rest when no connection can be accepted: the limit of open files, as a rule.
 const ACCEPT_REST: Duration = Duration::from_millis(200);
@@ -58,33 +68,64 @@ pub async fn serve(address: SocketAddr, board: Board) -> Result<SocketAddr, Serv
 }
 
 async fn accept(listener: TcpListener, board: Board) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // Nobody has a token here.
+    let limits = Limits { connections: CONNECTIONS_MAX, per_token: 0 };
+    let places = Places::new(limits, ShareLimits { per_token: 0, in_all: 0 });
+    let clock = Clock::start();
+    let mut full = LogPace::default();
+    let hosts = Arc::new(Hosts::new(&host_name(), &[]));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_REST).await;
                 continue;
             }
         };
-        let board = board.clone();
+        let (place, has_closed_another) = places.admit(Source::of(from.ip(), false));
+        if has_closed_another && let Some(closed) = full.note(clock.now().tick) {
+            tracing::warn!(
+                %from,
+                closed,
+                limit = CONNECTIONS_MAX,
+                "too many connections to the agent's listener; closed the oldest, of the source that has most"
+            );
+        }
+        // One whose address cannot be told is judged as if it had come by loopback.
+        let by_loopback = stream.local_addr().map_or(true, |at| at.ip().to_canonical().is_loopback());
+        let (board, hosts) = (board.clone(), Arc::clone(&hosts));
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let response = answer(&request, &board);
+                let response = match wrong_host(&request, &hosts).filter(|_| by_loopback) {
+                    Some(response) => response,
+                    None => answer(&request, &board),
+                };
                 async move { Ok::<_, Infallible>(response) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
                 .max_buf_size(HEAD_BYTES_MAX)
-                .serve_connection(TokioIo::new(stream), service);
-            // Whoever breaks the connection has heard enough.
-            let _ = connection.await;
-            drop(place);
+                .serve_connection(TokioIo::new(WriteTimeout::new(stream)), service);
+            tokio::select! {
+                // A client that breaks the connection needs no further answer.
+                _ = connection => {}
+                () = place.taken() => {}
+            }
         });
     }
+}
+
+/// The answer to a request under a name that is not this machine's: a page in a browser sends its own name, wherever
+/// the DNS has sent it (DNS rebinding).
+fn wrong_host<B>(request: &Request<B>, hosts: &Hosts) -> Option<Response<Full<Bytes>>> {
+    let given = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    let mut given = given.chain(request.uri().authority().map(|authority| authority.as_str()));
+    let host = given.find(|host| !hosts.accept(host, |_| false))?;
+    let words =
+        format!("the agent does not answer to the name {host:?}; call it by its address or as localhost\n");
+    Some(text(StatusCode::MISDIRECTED_REQUEST, words))
 }
 
 fn answer<B>(request: &Request<B>, board: &Board) -> Response<Full<Bytes>> {

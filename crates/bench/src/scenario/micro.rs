@@ -47,8 +47,15 @@ fn apply(bench: &mut Bench, vms: usize) -> anyhow::Result<()> {
     let settings = Settings::default();
     let by = Actor::Token("root".to_owned());
     let now = Timestamp::UNIX_EPOCH;
-    let circumstances =
-        Circumstances { now, by: &by, enabled: true, settings: &settings, runner: "bench", host_parts: &[] };
+    let circumstances = Circumstances {
+        now,
+        by: &by,
+        enabled: true,
+        settings: &settings,
+        runner: "bench",
+        host_parts: &[],
+        clock_hold: None,
+    };
     let member = scope.members.first().context("a scope without VMs")?;
     let event = EventId(Uuid::from_u128(7));
     let new = NewEvent {

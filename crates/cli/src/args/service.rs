@@ -11,6 +11,10 @@ pub struct Export {
     /// Leave out the operators' tokens (their hashes, and what they may do)
     #[arg(long)]
     pub without_tokens: bool,
+    /// Read a damaged store itself, of a service that is stopped, and leave out what is damaged and what does not fit
+    /// without it
+    #[arg(long)]
+    pub skip_damaged: bool,
 }
 
 #[derive(Debug, clap::Args)]

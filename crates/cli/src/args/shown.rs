@@ -15,7 +15,7 @@ fn idle(command: &str) -> &'static [&'static str] {
         "get" | "approve" | "agent" => &REACH,
         "completions" | "openapi" => &[REACH[0], REACH[1], REACH[2], OUTPUT],
         // The directory is theirs, and there is no service elsewhere.
-        "serve" | "import" => &[REACH[1], REACH[2]],
+        "serve" | "import" | "check" => &[REACH[1], REACH[2]],
         _ => &[],
     }
 }

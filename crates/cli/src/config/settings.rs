@@ -20,7 +20,9 @@ use std::time::Duration;
 use notbefore_core::{DriverKind, ExecSettings};
 use notbefore_service::exec::ExecConfig;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
-use notbefore_service::{GuestListener, GuestVm, ProxyAddress};
+use notbefore_service::operator::door::{DoorLimits, HostName};
+use notbefore_service::operator::pace::ChangePace;
+use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 
 use super::Merged;
 use super::table::{Flag, FromMerged, Setting, settings};
@@ -69,7 +71,7 @@ settings! {
     /// Limits of the guest door
     "guest.limits" guest_limits: GuestLimits {
         /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more,
-        /// those that have been idle longest go
+        /// those of callers that are no VM go first, then those that have been idle longest
         connections_max: Connections = Count(Limits::default().connections_max), Flag::None;
         /// Open connections of one source address; 127.0.0.1, ::1 and trusted proxies are exempt
         connections_per_source_max: Option<Connections> =
@@ -104,6 +106,24 @@ settings! {
         key: Option<File> = None, Flag::Value("operator-key", "FILE");
         /// Let the operator door listen beyond loopback although nothing is encrypted
         without_tls: bool = false, Flag::Switch("operator-without-tls");
+        /// Changes that a token without operator rights everywhere may make at once; 429 beyond
+        changes_at_once: Count<1, 1_000_000> = Count(ChangePace::AT_ONCE), Flag::None;
+        /// Changes a second that such a token gets back
+        changes_per_second: Count<1, 100_000> = Count(ChangePace::PER_SECOND), Flag::None;
+        /// Reverse proxies before the operator door: they call for many, so the limit of one source is not for them
+        proxies: Vec<AddressPrefix> = Vec::new(), Flag::None;
+        /// Names that the operator door answers to on loopback, besides `localhost`, this machine's and its certificate's
+        hosts: Vec<HostName> = Vec::new(), Flag::None;
+    }
+
+    /// Limits of the operator door
+    "operator.limits" operator_limits: OperatorLimits {
+        /// Open connections of one token; 429 for one more. There are 512 in all, 16 of them for loopback
+        connections_per_token_max: Connections = Count(DoorLimits::default().connections_per_token_max), Flag::None;
+        /// Open streams of one token (`GET /v1/stream`); 429 for one more
+        streams_per_token_max: Connections = Count(DoorLimits::default().streams_per_token_max), Flag::None;
+        /// Open streams of all tokens together; for one more, the oldest of the token that has most ends
+        streams_max: Connections = Count(DoorLimits::default().streams_max), Flag::None;
     }
 
     /// Events
@@ -112,6 +132,8 @@ settings! {
         notice: Factor = Factor(1.0), Flag::Value("notice", "FACTOR");
         /// User operations that may be live in one scope
         user_operations_max: Count<0, 1_000_000> = Count(100), Flag::Value("user-operations-max", "N");
+        /// User operations that may be stored for one scope, those that have ended included; operators of everywhere pass
+        stored_user_operations_max: Count<1, 100_000_000> = Count(10_000), Flag::None;
         /// Give user operations their notice also where no guest has asked for a day
         always_give_notice: bool = false, Flag::Switch("always-give-notice");
         /// For how long ended events and facts are kept

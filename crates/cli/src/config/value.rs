@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use notbefore_core::DriverKind;
 use notbefore_service::guest::settings::Mode;
-use notbefore_service::{GuestListener, GuestVm, ProxyAddress};
+use notbefore_service::operator::door::HostName;
+use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use toml::Value as Toml;
 use tracing_subscriber::EnvFilter;
 
@@ -284,6 +285,8 @@ standard! {
     GuestListener: Form::Text, "an address with its port, as \"127.0.0.1:9254\", perhaps with its network, device or TPROXY, as \"blue=169.254.169.254:80%br-blue\" or \"127.0.0.1:9254+tproxy\"";
     GuestVm: Form::Text, "a VM and an address with its port, as \"web-0=127.0.0.1:9301\"";
     ProxyAddress: Form::Text, "an address, as \"10.9.0.2\" or \"blue=10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"";
+    AddressPrefix: Form::Text, "an address, as \"10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"";
+    HostName: Form::Text, "the name of a host without a port, as \"ops.example.com\"";
     Variable: Form::Text, "the name of a variable, as \"LIBVIRT_DEFAULT_URI\", that is none of the service's own";
 }
 
@@ -350,6 +353,8 @@ mod tests {
         round::<Vec<GuestListener>>("127.0.0.1:1, blue=[::1]:2", r#"["127.0.0.1:1", "blue=[::1]:2"]"#);
         round::<GuestListener>("blue=10.0.0.1:80%br-blue+tproxy", r#""blue=10.0.0.1:80%br-blue+tproxy""#);
         round::<Vec<ProxyAddress>>("10.9.0.2,blue=fd00::/64", r#"["10.9.0.2", "blue=fd00::/64"]"#);
+        round::<Vec<AddressPrefix>>("10.9.0.2,fd00::/64", r#"["10.9.0.2", "fd00::/64"]"#);
+        round::<Vec<HostName>>("Ops.example", r#"["ops.example"]"#);
         round::<Vec<GuestVm>>("", "[]");
         round::<Vec<GuestVm>>("web-0=127.0.0.1:1", r#"["web-0=127.0.0.1:1"]"#);
         round::<Mode>("lenient", "\"lenient\"");

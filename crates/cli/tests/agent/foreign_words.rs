@@ -32,7 +32,7 @@ fn they_are_spelled_out_wherever_people_look() {
     let watched = run(&["get", "--watch", "--count", "1", "--endpoint", &endpoint]);
     let approved = run(&["approve", "--all-mine", "--endpoint", &endpoint]);
     let meant = run(&["approve", "nothing", "--endpoint", &endpoint]);
-    let request = b"GET /drainz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = b"GET /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let drains = wait_for("the agent to drain", || {
         let answer = exchange(signals.ip(), signals, request);
         (answer.status == 503).then_some(answer.body)

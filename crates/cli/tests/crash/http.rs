@@ -118,7 +118,7 @@ impl Operator {
         let key = if key.is_empty() { String::new() } else { format!("Idempotency-Key: {key}\r\n") };
         let (token, length) = (&self.token, body.len());
         self.line.ask(&format!(
-            "{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{key}Content-Length: {length}\r\n\r\n{body}"
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{key}Content-Length: {length}\r\n\r\n{body}"
         ))
     }
 

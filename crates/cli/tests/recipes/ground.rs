@@ -168,7 +168,7 @@ impl Vm {
     }
 
     fn ask(&self, path: &str) -> Answer {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         exchange(Ipv4Addr::LOCALHOST.into(), self.signals, request.as_bytes())
     }
 

@@ -274,7 +274,7 @@ impl Service {
     /// A request to the operator door with some token.
     pub fn request_with(&self, token: &str, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let request = format!(
-            "{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             token.trim(),
             body.len()
         );

@@ -68,6 +68,7 @@ impl Engine {
             for one in batch.changes.iter() {
                 let before = self.state.scope_of_key(&one.key).cloned();
                 let change = self.state.install(&one.key, batch.revision, one.value.as_ref());
+                self.hold_shown(change.as_ref().ok().and_then(Option::as_ref), before.as_ref());
                 note_foreign(change, before, &mut published, &mut stirred);
             }
             self.publish(published, now, effects);

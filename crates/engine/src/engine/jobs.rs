@@ -174,7 +174,8 @@ impl Engine {
             | Command::StartOperation(_)
             | Command::CompleteOperation(_)
             | Command::MakeFirstRun { .. }
-            | Command::Token(_) => return None,
+            | Command::Token(_)
+            | Command::AcceptClock => return None,
         })
     }
 
@@ -451,7 +452,13 @@ impl Engine {
     ) {
         let Some(work) = self.drop_job(id, now, effects) else { return };
         match work {
-            Work::Ask { request, .. } | Work::Confirm { request, .. } => {
+            Work::Ask { request, command, .. } => {
+                if command == Command::AcceptClock && outcome.is_ok() {
+                    self.trust_clock(now);
+                }
+                effects.push(Effect::Answer(request, outcome));
+            }
+            Work::Confirm { request, .. } => {
                 effects.push(Effect::Answer(request, outcome));
             }
             Work::Open(operation, target) | Work::Unopened { operation, target, .. } => {
@@ -471,8 +478,7 @@ impl Engine {
                 // What it wrote has set the next deadline, even where that has passed by now. A pulse that
                 // found nothing to do leaves it as the scope says it is; one that was refused tries again.
                 if !self.deadline_of.contains_key(&scope) {
-                    let parts = self.state.host_operations().parts_in(&scope);
-                    let due = self.state.scope(&scope).and_then(|held| held.value.next_due(parts, now));
+                    let due = self.state.scope(&scope).and_then(|held| self.state.due_in(&scope, held, now));
                     let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
                     self.set_deadline(&scope, due);
                 }

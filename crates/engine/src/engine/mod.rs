@@ -3,9 +3,10 @@
 //!
 //! Here is what goes in and comes out, what the engine holds, and what is due when. `jobs` brings what is asked
 //! for to a commit, `fans` an operation to all of its scopes, `hosts` starts a host's events together, `follow` takes
-//! over what is durable, `commands` sees to it that the exec driver's commands run, and `times` remembers who was
-//! heard of.
+//! over what is durable, `commands` sees to it that the exec driver's commands run, `times` remembers who was
+//! heard of, and `clock` does not trust a clock that has jumped.
 
+mod clock;
 mod commands;
 mod fans;
 mod follow;
@@ -23,6 +24,7 @@ use notbefore_core::{
 };
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
+use crate::clock_watch::ClockNews;
 use crate::operations::Tried;
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, Idempotency, Request};
@@ -76,6 +78,8 @@ pub enum Input {
     Ran(DriverReport),
     /// Time has passed.
     Tick,
+    /// The clock has jumped, or may be trusted again. It comes ahead of what was to be done at the new time.
+    Clock(ClockNews),
     /// The service is about to stop: no guest asks any more.
     Closing,
 }
@@ -189,6 +193,8 @@ pub struct Engine {
     /// When scopes that were heard of for the first time are stored, if there are any.
     store_heard_at: Option<Timestamp>,
     store_alive_at: Timestamp,
+    /// By how much the clock has jumped since the hold began.
+    clock_jumped_by: SignedDuration,
     /// Revisions taken over when they were committed, which the watch has yet to show once more or to pass over.
     own: BTreeSet<Revision>,
     watched: Revision,
@@ -240,6 +246,7 @@ impl Engine {
             heard_in_flight: 0,
             store_heard_at: None,
             store_alive_at: now,
+            clock_jumped_by: SignedDuration::ZERO,
             own: BTreeSet::new(),
             watched: revision,
         };
@@ -248,10 +255,9 @@ impl Engine {
             let at = at.checked_add(down.unwrap_or_default()).unwrap_or(at);
             engine.heard.insert(scope.clone(), Heard { at, was_stored: true });
         }
-        let hosts = engine.state.host_operations();
-        let due = |(id, held): (&ScopeId, &Held<Scope>)| {
-            Some((id.clone(), held.value.next_due(hosts.parts_in(id), now)?))
-        };
+        engine.judge_clock(now);
+        let due =
+            |(id, held): (&ScopeId, &Held<Scope>)| Some((id.clone(), engine.state.due_in(id, held, now)?));
         let dues: Vec<_> = engine.state.scopes().filter_map(due).collect();
         for (scope, due) in dues {
             engine.set_deadline(&scope, Some(due));
@@ -320,6 +326,11 @@ impl Engine {
             Input::Heard(scope, at) => self.note_heard(scope, at, now),
             Input::Ran(report) => self.ran(report, now, effects),
             Input::Tick => {}
+            Input::Clock(ClockNews::Jumped(by)) => {
+                self.hold_clock(by);
+                self.renew_all_deadlines(now);
+            }
+            Input::Clock(ClockNews::Settled) => self.trust_clock(now),
             Input::Closing => self.store_heard(now, effects),
         }
     }
@@ -360,7 +371,9 @@ impl Engine {
             self.heard
                 .retain(|scope, heard| state.scope(scope).is_some() || now.duration_since(heard.at) < long);
             self.store_heard(now, effects);
-            self.spawn(Work::Alive, Actor::Service, now, effects);
+            if !self.is_clock_held() {
+                self.spawn(Work::Alive, Actor::Service, now, effects);
+            }
         }
         if self.store_heard_at.is_some_and(|at| at <= now || at > furthest) {
             self.store_heard(now, effects);
@@ -369,8 +382,7 @@ impl Engine {
 
     /// Works out when something is due in a scope by itself.
     fn renew_deadline(&mut self, scope: &ScopeId, now: Timestamp) {
-        let parts = self.state.host_operations().parts_in(scope);
-        let due = self.state.scope(scope).and_then(|held| held.value.next_due(parts, now));
+        let due = self.state.scope(scope).and_then(|held| self.state.due_in(scope, held, now));
         self.set_deadline(scope, due);
         self.keep_driving(scope, now);
     }

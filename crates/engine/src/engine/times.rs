@@ -51,7 +51,10 @@ impl Engine {
     /// tried out, so it counts as listening from the start.
     pub fn is_enabled(&self, scope: &ScopeId, now: Timestamp) -> bool {
         let first_run = self.state.scope(scope).is_some_and(|held| held.value.first_run);
-        first_run || self.heard.get(scope).is_some_and(|heard| heard.is_fresh(now))
+        // While the clock is not trusted, a jump of it does not make a scope one that nobody listens in.
+        let without_jump = now.checked_sub(self.clock_jumped_by).unwrap_or(now);
+        let is_fresh = |heard: &Heard| heard.is_fresh(now) || heard.is_fresh(without_jump);
+        first_run || self.heard.get(scope).is_some_and(is_fresh)
     }
 
     pub(super) fn note_heard(&mut self, scope: ScopeId, at: Timestamp, now: Timestamp) {
@@ -78,6 +81,10 @@ impl Engine {
     /// Stores when scopes were heard of whose time is not stored or too old, as many at a time as there may be.
     pub(super) fn store_heard(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         self.store_heard_at = None;
+        // What a clock says that is not trusted is not stored.
+        if self.is_clock_held() {
+            return;
+        }
         while self.heard_in_flight < HEARD_IN_FLIGHT_MAX {
             let mut scopes = Vec::new();
             while scopes.len() < HEARD_PER_TXN

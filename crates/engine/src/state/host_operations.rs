@@ -5,11 +5,12 @@
 //! A part counts as long as its event is scheduled. `notbefore_core::joint_start` has the rules.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Blocker, EventId, HostPart, HostStanding, JointStart, Operation, OperationId, OperationState, Phase,
-    Scope, ScopeId, StartOrder, StartReason,
+    Blocker, ClockHold, EventId, HostPart, HostStanding, JointStart, Operation, OperationId, OperationState,
+    Phase, Scope, ScopeId, StartOrder, StartReason,
 };
 
 /// The host operations that have not closed.
@@ -17,6 +18,8 @@ use notbefore_core::{
 pub struct HostOperations {
     operations: HashMap<OperationId, Standing>,
     by_scope: HashMap<ScopeId, InScope>,
+    /// The events that wait while the clock is not trusted.
+    clock_hold: Option<Arc<ClockHold>>,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +66,7 @@ struct Scheduled {
 /// When a host operation is due, and its place among those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// When; the beginning of time where every live part is approved.
+    /// When; the beginning of time where every live part is approved, the end of time while the clock is not trusted.
     pub at: Timestamp,
     /// Its place.
     pub order: StartOrder,
@@ -143,6 +146,16 @@ impl HostOperations {
         blockers.into_iter().collect()
     }
 
+    /// Takes over which events wait while the clock is not trusted.
+    pub fn hold_clock(&mut self, hold: Option<Arc<ClockHold>>) {
+        self.clock_hold = hold;
+        for one in self.operations.values_mut() {
+            one.due = one.work_out_due(self.clock_hold.as_deref());
+        }
+        let scopes: Vec<ScopeId> = self.by_scope.keys().cloned().collect();
+        scopes.iter().for_each(|scope| self.tell(scope));
+    }
+
     /// Takes an operation over as it is now; none where it has closed.
     pub fn put<'a>(
         &mut self,
@@ -162,7 +175,8 @@ impl HostOperations {
             }
             scopes.insert(part.scope.clone());
         }
-        if let Some(standing) = operation.and_then(|operation| Standing::new(operation, scope)) {
+        let hold = self.clock_hold.as_deref();
+        if let Some(standing) = operation.and_then(|operation| Standing::new(operation, hold, scope)) {
             for part in &standing.parts {
                 self.by_scope.entry(part.scope.clone()).or_default().operations.insert(id);
                 scopes.insert(part.scope.clone());
@@ -180,7 +194,7 @@ impl HostOperations {
         let mut told: BTreeSet<ScopeId> = BTreeSet::from([id.clone()]);
         for operation in here.operations.clone() {
             let Some(one) = self.operations.get_mut(&operation) else { continue };
-            if one.follow(id, scope) {
+            if one.follow(id, scope, self.clock_hold.as_deref()) {
                 told.extend(one.parts.iter().map(|part| part.scope.clone()));
             }
         }
@@ -210,7 +224,11 @@ impl HostOperations {
 }
 
 impl Standing {
-    fn new<'a>(operation: &Operation, scope: impl Fn(&ScopeId) -> Option<&'a Scope>) -> Option<Self> {
+    fn new<'a>(
+        operation: &Operation,
+        hold: Option<&ClockHold>,
+        scope: impl Fn(&ScopeId) -> Option<&'a Scope>,
+    ) -> Option<Self> {
         let decision = match operation.joint_start.as_ref()? {
             JointStart::Released { .. } => Decision::Released,
             _ if operation.cancelled_by.is_some() => Decision::Never,
@@ -227,7 +245,7 @@ impl Standing {
         let parts = operation.targets.iter().map(part).collect();
         let (id, requested_at) = (operation.id, operation.requested_at);
         let mut standing = Self { id, requested_at, decision, parts, due: None };
-        standing.due = standing.work_out_due();
+        standing.due = standing.work_out_due(hold);
         Some(standing)
     }
 
@@ -238,23 +256,32 @@ impl Standing {
     }
 
     /// Takes over how the parts in a scope stand; answers whether the others' scopes are to be told of it.
-    fn follow(&mut self, id: &ScopeId, scope: Option<&Scope>) -> bool {
+    fn follow(&mut self, id: &ScopeId, scope: Option<&Scope>, hold: Option<&ClockHold>) -> bool {
         for part in self.parts.iter_mut().filter(|part| part.scope == *id) {
             part.scheduled = scope.and_then(|scope| scheduled(scope, part.event));
         }
-        let due = self.work_out_due();
+        let due = self.work_out_due(hold);
         std::mem::replace(&mut self.due, due) != due
     }
 
-    fn work_out_due(&self) -> Option<Due> {
-        let scheduled = self.parts.iter().filter_map(|part| part.scheduled);
-        let (mut latest, mut all_approved) = (None, true);
-        for part in scheduled {
+    fn work_out_due(&self, hold: Option<&ClockHold>) -> Option<Due> {
+        let scheduled = self.parts.iter().filter_map(|part| Some((part.event, part.scheduled?)));
+        let (mut latest, mut all_approved, mut is_held) = (None, true, false);
+        for (event, part) in scheduled {
             latest = latest.max(Some(part.not_before));
             all_approved &= part.approved;
+            is_held |= hold.is_some_and(|hold| hold.holds(event));
         }
-        let order = StartOrder { not_before: latest?, requested_at: self.requested_at, operation: self.id };
-        Some(Due { at: if all_approved { Timestamp::MIN } else { latest? }, order })
+        let not_before = latest?;
+        let at = match (all_approved, is_held) {
+            (true, _) => Timestamp::MIN,
+            (false, true) => Timestamp::MAX,
+            (false, false) => not_before,
+        };
+        Some(Due {
+            at,
+            order: StartOrder { not_before, requested_at: self.requested_at, operation: self.id },
+        })
     }
 
     /// What scopes are told of it; nothing of one that holds nothing back.

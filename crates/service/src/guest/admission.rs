@@ -4,16 +4,32 @@
 //! tenants may have the same. The count per source is what keeps one VM from using up the door: a connection
 //! beyond it is closed at once, the newcomer rather than an older one. It does not hold for those who call for
 //! many. Beyond the count of the whole door it is for the caller of [`Admission::admit`] to make room.
+//!
+//! Connections of strangers and half heads are in [`super::crowd`] besides, each as long as a [`Waiting`] is held for
+//! it. Whether a caller is a stranger is not asked before its connection is let in, as long as the door is not crowded:
+//! a plain poll would pay for that.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use notbefore_listener::by_source::Id;
+use notbefore_listener::log_pace::LogPace;
+use tokio::sync::Notify;
+use tokio::time::{Sleep, sleep};
 
 use super::caller::Caller;
+use super::crowd::{Crowd, STRANGERS_MAX, Standing};
 use super::settings::Limits;
 use super::stats::GuestStats;
+use crate::clock::Stopwatch;
+
+/// With less than this part of its places left a door is crowded: then callers are looked up when they connect.
+const CROWDED_REST: usize = 4;
 
 /// Whose connections are counted together: the number of a listener's identity, and an address.
 type Source = (usize, IpAddr);
@@ -25,7 +41,17 @@ pub(super) struct Admission {
     per_source_max: Option<usize>,
     total: AtomicUsize,
     by_source: Mutex<HashMap<Source, usize>>,
+    /// From how many connections on the door is crowded.
+    crowded_from: usize,
+    waiting: Mutex<WaitingCrowd>,
+    stopwatch: Stopwatch,
     stats: Arc<GuestStats>,
+}
+
+#[derive(Debug, Default)]
+struct WaitingCrowd {
+    crowd: Crowd<Arc<Notify>>,
+    log: LogPace,
 }
 
 /// Why a connection is not let in.
@@ -35,6 +61,14 @@ pub(super) enum Excess {
     Door,
     /// The source has its share.
     Source,
+}
+
+/// A connection that is let in.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub permit: Permit,
+    /// Whether the door is nearly full, so that a stranger has to be known for one at once.
+    pub is_crowded: bool,
 }
 
 /// A connection's place; given back when it is dropped.
@@ -52,16 +86,38 @@ impl Admission {
             per_source_max: limits.connections_per_source_max,
             total: AtomicUsize::new(0),
             by_source: Mutex::default(),
+            crowded_from: limits.connections_max - limits.connections_max / CROWDED_REST,
+            waiting: Mutex::default(),
+            stopwatch: Stopwatch::start(),
             stats,
         })
     }
 
     /// A place for a connection of this caller, at a listener of this identity, or why there is none.
-    pub(super) fn admit(self: &Arc<Self>, identity: usize, caller: &Caller) -> Result<Permit, Excess> {
+    pub(super) fn admit(self: &Arc<Self>, identity: usize, caller: &Caller) -> Result<Admitted, Excess> {
+        self.admit_up_to(self.connections_max, identity, caller)
+    }
+
+    /// The same, for a caller that [`Admission::make_room`] has found another's place for: that one is told to close
+    /// and counts until it has.
+    pub(super) fn admit_in_place(
+        self: &Arc<Self>,
+        identity: usize,
+        caller: &Caller,
+    ) -> Result<Admitted, Excess> {
+        self.admit_up_to(usize::MAX, identity, caller)
+    }
+
+    fn admit_up_to(
+        self: &Arc<Self>,
+        connections_max: usize,
+        identity: usize,
+        caller: &Caller,
+    ) -> Result<Admitted, Excess> {
         // This machine's own address is where forwarders call from; the rest of 127.0.0.0/8 is as good as any other.
         let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
         let calls_for_many = caller.is_proxy || own.contains(&caller.source.ip());
-        let source = match self.per_source_max {
+        let (source, before) = match self.per_source_max {
             Some(most) if !calls_for_many => {
                 let source = (identity, caller.source.ip());
                 let mut by_source = self.lock();
@@ -70,31 +126,111 @@ impl Admission {
                 if count >= most {
                     return Err(Excess::Source);
                 }
-                self.take_place()?;
+                let before = self.take_place(connections_max)?;
                 by_source.insert(source, count + 1);
-                Some(source)
+                (Some(source), before)
             }
-            Some(_) | None => {
-                self.take_place()?;
-                None
-            }
+            Some(_) | None => (None, self.take_place(connections_max)?),
         };
         self.stats.opened();
-        Ok(Permit { admission: Arc::clone(self), source })
+        let permit = Permit { admission: Arc::clone(self), source };
+        Ok(Admitted { permit, is_crowded: before >= self.crowded_from })
     }
 
-    /// Counts one more towards the whole, if there is room.
-    fn take_place(&self) -> Result<(), Excess> {
-        if self.total.fetch_add(1, Relaxed) >= self.connections_max {
+    /// Counts one more towards the whole, if there is room; answers how many there were.
+    fn take_place(&self, connections_max: usize) -> Result<usize, Excess> {
+        let before = self.total.fetch_add(1, Relaxed);
+        if before >= connections_max {
             self.total.fetch_sub(1, Relaxed);
             return Err(Excess::Door);
         }
-        Ok(())
+        Ok(before)
+    }
+
+    /// Tells a connection to close for a newcomer to a full door, if one may; see [`super::crowd`].
+    pub(super) fn make_room(&self, newcomer: Standing) -> bool {
+        let mut waiting = self.lock_waiting();
+        let closed = waiting.crowd.make_room(newcomer);
+        self.close(&mut waiting, closed)
+    }
+
+    /// Counts a connection among strangers or half heads, for so long at most.
+    pub(super) fn wait(
+        self: &Arc<Self>,
+        caller: &Caller,
+        standing: Standing,
+        for_at_most: Duration,
+    ) -> Waiting {
+        let is_taken = Arc::new(Notify::new());
+        let mut waiting = self.lock_waiting();
+        let (id, closed) = waiting.crowd.add(caller, standing, Arc::clone(&is_taken));
+        self.close(&mut waiting, closed);
+        drop(waiting);
+        let expires = Box::pin(sleep(for_at_most));
+        Waiting { admission: Arc::clone(self), id, standing, is_taken, expires }
+    }
+
+    /// Tells a connection to close; answers whether there is one.
+    fn close(&self, waiting: &mut WaitingCrowd, closed: Option<Arc<Notify>>) -> bool {
+        let Some(closed) = closed else { return false };
+        // It is kept for a connection that does not look yet.
+        closed.notify_one();
+        self.stats.evicted();
+        if let Some(closed) = waiting.log.note(self.stopwatch.elapsed()) {
+            tracing::warn!(
+                closed,
+                open = self.total.load(Relaxed),
+                for_strangers = STRANGERS_MAX,
+                "too many connections of callers that are no VM, or do not finish their requests; closed the oldest"
+            );
+        }
+        true
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, WaitingCrowd> {
+        // Every step leaves it whole.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
         // Counts are whole after every step, so one that somebody panicked over is as good as any.
         self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection among strangers or half heads, as long as this is held.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    admission: Arc<Admission>,
+    id: Id,
+    pub standing: Standing,
+    is_taken: Arc<Notify>,
+    expires: Pin<Box<Sleep>>,
+}
+
+/// Why a connection may wait no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Another needs its place.
+    Taken,
+    /// Its time is over.
+    Expired,
+}
+
+impl Waiting {
+    /// Resolves when the connection may wait no longer.
+    pub(super) async fn over(&mut self) -> Over {
+        tokio::select! {
+            biased;
+            () = self.is_taken.notified() => Over::Taken,
+            () = self.expires.as_mut() => Over::Expired,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.admission.lock_waiting().crowd.remove(self.id);
     }
 }
 

@@ -28,10 +28,11 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::GuestDoor;
-use super::admission::Permit;
+use super::admission::{Over, Permit, Waiting};
 use super::answer::{Answer, CONTINUE, Manner, Persistence};
 use super::body::{self, Chunked};
 use super::caller::Caller;
+use super::crowd::Standing;
 use super::exchange::{Exchange, Verdict};
 use super::head::Framing;
 use super::hold::{News, Pending};
@@ -46,6 +47,8 @@ const BUFFER_BYTES: usize = 2 * 1024;
 const REST: Duration = Duration::from_millis(100);
 /// How long a closing connection reads on and drops what it reads.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long a stranger has for a request, and to read its answer: it will be a 403.
+const STRANGER_TIME: Duration = Duration::from_secs(2);
 /// How many buffers a closing connection drops before it gives up on the client.
 const LINGER_READS_MAX: usize = 256;
 
@@ -147,6 +150,8 @@ struct Task<P: Platform> {
     home: Arc<Mailbox>,
     shutdown: watch::Receiver<bool>,
     buffer: Vec<u8>,
+    /// Its place among the strangers, once it was told that it is one.
+    stranger: Option<Waiting>,
 }
 
 impl<P: Platform> Connection<P> {
@@ -160,7 +165,7 @@ impl<P: Platform> Connection<P> {
         let Connection { door, parked: Parked { socket, caller, permit }, home, shutdown } = self;
         // It fails where the system has no room to wait for it; there is nobody to tell.
         let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
-        let task = Task { door, stream, caller, permit, home, shutdown, buffer: Vec::new() };
+        let task = Task { door, stream, caller, permit, home, shutdown, buffer: Vec::new(), stranger: None };
         task.run(start).await;
     }
 }
@@ -234,6 +239,10 @@ impl<P: Platform> Task<P> {
 
     /// Answers what is no request.
     async fn refuse(&mut self, error: GuestError) -> Result<Next, Gone> {
+        if error == GuestError::UnknownCaller && self.stranger.is_none() {
+            let waiting = self.door.admission.wait(&self.caller, Standing::Stranger, STRANGER_TIME);
+            self.stranger = Some(waiting);
+        }
         let now = self.door.clock.now();
         let manner = Manner { now, persistence: Persistence::Closing, head_only: false, wait: None };
         self.send(Answer::Refused(error), manner).await?;
@@ -327,10 +336,23 @@ impl<P: Platform> Task<P> {
             Err(error) => return Ok(Err(error)),
         }
         let limit = self.door.settings.limits.head_timeout;
-        match timeout(limit, self.read_rest_of_head()).await {
-            Ok(read) => read,
-            Err(_) => Ok(Err(self.door.if_known(&self.caller, GuestError::Timeout))),
+        let (standing, limit) = match self.door.is_stranger(&self.caller) {
+            true => (Standing::Stranger, limit.min(STRANGER_TIME)),
+            false => (Standing::Known, limit),
+        };
+        let mut waiting = self.door.admission.wait(&self.caller, standing, limit);
+        let read = tokio::select! {
+            read = self.read_rest_of_head() => read?,
+            over = waiting.over() => match over {
+                Over::Taken => return Err(Gone),
+                Over::Expired => Err(self.door.if_known(&self.caller, GuestError::Timeout)),
+            },
+        };
+        // One that is a VM by now is no stranger any more.
+        if read.is_err() && waiting.standing == Standing::Stranger {
+            self.stranger = Some(waiting);
         }
+        Ok(read)
     }
 
     async fn read_rest_of_head(&mut self) -> Result<Result<Exchange<P::Guest>, GuestError>, Gone> {
@@ -460,6 +482,13 @@ impl<P: Platform> Task<P> {
         if self.stream.shutdown().await.is_err() {
             return;
         }
+        let mut stranger = self.stranger.take();
+        let no_longer = async {
+            match &mut stranger {
+                Some(waiting) => drop(waiting.over().await),
+                None => std::future::pending().await,
+            }
+        };
         let drain = async {
             for _ in 0..LINGER_READS_MAX {
                 self.buffer.clear();
@@ -469,7 +498,10 @@ impl<P: Platform> Task<P> {
             }
         };
         // Out of time is as good as done.
-        let _ = timeout(LINGER, drain).await;
+        tokio::select! {
+            _ = timeout(LINGER, drain) => {}
+            () = no_longer => {}
+        }
     }
 }
 

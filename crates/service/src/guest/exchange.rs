@@ -15,7 +15,7 @@ use notbefore_wire::guest::instance::{InstanceVersion, versions_body};
 use notbefore_wire::guest::version::EventsVersion;
 
 use super::answer::{Answer, Manner, Persistence};
-use super::caller::{Caller, ProxyClaim};
+use super::caller::{Caller, ListenerIdentity, ProxyClaim};
 use super::familiar::{Familiar, Found, PlainPoll};
 use super::head::{self, Framing, Head, Name};
 use super::hold::{self, Hold};
@@ -159,6 +159,15 @@ impl<P: Platform> GuestDoor<P> {
             manner: Manner { now, persistence, head_only: head.method == "HEAD", wait },
             verdict,
         })
+    }
+
+    /// Whether a caller is none of the VMs now. Trusted proxies and callers of a VM's own listener never are.
+    pub(super) fn is_stranger(&self, caller: &Caller) -> bool {
+        match &*caller.listener {
+            ListenerIdentity::Bound { .. } => false,
+            ListenerIdentity::Network(_) if caller.is_proxy => false,
+            ListenerIdentity::Network(_) => self.platform.guest(caller, &ProxyClaim::default()).is_none(),
+        }
     }
 
     /// An error as it is told to a caller: one that is no VM of ours learns nothing else.

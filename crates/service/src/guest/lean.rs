@@ -54,6 +54,8 @@ pub(super) struct Turn {
 pub(super) enum Step<G> {
     /// It is idle.
     Keep,
+    /// It is idle, and nothing has come this time.
+    Silent,
     /// It may have more to read, after the others had their turn.
     Again,
     /// It is over.
@@ -79,7 +81,7 @@ pub(super) fn serve<P: Platform>(
             Ok((0, _)) => return Step::Close,
             Ok((read, _)) => read,
             Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => return Step::Keep,
+            Err(Errno::AGAIN) => return Step::Silent,
             Err(_) => return Step::Close,
         };
         let mut at = 0;

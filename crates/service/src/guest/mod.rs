@@ -15,7 +15,7 @@
 //! | `head`, `body`, `target`, `conditional`, `prefer` | the parts of a request |
 //! | `hold` | polls that wait for news |
 //! | `answer` | the bytes of an answer |
-//! | `admission`, `rate` | how many connections, how many requests |
+//! | `admission`, `crowd`, `rate` | how many connections, which go first, how many requests |
 //!
 //! It is built on sockets and `httparse` rather than on hyper for two reasons. Clients see the answer's
 //! headers in the order and spelling of the service they were written for, and hyper sends names in lower
@@ -38,6 +38,7 @@ mod body;
 pub mod caller;
 mod conditional;
 mod connection;
+mod crowd;
 mod exchange;
 mod familiar;
 mod head;

@@ -11,6 +11,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -34,29 +35,37 @@ impl Pace {
 
 /// The same limit for every VM.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RateLimit {
+pub(crate) struct RateLimit {
     /// What one request takes of the second.
     share_ns: u64,
 }
 
 impl RateLimit {
-    pub(super) fn new(per_second: NonZeroU32) -> RateLimit {
+    pub(crate) fn new(per_second: NonZeroU32) -> RateLimit {
         RateLimit { share_ns: SECOND_NS / u64::from(per_second.get()) }
     }
 
     /// Whether the VM may make a request now; if so, it has.
     pub(super) fn take(self, pace: &Pace, now: Timestamp) -> bool {
+        self.take_within(pace, now, Duration::from_nanos(SECOND_NS)).is_ok()
+    }
+
+    /// The same where another time's worth may be used at once; a refusal says when the next request may come.
+    #[inline]
+    pub(crate) fn take_within(self, pace: &Pace, now: Timestamp, burst: Duration) -> Result<(), Duration> {
+        let burst_ns = u64::try_from(burst.as_nanos()).unwrap_or(u64::MAX / 4);
         // A clock before 1970, or centuries ahead, is wrong: it limits as one that stands still.
         let now_ns = u64::try_from(now.as_nanosecond()).unwrap_or(0).min(u64::MAX / 2);
-        let most = now_ns + SECOND_NS;
+        let most = now_ns + burst_ns;
         let mut full_at = pace.full_at_ns.load(Relaxed);
         loop {
-            let from = if full_at <= now_ns { now_ns } else { still_used(full_at, now_ns) };
+            let from = if full_at <= now_ns { now_ns } else { still_used(full_at, now_ns, most) };
             let moved = from + self.share_ns;
             let may = moved <= most;
             let next = if may { moved } else { from };
             match pace.full_at_ns.compare_exchange_weak(full_at, next, Relaxed, Relaxed) {
-                Ok(_) => return may,
+                Ok(_) if may => return Ok(()),
+                Ok(_) => return Err(Duration::from_nanos(moved - most)),
                 Err(other) => full_at = other,
             }
         }
@@ -66,8 +75,7 @@ impl RateLimit {
 /// The moment at which a VM has all its requests again, where that is ahead of `now`. Out of line: a VM that polls once a
 /// second does not come here.
 #[cold]
-fn still_used(full_at: u64, now_ns: u64) -> u64 {
-    let most = now_ns + SECOND_NS;
+fn still_used(full_at: u64, now_ns: u64, most: u64) -> u64 {
     if full_at <= most + SKEW_NS { full_at.min(most) } else { now_ns }
 }
 

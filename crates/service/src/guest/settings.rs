@@ -34,10 +34,10 @@ pub enum Mode {
 /// Times and numbers that a site may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections of all listeners together. For a newer one those go that have been idle longest, up to 64
-    /// of one worker's; where none is idle, those whose polls have waited longest, with an answer; and where none
-    /// waits, the newer one is closed at once. The default leaves room for ten thousand VMs that keep
-    /// theirs open, under the usual limit of files.
+    /// Open connections of all listeners together. For a newer one a stranger's goes, or one of a VM with several half
+    /// heads; then those that have been idle longest, up to 64 of one worker's; where none is idle, those whose polls
+    /// have waited longest, with an answer; and where none waits, the newer one is closed at once. The default leaves
+    /// room for ten thousand VMs that keep theirs open, under the usual limit of files.
     pub connections_max: usize,
     /// Open connections of one source address, so that one VM cannot take every connection from the others; no
     /// limit where it is not set. 127.0.0.1 and ::1 are exempt, and so is a trusted proxy, which calls for many.

@@ -9,10 +9,14 @@
 //! that accepted it. A connection that has just been accepted is read from before it is watched: its request is
 //! mostly there, and a client that then closes is served in four calls.
 //!
+//! A caller that is no VM is a *stranger*: its connections are tasks, few and for seconds ([`super::crowd`]). Whether
+//! a caller is one is asked when the first read of its connection finds no whole head, and at once where the door is
+//! nearly full; so a plain poll is looked up once, as it is answered.
+//!
 //! There are no timers. A connection has a time at which it ends if nothing happens; from time to time the
 //! table is looked through for those that are due. The same time says which connections have been idle longest
-//! where the door is full or the process is out of files: such connections are closed a few at a time, so that
-//! a flood of new ones does not look through the table for each. Where none is idle, the polls that have been held
+//! where the door is full or the process is out of files, and no stranger can go: such connections are closed a few
+//! at a time, so that a flood of new ones does not look through the table for each. Where none is idle, the polls that have been held
 //! longest are answered and go, since otherwise whoever waits could keep everybody else out. A connection that is
 //! amid a request is with its task and never among them. Where nothing can go and there are no files, the worker
 //! leaves the listeners alone for a moment, since trying again at once would only burn a processor.
@@ -30,10 +34,11 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use tokio::runtime::Handle;
 
-use super::admission::{Excess, Permit};
+use super::admission::{Admitted, Excess, Permit};
 use super::answer::{Answer, Persistence};
 use super::caller::Caller;
 use super::connection::{Connection, Start, Tasks};
+use super::crowd::Standing;
 use super::hold::{News, Pending};
 use super::lean::{self, Buffers, Reply, Sent, Step, Turn};
 use super::listener::Listener;
@@ -315,9 +320,15 @@ impl<P: Platform> Worker<P> {
                     let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
                     let Some(mut caller) = listener.caller(source, &socket) else { continue };
                     caller.is_proxy = self.door.platform.trusts(&caller);
-                    let Some(permit) = self.admit(&listener, &caller) else { continue };
+                    let Some(Admitted { permit, is_crowded }) = self.admit(&listener, &caller) else {
+                        continue;
+                    };
+                    let is_stranger = is_crowded && self.door.is_stranger(&caller);
                     if let Some(token) = self.park(Parked { socket, caller, permit }) {
-                        self.guarded(token, |worker| worker.attend(token, false));
+                        match is_stranger {
+                            false => self.guarded(token, |worker| worker.attend(token, false)),
+                            true => self.hand_over(token, Start::Head(Vec::new())),
+                        }
                     }
                 }
                 Err(Errno::AGAIN) => return,
@@ -336,22 +347,38 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// A place for a caller; where the door is full, one that a connection of this worker leaves for it. Where none
-    /// can, the other workers are asked for places, and whoever calls next will find one.
-    fn admit(&mut self, listener: &Listener, caller: &Caller) -> Option<Permit> {
-        let admission = Arc::clone(&self.door.admission);
-        let mut admitted = admission.admit(listener.identity, caller);
+    /// A place for a caller, also where the door is full, if another can go.
+    fn admit(&mut self, listener: &Listener, caller: &Caller) -> Option<Admitted> {
+        let mut admitted = self.door.admission.admit(listener.identity, caller);
         if matches!(admitted, Err(Excess::Door)) {
-            if self.evict() > 0 {
-                admitted = admission.admit(listener.identity, caller);
-            } else {
-                self.others.iter().for_each(|other| other.ask_for_room());
-            }
+            admitted = self.admit_to_full_door(listener, caller);
         }
         if admitted.is_err() {
             self.door.stats.turned_away();
         }
         admitted.ok()
+    }
+
+    /// A place that another connection leaves: one of a stranger, a half head, or an idle one of this worker. A
+    /// stranger displaces strangers only. Where no connection can go, the other workers are asked for places, and the
+    /// next caller will find one.
+    fn admit_to_full_door(&mut self, listener: &Listener, caller: &Caller) -> Result<Admitted, Excess> {
+        let admission = Arc::clone(&self.door.admission);
+        let newcomer = match self.door.is_stranger(caller) {
+            true => Standing::Stranger,
+            false => Standing::Known,
+        };
+        if admission.make_room(newcomer) {
+            return admission.admit_in_place(listener.identity, caller);
+        }
+        match newcomer {
+            Standing::Stranger => Err(Excess::Door),
+            Standing::Known if self.evict() > 0 => admission.admit(listener.identity, caller),
+            Standing::Known => {
+                self.others.iter().for_each(|other| other.ask_for_room());
+                Err(Excess::Door)
+            }
+        }
     }
 
     /// Gives a connection that is new, or idle again, a place in the table.
@@ -418,7 +445,11 @@ impl<P: Platform> Worker<P> {
         let turn = Turn { now: self.now, has_hung_up, is_last: false };
         let Parked { socket, caller, .. } = &open.parked;
         match lean::serve(&self.door, socket.as_fd(), caller, &mut self.buffers, turn) {
-            step @ (Step::Keep | Step::Again) => {
+            // A new connection whose request is not there yet: a stranger does not wait among those of VMs.
+            Step::Silent if !open.is_watched && self.door.is_stranger(caller) => {
+                self.hand_over(token, Start::Head(Vec::new()));
+            }
+            step @ (Step::Keep | Step::Silent | Step::Again) => {
                 open.until_ms = until_ms;
                 open.has_more = matches!(step, Step::Again);
                 if open.has_more {
@@ -611,7 +642,7 @@ impl<P: Platform> Worker<P> {
             let turn = Turn { now: self.now, has_hung_up: false, is_last: true };
             let Parked { socket, caller, .. } = &open.parked;
             match lean::serve(&self.door, socket.as_fd(), caller, &mut self.buffers, turn) {
-                Step::Keep | Step::Again | Step::Close => return,
+                Step::Keep | Step::Silent | Step::Again | Step::Close => return,
                 Step::HandOver(start) => return self.hand_over(token, start),
                 Step::Hold(pending) => self.hold(token, pending),
             }

@@ -1,5 +1,6 @@
 //! Who is asking, and whether a change was asked for before.
 //!
+//! [`require_host`] refuses names that are not the door's where it listens on loopback.
 //! [`require_token`] lets only holders of a token through and leaves a [`Principal`] with the request. What they
 //! may then see and do is `sight`'s business; a route that does not ask it is behind
 //! [`require_everything`].
@@ -15,6 +16,8 @@ use axum::response::{IntoResponse, Response};
 use notbefore_core::{Actor, Token};
 use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
 use notbefore_engine::{Answer, Command, Failure, Idempotency};
+use notbefore_listener::places::Place;
+use notbefore_listener::shares::Excess;
 use notbefore_store::Revision;
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
 use serde::de::DeserializeOwned;
@@ -27,13 +30,20 @@ use crate::tokens::{KnownToken, hex};
 /// The revision of what does not exist.
 const NOTHING: Revision = Revision(0);
 
-/// Where a connection comes from; the door leaves it with each request.
-#[derive(Clone, Copy, Debug)]
-pub struct Source(pub SocketAddr);
+/// The connection that a request has come by; the door leaves it with each request.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Where it comes from.
+    pub from: SocketAddr,
+    /// Whether it has come to an address of loopback.
+    pub by_loopback: bool,
+    /// Its place among the door's connections.
+    pub place: Arc<Place>,
+}
 
 /// Where a request comes from, if the door has said.
 pub fn source(request: &Request) -> Option<IpAddr> {
-    request.extensions().get::<Source>().map(|source| source.0.ip().to_canonical())
+    request.extensions().get::<Arrival>().map(|arrival| arrival.from.ip().to_canonical())
 }
 
 /// Whose token came with the request, and from where.
@@ -60,11 +70,40 @@ impl Principal {
         self.known.token.name.as_str()
     }
 
+    /// What connections and streams are counted by: a later token of the same name is another one.
+    pub fn counted_by(&self) -> &str {
+        &self.known.token.hash
+    }
+
     /// What its idempotency keys are kept under: a later token of the same name is another one, and must not be
     /// given the answers of this one.
     fn kept_under(&self) -> String {
         let hash = &self.known.token.hash;
         format!("{}~{}", self.known.token.name.folded(), hash.get(..16).unwrap_or(hash))
+    }
+}
+
+/// Refuses requests that have come by loopback under a name that may be a stranger's: a page in a browser on this
+/// machine sends its own name, wherever the DNS has sent it (DNS rebinding).
+pub async fn require_host(
+    State(operator): State<Operator>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let by_loopback = request.extensions().get::<Arrival>().is_some_and(|arrival| arrival.by_loopback);
+    let is_certified =
+        |name: &str| operator.certificate.as_ref().is_some_and(|certificate| certificate.names(name));
+    let given = request.headers().get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    let mut given = given.chain(request.uri().authority().map(|authority| authority.as_str()));
+    let refused = given.find(|host| by_loopback && !operator.hosts.accept(host, is_certified));
+    match refused {
+        None => Ok(next.run(request).await),
+        Some(host) => {
+            let detail = format!(
+                "the operator door does not answer to the name {host:?}; call it by its address or as localhost, or add the name to operator.hosts"
+            );
+            Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail))
+        }
     }
 }
 
@@ -107,8 +146,21 @@ fn holder(operator: &Operator, request: &Request) -> Result<Principal, (Option<P
     if principal.token().is_expired(now) {
         return Err((Some(principal), refused()));
     }
+    if let Some(arrival) = request.extensions().get::<Arrival>()
+        && let Err(excess) = arrival.place.prove(principal.counted_by())
+    {
+        return Err((Some(principal), too_many("connections", excess)));
+    }
     principal.known.used(now);
     Ok(principal)
+}
+
+/// A token that has as many connections or streams as it may.
+pub fn too_many(what: &str, excess: Excess) -> Problem {
+    let detail = format!(
+        "{excess} are open, which is the limit (operator.limits); close some of these {what}, then repeat this"
+    );
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, &format!("too_many_{what}"), detail)
 }
 
 fn refused() -> Problem {
@@ -237,6 +289,9 @@ impl Change {
             Ok(command) => command,
             Err(problem) => return self.answered_before(operator).await?.ok_or(problem),
         };
+        if let Some(answer) = self.paced(operator, &command).await? {
+            return Ok(answer);
+        }
         let Self { principal, idempotency, if_revision, target, .. } = self;
         let (by, from) = (Actor::Token(principal.name().to_owned()), principal.from);
         let request = notbefore_engine::Request { by, from, idempotency, if_revision, command };
@@ -249,6 +304,26 @@ impl Change {
             }
         }
         Ok(answer)
+    }
+
+    /// Holds a token that is not an operator's of everywhere to its pace. A repeat of what was done is free: it gets the
+    /// answer that it had. What changes nothing is not counted.
+    async fn paced(&self, operator: &Operator, command: &Command) -> Result<Option<Answer>, Problem> {
+        let changes_nothing = matches!(command, Command::Preview(_) | Command::PlanScope(_));
+        if changes_nothing || self.principal.token().rules_everything() {
+            return Ok(None);
+        }
+        if let Some(answer) = self.answered_before(operator).await? {
+            return Ok(Some(answer));
+        }
+        let pace = operator.change_pace;
+        pace.take(&self.principal.known.changes, operator.clock.now()).map(|()| None).map_err(|wait| {
+            let detail = format!(
+                "token {} has made {} changes at once and may make {} a second; repeat the request after the time that Retry-After gives",
+                self.principal.name(), pace.at_once, pace.per_second
+            );
+            Problem::too_many("too_many_changes", detail, wait)
+        })
     }
 
     /// What this very request was answered, if it was carried out before.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -17,6 +16,7 @@ use uuid::Uuid;
 
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
+use super::path::Path;
 use super::present;
 use super::problem::Problem;
 use super::sight::{Part, Permit, Sight, role_for};

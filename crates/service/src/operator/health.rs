@@ -12,10 +12,16 @@ pub async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: and its store takes what it is given.
+/// `GET /readyz`: and its store takes what it is given. A clock that is not trusted keeps it from little.
 pub async fn readyz(State(operator): State<Operator>) -> Response {
     match operator.engine.stats().store_trouble() {
-        None => "ready\n".into_response(),
+        None => match operator.engine.stats().clock_hold() {
+            None => "ready\n".into_response(),
+            Some(hold) => {
+                let (why, since, events) = (hold.reason(), hold.since, hold.events);
+                format!("ready\nthe clock is not trusted since {since:.0}: {why}; {events} live events wait for an approval, a command, or the clock\n").into_response()
+            }
+        },
         Some(why) => {
             let text = format!(
                 "the store does not write: {why}; guests go on polling, changes are refused, and it is tried again every second\n"
@@ -33,7 +39,8 @@ pub async fn metrics(State(operator): State<Operator>) -> Response {
         certificate_ends_at: operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()),
     };
     let (guests, engine) = (&operator.guest_stats, operator.engine.stats());
-    let text = metrics::text(&view, guests, engine, &operator.delivery, &door, operator.clock.now());
+    let damaged = operator.store.damaged();
+    let text = metrics::text(&view, guests, engine, &operator.delivery, &door, damaged, operator.clock.now());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

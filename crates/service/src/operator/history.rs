@@ -9,7 +9,7 @@ use axum::Json;
 use jiff::Timestamp;
 use notbefore_core::{EventType, Outcome, Past, ScopeId};
 use notbefore_engine::records::{self, prefix};
-use notbefore_store::{Key, Snapshot};
+use notbefore_store::{Key, ReadError, Snapshot};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -190,7 +190,12 @@ impl Search {
     ) -> Result<Option<wire::Event>, Problem> {
         let Some(id) = records::event_in_key(key) else { return Ok(None) };
         let past_key = records::past(id);
-        let Some(record) = snapshot.get(&past_key).await? else { return Ok(None) };
+        let record = match snapshot.get(&past_key).await {
+            // The store has logged and counted it.
+            Err(ReadError::Damaged { .. }) => None,
+            record => record?,
+        };
+        let Some(record) = record else { return Ok(None) };
         let past = records::decode::<Past>(&past_key, &record.value)?;
         // An entry that a process wrote just before it died; the event has ended later, under another.
         let stale = records::ended(past.ended_at, id) != key.into();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -28,6 +28,7 @@ use super::Operator;
 use super::access::Change;
 use super::events::{checked_description, checked_duration, when};
 use super::pages::{self, PageQuery, Params};
+use super::path::Path;
 use super::present;
 use super::problem::Problem;
 use crate::hosts::Places;

@@ -3,12 +3,12 @@
 //! | file | what it serves |
 //! |---|---|
 //! | `door` | connections and their limits |
-//! | `access` | who is asking, and whether a request is a retry |
+//! | `access` | under which name and who is asking, and whether a request is a retry |
 //! | `sight` | what they may see and do |
 //! | `audit` | what was changed and what was refused |
 //! | `tls` | the certificate |
 //! | `problem` | every error, as problem+json |
-//! | `pages` | lists: limits and cursors |
+//! | `pages`, `path` | lists: limits and cursors; the parts of a path |
 //! | `present`, `seen` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export`, `tokens` | one noun each |
 //! | `openapi` | the API's own description |
@@ -18,6 +18,7 @@
 
 pub mod access;
 mod audit;
+mod clock;
 mod commands;
 pub mod door;
 mod events;
@@ -27,7 +28,9 @@ mod history;
 mod hosts;
 mod openapi;
 mod operations;
+pub mod pace;
 mod pages;
+mod path;
 mod present;
 mod problem;
 mod scopes;
@@ -50,6 +53,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use notbefore_engine::Failure;
+use notbefore_listener::host::Hosts;
+use notbefore_listener::places::Places;
 use notbefore_store::Store;
 use tokio::sync::Semaphore;
 
@@ -63,6 +68,7 @@ use crate::refusals::Refusals;
 use crate::runtime::EngineHandle;
 use crate::view::Views;
 pub use export::EXPORTS_MAX;
+use pace::ChangePace;
 use problem::Problem;
 use sight::Shared;
 
@@ -111,6 +117,12 @@ pub struct Parts {
     pub delivery: Arc<Delivery>,
     /// What the guest door counts.
     pub guest_stats: Arc<GuestStats>,
+    /// How many changes a token may make that is not an operator's of everywhere.
+    pub change_pace: ChangePace,
+    /// Places for connections and streams.
+    pub places: Arc<Places>,
+    /// Names that the door answers to on loopback, besides its certificate's.
+    pub hosts: Hosts,
     /// Places for exports: [`EXPORTS_MAX`] of them.
     pub exports: Arc<Semaphore>,
     /// Turns true when the service closes; endless answers end then.
@@ -137,6 +149,7 @@ pub fn router(operator: Operator) -> Router {
         .fallback(no_such_page)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(operator.clone(), access::require_host))
         .layer(middleware::from_fn(in_time))
         .with_state(operator)
 }
@@ -176,6 +189,8 @@ fn closed() -> OpenApiRouter<Operator> {
         .routes(routes!(hosts::show))
         .routes(routes!(hosts::act))
         .routes(routes!(export::export))
+        .routes(routes!(clock::show))
+        .routes(routes!(clock::accept))
 }
 
 /// The description of everything under `/v1`, as `GET /v1/openapi.json` answers it.

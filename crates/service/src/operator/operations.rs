@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use notbefore_core::{Operation, OperationId, Refusal};
 use notbefore_engine::{Command, records};
@@ -13,6 +12,7 @@ use uuid::Uuid;
 use super::Operator;
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
+use super::path::Path;
 use super::present::{self, Live};
 use super::problem::Problem;
 use super::sight::{Permit, Sight};

@@ -392,6 +392,7 @@ fn fact(recorded: &Recorded<Fact>) -> (String, String) {
             ("TokenCreated".to_owned(), format!("{name}: {}", grants.join(", ")))
         }
         Fact::TokenRevoked { name } => named("TokenRevoked", name),
+        Fact::ClockAccepted => ("ClockAccepted".to_owned(), String::new()),
     }
 }
 

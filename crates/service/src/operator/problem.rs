@@ -1,6 +1,8 @@
 //! Every error of the API, as `application/problem+json` with a stable code. This is the one place that
 //! decides which failure is which HTTP status.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,6 +21,7 @@ pub struct Problem {
     detail: String,
     candidates: Vec<String>,
     hidden: bool,
+    retry_after: Option<Duration>,
 }
 
 /// What the audit trail keeps of an answer that refused somebody something; it travels beside the response.
@@ -31,7 +34,20 @@ pub struct Refused {
 impl Problem {
     /// A problem of one's own.
     pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
-        Self { status, code: code.to_owned(), detail: detail.into(), candidates: Vec::new(), hidden: false }
+        let passes = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        Self {
+            status,
+            code: code.to_owned(),
+            detail: detail.into(),
+            candidates: Vec::new(),
+            hidden: false,
+            retry_after: passes.then_some(Duration::from_secs(1)),
+        }
+    }
+
+    /// Too many requests; one may come again after a while.
+    pub fn too_many(code: &str, detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
     }
 
     /// A request that cannot be understood.
@@ -93,8 +109,10 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, and never too soon.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         response
     }
@@ -133,6 +151,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::VmsGone
         | Refusal::TooManyEvents
         | Refusal::TooManyUserOperations { .. }
+        | Refusal::TooManyStoredOperations { .. }
         | Refusal::TooManyMembers
         | Refusal::StandaloneHoldsOne(_)
         | Refusal::KindDiffers { .. }
@@ -180,7 +199,11 @@ impl From<NameError> for Problem {
 
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string())
+        let (status, code) = match error {
+            ReadError::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+            ReadError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "bad_record"),
+        };
+        Self::new(status, code, error.to_string())
     }
 }
 

@@ -3,7 +3,6 @@
 use std::ops::Bound;
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Name, Origin, Policy, Role, ScopePath, VmId};
@@ -18,6 +17,7 @@ use uuid::Uuid;
 
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
+use super::path::Path;
 use super::present;
 use super::problem::Problem;
 use super::sight::Sight;

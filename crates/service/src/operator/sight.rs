@@ -23,11 +23,12 @@ use notbefore_core::{
 };
 use notbefore_engine::records::{self, FactBatch};
 use notbefore_engine::{Answer, Command, Failure};
+use notbefore_listener::places::Place;
 use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
-use super::access::{Change, Principal};
+use super::access::{self, Change, Principal};
 use super::present::Live;
 use super::problem::Problem;
 use super::seen;
@@ -147,6 +148,12 @@ impl Caller {
     /// Turns true when the service closes.
     pub fn shutdown(&self) -> tokio::sync::watch::Receiver<bool> {
         self.operator.shutdown.clone()
+    }
+
+    /// A place for a stream of the caller's token.
+    pub fn stream_place(&self) -> Result<Place, Problem> {
+        let place = self.operator.places.stream(self.principal.counted_by());
+        place.map_err(|excess| access::too_many("streams", excess))
     }
 
     /// Whether the caller's token is still in force.

@@ -2,7 +2,8 @@
 //!
 //! Each message is what one commit made happen; its id is the commit's revision, so a reader that comes back
 //! with `Last-Event-ID` misses nothing, as long as the store still holds what came after. A reader that is
-//! slower than the store's memory is told so and let go.
+//! slower than the store's memory is told so and let go. A token has a limited number of streams; where all tokens
+//! together have too many, the oldest of the token that has most ends for another's, which resumes in the same way.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use notbefore_engine::records::{self, FactBatch, prefix};
+use notbefore_listener::places::Place;
 use notbefore_store::{Batch, Revision, Watch, WatchError};
 use tokio::sync::watch;
 use tokio::time::{Interval, interval};
@@ -31,6 +33,7 @@ struct Follower {
     quiet_checks: u32,
     shutdown: watch::Receiver<bool>,
     greeted: bool,
+    place: Place,
 }
 
 /// Follow what happens, as server-sent events
@@ -38,6 +41,7 @@ struct Follower {
 /// Each message is what one commit made happen; its id is a revision, to come back with as `Last-Event-ID`.
 #[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<u64>, Header, description = "The last message that was read")), responses((status = 200, body = String, content_type = "text/event-stream")))]
 pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
+    let place = caller.stream_place()?;
     let newest = caller.snapshot().await?.revision();
     let after = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse()) {
         None => newest,
@@ -65,6 +69,7 @@ pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Prob
         check: interval(CHECK_EVERY),
         quiet_checks: 0,
         greeted: false,
+        place,
     };
     let messages = stream::unfold(follower, |mut follower| async move {
         let message = follower.next().await?;
@@ -87,6 +92,7 @@ impl Follower {
         loop {
             let batch = tokio::select! {
                 _ = self.shutdown.wait_for(|closing| *closing) => return None,
+                () = self.place.taken() => return None,
                 batch = self.watch.next() => Some(batch),
                 _ = self.check.tick() => None,
             };

@@ -19,7 +19,8 @@ use notbefore_wire::operator::certificate::ends_at;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use tokio_rustls::TlsAcceptor;
 
 use crate::data_dir::DataDir;
@@ -93,6 +94,8 @@ struct Pair {
     config: Arc<ServerConfig>,
     /// The chain, as it was read.
     pem: Vec<u8>,
+    /// The first of the chain.
+    own: Option<CertificateDer<'static>>,
     ends_at: Option<Timestamp>,
 }
 
@@ -125,6 +128,16 @@ impl Certificate {
         self.pair.load().ends_at
     }
 
+    /// Whether the certificate is made out to a name.
+    pub fn names(&self, name: &str) -> bool {
+        let pair = self.pair.load();
+        let parsed = pair.own.as_ref().and_then(|own| ParsedCertificate::try_from(own).ok());
+        let is_named = |parsed: &ParsedCertificate<'_>, name: &ServerName<'_>| {
+            rustls::client::verify_server_name(parsed, name).is_ok()
+        };
+        parsed.zip(ServerName::try_from(name).ok()).is_some_and(|(parsed, name)| is_named(&parsed, &name))
+    }
+
     /// Leaves the chain where the command line on the same machine finds it.
     pub fn publish(&self, dir: &DataDir) -> io::Result<()> {
         dir.write_whole("operator.ca", &self.pair.load().pem, 0o644)
@@ -141,7 +154,8 @@ impl Pair {
         let chain = chain.ok_or_else(|| TlsError::NoCertificate { path: cert.clone() })?;
         let secret =
             PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| TlsError::NoKey { path: key.clone() })?;
-        let ends_at = chain.first().and_then(|own| ends_at(own));
+        let own = chain.first().cloned();
+        let ends_at = own.as_ref().and_then(|own| ends_at(own));
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder
             .with_safe_default_protocol_versions()
@@ -155,7 +169,7 @@ impl Pair {
         })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         warn(files, ends_at, now);
-        Ok(Self { config: Arc::new(config), pem, ends_at })
+        Ok(Self { config: Arc::new(config), pem, own, ends_at })
     }
 }
 
@@ -207,6 +221,14 @@ mod tests {
             let loaded = Certificate::load(files(dir.path(), ends), now()).unwrap();
             assert_eq!(loaded.ends_at(), Some(at.parse().unwrap()));
         }
+    }
+
+    #[test]
+    fn a_certificate_is_made_out_to_its_names_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let loaded = Certificate::load(files(dir.path(), (2031, 2, 3)), now()).unwrap();
+        let named = ["ops.example", "evil.example", "ops.example.evil", "not a name", ""];
+        assert_eq!(named.map(|name| loaded.names(name)), [true, false, false, false, false]);
     }
 
     #[test]

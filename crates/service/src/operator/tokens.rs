@@ -1,7 +1,7 @@
 //! `/v1/tokens`: for those who may do everything, so that nobody grants more than they have.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -14,6 +14,7 @@ use notbefore_wire::operator::tokens as api;
 use super::Operator;
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
+use super::path::Path;
 use super::problem::Problem;
 use crate::tokens::{self, KnownToken, ROOT};
 

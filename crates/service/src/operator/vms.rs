@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Cause, Member, Refusal, Role, ScopePath, VmId};
@@ -15,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::access::Change;
 use super::events::announce;
 use super::pages::{self, PageQuery, Params};
+use super::path::Path;
 use super::present;
 use super::problem::Problem;
 use super::sight::Sight;

@@ -6,20 +6,33 @@ use std::str::FromStr;
 
 use notbefore_core::Name;
 
-/// An address or a prefix of addresses in a network.
+/// An address or a prefix of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProxyAddress {
-    /// The network, in lower case.
-    network: String,
+pub struct AddressPrefix {
     /// The prefix, with nothing but zeros after its bits.
     prefix: IpAddr,
     bits: u32,
 }
 
+impl AddressPrefix {
+    /// Whether an address is one of these.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        masked(address.to_canonical(), self.bits) == Some(self.prefix)
+    }
+}
+
+/// An address or a prefix of addresses in a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyAddress {
+    /// The network, in lower case.
+    network: String,
+    addresses: AddressPrefix,
+}
+
 impl ProxyAddress {
     /// Whether an address of a network is one of these. The network is in lower case, as listeners have it.
     pub(super) fn holds(&self, network: &str, address: IpAddr) -> bool {
-        self.network == network && masked(address, self.bits) == Some(self.prefix)
+        self.network == network && self.addresses.holds(address)
     }
 }
 
@@ -39,22 +52,31 @@ fn masked(address: IpAddr, bits: u32) -> Option<IpAddr> {
     }
 }
 
-impl FromStr for ProxyAddress {
+impl FromStr for AddressPrefix {
     type Err = ();
 
-    /// Reads `[NETWORK=]ADDR[/BITS]`. A prefix that is written with more than its bits is refused, being often a slip
+    /// Reads `ADDR[/BITS]`. A prefix that is written with more than its bits is refused, being often a slip
     /// in one of the two; and so is the prefix of everyone.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (network, place) = text.split_once('=').unwrap_or(("default", text));
-        let network = network.parse::<Name>().map_err(|_| ())?.folded();
-        let (address, bits) = match place.split_once('/') {
+        let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse::<u32>().map_err(|_| ())?)),
-            None => (place, None),
+            None => (text, None),
         };
         let address = address.parse::<IpAddr>().map_err(|_| ())?.to_canonical();
         let bits = bits.unwrap_or(if address.is_ipv4() { 32 } else { 128 });
         let prefix = masked(address, bits).filter(|prefix| *prefix == address && bits > 0).ok_or(())?;
-        Ok(ProxyAddress { network, prefix, bits })
+        Ok(AddressPrefix { prefix, bits })
+    }
+}
+
+impl FromStr for ProxyAddress {
+    type Err = ();
+
+    /// Reads `[NETWORK=]ADDR[/BITS]`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (network, addresses) = text.split_once('=').unwrap_or(("default", text));
+        let network = network.parse::<Name>().map_err(|_| ())?.folded();
+        Ok(ProxyAddress { network, addresses: addresses.parse()? })
     }
 }
 
@@ -63,6 +85,12 @@ impl fmt::Display for ProxyAddress {
         if self.network != "default" {
             write!(f, "{}=", self.network)?;
         }
+        self.addresses.fmt(f)
+    }
+}
+
+impl fmt::Display for AddressPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.prefix)?;
         let whole = if self.prefix.is_ipv4() { 32 } else { 128 };
         if self.bits == whole { Ok(()) } else { write!(f, "/{}", self.bits) }

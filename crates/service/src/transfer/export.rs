@@ -13,6 +13,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
 use super::lines::{LineWriter, NotARecord};
+use crate::whole::WAY_BACK;
 
 /// How long a reader may take nothing.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,6 +33,9 @@ pub enum ExportError {
     /// A record is none.
     #[error(transparent)]
     Record(#[from] NotARecord),
+    /// A record is not what was written.
+    #[error("record {0} is damaged: its checksum does not match; {WAY_BACK}")]
+    Damaged(Key),
     /// Nobody took what was read.
     #[error("its reader took nothing for too long")]
     TooSlow,
@@ -61,6 +65,9 @@ pub async fn export(
     let mut after: Option<Key> = None;
     loop {
         let page = snapshot.scan("", after.as_deref(), PAGE).await?;
+        if let Some(key) = page.damaged.first() {
+            return Err(ExportError::Damaged(key.clone()));
+        }
         for (key, record) in &page.records {
             if !terms.tokens && key.starts_with(prefix::TOKEN) {
                 continue;

@@ -1,7 +1,7 @@
 //! From lines to a new store, whole or not at all.
 //!
 //! Everything is checked on the way: the lines, each record by itself, and all of them together. The store gets
-//! its name last, so whatever is wrong in whichever line leaves nothing behind.
+//! its name last, so whatever is wrong in whichever line leaves nothing behind, and no directory that was made for it.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -12,7 +12,7 @@ use notbefore_wire::operator::export::ExportHeader;
 
 use super::kinds::{Census, Counts, Misfit};
 use super::lines::{LineError, LineFault, Lines, value_of};
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::{DataDirError, NewDataDir};
 
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +46,11 @@ pub fn check(input: impl BufRead, progress: impl FnMut(u64)) -> Result<Imported,
 
 /// Makes a store in a data directory, where there must be none.
 pub fn import(path: &Path, input: impl BufRead, progress: impl FnMut(u64)) -> Result<Imported, ImportError> {
-    let dir = DataDir::prepare(path)?;
+    let dir = NewDataDir::begin(path)?;
     let mut store = NewStore::begin(dir.store_path())?;
     let imported = read(input, Some(&mut store), progress)?;
     store.finish(Revision(imported.header.revision))?;
+    dir.finish()?;
     Ok(imported)
 }
 

@@ -11,6 +11,7 @@ use notbefore_engine::records::{
     self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, Vm, prefix,
 };
 use notbefore_engine::state::{CallerKey, caller_key};
+use notbefore_store::Key;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -57,7 +58,7 @@ impl Census {
 
     /// Looks at one record by itself, and remembers what others must fit.
     pub fn take(&mut self, line: u64, key: &str, value: &[u8]) -> Result<(), String> {
-        if key == records::ALIVE {
+        if records::TIMES.contains(&key) {
             return decode::<LastAt>(key, value).map(drop);
         }
         let (kind, rest) = match key.split_once('/') {
@@ -151,10 +152,16 @@ impl Census {
 
     /// Looks at all of them together.
     pub fn close(&self) -> Result<(), Misfit> {
+        self.misfits().into_iter().next().map_or(Ok(()), |(_, misfit)| Err(misfit))
+    }
+
+    /// The records that do not fit the others, by their keys.
+    pub fn misfits(&self) -> Vec<(Key, Misfit)> {
+        let mut misfits = Vec::new();
         for (vm, (scope, line)) in &self.vms {
             if self.members.get(vm).is_none_or(|(member_of, _)| member_of != scope) {
                 let why = format!("VM {vm} says that it is in scope {scope}, which does not have it");
-                return Err(Misfit { line: *line, why });
+                misfits.push((records::vm(*vm), Misfit { line: *line, why }));
             }
         }
         for ((network, ip), (vm, line)) in &self.claims {
@@ -172,10 +179,11 @@ impl Census {
                 (true, _, _) => None,
             };
             if let Some(why) = misfit {
-                return Err(Misfit { line: *line, why });
+                let key = format!("{}{network}/{ip}", prefix::CLAIM);
+                misfits.push((key.into(), Misfit { line: *line, why }));
             }
         }
-        Ok(())
+        misfits
     }
 }
 

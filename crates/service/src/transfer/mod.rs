@@ -12,10 +12,12 @@
 //! | [`export`] | from a snapshot to lines, at the pace of whoever reads them |
 //! | [`kinds`] | whether a record is what its key says, and fits the others |
 //! | [`import`] | from lines to a new store, whole or not at all |
+//! | [`damaged`] | what is wrong with a store that no service uses, and the lines of what is left of it |
 //!
 //! An import makes a new store and never touches one that is there. Merging two fleets would have to choose
 //! whose incarnations and whose addresses count, and there is no right choice.
 
+pub mod damaged;
 pub mod export;
 pub mod import;
 pub mod kinds;

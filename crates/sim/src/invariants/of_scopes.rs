@@ -112,8 +112,8 @@ pub fn incarnation_counts_documents(change: &Transition<'_>) -> Check {
     ensure(seen == expected, 4, WORDS, || format!("{} is at {seen}, not {expected}", change.id))
 }
 
-/// **5: nothing starts before NotBefore without an approval or a named cause**; and an approved part of a
-/// Together operation only once every part was approved or is gone.
+/// **5: nothing starts before NotBefore without an approval or a named cause**, by a clock that can be trusted; and an
+/// approved part of a Together operation only once every part was approved or is gone.
 pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
     const WORDS: &str = "no start before NotBefore without approval or a named cause";
     let now = change.flight.at.now;
@@ -142,7 +142,10 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
             continue;
         }
         let bidden = match why {
-            StartReason::NotBefore => not_before.is_some_and(|not_before| not_before <= now),
+            StartReason::NotBefore => {
+                let is_held = change.flight.at.before_jump.contains(&event.id);
+                not_before.is_some_and(|not_before| not_before <= now) && !is_held
+            }
             StartReason::Approved => {
                 (approved || approves(change, event)) && (!rule.together || all_released(change, event))
             }
@@ -205,7 +208,7 @@ pub fn hosts_start_as_a_whole(after: &Operation, view: &View) -> Check {
 
 fn approves(change: &Transition<'_>, event: &Event) -> bool {
     change.flight.asked.iter().any(|asked| match &asked.request.command {
-        Command::Approve { scope, events } => scope == change.id && events.contains(&event.id),
+        Command::Approve { scope, events, .. } => scope == change.id && events.contains(&event.id),
         Command::ApproveFor(approved) => *approved == event.id,
         Command::Cancel(_)
         | Command::CancelOperation(_)
@@ -223,6 +226,7 @@ fn approves(change: &Transition<'_>, event: &Event) -> bool {
         | Command::RemoveVm(_)
         | Command::StartVm(_)
         | Command::Token(_)
+        | Command::AcceptClock
         | Command::MakeFirstRun { .. } => false,
     })
 }
@@ -300,7 +304,7 @@ pub fn nothing_due_is_left(change: &Transition<'_>) -> Check {
     let Some(after) = change.after else { return Ok(()) };
     let now = change.flight.at.now;
     let gates = change.flight.at.gates_of(after);
-    let due = next_due(after, gates, now);
+    let due = next_due(after, gates, change.flight.at.hold(), now);
     let announced = announced(after);
     ensure(due.is_none_or(|due| due > now), 10, WORDS, || format!("{due:?} at {now} in {after:?}"))?;
     for event in &after.events {

@@ -87,7 +87,7 @@ pub fn acknowledged_is_durable(
         },
         Command::RemoveVm(vm) => view.vm(*vm).is_none(),
         Command::PutScope(_) | Command::RemoveScope { .. } | Command::StartVm(_) | Command::Retry(_) => true,
-        Command::MakeFirstRun { .. } | Command::Token(_) => true,
+        Command::MakeFirstRun { .. } | Command::Token(_) | Command::AcceptClock => true,
     };
     ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", asked.request))?;
 
@@ -150,6 +150,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
             | Command::RemoveVm(_)
             | Command::StartVm(_)
             | Command::Token(_)
+            | Command::AcceptClock
             | Command::MakeFirstRun { .. } => continue,
         };
         let all = ledger.made.entry(key.clone()).or_default();
@@ -161,7 +162,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
 
 /// The other half of **7**: what a guest may not touch is answered as what does not exist.
 pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledger: &Ledger) -> Check {
-    let Command::Approve { scope, events } = &asked.request.command else { return Ok(()) };
+    let Command::Approve { scope, events, .. } = &asked.request.command else { return Ok(()) };
     let is_theirs = |id| ledger.first.get(id).is_some_and(|first| first.scope == *scope);
     let foreign = !events.iter().all(is_theirs);
     let refused = match result {

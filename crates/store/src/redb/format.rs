@@ -1,15 +1,27 @@
-//! How records lie in the file.
+//! How records lie in the file, and how damage to them is noticed.
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `records` | the record's key | 8 bytes little-endian: the revision that wrote it; then the value |
+//! | `checked` | the record's key | 4 bytes little-endian: the CRC-32C of the key and of all that follows; 8 bytes little-endian: the revision that wrote it; the value |
+//! | `state` | `state` | laid out like a record: the newest revision, and [`State`] as text |
 //! | `meta` | `format` | [`FORMAT`] |
-//! | `meta` | `revision` | the revision of the newest commit |
+//! | `meta` | `revision` | nothing of use; releases of format 1 do not recognise a store without it |
 //!
-//! `meta/revision` is written in the same redb commit as the records it speaks of, so it tells, after a
-//! crash or a failed sync, exactly which transactions are on disk.
+//! `state` is written in the same redb commit as the records it speaks of, so it tells, after a crash or a
+//! failed sync, exactly which transactions are on disk.
+//!
+//! redb has checksums of its pages, but compares them only when it repairs a file. Here every record is compared
+//! with its checksum whenever it is read. What a checksum cannot show, a record that is gone, shows in the number of
+//! records of each kind that `state` keeps.
+//!
+//! Format 1 had its records in the table `records`, without a checksum, and its revision in `meta`. [`super::open`]
+//! moves them.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
 
 use ::redb::{ReadableTable, Table, TableDefinition};
 use bytes::Bytes;
@@ -18,13 +30,21 @@ use crate::apply::Records;
 use crate::{Key, Revision, Versioned};
 
 /// The layout described above. A file with a higher number was written by a newer notbefore.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
+/// The layout without checksums.
+pub(super) const FORMAT_UNCHECKED: u64 = 1;
 
-pub(super) const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
+/// Keys are bytes, so that one whose bytes are no longer UTF-8 is a damaged record and not a panic of redb's.
+pub(super) const RECORDS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checked");
+pub(super) const STATE: TableDefinition<&str, &[u8]> = TableDefinition::new("state");
+pub(super) const STATE_KEY: &str = "state";
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 pub(super) const META_FORMAT: &str = "format";
 pub(super) const META_REVISION: &str = "revision";
+/// The records of format 1: the revision in 8 bytes little-endian, then the value.
+pub(super) const UNCHECKED: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
 
+const CHECKSUM_BYTES: usize = size_of::<u32>();
 const REVISION_BYTES: usize = size_of::<u64>();
 
 /// Why the file could not be read or written.
@@ -32,17 +52,47 @@ const REVISION_BYTES: usize = size_of::<u64>();
 pub(crate) enum Fault {
     #[error(transparent)]
     Redb(#[from] ::redb::Error),
-    /// The checksums of redb make this all but impossible, short of a file written by something else.
-    #[error("record {key} is damaged: it has {bytes} bytes, fewer than its revision takes")]
-    Damaged { key: String, bytes: usize },
-    #[error("the file is damaged: its pages cannot be followed; restore a backup")]
+    /// The key is as it stands in the file, so it may be the damaged part.
+    #[error("record {key} is damaged: its checksum does not match")]
+    Damaged { key: String },
+    #[error(
+        "the file is damaged: its pages cannot be followed; stop the service, see what is left with 'notbefore check --data DIR', and restore a backup"
+    )]
     Unfollowable,
 }
 
-/// Reads something of the file. redb takes its pages for what it has written and panics where they are not, as
-/// in a file of which a part was lost; that is an error like any other, and not the end of the service.
+impl Fault {
+    pub fn damaged(key: &[u8]) -> Self {
+        Self::Damaged { key: shown(key) }
+    }
+}
+
+/// A key that may be damaged, in characters that can be shown.
+pub(super) fn shown(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).escape_debug().to_string()
+}
+
+thread_local! {
+    /// Whether a panic on this thread is one that [`reading`] turns into an error.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something on the file. redb takes its pages for what it has written and panics where they are not, as
+/// in a file of which a part was lost; that is an error like any other, and not the end of the service. The panic's own
+/// words go to the log at level debug, since the error says what to do.
 pub(super) fn reading<T>(read: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or(Err(Fault::Unfollowable))
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| match CAUGHT.get() {
+            true => tracing::debug!(%info, "redb cannot follow its pages"),
+            false => before(info),
+        }));
+    });
+    let outer = CAUGHT.replace(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(read));
+    CAUGHT.set(outer);
+    outcome.unwrap_or(Err(Fault::Unfollowable))
 }
 
 /// Each redb call has an error type of its own; here they all mean the same.
@@ -63,44 +113,157 @@ fault_from!(
     ::redb::SetDurabilityError
 );
 
-pub(super) fn encode(record: &Versioned) -> Vec<u8> {
-    let mut raw = Vec::with_capacity(REVISION_BYTES + record.value.len());
-    raw.extend_from_slice(&record.revision.0.to_le_bytes());
-    raw.extend_from_slice(&record.value);
+/// A record as it lies in the file.
+pub(super) fn encode(key: &[u8], revision: Revision, value: &[u8]) -> Vec<u8> {
+    let mut raw = Vec::with_capacity(CHECKSUM_BYTES + REVISION_BYTES + value.len());
+    raw.extend_from_slice(&[0; CHECKSUM_BYTES]);
+    raw.extend_from_slice(&revision.0.to_le_bytes());
+    raw.extend_from_slice(value);
+    if let Some((place, checked)) = raw.split_first_chunk_mut::<CHECKSUM_BYTES>() {
+        *place = checksum(key, checked).to_le_bytes();
+    }
     raw
 }
 
-pub(super) fn decode(key: &str, raw: &[u8]) -> Result<Versioned, Fault> {
-    let (revision, value) = split(key, raw)?;
+/// A record from the file, if it is the one that was written.
+pub(super) fn decode(key: &[u8], raw: &[u8]) -> Result<Versioned, Fault> {
+    let (revision, value) = verified(key, raw).ok_or_else(|| Fault::damaged(key))?;
     Ok(Versioned { revision, value: Bytes::copy_from_slice(value) })
 }
 
-fn split<'a>(key: &str, raw: &'a [u8]) -> Result<(Revision, &'a [u8]), Fault> {
-    let (revision, value) = raw
-        .split_first_chunk::<REVISION_BYTES>()
-        .ok_or_else(|| Fault::Damaged { key: key.into(), bytes: raw.len() })?;
-    Ok((Revision(u64::from_le_bytes(*revision)), value))
+fn verified<'a>(key: &[u8], raw: &'a [u8]) -> Option<(Revision, &'a [u8])> {
+    let (stored, checked) = raw.split_first_chunk::<CHECKSUM_BYTES>()?;
+    if checksum(key, checked) != u32::from_le_bytes(*stored) {
+        return None;
+    }
+    revision_and_value(checked)
 }
 
-impl Records for Table<'_, &'static str, &'static [u8]> {
+fn revision_and_value(checked: &[u8]) -> Option<(Revision, &[u8])> {
+    let (revision, value) = checked.split_first_chunk::<REVISION_BYTES>()?;
+    Some((Revision(u64::from_le_bytes(*revision)), value))
+}
+
+fn checksum(key: &[u8], checked: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(key), checked)
+}
+
+/// A record of format 1.
+pub(super) fn decode_unchecked(key: &str, raw: &[u8]) -> Result<(Revision, Vec<u8>), Fault> {
+    let (revision, value) = revision_and_value(raw).ok_or_else(|| Fault::damaged(key.as_bytes()))?;
+    Ok((revision, value.to_vec()))
+}
+
+/// What a store says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Tells the store from every other. An other store at the same path and revision is not taken for it.
+    pub id: u64,
+    /// The revision of the newest commit.
+    pub revision: Revision,
+    pub counts: Counts,
+}
+
+impl State {
+    /// That of an empty store.
+    pub fn new() -> Self {
+        // The keys of a hasher are random; nothing more is needed of an id.
+        let id = RandomState::new().build_hasher().finish();
+        Self { id, revision: Revision(0), counts: Counts::default() }
+    }
+
+    /// As it lies in the file: `store ID`, and a line `NUMBER KIND` for each kind of record.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut text = format!("store {:016x}\n", self.id);
+        for (kind, count) in &self.counts.0 {
+            text.push_str(&format!("{count} {kind}\n"));
+        }
+        encode(STATE_KEY.as_bytes(), self.revision, text.as_bytes())
+    }
+
+    pub fn decode(raw: &[u8]) -> Result<Self, Fault> {
+        Self::parse(raw).ok_or_else(|| Fault::damaged(STATE_KEY.as_bytes()))
+    }
+
+    fn parse(raw: &[u8]) -> Option<Self> {
+        let (revision, text) = verified(STATE_KEY.as_bytes(), raw)?;
+        let mut lines = std::str::from_utf8(text).ok()?.lines();
+        let id = u64::from_str_radix(lines.next()?.strip_prefix("store ")?, 16).ok()?;
+        let count = |line: &str| {
+            let (count, kind) = line.split_once(' ')?;
+            Some((kind.to_owned(), count.parse().ok()?))
+        };
+        Some(Self { id, revision, counts: Counts(lines.map(count).collect::<Option<_>>()?) })
+    }
+}
+
+/// How many records there are of each kind: what a key has up to its first slash, or nothing for keys without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
+    }
+
+    pub fn add(&mut self, key: &str) {
+        let kind = kind_of(key);
+        match self.0.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.0.insert(kind.to_owned(), 1)),
+        }
+    }
+
+    fn take_away(&mut self, key: &str) {
+        let kind = kind_of(key);
+        if let Some(count) = self.0.get_mut(kind) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.0.remove(kind);
+            }
+        }
+    }
+}
+
+fn kind_of(key: &str) -> &str {
+    key.find('/').and_then(|slash| key.get(..=slash)).unwrap_or_default()
+}
+
+/// The records of a transaction under way, and how many there are.
+pub(super) struct Writing<'t> {
+    pub table: Table<'t, &'static [u8], &'static [u8]>,
+    pub counts: Counts,
+}
+
+impl Records for Writing<'_> {
     type Error = Fault;
 
+    /// Without a look at the checksum: what is compared is about to be written or removed, and what is written mends a
+    /// damaged record.
     fn revision_of(&self, key: &str) -> Result<Option<Revision>, Fault> {
-        let Some(raw) = ReadableTable::get(self, key)? else { return Ok(None) };
-        Ok(Some(split(key, raw.value())?.0))
+        let Some(raw) = self.table.get(key.as_bytes())? else { return Ok(None) };
+        let found = raw.value().get(CHECKSUM_BYTES..).and_then(revision_and_value);
+        found.map(|(revision, _)| Some(revision)).ok_or_else(|| Fault::damaged(key.as_bytes()))
     }
 
     fn get(&self, key: &str) -> Result<Option<Versioned>, Fault> {
-        ReadableTable::get(self, key)?.map(|raw| decode(key, raw.value())).transpose()
+        self.table.get(key.as_bytes())?.map(|raw| decode(key.as_bytes(), raw.value())).transpose()
     }
 
     fn put(&mut self, key: &Key, record: Versioned) -> Result<(), Fault> {
-        self.insert(&**key, encode(&record).as_slice())?;
+        let raw = encode(key.as_bytes(), record.revision, &record.value);
+        if self.table.insert(key.as_bytes(), raw.as_slice())?.is_none() {
+            self.counts.add(key);
+        }
         Ok(())
     }
 
     fn delete(&mut self, key: &str) -> Result<bool, Fault> {
-        Ok(self.remove(key)?.is_some())
+        let was_there = self.table.remove(key.as_bytes())?.is_some();
+        if was_there {
+            self.counts.take_away(key);
+        }
+        Ok(was_there)
     }
 }
 
@@ -111,17 +274,46 @@ mod tests {
     #[test]
     fn the_bytes_of_a_record_are_fixed() {
         let record = Versioned { revision: Revision(0x0102), value: Bytes::from_static(b"v") };
-        let raw = [2, 1, 0, 0, 0, 0, 0, 0, b'v'];
-        assert_eq!(encode(&record), raw);
-        assert_eq!(decode("k", &raw).unwrap(), record);
+        // The first four are the CRC-32C of the key and the rest.
+        let raw = [131, 154, 13, 45, 2, 1, 0, 0, 0, 0, 0, 0, b'v'];
+        assert_eq!(encode(b"k", record.revision, &record.value), raw);
+        assert_eq!(decode(b"k", &raw).unwrap(), record);
+        // The check value that the polynomial is known by.
+        assert_eq!(checksum(b"1234", b"56789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_record_is_noticed() {
+        let key = b"scope/web".to_vec();
+        let raw = encode(&key, Revision(7), b"2 {}");
+        let parts = [&key[..], &raw[..]].concat();
+        for bit in 0..parts.len() * 8 {
+            let mut flipped = parts.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let (key, raw) = flipped.split_at(key.len());
+            assert!(matches!(decode(key, raw), Err(Fault::Damaged { .. })), "bit {bit}");
+        }
     }
 
     #[test]
     fn a_short_record_is_named_and_not_a_panic() {
-        let error = decode("scope/web", &[1, 2, 3]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "record scope/web is damaged: it has 3 bytes, fewer than its revision takes"
-        );
+        for raw in [&[][..], &[1, 2, 3], &[0; 11]] {
+            let error = decode(b"scope/web", raw).unwrap_err().to_string();
+            assert_eq!(error, "record scope/web is damaged: its checksum does not match");
+        }
+        assert_eq!(shown(b"scope/\xffx\n"), "scope/\u{fffd}x\\n");
+    }
+
+    #[test]
+    fn the_state_comes_back_as_it_went() {
+        let mut state = State { revision: Revision(3), ..State::new() };
+        for key in ["scope/a", "scope/b", "vm/a", "alive"] {
+            state.counts.add(key);
+        }
+        state.counts.take_away("vm/a");
+        assert_eq!(state.counts.kinds().collect::<Vec<_>>(), [("", 1), ("scope/", 2)]);
+        assert_eq!(State::decode(&state.encode()).unwrap(), state);
+        assert!(State::decode(&State::new().encode()[1..]).is_err());
+        assert_ne!(State::new().id, State::new().id);
     }
 }

@@ -6,11 +6,12 @@
 
 use std::path::Path;
 
-use ::redb::{Database, Durability};
+use ::redb::Database;
 
 use super::OpenError;
-use super::format::{Fault, META, META_REVISION, RECORDS, encode};
+use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, Writing};
 use super::open::{self, Attempt, NewFile};
+use crate::apply::Records;
 use crate::{Key, Revision, Versioned};
 
 /// How many bytes one commit takes; it bounds what is held in memory.
@@ -25,6 +26,7 @@ pub struct NewStore {
     database: Option<Database>,
     /// None once it has its name.
     file: Option<NewFile>,
+    state: State,
     waiting: Vec<(Key, Versioned)>,
     bytes: usize,
 }
@@ -34,9 +36,11 @@ impl NewStore {
     pub fn begin(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let Some(file) = NewFile::begin(path)? else { return Err(OpenError::Exists { path: path.into() }) };
-        let mut new = Self { database: None, file: Some(file), waiting: Vec::new(), bytes: 0 };
+        let mut new =
+            Self { database: None, file: Some(file), state: State::default(), waiting: Vec::new(), bytes: 0 };
         if let Some(file) = &new.file {
-            new.database = Some(open::open_backend(path, file.backend()?, Attempt::First)?.0);
+            let (database, state) = open::open_backend(path, file.backend()?, Attempt::First)?;
+            (new.database, new.state) = (Some(database), state);
         }
         Ok(new)
     }
@@ -48,12 +52,13 @@ impl NewStore {
         if self.bytes < BATCH_BYTES_MAX {
             return Ok(());
         }
-        self.flush(None)
+        self.flush()
     }
 
     /// Makes all records durable, as of `revision`, and gives the store its name.
     pub fn finish(mut self, revision: Revision) -> Result<(), OpenError> {
-        self.flush(Some(revision))?;
+        self.state.revision = revision;
+        self.flush()?;
         // Closing a database writes and syncs; the file is whole only then.
         self.database = None;
         match self.file.take() {
@@ -62,26 +67,24 @@ impl NewStore {
         }
     }
 
-    fn flush(&mut self, revision: Option<Revision>) -> Result<(), OpenError> {
+    fn flush(&mut self) -> Result<(), OpenError> {
         self.bytes = 0;
         let records = std::mem::take(&mut self.waiting);
         let (Some(database), Some(file)) = (&self.database, &self.file) else { return Ok(()) };
-        write(database, &records, revision).map_err(|fault| open::damaged(file.path(), fault))
+        write(database, records, &mut self.state).map_err(|fault| open::damaged(file.path(), fault))
     }
 }
 
-fn write(database: &Database, records: &[(Key, Versioned)], revision: Option<Revision>) -> Result<(), Fault> {
-    let mut transaction = database.begin_write()?;
-    transaction.set_durability(Durability::Immediate)?;
-    transaction.set_quick_repair(true);
+fn write(database: &Database, records: Vec<(Key, Versioned)>, state: &mut State) -> Result<(), Fault> {
+    let transaction = open::begin_durable(database)?;
     {
-        let mut table = transaction.open_table(RECORDS)?;
+        let counts = std::mem::take(&mut state.counts);
+        let mut writing = Writing { table: transaction.open_table(RECORDS)?, counts };
         for (key, record) in records {
-            table.insert(&**key, encode(record).as_slice())?;
+            writing.put(&key, record)?;
         }
-        if let Some(revision) = revision {
-            transaction.open_table(META)?.insert(META_REVISION, revision.0)?;
-        }
+        state.counts = writing.counts;
+        transaction.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
     }
     transaction.commit()?;
     Ok(())

@@ -2,8 +2,8 @@
 //!
 //! **Layout.** `format` says how records lie in the file. [`RedbStore`] is a handle; behind it `owner` is the
 //! thread that evaluates and commits transactions, `read` is what a snapshot does, `open` is how the file is
-//! opened, `load` how a whole one is made from records. The door between them (`Door`) holds the open
-//! database, or the reason why there is none.
+//! opened, `load` how a whole one is made from records, `overlay` how one is read and left as it is. The door between
+//! them (`Door`) holds the open database, or the reason why there is none.
 //!
 //! **A commit.** Callers queue their transactions. The thread takes all that wait, up to a number and a size,
 //! evaluates each against the state that the one before left, and makes one durable redb commit of them: at one sync a transaction a
@@ -22,6 +22,14 @@
 //! point to pages whose sync succeeded, and redb writes and syncs the header itself as it opens. While the file
 //! will not open, commits are refused and reads fail, and the thread keeps trying.
 //!
+//! **Damage.** Every record has a checksum, compared when it is read, and the store counts its records of each kind in
+//! every commit. A damaged record is never handed out: reading it by its key is an error, and a scan passes it over and
+//! names it. Who scans decides what that means. Where redb itself stumbles over a damaged page, it panics; that is
+//! caught, and an error too.
+//!
+//! **A file that is gone.** A file that was removed or replaced while it is open can still be written, and all of it is
+//! lost with the process. So the thread looks, before each batch is answered, whether the path leads to the open file.
+//!
 //! **Not taken.** A redb commit per transaction (slow), writing from the callers' threads (they would queue on
 //! redb's write lock all the same, on threads of the async runtime), and retrying a failed batch (a caller
 //! that was told nothing for seconds has already asked again).
@@ -29,15 +37,17 @@
 mod format;
 mod load;
 mod open;
+mod overlay;
 mod owner;
 mod read;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
@@ -45,9 +55,11 @@ use ::redb::{Database, StorageBackend};
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, oneshot};
 
+use self::format::reading;
 pub use self::load::NewStore;
-pub use self::open::OpenError;
-use self::open::{Attempt, Opener};
+use self::open::{Attempt, OpenDatabase, Opened, Opener};
+pub use self::open::{DirLock, OpenError};
+pub use self::overlay::pages_are_whole;
 use self::owner::{Message, Owner, Request};
 use crate::log::{Limits, Log};
 use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};
@@ -57,6 +69,9 @@ use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, 
 const QUEUE_KIB_MAX: u32 = 64 * 1024;
 
 const CLOSED: &str = "the store has closed";
+
+/// How many damaged records are told from each other; past that they are neither counted nor logged.
+const DAMAGED_MAX: usize = 10_000;
 
 /// A store in a redb file. Clones are handles to the same file. When the last handle goes, the thread finishes
 /// what it has taken and the file is closed before the drop returns, which takes a sync or two.
@@ -78,12 +93,14 @@ struct Shared {
     log: Arc<Log>,
     /// Whether the thread has been told, and has not yet looked, that a read failed.
     suspected: AtomicBool,
+    /// The damaged records that were met, by their keys as they were found.
+    damaged: Mutex<BTreeSet<String>>,
 }
 
 /// The database, or why there is none. Only the owner's thread changes it, so that it may hold the lock for
 /// reading through a whole commit while snapshots are taken.
 enum Door {
-    Open(Database),
+    Open(OpenDatabase),
     Shut(String),
 }
 
@@ -91,7 +108,26 @@ impl RedbStore {
     /// Opens the store at `path`, which is made if it does not exist. Blocks while it does.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
-        Self::start(Box::new(move |attempt| open::open_file(&path, attempt)), Limits::default())
+        Self::start(Box::new(move |attempt| open::open_file(&path, None, attempt)), Limits::default())
+    }
+
+    /// Opens the store at `path` while it holds the lock of its directory, the file `lock`.
+    pub fn open_locked(path: PathBuf, lock: PathBuf) -> Result<Self, OpenError> {
+        Self::start(Box::new(move |attempt| open::open_file(&path, Some(&lock), attempt)), Limits::default())
+    }
+
+    /// Opens the store at `path`, which must be there, and leaves the file as it is: what opening it would write, and all
+    /// that is committed, stays in memory.
+    pub fn open_unchanged(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        Self::start(Box::new(move |_| overlay::open(&path)), Limits::default())
+    }
+
+    /// The same for a store that is damaged in what it says of itself: its revision and its counts become those of the
+    /// records that can be read.
+    pub fn open_restated(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        Self::start(Box::new(move |_| overlay::open_restated(&path)), Limits::default())
     }
 
     /// Opens a store over the backends that `make` yields: one at once, and another after each I/O error. It
@@ -104,14 +140,15 @@ impl RedbStore {
     }
 
     fn start(mut open: Opener, limits: Limits) -> Result<Self, OpenError> {
-        let (database, revision) = open(Attempt::First)?;
+        let Opened { database, state, place } = open(Attempt::First)?;
         let shared = Arc::new(Shared {
             door: RwLock::new(Door::Open(database)),
-            log: Log::new(revision, limits),
+            log: Log::new(state.revision, limits),
             suspected: AtomicBool::new(false),
+            damaged: Mutex::default(),
         });
         let (queue, messages) = mpsc::channel();
-        let owner = Owner::new(shared.clone(), messages, open, revision);
+        let owner = Owner::new(shared.clone(), messages, open, state, place);
         let thread = thread::Builder::new()
             .name("notbefore-store".into())
             .spawn(move || owner.run())
@@ -127,7 +164,8 @@ fn backends<B: StorageBackend>(
 ) -> Opener {
     Box::new(move |attempt| {
         let backend = make().map_err(|source| OpenError::Io { path: name.clone(), source })?;
-        open::open_backend(&name, backend, attempt)
+        let (database, state) = open::open_backend(&name, backend, attempt)?;
+        Ok(Opened { database: OpenDatabase::unlocked(database), state, place: None })
     })
 }
 
@@ -145,15 +183,30 @@ impl Shared {
     /// Runs `work` on the database, or answers why there is none.
     fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, String> {
         match &*self.door.read().unwrap_or_else(PoisonError::into_inner) {
-            Door::Open(database) => Ok(work(database)),
+            Door::Open(open) => Ok(work(&open.database)),
             Door::Shut(reason) => Err(reason.clone()),
         }
     }
 
     fn set_door(&self, door: Door) {
         let before = mem::replace(&mut *self.door.write().unwrap_or_else(PoisonError::into_inner), door);
-        // Closing a database writes and syncs; readers need not wait for that.
-        drop(before);
+        // Closing a database writes and syncs; readers need not wait for that. It fails where the file is damaged, and
+        // nothing can be done about it.
+        let _ = reading(|| {
+            drop(before);
+            Ok(())
+        });
+    }
+
+    /// Counts a damaged record, and logs it, the first time it is met.
+    fn note_damage(&self, key: &str) {
+        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        if damaged.len() < DAMAGED_MAX && damaged.insert(key.to_owned()) {
+            tracing::error!(
+                record = key,
+                "a record is damaged and was passed over; 'notbefore check --data DIR' lists all damage"
+            );
+        }
     }
 
     /// Asks the thread, once, to see whether the database still works.
@@ -189,6 +242,10 @@ impl Store for RedbStore {
 
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
         Ok(Box::new(self.inner.shared.log.watch(after)?))
+    }
+
+    fn damaged(&self) -> u64 {
+        self.inner.shared.damaged.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
     }
 }
 

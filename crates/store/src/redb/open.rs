@@ -7,22 +7,36 @@
 //! The file is opened again, in the same process, after an I/O error. Then it must be the one that was open:
 //! an empty or missing file is refused rather than made anew, since a store that silently forgets is worse
 //! than one that says it cannot write.
+//!
+//! A file of format 1 is brought to this format as it is opened, some megabytes a commit. Its format is raised by the
+//! first of them, so that no older release opens what is left of it, and the next start goes on where a crash has
+//! stopped it.
 
 use std::error::Error;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use ::redb::backends::FileBackend;
-use ::redb::{Builder, Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError};
+use ::redb::{
+    Builder, Database, DatabaseError, Durability, ReadableDatabase, ReadableTableMetadata, StorageBackend,
+    StorageError, TableHandle, WriteTransaction,
+};
 
-use super::format::{FORMAT, Fault, META, META_FORMAT, META_REVISION, RECORDS, reading};
+use super::format::{
+    FORMAT, FORMAT_UNCHECKED, Fault, META, META_FORMAT, META_REVISION, RECORDS, STATE, STATE_KEY, State,
+    UNCHECKED, decode_unchecked, encode, reading,
+};
 use crate::Revision;
 
 /// What redb may cache. The service keeps every live scope in memory itself and reads the store at start, for
 /// instance metadata and for history, so the cache need only hold the inner pages of the tree; redb's own default is
 /// 1 GiB. Tests take little, so that their reads reach the disk.
 const CACHE_BYTES: usize = if cfg!(test) { 256 * 1024 } else { 16 * 1024 * 1024 };
+
+/// How many bytes one commit of an upgrade moves; it bounds what redb holds in memory.
+const UPGRADE_BYTES: usize = if cfg!(test) { 64 * 1024 } else { 8 * 1024 * 1024 };
 
 /// Why a store would not open.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +48,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The file is something else. It was not changed.
-    #[error("{} is not a notbefore store ({reason}); choose another --data", path.display())]
+    #[error("{} is not a notbefore store ({reason}); choose another --data, or restore it from a copy if it was one", path.display())]
     NotAStore {
         /// The file.
         path: PathBuf,
@@ -42,7 +56,7 @@ pub enum OpenError {
         reason: String,
     },
     /// The file was a store once.
-    #[error("{} is damaged; restore it from a copy", path.display())]
+    #[error("{} is damaged; restore it from a copy, or see what is left with 'notbefore check --data DIR'", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -92,23 +106,126 @@ pub(super) enum Attempt {
     Again,
 }
 
-/// A database that is ready for use, and the newest revision in it.
-pub(super) type Opened = (Database, Revision);
+/// A store that is ready for use.
+pub(super) struct Opened {
+    pub database: OpenDatabase,
+    pub state: State,
+    /// Where its file is; none for a backend that is no file.
+    pub place: Option<Place>,
+}
+
+/// A database, and the lock of its directory, which is released when the file is closed. The fields are dropped in this
+/// order.
+pub(super) struct OpenDatabase {
+    pub database: Database,
+    _lock: Option<DirLock>,
+}
+
+impl OpenDatabase {
+    pub fn unlocked(database: Database) -> Self {
+        Self { database, _lock: None }
+    }
+}
 
 /// Opens the store, as often as it takes.
 pub(super) type Opener = Box<dyn FnMut(Attempt) -> Result<Opened, OpenError> + Send>;
 
-/// Opens the file at `path`; makes it, on the first attempt, if there is none.
-pub(super) fn open_file(path: &Path, attempt: Attempt) -> Result<Opened, OpenError> {
+/// The lock of a data directory: a file that is locked besides the store's own, so that two services do not run in one
+/// directory where the store's file was replaced. The file is never removed, or two could each hold the lock of one.
+#[derive(Debug)]
+pub struct DirLock {
+    _file: File,
+}
+
+impl DirLock {
+    /// Takes the lock at `path`; makes the file if there is none.
+    pub fn take(path: &Path) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.into(), source };
+        // People know the directory, and not this file.
+        let in_use = || OpenError::InUse { path: path.parent().unwrap_or(path).into() };
+        let file = open_private(path).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use()),
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        // An import that made the file and was refused has removed it, perhaps since it was opened here.
+        match Place::of(path, &file).map_err(io)?.check() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(_) => Err(in_use()),
+        }
+    }
+}
+
+/// Opens a file that is made if it is not there, and then only its owner can read it, whatever the umask.
+fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            Ok(file)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            options.create(true).truncate(false).open(path)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Where a file was when it was opened.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    pub fn of(path: &Path, file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        Ok(Self { path: path.into(), device: found.dev(), inode: found.ino() })
+    }
+
+    /// Whether the file is still there under its name; says what is there instead, and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        let path = self.path.display();
+        let why = match fs::symlink_metadata(&self.path).and_then(|_| fs::metadata(&self.path)) {
+            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => return Ok(()),
+            Ok(_) => format!("{path} is another file than the one that is open"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                format!("{path} was removed while it was open")
+            }
+            Err(error) => format!("{path} cannot be looked at: {error}"),
+        };
+        Err(format!(
+            "{why}; put the same file back, or export from the running service, which still has it, and restart from that"
+        ))
+    }
+}
+
+/// Opens the file at `path`; makes it, on the first attempt, if there is none. The file `lock` is locked first.
+pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: Attempt) -> Result<Opened, OpenError> {
     let io = |source| OpenError::Io { path: path.into(), source };
+    let lock = match lock.map(DirLock::take).transpose() {
+        // The directory itself is gone.
+        Err(OpenError::Io { source, .. })
+            if attempt == Attempt::Again && source.kind() == io::ErrorKind::NotFound =>
+        {
+            return Err(OpenError::Vanished { path: path.into() });
+        }
+        lock => lock?,
+    };
     match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => {
             // Also at the first attempt: it may have been another process that the disk failed under.
             forget_what_is_cached(&file).map_err(io)?;
-            open_backend(path, file_backend(path, file)?, attempt)
+            let place = Place::of(path, &file).map_err(io)?;
+            let (database, state) = open_backend(path, file_backend(path, file)?, attempt)?;
+            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, place: Some(place) })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => match attempt {
-            Attempt::First => create(path),
+            Attempt::First => create(path, lock),
             Attempt::Again => Err(OpenError::Vanished { path: path.into() }),
         },
         Err(error) => Err(io(error)),
@@ -125,14 +242,20 @@ fn forget_what_is_cached(file: &File) -> io::Result<()> {
 }
 
 /// Makes a store under another name and renames it when it is whole.
-fn create(path: &Path) -> Result<Opened, OpenError> {
+fn create(path: &Path, lock: Option<DirLock>) -> Result<Opened, OpenError> {
     match NewFile::begin(path)? {
         Some(new) => {
-            let opened = open_backend(path, new.backend()?, Attempt::First)?;
+            let (database, state) = open_backend(path, new.backend()?, Attempt::First)?;
+            let place = Place::of(path, &new.file).map_err(|error| new.io(error))?;
             new.rename()?;
+            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, place: Some(place) })
+        }
+        // Another process made it just now.
+        None => {
+            let mut opened = open_file(path, None, Attempt::Again)?;
+            opened.database._lock = lock;
             Ok(opened)
         }
-        None => open_file(path, Attempt::Again),
     }
 }
 
@@ -151,8 +274,7 @@ impl NewFile {
         new.push(".new");
         let new = PathBuf::from(new);
 
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new).map_err(io)?;
+        let file = open_private(&new).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.into() }),
@@ -214,17 +336,18 @@ pub(super) fn open_backend(
     name: &Path,
     backend: impl StorageBackend,
     attempt: Attempt,
-) -> Result<Opened, OpenError> {
+) -> Result<(Database, State), OpenError> {
     let len = backend.len().map_err(|source| OpenError::Io { path: name.into(), source })?;
     if attempt == Attempt::Again && len == 0 {
         return Err(OpenError::Vanished { path: name.into() });
     }
-    let opened = reading(|| Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend)));
-    let database = opened.map_err(|fault| damaged(name, fault))?.map_err(|error| classify(name, error))?;
-    let revision = match reading(|| identify(&database)).map_err(|fault| damaged(name, fault))? {
-        Identity::Empty => initialise(&database).map_err(|fault| damaged(name, fault))?,
-        Identity::Store { format: FORMAT, revision } => revision,
-        Identity::Store { format, revision: _ } => {
+    let database = open_database(name, backend)?;
+    let found = reading(|| identify(&database)).map_err(|fault| damaged(name, fault))?;
+    let state = match found {
+        Identity::Empty => initialise(&database),
+        Identity::Store { state, unchecked: false } => Ok(state),
+        Identity::Store { state, unchecked: true } => reading(|| upgrade(&database, state)),
+        Identity::Newer { format } => {
             return Err(OpenError::NewerFormat { path: name.into(), found: format });
         }
         Identity::Foreign => {
@@ -232,42 +355,115 @@ pub(super) fn open_backend(
             return Err(OpenError::NotAStore { path: name.into(), reason });
         }
     };
-    Ok((database, revision))
+    Ok((database, state.map_err(|fault| damaged(name, fault))?))
+}
+
+/// Opens a redb database, be it a store or not.
+pub(super) fn open_database(name: &Path, backend: impl StorageBackend) -> Result<Database, OpenError> {
+    let opened = reading(|| Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend)));
+    opened.map_err(|fault| damaged(name, fault))?.map_err(|error| classify(name, error))
 }
 
 enum Identity {
     Empty,
-    Store { format: u64, revision: Revision },
+    Store {
+        state: State,
+        /// Whether there are records of format 1.
+        unchecked: bool,
+    },
+    Newer {
+        format: u64,
+    },
     Foreign,
 }
 
 fn identify(database: &Database) -> Result<Identity, Fault> {
     let txn = database.begin_read()?;
-    let Some(_) = txn.list_tables()?.next() else { return Ok(Identity::Empty) };
+    let tables: Vec<String> = txn.list_tables()?.map(|table| table.name().to_owned()).collect();
+    if tables.is_empty() {
+        return Ok(Identity::Empty);
+    }
     let meta = match txn.open_table(META) {
         Ok(meta) => meta,
         Err(::redb::TableError::Storage(error)) => return Err(error.into()),
         Err(_) => return Ok(Identity::Foreign),
     };
     let field = |key: &str| Ok::<_, Fault>(meta.get(key)?.map(|value| value.value()));
-    match (field(META_FORMAT)?, field(META_REVISION)?) {
-        (Some(format), Some(revision)) => Ok(Identity::Store { format, revision: Revision(revision) }),
-        _ => Ok(Identity::Foreign),
+    let (Some(format), Some(revision)) = (field(META_FORMAT)?, field(META_REVISION)?) else {
+        return Ok(Identity::Foreign);
+    };
+    let unchecked = tables.iter().any(|table| table == UNCHECKED.name());
+    match format {
+        FORMAT_UNCHECKED => {
+            let state = State { revision: Revision(revision), ..State::new() };
+            Ok(Identity::Store { state, unchecked: true })
+        }
+        FORMAT => Ok(Identity::Store { state: read_state(&txn)?, unchecked }),
+        format => Ok(Identity::Newer { format }),
     }
 }
 
-fn initialise(database: &Database) -> Result<Revision, Fault> {
+/// What the store says of itself, as a read transaction sees it.
+pub(super) fn read_state(txn: &::redb::ReadTransaction) -> Result<State, Fault> {
+    let raw = txn.open_table(STATE)?.get(STATE_KEY)?;
+    State::decode(raw.as_ref().map_or(&[][..], |raw| raw.value()))
+}
+
+/// A redb transaction whose commit is durable, and does not make the next opening walk the whole file.
+pub(super) fn begin_durable(database: &Database) -> Result<WriteTransaction, Fault> {
     let mut txn = database.begin_write()?;
     txn.set_durability(Durability::Immediate)?;
     txn.set_quick_repair(true);
+    Ok(txn)
+}
+
+fn initialise(database: &Database) -> Result<State, Fault> {
+    let txn = begin_durable(database)?;
+    let state = State::new();
     {
         txn.open_table(RECORDS)?;
+        txn.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
         let mut meta = txn.open_table(META)?;
         meta.insert(META_FORMAT, FORMAT)?;
         meta.insert(META_REVISION, 0)?;
     }
     txn.commit()?;
-    Ok(Revision(0))
+    Ok(state)
+}
+
+/// Gives the records of format 1 their checksums. Each commit moves some of them, with the number of those moved so far,
+/// and the last one removes what held them.
+fn upgrade(database: &Database, mut state: State) -> Result<State, Fault> {
+    tracing::info!("giving the store's records checksums; releases before this one cannot open it any more");
+    let mut moved = 0_u64;
+    loop {
+        let txn = begin_durable(database)?;
+        let is_done = {
+            let mut from = txn.open_table(UNCHECKED)?;
+            let mut to = txn.open_table(RECORDS)?;
+            let mut bytes = 0;
+            while bytes < UPGRADE_BYTES {
+                let Some((key, raw)) = from.pop_first()? else { break };
+                let key = key.value();
+                let (revision, value) = decode_unchecked(key, raw.value())?;
+                to.insert(key.as_bytes(), encode(key.as_bytes(), revision, &value).as_slice())?;
+                state.counts.add(key);
+                bytes += key.len() + value.len();
+                moved += 1;
+            }
+            txn.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
+            txn.open_table(META)?.insert(META_FORMAT, FORMAT)?;
+            from.is_empty()?
+        };
+        if is_done {
+            txn.delete_table(UNCHECKED)?;
+        }
+        txn.commit()?;
+        if is_done {
+            tracing::info!(records = moved, "the store's records have checksums");
+            return Ok(state);
+        }
+    }
 }
 
 fn classify(path: &Path, error: DatabaseError) -> OpenError {

@@ -2,6 +2,9 @@
 //!
 //! The order is always: durable, then in the log, then answered. See the module above for what happens when
 //! the disk fails; here `in_doubt` is the batch whose fate the next successful open will tell.
+//!
+//! Before a batch is answered the file must still be under its name: what is written to a file that was removed is gone
+//! with the process. While it is not, commits are refused and reads go on, so that all of it can still be exported.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -9,12 +12,12 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError};
 use std::time::Duration;
 
-use ::redb::{Database, Durability};
+use ::redb::Database;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{debug, error, info};
 
-use super::format::{Fault, META, META_REVISION, RECORDS};
-use super::open::{self, Attempt, Opener};
+use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, Writing, reading};
+use super::open::{self, Attempt, Opened, Opener, Place};
 use super::{CLOSED, Door, Shared};
 use crate::apply::{self, Applied};
 use crate::{Batch, Outcome, Refusal, Revision, Txn};
@@ -105,8 +108,14 @@ pub(super) struct Owner {
     /// What was taken from the queue and did not fit; it is the first of the next commit.
     kept: Option<Request>,
     open: Opener,
-    /// The newest revision known to be durable; what the log ends with.
-    revision: Revision,
+    /// The store as of the newest revision known to be durable; what the log ends with.
+    state: State,
+    /// Where the open file is; none while it is shut, and for a backend that is no file.
+    place: Option<Place>,
+    /// Why the open file is no longer in its place, so that the same reason is logged once.
+    moved: Option<String>,
+    /// What the batch in doubt has made of the store, if it is in the open file and only that is not in its place.
+    landed: Option<State>,
     /// The revision at which the process aborts; none but in tests.
     crash_at: Option<Revision>,
     /// The batch whose commit failed, until the revision on disk tells what became of it.
@@ -125,17 +134,39 @@ struct Taken {
     stop: bool,
 }
 
+/// What came of each transaction; an error says which record it could not be compared with, and then it changed nothing.
+type Results = Vec<Result<Applied, String>>;
+
 /// A redb commit that failed.
 struct Failed {
     fault: Fault,
     /// What was applied before it did, in the order of the requests; it may be on disk.
-    applied: Vec<Applied>,
+    applied: Results,
 }
 
 impl Owner {
-    pub fn new(shared: Arc<Shared>, messages: Receiver<Message>, open: Opener, revision: Revision) -> Self {
-        let (kept, in_doubt, crash_at) = (None, Vec::new(), crash_point(revision));
-        Self { shared, messages, kept, open, revision, crash_at, in_doubt, shut: None, failed: None }
+    pub fn new(
+        shared: Arc<Shared>,
+        messages: Receiver<Message>,
+        open: Opener,
+        state: State,
+        place: Option<Place>,
+    ) -> Self {
+        let crash_at = crash_point(state.revision);
+        Self {
+            shared,
+            messages,
+            kept: None,
+            open,
+            state,
+            place,
+            moved: None,
+            landed: None,
+            crash_at,
+            in_doubt: Vec::new(),
+            shut: None,
+            failed: None,
+        }
     }
 
     pub fn run(self) {
@@ -208,16 +239,7 @@ impl Owner {
         }
         let writes: Vec<bool> = txns.iter().map(Txn::writes).collect();
 
-        let (revision, crash_at) = (self.revision, self.crash_at);
-        let outcomes: Vec<Outcome> =
-            match self.shared.with_database(|database| write(database, revision, txns, crash_at)) {
-                Err(reason) => {
-                    let refused = Outcome::Refused(Refusal::Unavailable(reason));
-                    writes.iter().map(|_| refused.clone()).collect()
-                }
-                Ok(Ok(applied)) => self.committed(applied),
-                Ok(Err(failed)) => self.failed(failed, &writes),
-            };
+        let outcomes = self.outcomes(txns, &writes);
         let mut outcomes = outcomes.into_iter();
         for (count, answer, _room) in callers {
             // A caller that has gone away is answered in vain; its transactions stand all the same.
@@ -225,21 +247,70 @@ impl Owner {
         }
     }
 
-    fn committed(&mut self, applied: Vec<Applied>) -> Vec<Outcome> {
+    /// Commits the transactions, and says what is known of each.
+    fn outcomes(&mut self, txns: Vec<Txn>, writes: &[bool]) -> Vec<Outcome> {
+        let refused = |reason: String| {
+            let refused = Outcome::Refused(Refusal::Unavailable(reason));
+            writes.iter().map(|_| refused.clone()).collect()
+        };
+        if let Err(reason) = self.in_place() {
+            return refused(reason);
+        }
+        let (state, crash_at) = (&self.state, self.crash_at);
+        match self.shared.with_database(|database| write(database, state, txns, crash_at)) {
+            Err(reason) => refused(reason),
+            Ok(Err(failed)) => self.failed(failed, writes),
+            Ok(Ok((applied, state))) => match self.in_place() {
+                Ok(()) => self.committed(applied, state),
+                Err(reason) => {
+                    let (outcomes, in_doubt) = in_doubt(applied, writes, &reason);
+                    (self.in_doubt, self.landed) = (in_doubt, Some(state));
+                    outcomes
+                }
+            },
+        }
+    }
+
+    /// Whether the open file is still under its name; if so, what was written to it while it was not counts.
+    fn in_place(&mut self) -> Result<(), String> {
+        let Some(place) = &self.place else { return Ok(()) };
+        match place.check() {
+            Ok(()) => {
+                if self.moved.take().is_some() {
+                    info!("the store's file is in its place again");
+                }
+                if let Some(state) = self.landed.take() {
+                    self.state = state;
+                    self.shared.log.append(std::mem::take(&mut self.in_doubt));
+                }
+                Ok(())
+            }
+            Err(reason) => {
+                if self.moved.as_ref() != Some(&reason) {
+                    error!(%reason, "changes are refused: the store's file is not in its place");
+                    self.moved = Some(reason.clone());
+                }
+                Err(reason)
+            }
+        }
+    }
+
+    fn committed(&mut self, applied: Results, state: State) -> Vec<Outcome> {
         let mut batches = Vec::with_capacity(applied.len());
         let outcome = |applied| match applied {
-            Applied::Wrote(batch) => {
+            Ok(Applied::Wrote(batch)) => {
                 let revision = batch.revision;
                 batches.push(batch);
                 Outcome::Committed(revision)
             }
-            Applied::Held(revision) => Outcome::Committed(revision),
-            Applied::Conflict(found) => Outcome::Conflict(found),
+            Ok(Applied::Held(revision)) => Outcome::Committed(revision),
+            Ok(Applied::Conflict(found)) => Outcome::Conflict(found),
+            Err(damaged) => Outcome::Refused(Refusal::Unavailable(damaged)),
         };
         let outcomes = applied.into_iter().map(outcome).collect();
-        if let Some(newest) = batches.last() {
+        if !batches.is_empty() {
             self.failed = None;
-            self.revision = newest.revision;
+            self.state = state;
             self.shared.log.append(batches);
         }
         outcomes
@@ -249,25 +320,8 @@ impl Owner {
     /// there is any to be had.
     fn failed(&mut self, failed: Failed, writes: &[bool]) -> Vec<Outcome> {
         let reason = open::chain(&failed.fault);
-        let mut applied = failed.applied.into_iter();
-        let mut outcomes = Vec::with_capacity(writes.len());
-        self.in_doubt.clear();
-        for &writes in writes {
-            let in_doubt = match applied.next() {
-                Some(Applied::Wrote(batch)) => {
-                    self.in_doubt.push(batch);
-                    true
-                }
-                // These compared with writes that may not last, so what they found cannot be told. That they
-                // themselves wrote nothing is certain.
-                Some(Applied::Held(_) | Applied::Conflict(_)) => false,
-                None => writes,
-            };
-            outcomes.push(match in_doubt {
-                true => Outcome::Unknown(reason.clone()),
-                false => Outcome::Refused(Refusal::Unavailable(reason.clone())),
-            });
-        }
+        let (outcomes, in_doubt) = in_doubt(failed.applied, writes, &reason);
+        self.in_doubt = in_doubt;
         // On a full disk the file opens and every commit fails; once is enough to say.
         if self.failed.as_ref() != Some(&reason) {
             error!(%reason, transactions = writes.len(), "a commit failed; opening the store again");
@@ -281,9 +335,11 @@ impl Owner {
     /// Sees whether redb still takes a write transaction, which it refuses after an I/O error of any kind.
     fn look(&mut self) {
         self.shared.suspected.store(false, Ordering::Release);
-        let looked = self.shared.with_database(|database| -> Result<(), Fault> {
-            database.begin_write()?.abort()?;
-            Ok(())
+        let looked = self.shared.with_database(|database| {
+            reading(|| {
+                database.begin_write()?.abort()?;
+                Ok(())
+            })
         });
         if let Ok(Err(fault)) = looked {
             let reason = open::chain(&fault);
@@ -293,6 +349,7 @@ impl Owner {
     }
 
     fn shut(&mut self, reason: String) {
+        (self.place, self.moved, self.landed) = (None, None, None);
         self.shared.set_door(Door::Shut(reason.clone()));
         self.shut = Some(reason);
     }
@@ -310,81 +367,116 @@ impl Owner {
     }
 
     fn try_reopen(&mut self) -> Result<(), String> {
-        let (database, found) = (self.open)(Attempt::Again).map_err(|error| open::chain(&error))?;
+        let Opened { database, state, place } =
+            (self.open)(Attempt::Again).map_err(|error| open::chain(&error))?;
         // A redb commit is on disk whole or not at all, so there are two revisions it can be at.
-        let landed = self.in_doubt.last().map_or(self.revision, |batch| batch.revision);
-        if found != self.revision && found != landed {
+        let (found, durable) = (state.revision, self.state.revision);
+        let landed = self.in_doubt.last().map_or(durable, |batch| batch.revision);
+        if state.id != self.state.id {
+            return Err("the file is that of another store, and not the one that was open; put that back, or restart \
+                 to accept this one"
+                .to_owned());
+        }
+        if found != durable && found != landed {
             return Err(format!(
-                "the file is at revision {found}, but {} was durable: it is not the file that was open; \
-                 restart to accept it",
-                self.revision
+                "the file is at revision {found}, but {durable} was durable: it is not the file that was open; \
+                 restart to accept it"
             ));
         }
-        match found == self.revision {
+        match found == durable {
             true => debug!(revision = %found, "the store is open again"),
             false => info!(revision = %found, "the store is open again; the commit in doubt has landed"),
         }
         self.shared.set_door(Door::Open(database));
         let in_doubt = std::mem::take(&mut self.in_doubt);
-        if found != self.revision {
-            self.revision = found;
+        (self.state, self.place) = (state, place);
+        if found != durable {
             self.shared.log.append(in_doubt);
         }
         Ok(())
     }
 }
 
+/// What callers are told of transactions that may not last, and what those would have written.
+fn in_doubt(applied: Results, writes: &[bool], reason: &str) -> (Vec<Outcome>, Vec<Batch>) {
+    let mut applied = applied.into_iter();
+    let mut outcomes = Vec::with_capacity(writes.len());
+    let mut batches = Vec::new();
+    for &writes in writes {
+        let is_in_doubt = match applied.next() {
+            Some(Ok(Applied::Wrote(batch))) => {
+                batches.push(batch);
+                true
+            }
+            // These compared with writes that may not last, so what they found cannot be told. That they
+            // themselves wrote nothing is certain.
+            Some(Ok(Applied::Held(_) | Applied::Conflict(_)) | Err(_)) => false,
+            None => writes,
+        };
+        outcomes.push(match is_in_doubt {
+            true => Outcome::Unknown(reason.to_owned()),
+            false => Outcome::Refused(Refusal::Unavailable(reason.to_owned())),
+        });
+    }
+    (outcomes, batches)
+}
+
 /// Applies all transactions, each on what the one before left, and commits them as one. If none of them
-/// changes anything, nothing is written and nothing synced.
+/// changes anything, nothing is written and nothing synced. Answers what the store is then.
 fn write(
     database: &Database,
-    revision: Revision,
+    before: &State,
     txns: Vec<Txn>,
     crash_at: Option<Revision>,
-) -> Result<Vec<Applied>, Failed> {
+) -> Result<(Results, State), Failed> {
     let mut applied = Vec::with_capacity(txns.len());
-    match try_write(database, revision, txns, crash_at, &mut applied) {
-        Ok(()) => Ok(applied),
+    match reading(|| try_write(database, before, txns, crash_at, &mut applied)) {
+        Ok(state) => Ok((applied, state)),
         Err(fault) => Err(Failed { fault, applied }),
     }
 }
 
 fn try_write(
     database: &Database,
-    before: Revision,
+    before: &State,
     txns: Vec<Txn>,
     crash_at: Option<Revision>,
-    applied: &mut Vec<Applied>,
-) -> Result<(), Fault> {
-    let mut transaction = database.begin_write()?;
-    transaction.set_durability(Durability::Immediate)?;
-    transaction.set_quick_repair(true);
-    let mut revision = before;
+    applied: &mut Results,
+) -> Result<State, Fault> {
+    let transaction = open::begin_durable(database)?;
+    let mut state = before.clone();
     {
-        let mut records = transaction.open_table(RECORDS)?;
+        let counts = std::mem::take(&mut state.counts);
+        let mut writing = Writing { table: transaction.open_table(RECORDS)?, counts };
         for txn in txns {
-            let one = apply::apply(txn, revision, &mut records)?;
-            if let Applied::Wrote(batch) = &one {
-                revision = batch.revision;
+            let one = match apply::apply(txn, state.revision, &mut writing) {
+                Ok(one) => Ok(one),
+                // Found while comparing, before anything was changed.
+                Err(fault @ Fault::Damaged { .. }) => Err(fault.to_string()),
+                Err(fault @ (Fault::Redb(_) | Fault::Unfollowable)) => return Err(fault),
+            };
+            if let Ok(Applied::Wrote(batch)) = &one {
+                state.revision = batch.revision;
             }
             applied.push(one);
-            if crash_at == Some(revision) {
+            if crash_at == Some(state.revision) {
                 break;
             }
         }
-        if revision != before {
-            transaction.open_table(META)?.insert(META_REVISION, revision.0)?;
+        state.counts = writing.counts;
+        if state.revision != before.revision {
+            transaction.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
         }
     }
-    if revision == before {
+    if state.revision == before.revision {
         transaction.abort()?;
     } else {
         transaction.commit()?;
-        if crash_at == Some(revision) {
+        if crash_at == Some(state.revision) {
             std::process::abort();
         }
     }
-    Ok(())
+    Ok(state)
 }
 
 /// Closes the store however the thread ends, a panic included: watchers hear of it and the file is released.

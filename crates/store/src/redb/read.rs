@@ -13,17 +13,17 @@ use ::redb::{AccessGuard, Database, ReadOnlyTable, ReadableDatabase};
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
-use super::format::{Fault, META, META_REVISION, RECORDS, decode, reading};
+use super::format::{Fault, RECORDS, State, decode, reading, shown};
 use super::owner::Message;
 use super::{Shared, open};
 use crate::{Page, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
 
-type Table = ReadOnlyTable<&'static str, &'static [u8]>;
+type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 type Entry<'a> =
-    Result<(AccessGuard<'a, &'static str>, AccessGuard<'a, &'static [u8]>), ::redb::StorageError>;
+    Result<(AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>), ::redb::StorageError>;
 
 pub(super) struct RedbSnapshot {
-    revision: Revision,
+    state: State,
     table: Arc<Table>,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Message>,
@@ -33,27 +33,39 @@ impl RedbSnapshot {
     pub fn take(shared: &Arc<Shared>, queue: &mpsc::Sender<Message>) -> Result<Self, ReadError> {
         let begun =
             shared.with_database(|database| reading(|| begin(database))).map_err(ReadError::Unavailable)?;
-        let (table, revision) = begun.map_err(|fault| unavailable(&fault, shared, queue))?;
-        Ok(Self { revision, table: Arc::new(table), shared: shared.clone(), queue: queue.clone() })
+        let (table, state) = begun.map_err(|fault| failed(fault, shared, queue))?;
+        Ok(Self { state, table: Arc::new(table), shared: shared.clone(), queue: queue.clone() })
     }
 }
 
-fn begin(database: &Database) -> Result<(Table, Revision), Fault> {
+fn begin(database: &Database) -> Result<(Table, State), Fault> {
     let txn = database.begin_read()?;
-    let revision = txn.open_table(META)?.get(META_REVISION)?.map_or(0, |value| value.value());
-    Ok((txn.open_table(RECORDS)?, Revision(revision)))
+    Ok((txn.open_table(RECORDS)?, open::read_state(&txn)?))
 }
 
-/// A read that failed may have met the error that makes redb fail from then on, so the thread is asked to look.
-fn unavailable(fault: &Fault, shared: &Shared, queue: &mpsc::Sender<Message>) -> ReadError {
-    shared.suspect(queue);
-    ReadError::Unavailable(open::chain(fault))
+/// A read that failed may have met the error that makes redb fail from then on, so the thread is asked to look. A damaged
+/// record is nothing of that kind.
+fn failed(fault: Fault, shared: &Shared, queue: &mpsc::Sender<Message>) -> ReadError {
+    match fault {
+        Fault::Damaged { key } => {
+            shared.note_damage(&key);
+            ReadError::Damaged { key }
+        }
+        fault @ (Fault::Redb(_) | Fault::Unfollowable) => {
+            shared.suspect(queue);
+            ReadError::Unavailable(open::chain(&fault))
+        }
+    }
 }
 
 #[async_trait]
 impl Snapshot for RedbSnapshot {
     fn revision(&self) -> Revision {
-        self.revision
+        self.state.revision
+    }
+
+    fn counts(&self) -> Option<Vec<(String, u64)>> {
+        Some(self.state.counts.kinds().map(|(kind, count)| (kind.to_owned(), count)).collect())
     }
 
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
@@ -70,7 +82,15 @@ impl Snapshot for RedbSnapshot {
     }
 }
 
-type Scan = fn(&Table, &str, Option<&str>, usize) -> Result<Page, Fault>;
+type Scan = fn(&Table, &str, Option<&str>, usize) -> Result<Scanned, Fault>;
+
+/// What a scan has met.
+#[derive(Default)]
+struct Scanned {
+    page: Page,
+    /// Damaged records whose keys do not begin with the prefix: those of another kind, or of this one with a damaged key.
+    strays: Vec<String>,
+}
 
 impl RedbSnapshot {
     async fn scanned(
@@ -81,7 +101,11 @@ impl RedbSnapshot {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let (prefix, from) = (prefix.to_owned(), from.map(str::to_owned));
-        self.aside(move |table| scan(table, &prefix, from.as_deref(), limit)).await
+        let Scanned { page, strays } =
+            self.aside(move |table| scan(table, &prefix, from.as_deref(), limit)).await?;
+        page.damaged.iter().for_each(|key| self.shared.note_damage(key));
+        strays.iter().for_each(|key| self.shared.note_damage(key));
+        Ok(page)
     }
 
     /// Reads something where it keeps nobody waiting.
@@ -99,36 +123,46 @@ impl RedbSnapshot {
             }
             Err(_no_runtime) => reading(|| read(&self.table)),
         };
-        found.map_err(|fault| unavailable(&fault, &self.shared, &self.queue))
+        found.map_err(|fault| failed(fault, &self.shared, &self.queue))
     }
 }
 
 fn get(table: &Table, key: &str) -> Result<Option<Versioned>, Fault> {
+    let key = key.as_bytes();
     table.get(key)?.map(|raw| decode(key, raw.value())).transpose()
 }
 
-fn scan(table: &Table, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, Fault> {
-    page(table.range::<&str>((scan_start(prefix, after), Bound::Unbounded))?, prefix, limit)
+fn scan(table: &Table, prefix: &str, after: Option<&str>, limit: usize) -> Result<Scanned, Fault> {
+    let start = scan_start(prefix, after).map(str::as_bytes);
+    page(table.range::<&[u8]>((start, Bound::Unbounded))?, prefix, limit)
 }
 
-fn scan_back(table: &Table, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, Fault> {
+fn scan_back(table: &Table, prefix: &str, before: Option<&str>, limit: usize) -> Result<Scanned, Fault> {
     let end = scan_end(prefix, before);
-    page(table.range::<&str>((Bound::Unbounded, end.as_ref().map(String::as_str)))?.rev(), prefix, limit)
+    let end = end.as_ref().map(String::as_bytes);
+    page(table.range::<&[u8]>((Bound::Unbounded, end))?.rev(), prefix, limit)
 }
 
-fn page<'a>(entries: impl Iterator<Item = Entry<'a>>, prefix: &str, limit: usize) -> Result<Page, Fault> {
-    let mut page = Page::default();
+/// Whole records, up to `limit`, and the damaged ones among them. A key that is damaged may stand where it does not belong,
+/// so only a whole record ends the scan.
+fn page<'a>(entries: impl Iterator<Item = Entry<'a>>, prefix: &str, limit: usize) -> Result<Scanned, Fault> {
+    let Scanned { mut page, mut strays } = Scanned::default();
     for entry in entries {
         let (key, raw) = entry?;
         let key = key.value();
-        if !key.starts_with(prefix) {
-            break;
-        }
-        if page.records.len() == limit {
+        if page.records.len() == limit && key.starts_with(prefix.as_bytes()) {
             page.more = true;
             break;
         }
-        page.records.push((key.into(), decode(key, raw.value())?));
+        match (decode(key, raw.value()), std::str::from_utf8(key)) {
+            (Ok(_), Ok(key)) if !key.starts_with(prefix) => break,
+            (Ok(record), Ok(key)) => page.records.push((key.into(), record)),
+            (Ok(_) | Err(Fault::Damaged { .. }), _) => match key.starts_with(prefix.as_bytes()) {
+                true => page.damaged.push(shown(key).into()),
+                false => strays.push(shown(key)),
+            },
+            (Err(fault @ (Fault::Redb(_) | Fault::Unfollowable)), _) => return Err(fault),
+        }
     }
-    Ok(page)
+    Ok(Scanned { page, strays })
 }

@@ -155,9 +155,9 @@ impl Disk {
         assert!(!waited.timed_out(), "nothing was synced");
     }
 
-    /// From now on every sync panics.
-    pub fn panic(&self) {
-        self.with(|state| state.panics = true);
+    /// From now on every sync panics, or none.
+    pub fn set_panics(&self, panics: bool) {
+        self.with(|state| state.panics = panics);
     }
 
     pub fn syncs(&self) -> usize {

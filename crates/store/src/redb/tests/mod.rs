@@ -1,6 +1,7 @@
 //! What the embedded store promises beyond the contract: its file, its thread, and a disk that fails.
 
 mod crash;
+mod damage;
 mod disk;
 mod faults;
 mod files;
@@ -96,7 +97,7 @@ impl Subject for OnDisk {
         let directory = Directory::new();
         let path = directory.file("store.redb");
         self.0.lock().unwrap().push(directory);
-        RedbStore::start(Box::new(move |attempt| open::open_file(&path, attempt)), LIMITS).unwrap()
+        RedbStore::start(Box::new(move |attempt| open::open_file(&path, None, attempt)), LIMITS).unwrap()
     }
 
     async fn forget(&self, store: &RedbStore) {

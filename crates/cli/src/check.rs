@@ -1,0 +1,98 @@
+//! `notbefore check`, and what it shares with `export --skip-damaged`: the store of a service that is stopped.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use jiff::Timestamp;
+use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::data_dir::{DataDir, DataDirError};
+use notbefore_service::transfer::damaged::{self, Checked, DamagedError, Finding, Saved};
+use notbefore_service::whole::WAY_BACK;
+
+use crate::args::{Output, Reach};
+use crate::exit::NotUnderstood;
+use crate::output;
+
+/// A store that is read and left as it is.
+pub struct DataStore {
+    path: PathBuf,
+}
+
+impl DataStore {
+    /// The store of the data directory that was said, or of the usual one.
+    pub fn find(reach: &Reach) -> Result<Self> {
+        match DataDir::existing(&reach.data_dir()) {
+            Ok(dir) => Ok(Self { path: dir.store_path() }),
+            Err(error @ (DataDirError::NotADataDir { .. } | DataDirError::Format { .. })) => {
+                Err(NotUnderstood(error.to_string()).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn check(&self) -> Result<Checked> {
+        self.run(async |path| damaged::check(path).await)
+    }
+
+    /// Writes what is left of it.
+    pub fn save(&self, tokens: bool, out: &mut dyn Write) -> Result<Saved> {
+        let now: Timestamp = SystemClock.now();
+        self.run(async |path| damaged::save(path, tokens, now, out).await)
+    }
+
+    fn run<T>(&self, work: impl AsyncFnOnce(&Path) -> Result<T, DamagedError>) -> Result<T> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        match runtime.block_on(work(&self.path)) {
+            Err(error) if error.is_of_another_release() => Err(NotUnderstood(error.to_string()).into()),
+            done => done.with_context(|| format!("cannot look at {}", self.path.display())),
+        }
+    }
+}
+
+pub fn run(reach: &Reach, output: Output) -> Result<()> {
+    let store = DataStore::find(reach)?;
+    let checked = store.check()?;
+    let Checked { revision, records, counts, findings } = &checked;
+    let is_whole = findings.is_empty();
+    let path = store.path.display();
+    match output {
+        Output::Json => output::json(&serde_json::json!({
+            "whole": is_whole,
+            "revision": revision,
+            "records": records,
+            "scopes": counts.scopes,
+            "vms": counts.vms,
+            "events": counts.events,
+            "history": counts.history,
+            "tokens": counts.tokens,
+            "findings": findings,
+        }))?,
+        Output::Table => {
+            for finding in findings {
+                output::line(&line(finding))?;
+            }
+            output::line(&format!(
+                "{path}: {records} records at revision {revision}: {} scopes, {} VMs, {} live events, {} ended, {} tokens",
+                counts.scopes, counts.vms, counts.events, counts.history, counts.tokens
+            ))?;
+        }
+    }
+    match is_whole {
+        true if output == Output::Table => output::line("it is whole"),
+        true => Ok(()),
+        false => bail!("{path} is damaged, {} problems; {WAY_BACK}", findings.len()),
+    }
+}
+
+/// Says on standard error what was left out.
+pub fn tell(findings: &[Finding]) {
+    findings.iter().for_each(|finding| output::complain(&line(finding)));
+}
+
+fn line(Finding { key, problem }: &Finding) -> String {
+    match key {
+        Some(key) => format!("{key}: {problem}"),
+        None => problem.clone(),
+    }
+}

@@ -1,0 +1,47 @@
+//! `notbefore clock …`
+
+use anyhow::Result;
+use notbefore_wire::operator::clock::Clock;
+
+use crate::args::{self, Output};
+use crate::client::Client;
+use crate::confirm::{self, Question, Unattended, Verdict};
+use crate::output;
+
+pub fn run(client: &Client, verb: args::Clock, output: Output) -> Result<()> {
+    match verb {
+        args::Clock::Show => shown(&client.get("/v1/clock")?, output),
+        args::Clock::Accept { care } => {
+            let question = Question {
+                ask: "Trust the clock as it is?",
+                nothing: "the clock is not trusted yet",
+                unattended: Unattended::GoesOn,
+            };
+            let plan = || client.get::<Clock>("/v1/clock");
+            if let Verdict::OnlyShown = confirm::agree(&care, output, &question, plan, lines)? {
+                return Ok(());
+            }
+            shown(&client.post("/v1/clock/accept", &())?, output)
+        }
+    }
+}
+
+fn shown(clock: &Clock, output: Output) -> Result<()> {
+    match output {
+        Output::Json => output::json(clock),
+        Output::Table => lines(clock).iter().try_for_each(|line| output::line(line)),
+    }
+}
+
+fn lines(clock: &Clock) -> Vec<String> {
+    let now = format!("the service's clock says {:.0}", clock.now);
+    let Some(hold) = &clock.hold else { return vec![format!("{now} and is trusted")] };
+    vec![
+        format!("{now} and is not trusted since {:.0}: {}", hold.since, hold.reason),
+        format!(
+            "{} live events wait: they start or end by an approval or a command, not by time",
+            hold.events
+        ),
+        "it is trusted after 5 min without a further jump, or by 'notbefore clock accept'".to_owned(),
+    ]
+}

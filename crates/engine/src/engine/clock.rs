@@ -1,0 +1,99 @@
+//! Clock hold: begins when the clock has jumped or does not fit the store, and ends when it is trusted again. See
+//! [`notbefore_core::clock_hold`] for what waits meanwhile and [`crate::ClockWatch`] for how long.
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{ClockHold, Event, EventId, Scope, ScopeId};
+
+use super::Engine;
+use crate::state::{Held, Made, Published};
+
+/// How far the clock may be behind the last time at which the service is known to have run.
+const BEHIND_MAX: SignedDuration = SignedDuration::from_secs(60);
+/// How far it may be ahead of that, if something would happen by it.
+const AHEAD_MAX: SignedDuration = SignedDuration::from_hours(24);
+
+impl Engine {
+    /// Whether the clock is not trusted.
+    pub fn is_clock_held(&self) -> bool {
+        self.state.clock_hold().is_some()
+    }
+
+    /// How many events wait since the clock is not trusted, if it is not.
+    pub fn events_held(&self) -> Option<usize> {
+        self.state.clock_hold().map(ClockHold::len)
+    }
+
+    /// Whether the clock is more than a day ahead of the last time at which the service is known to have run: after a
+    /// long stop, or because it is wrong.
+    pub fn is_clock_far_ahead(&self, now: Timestamp) -> bool {
+        self.state.alive().is_some_and(|alive| now.duration_since(alive) > AHEAD_MAX)
+    }
+
+    /// Judges the clock at the start, when there is nothing to compare it with but the store.
+    pub(super) fn judge_clock(&mut self, now: Timestamp) {
+        let behind = self.state.alive().is_some_and(|alive| alive.duration_since(now) > BEHIND_MAX);
+        if behind || (self.is_clock_far_ahead(now) && self.is_anything_due(now)) {
+            self.hold_clock(SignedDuration::ZERO);
+        }
+    }
+
+    fn is_anything_due(&self, now: Timestamp) -> bool {
+        let hosts = self.state.host_operations();
+        let host_is_due = |id| hosts.due(id).is_some_and(|due| due.at <= now);
+        self.state.scopes().any(|(id, held)| {
+            held.value.next_due(hosts.parts_in(id), None, now).is_some_and(|due| due <= now)
+        }) || hosts.ids().any(host_is_due)
+    }
+
+    /// Holds every event that is there, and those that are about to be: their commit may be under way.
+    pub(super) fn hold_clock(&mut self, jumped_by: SignedDuration) {
+        self.clock_jumped_by = self.clock_jumped_by.saturating_add(jumped_by);
+        let ids = |scope: &Scope| scope.events.iter().map(|event| event.id).collect::<Vec<EventId>>();
+        let mut events: Vec<EventId> = self.state.scopes().flat_map(|(_, held)| ids(&held.value)).collect();
+        for (_, made) in self.jobs.values().flat_map(|job| &job.made) {
+            if let Made::Scope(scope) = made {
+                events.extend(ids(scope));
+            }
+        }
+        self.state.hold_clock(Some(ClockHold::from_iter(events)));
+    }
+
+    /// Holds events that the watch shows for the first time during a hold: their commit had an unknown outcome, so they
+    /// may have been announced before the clock jumped.
+    pub(super) fn hold_shown(&mut self, change: Option<&Published>, before: Option<&Held<Scope>>) {
+        let (Some(hold), Some(Published::Scope(_, _, Some(after)))) = (self.state.clock_hold(), change)
+        else {
+            return;
+        };
+        let is_new = |event: &&Event| before.is_none_or(|before| before.value.event(event.id).is_none());
+        let new: Vec<EventId> = after.value.events.iter().filter(is_new).map(|event| event.id).collect();
+        if !new.is_empty() {
+            let mut hold = hold.clone();
+            hold.extend(new);
+            self.state.hold_clock(Some(hold));
+        }
+    }
+
+    /// Trusts the clock again: what is due by it happens.
+    pub(super) fn trust_clock(&mut self, now: Timestamp) {
+        self.clock_jumped_by = SignedDuration::ZERO;
+        self.state.hold_clock(None);
+        // Times that were taken from a clock that has since been set back lie in the future, and would count too long.
+        self.heard.values_mut().for_each(|heard| heard.at = heard.at.min(now));
+        self.store_alive_at = now;
+        if !self.heard_to_store.is_empty() {
+            self.store_heard_at = Some(now);
+        }
+        self.renew_all_deadlines(now);
+    }
+
+    /// Works out all deadlines, after a hold has begun or ended.
+    pub(super) fn renew_all_deadlines(&mut self, now: Timestamp) {
+        let with_events = self.state.scopes().filter(|(_, held)| !held.value.events.is_empty());
+        let scopes: Vec<ScopeId> = with_events.map(|(id, _)| id.clone()).collect();
+        for scope in scopes {
+            self.renew_deadline(&scope, now);
+        }
+        self.look_at_all_hosts();
+    }
+}

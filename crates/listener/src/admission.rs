@@ -1,0 +1,247 @@
+//! The policy of a listener: who is let in, and who is closed for it.
+//!
+//! A newcomer is always let in, since it may be the operator that everybody waits for. Where the listener is full, the
+//! oldest connection without a valid token so far goes, of the source that has most. A connection whose request bore a
+//! valid token is counted with its token and never closed for one without. To keep both promises, tokens together
+//! never hold the last places: [`FOR_NEWCOMERS`] are left for connections that have shown none yet.
+//!
+//! Some places are for loopback only, so that a flood from elsewhere leaves the administrator on this machine a way
+//! in. Reverse proxies call for many and have no share as a source: their connections go last.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use crate::by_source::{BySource, Id, source_of};
+use crate::shares::{Excess, ShareLimits, Shares};
+
+/// Places that connections with a token never hold, so that one without can always come in and show its own.
+pub const FOR_NEWCOMERS: usize = 16;
+/// Places that only connections from loopback hold.
+pub const FOR_LOOPBACK: usize = 16;
+
+/// How many connections a listener has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// In all; more than [`FOR_NEWCOMERS`] and [`FOR_LOOPBACK`] together.
+    pub connections: usize,
+    /// With one token.
+    pub per_token: usize,
+}
+
+/// Where a connection comes from, as far as its share is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// An address of this machine's loopback.
+    Loopback(IpAddr),
+    /// Another address; in IPv6 a prefix of 64 bits.
+    Remote(IpAddr),
+    /// One of the reverse proxies.
+    Proxy,
+}
+
+impl Source {
+    /// The source of a connection from an address.
+    pub fn of(address: IpAddr, is_proxy: bool) -> Self {
+        let address = source_of(address);
+        match (is_proxy, address.is_loopback()) {
+            (true, _) => Source::Proxy,
+            (false, true) => Source::Loopback(address),
+            (false, false) => Source::Remote(address),
+        }
+    }
+
+    fn is_loopback(self) -> bool {
+        matches!(self, Source::Loopback(_))
+    }
+}
+
+/// The open connections of a listener.
+#[derive(Debug)]
+pub struct Admission {
+    limits: Limits,
+    open: HashMap<Id, Source>,
+    /// How many of them are not from loopback.
+    remote: usize,
+    /// Those without a valid token so far.
+    unproven: BySource<Source>,
+    /// Those with one.
+    proven: Shares,
+}
+
+impl Admission {
+    /// Nobody has come yet.
+    pub fn new(limits: Limits) -> Self {
+        let in_all = limits.connections.saturating_sub(FOR_NEWCOMERS + FOR_LOOPBACK);
+        let proven = Shares::new(ShareLimits { per_token: limits.per_token, in_all });
+        Self { limits, open: HashMap::new(), remote: 0, unproven: BySource::default(), proven }
+    }
+
+    /// Lets a connection in; answers which one is to be closed for it, if one is.
+    pub fn admit(&mut self, id: Id, source: Source) -> Option<Id> {
+        let for_all = self.limits.connections.saturating_sub(FOR_LOOPBACK);
+        let must_be_remote = !source.is_loopback() && self.remote >= for_all;
+        let is_full = must_be_remote || self.open.len() >= self.limits.connections;
+        let closed = is_full.then(|| self.choose(source, must_be_remote)).flatten();
+        if let Some(closed) = closed {
+            self.remove(closed);
+        }
+        self.open.insert(id, source);
+        self.remote += usize::from(!source.is_loopback());
+        self.unproven.insert(id, source);
+        closed
+    }
+
+    /// The connection that goes for a newcomer of this source.
+    fn choose(&self, newcomer: Source, must_be_remote: bool) -> Option<Id> {
+        let fits = |other: &Source| !must_be_remote || !other.is_loopback();
+        let with_share = |other: &Source| fits(other) && *other != Source::Proxy;
+        let chosen = self.unproven.oldest_of_most(Some(&newcomer), with_share);
+        chosen.or_else(|| self.unproven.oldest_of_most(None, fits)).map(|(id, _)| id)
+    }
+
+    /// A request of this connection bore a valid token; answers which connection is to be closed for it, if one is.
+    /// One that is closed already changes nothing.
+    pub fn prove(&mut self, id: Id, token: &str) -> Result<Option<Id>, Excess> {
+        if !self.open.contains_key(&id) {
+            return Ok(None);
+        }
+        let closed = self.proven.take(id, token)?;
+        self.unproven.remove(id);
+        if let Some(closed) = closed {
+            self.remove(closed);
+        }
+        Ok(closed)
+    }
+
+    /// A connection has ended.
+    pub fn remove(&mut self, id: Id) {
+        let Some(source) = self.open.remove(&id) else { return };
+        self.remote -= usize::from(!source.is_loopback());
+        self.unproven.remove(id);
+        self.proven.remove(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { connections: 36, per_token: 3 };
+    /// What others than loopback may hold.
+    const FOR_ALL: usize = 20;
+
+    fn remote(last: u8) -> Source {
+        Source::of([10, 0, 0, last].into(), false)
+    }
+
+    fn local(last: u8) -> Source {
+        Source::of([127, 0, 0, last].into(), false)
+    }
+
+    /// A listener that these have connected to, in this order; nobody was closed.
+    fn open(sources: impl IntoIterator<Item = Source>) -> Admission {
+        let mut admission = Admission::new(LIMITS);
+        for (id, source) in sources.into_iter().enumerate() {
+            assert_eq!(admission.admit(id as Id, source), None, "{id}");
+        }
+        admission
+    }
+
+    fn some(count: usize, source: Source) -> impl Iterator<Item = Source> {
+        std::iter::repeat_n(source, count)
+    }
+
+    #[test]
+    fn a_full_listener_closes_the_oldest_of_the_source_that_has_most() {
+        // (who is there, who comes, who goes)
+        let full_of_one = || some(20, remote(1)).collect::<Vec<_>>();
+        let quiet_first: Vec<_> = some(1, remote(2)).chain(some(19, remote(1))).collect();
+        let two_each: Vec<_> = (1..=10).flat_map(|last| some(2, remote(last))).collect();
+        let all_local: Vec<_> = some(36, local(2)).collect();
+        let mixed: Vec<_> = some(16, local(2)).chain(some(20, remote(1))).collect();
+        let proxied: Vec<_> = some(19, Source::Proxy).chain(some(1, remote(2))).collect();
+        let only_proxied: Vec<_> = some(20, Source::Proxy).collect();
+        let cases: [(&str, Vec<Source>, Source, Option<Id>); 13] = [
+            ("there is room", some(19, remote(1)).collect(), remote(1), None),
+            ("its own oldest", full_of_one(), remote(1), Some(0)),
+            ("another source's oldest", full_of_one(), remote(2), Some(0)),
+            ("a source with one keeps it", quiet_first.clone(), remote(3), Some(1)),
+            ("also for its own second", quiet_first, remote(2), Some(1)),
+            ("the newcomer counts for its source", two_each.clone(), remote(7), Some(12)),
+            ("of as many the oldest", two_each, remote(11), Some(0)),
+            ("places for loopback are left", full_of_one(), local(1), None),
+            ("loopback may have all", all_local.clone(), local(1), Some(0)),
+            ("and gives some back", all_local, remote(1), Some(0)),
+            ("others do not get those of loopback", mixed, remote(2), Some(16)),
+            ("a proxy has no share", proxied, remote(3), Some(19)),
+            ("proxies go where there is nobody else", only_proxied, remote(3), Some(0)),
+        ];
+        for (case, there, newcomer, expected) in cases {
+            let mut admission = open(there);
+            assert_eq!(admission.admit(99, newcomer), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn ipv6_is_counted_by_prefix() {
+        let in_one =
+            |low: u16| Source::of(std::net::Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, low).into(), false);
+        let other = Source::of("fd00:0:0:2::1".parse().unwrap(), false);
+        let mut admission = open(std::iter::once(other).chain((1..20).map(in_one)));
+        assert_eq!(admission.admit(99, remote(1)), Some(1));
+    }
+
+    #[test]
+    fn one_with_a_token_is_not_closed_for_one_without() {
+        let mut admission = open(some(20, remote(1)));
+        for (id, token) in [(0, "a"), (1, "a"), (2, "b")] {
+            assert_eq!(admission.prove(id, token), Ok(None));
+        }
+        for id in 20..100 {
+            let closed = admission.admit(id, remote(2));
+            assert!(closed.is_some_and(|closed| closed > 2), "{id} closes {closed:?}");
+        }
+        assert!([0, 1, 2].iter().all(|id| admission.open.contains_key(id)));
+        assert_eq!(admission.open.len(), FOR_ALL);
+    }
+
+    #[test]
+    fn tokens_leave_places_for_those_who_have_shown_none() {
+        let mut admission = Admission::new(LIMITS);
+        let mut next = 0;
+        let mut come = |admission: &mut Admission, token: Option<&str>| {
+            next += 1;
+            let closed = admission.admit(next, local(1));
+            (closed, token.map(|token| admission.prove(next, token)))
+        };
+        assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
+        assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
+        assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
+        assert_eq!(come(&mut admission, Some("a")), (None, Some(Err(Excess::Token(3)))));
+        // Four of 36 places are for tokens: 16 are for newcomers and 16 for loopback.
+        assert_eq!(come(&mut admission, Some("b")), (None, Some(Ok(None))));
+        assert_eq!(
+            come(&mut admission, Some("c")),
+            (None, Some(Ok(Some(1)))),
+            "taken from the one with most"
+        );
+        assert_eq!(come(&mut admission, Some("d")), (None, Some(Ok(Some(2)))));
+        assert_eq!(come(&mut admission, Some("e")), (None, Some(Err(Excess::All(4)))));
+        // However many come, each is let in, and none with a token goes.
+        for _ in 0..200 {
+            come(&mut admission, None);
+        }
+        assert!([3, 5, 6, 7].iter().all(|id| admission.proven.holds(*id) && admission.open.contains_key(id)));
+        assert_eq!(admission.open.len(), LIMITS.connections);
+    }
+
+    #[test]
+    fn nothing_is_left_of_those_who_have_gone() {
+        let mut admission = open([remote(1), local(1), Source::Proxy]);
+        assert_eq!(admission.prove(1, "a"), Ok(None));
+        (0..3).for_each(|id| admission.remove(id));
+        assert_eq!(admission.prove(1, "a"), Ok(None), "it was closed meanwhile");
+        assert!(admission.open.is_empty() && admission.unproven.is_empty() && !admission.proven.holds(1));
+        assert_eq!(admission.remote, 0);
+    }
+}

@@ -1,0 +1,21 @@
+//! The parts of a path that a route names, with a problem where they cannot be read.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+
+/// The same as axum's, whose own refusal is plain text: a part that is not UTF-8 once it is decoded gets a problem.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(read)) => Ok(Self(read)),
+            Err(rejection) => Err(Problem::new(rejection.status(), "bad_path", rejection.body_text())),
+        }
+    }
+}

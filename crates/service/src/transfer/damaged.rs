@@ -1,0 +1,306 @@
+//! What is wrong with a store that no service uses, and the lines of what is left of it.
+//!
+//! Records are read one after the other; those that are damaged are passed over and named. Where redb cannot follow the
+//! file's pages any further, the rest is read from the other end, so that one damaged page costs what was in it. The file
+//! is left as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::path::Path;
+
+use jiff::Timestamp;
+use notbefore_engine::records::prefix;
+use notbefore_store::redb::{self, OpenError, RedbStore};
+use notbefore_store::{Key, ReadError, Revision, Snapshot, Store, Versioned};
+use serde::Serialize;
+
+use super::kinds::{Census, Counts};
+use super::lines::LineWriter;
+
+/// How many records are read at a time.
+const PAGE: usize = 500;
+
+/// How many bytes are written at a time, give or take a record.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// Why a store could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum DamagedError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What is left of it cannot be written.
+    #[error("cannot write the export: {0}")]
+    Write(io::Error),
+}
+
+impl DamagedError {
+    /// Whether the store is one that this release does not know.
+    pub fn is_of_another_release(&self) -> bool {
+        matches!(self, Self::Open(OpenError::NewerFormat { .. }))
+    }
+}
+
+/// Something that is wrong with a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The record, or what the keys of some begin with; none where it is the file as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl Finding {
+    fn of(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), problem: problem.into() }
+    }
+
+    fn of_file(problem: impl Into<String>) -> Self {
+        Self { key: None, problem: problem.into() }
+    }
+}
+
+/// What a check has found.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// The newest revision; 0 where the store could not be opened.
+    pub revision: u64,
+    /// How many records could be read.
+    pub records: u64,
+    /// What they are.
+    pub counts: Counts,
+    /// What is wrong; nothing if the store is whole.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks a store whole: redb's pages, every record's checksum and content, their number, and whether they fit together.
+pub async fn check(store: &Path) -> Result<Checked, DamagedError> {
+    let mut findings = Vec::new();
+    if !redb::pages_are_whole(store)? {
+        findings.push(Finding::of_file("the checksums of the file's pages do not match"));
+    }
+    let opened = match open(store, &mut findings)? {
+        Some(opened) => opened,
+        None => return Ok(Checked { findings, ..Checked::default() }),
+    };
+    let snapshot = opened.snapshot().await?;
+    let mut survey = Survey::default();
+    let lost = walk(&*snapshot, |key, record| {
+        survey.take(key, record);
+        Ok(())
+    })
+    .await?;
+    findings.extend(lost.findings());
+    findings.extend(survey.miscounted(&*snapshot));
+    findings.extend(survey.left_out().into_iter().map(|(key, why)| Finding::of(&*key, why)));
+    let (records, counts) = (survey.records, survey.census.counts());
+    Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
+}
+
+/// Opens a store however damaged it is; none if nothing of it can be read.
+fn open(store: &Path, findings: &mut Vec<Finding>) -> Result<Option<RedbStore>, OpenError> {
+    match RedbStore::open_unchanged(store) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error @ OpenError::Damaged { .. }) => {
+            findings.push(Finding::of_file(chain(&error)));
+            Ok(RedbStore::open_restated(store).ok())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What is left of a damaged store.
+#[derive(Clone, Debug)]
+pub struct Saved {
+    /// The newest revision.
+    pub revision: Revision,
+    /// How many records were written.
+    pub records: u64,
+    /// What was not written, and why.
+    pub left_out: Vec<Finding>,
+}
+
+/// Writes an export of all records that are whole and fit together without the damaged ones, so that it can be imported.
+pub async fn save(
+    store: &Path,
+    tokens: bool,
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> Result<Saved, DamagedError> {
+    let mut findings = Vec::new();
+    let opened = match open(store, &mut findings)? {
+        Some(opened) => opened,
+        // There is nothing left; the error says why.
+        None => RedbStore::open_unchanged(store)?,
+    };
+    let snapshot = opened.snapshot().await?;
+    let mut survey = Survey::default();
+    let lost = walk(&*snapshot, |key, record| {
+        survey.take(key, record);
+        Ok(())
+    })
+    .await?;
+    let left_out = survey.left_out();
+    findings.extend(lost.findings());
+    findings.extend(survey.miscounted(&*snapshot));
+    let mut writer = LineWriter::new(snapshot.revision(), now, tokens);
+    walk(&*snapshot, |key, record| {
+        if left_out.contains_key(key) || (!tokens && key.starts_with(prefix::TOKEN)) {
+            return Ok(());
+        }
+        if let Err(error) = writer.record(key, record) {
+            findings.push(Finding::of(&**key, error.to_string()));
+        }
+        match writer.waiting() >= PIECE_BYTES {
+            true => out.write_all(&writer.take()).map_err(DamagedError::Write),
+            false => Ok(()),
+        }
+    })
+    .await?;
+    writer.finish();
+    out.write_all(&writer.take()).map_err(DamagedError::Write)?;
+    findings.extend(left_out.into_iter().map(|(key, why)| Finding::of(&*key, why)));
+    Ok(Saved { revision: snapshot.revision(), records: writer.records(), left_out: findings })
+}
+
+/// What the readable records say, together.
+#[derive(Default)]
+struct Survey {
+    records: u64,
+    kinds: BTreeMap<String, u64>,
+    census: Census,
+    /// Records that are not what their key says.
+    wrong: BTreeMap<Key, String>,
+}
+
+impl Survey {
+    fn take(&mut self, key: &Key, record: &Versioned) {
+        self.records += 1;
+        let kind = key.find('/').and_then(|slash| key.get(..=slash)).unwrap_or_default();
+        match self.kinds.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.kinds.insert(kind.to_owned(), 1)),
+        }
+        if let Err(why) = self.census.take(self.records, key, &record.value) {
+            self.wrong.insert(key.clone(), why);
+        }
+    }
+
+    /// The records that cannot be imported, as they are or without the damaged ones.
+    fn left_out(&self) -> BTreeMap<Key, String> {
+        let misfits = self.census.misfits().into_iter().map(|(key, misfit)| (key, misfit.why));
+        self.wrong.clone().into_iter().chain(misfits).collect()
+    }
+
+    fn miscounted(&self, snapshot: &dyn Snapshot) -> Vec<Finding> {
+        let counted: BTreeMap<String, u64> = snapshot.counts().into_iter().flatten().collect();
+        let kinds: BTreeSet<&String> = counted.keys().chain(self.kinds.keys()).collect();
+        let of = |counts: &BTreeMap<String, u64>, kind: &String| counts.get(kind).copied().unwrap_or(0);
+        kinds
+            .into_iter()
+            .map(|kind| (kind, of(&self.kinds, kind), of(&counted, kind)))
+            .filter(|(_, found, counted)| found != counted)
+            .map(|(kind, found, counted)| {
+                Finding::of(kind, format!("{found} records can be read, {counted} were written"))
+            })
+            .collect()
+    }
+}
+
+/// What a walk could not read.
+#[derive(Default)]
+struct Lost {
+    damaged: BTreeSet<Key>,
+    /// The last key before, and the first key behind, what could not be followed.
+    gap: Option<(Option<Key>, Option<Key>)>,
+}
+
+impl Lost {
+    fn findings(&self) -> Vec<Finding> {
+        let damaged = self.damaged.iter().map(|key| Finding::of(&**key, "its checksum does not match"));
+        let mut findings: Vec<Finding> = damaged.collect();
+        if let Some((before, behind)) = &self.gap {
+            let before = before.as_deref().unwrap_or("the beginning");
+            let behind = behind.as_deref().unwrap_or("the end");
+            findings.push(Finding::of_file(format!(
+                "the file's pages cannot be followed: whatever is between {before} and {behind} is lost"
+            )));
+        }
+        findings
+    }
+}
+
+/// Hands over all records that can be read, in the order of their keys.
+async fn walk(
+    snapshot: &dyn Snapshot,
+    mut take: impl FnMut(&Key, &Versioned) -> Result<(), DamagedError>,
+) -> Result<Lost, DamagedError> {
+    let mut lost = Lost::default();
+    let mut after: Option<Key> = None;
+    let mut limit = PAGE;
+    loop {
+        let Ok(page) = snapshot.scan("", after.as_deref(), limit).await else {
+            match limit {
+                // Up to the very record that cannot be reached.
+                1 => break,
+                _ => limit = 1,
+            }
+            continue;
+        };
+        for (key, record) in &page.records {
+            take(key, record)?;
+        }
+        lost.damaged.extend(page.damaged);
+        after = page.records.last().map(|(key, _)| key.clone()).or(after);
+        if !page.more {
+            return Ok(lost);
+        }
+    }
+    let behind = from_the_end(snapshot, after.as_deref(), &mut lost).await;
+    lost.gap = Some((after, behind.last().map(|(key, _)| key.clone())));
+    for (key, record) in behind.iter().rev() {
+        take(key, record)?;
+    }
+    Ok(lost)
+}
+
+/// The records behind what cannot be followed, the last one first.
+async fn from_the_end(
+    snapshot: &dyn Snapshot,
+    until: Option<&str>,
+    lost: &mut Lost,
+) -> Vec<(Key, Versioned)> {
+    let mut behind: Vec<(Key, Versioned)> = Vec::new();
+    let mut limit = PAGE;
+    loop {
+        let before = behind.last().map(|(key, _)| key.clone());
+        let Ok(page) = snapshot.scan_back("", before.as_deref(), limit).await else {
+            match limit {
+                1 => return behind,
+                _ => limit = 1,
+            }
+            continue;
+        };
+        lost.damaged.extend(page.damaged);
+        let is_new = |key: &Key| until.is_none_or(|until| **key > *until);
+        let count = behind.len();
+        behind.extend(page.records.into_iter().take_while(|(key, _)| is_new(key)));
+        if !page.more || behind.len() == count {
+            return behind;
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

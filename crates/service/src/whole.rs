@@ -1,0 +1,58 @@
+//! Whether the records that the service starts from are all there and as they were written.
+//!
+//! Damage in a record that is held in memory is not passed over: a scope without its events, or a VM without its scope,
+//! would be served as the truth. So the start is refused. Damage in history only makes history shorter.
+
+use notbefore_store::{Page, Snapshot};
+
+/// Why the service does not start from a store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotWhole {
+    /// A record is not what was written.
+    #[error(
+        "record {key} is damaged: its checksum does not match, and the service does not start without it; {WAY_BACK}"
+    )]
+    Damaged {
+        /// The record, as its key was found.
+        key: String,
+    },
+    /// There are more or fewer records than were written.
+    #[error(
+        "the store is damaged: it has {found} records below '{kind}', {counted} were written, and the service does not start without them; {WAY_BACK}"
+    )]
+    Miscounted {
+        /// What their keys begin with.
+        kind: String,
+        /// How many are there.
+        found: u64,
+        /// How many were written.
+        counted: u64,
+    },
+}
+
+/// How to go on from a damaged store.
+pub const WAY_BACK: &str = "'notbefore check --data DIR' lists all damage; restore a copy or import a backup into a new directory, or save what is left with 'notbefore export --data DIR --skip-damaged FILE' and import that";
+
+/// Checks a page that holds all records of a kind.
+pub fn check_page(snapshot: &dyn Snapshot, kind: &str, page: &Page) -> Result<(), NotWhole> {
+    check_damaged(page)?;
+    match page.more {
+        true => Ok(()),
+        false => check_count(snapshot, kind, page.records.len() as u64),
+    }
+}
+
+/// Checks that nothing was passed over.
+pub fn check_damaged(page: &Page) -> Result<(), NotWhole> {
+    page.damaged.first().map_or(Ok(()), |key| Err(NotWhole::Damaged { key: key.to_string() }))
+}
+
+/// Checks that as many records of a kind were found as the store has counted.
+pub fn check_count(snapshot: &dyn Snapshot, kind: &str, found: u64) -> Result<(), NotWhole> {
+    let Some(counts) = snapshot.counts() else { return Ok(()) };
+    let counted = counts.iter().find(|(counted, _)| counted == kind).map_or(0, |(_, count)| *count);
+    match counted == found {
+        true => Ok(()),
+        false => Err(NotWhole::Miscounted { kind: kind.to_owned(), found, counted }),
+    }
+}

@@ -1,0 +1,353 @@
+//! Damage: a file of the format without checksums, flipped bits, and a file that is no longer in its place.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use ::redb::ReadableDatabase;
+
+use super::format::{FORMAT_UNCHECKED, META, META_FORMAT, META_REVISION, RECORDS, UNCHECKED};
+use super::*;
+use crate::Expect;
+
+type Contents = (Revision, Vec<(String, Versioned)>);
+
+/// A disk with a store of format 1, and what is in it: more than one commit of an upgrade moves.
+fn unchecked() -> (Disk, Contents) {
+    let disk = Disk::new();
+    let mut records = Vec::new();
+    {
+        let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
+        let txn = database.begin_write().unwrap();
+        {
+            let mut table = txn.open_table(UNCHECKED).unwrap();
+            for n in 0..200_u64 {
+                let (key, value) =
+                    (format!("fact/{n:03}"), Bytes::from(format!("{n}-{}", "x".repeat(1_000))));
+                let raw = [&n.to_le_bytes()[..], &value[..]].concat();
+                table.insert(key.as_str(), raw.as_slice()).unwrap();
+                records.push((key, Versioned { revision: Revision(n), value }));
+            }
+            let mut meta = txn.open_table(META).unwrap();
+            meta.insert(META_FORMAT, FORMAT_UNCHECKED).unwrap();
+            meta.insert(META_REVISION, 500).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+    (disk, (Revision(500), records))
+}
+
+#[tokio::test]
+async fn a_store_of_format_1_is_given_checksums_whenever_the_power_goes() {
+    let (disk, contents) = unchecked();
+    disk.keep_images();
+    let open = disk.clone();
+    let store = RedbStore::open_with("disk", move || open.open()).unwrap();
+    assert_eq!(everything(&store).await, contents);
+    assert_eq!(store.snapshot().await.unwrap().counts(), Some(vec![("fact/".to_owned(), 200)]));
+    let images = disk.take_images();
+    assert!(images.len() > 20, "it took only {} images", images.len());
+    for (number, image) in images.into_iter().enumerate() {
+        let disk = Disk::holding(image);
+        let store = RedbStore::open_with("image", move || disk.open()).unwrap();
+        assert_eq!(everything(&store).await, contents, "image {number}");
+        let counts = store.snapshot().await.unwrap().counts();
+        assert_eq!(counts, Some(vec![("fact/".to_owned(), 200)]), "image {number}");
+    }
+    // Another release must not find what it would take for its own.
+    drop(store);
+    let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
+    let txn = database.begin_read().unwrap();
+    assert_eq!(txn.open_table(META).unwrap().get(META_FORMAT).unwrap().unwrap().value(), 2);
+    assert!(txn.open_table(UNCHECKED).is_err(), "the old table is gone");
+}
+
+/// Changes the bytes of a record under the store's feet, as a disk would, but for redb's own checksums.
+fn meddle(disk: &Disk, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
+    let txn = database.begin_write().unwrap();
+    {
+        let mut table = txn.open_table(RECORDS).unwrap();
+        let mut raw = table.remove(key.as_bytes()).unwrap().unwrap().value().to_vec();
+        change(&mut raw);
+        table.insert(key.as_bytes(), raw.as_slice()).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_passed_over_named_and_counted_once() {
+    let disk = Disk::new();
+    let open = disk.clone();
+    let open = move || open.open();
+    let store = RedbStore::open_with("disk", open.clone()).unwrap();
+    for n in 1..=4 {
+        committed(&store, put(&format!("fact/{n}"), "value")).await;
+    }
+    drop(store);
+    meddle(&disk, "fact/2", |raw| raw[13] ^= 1);
+
+    let store = RedbStore::open_with("disk", open).unwrap();
+    let snapshot = store.snapshot().await.unwrap();
+    for _ in 0..2 {
+        let damaged = Err(ReadError::Damaged { key: "fact/2".to_owned() });
+        assert_eq!(snapshot.get("fact/2").await, damaged);
+        let page = snapshot.scan("fact/", None, 10).await.unwrap();
+        let keys: Vec<&str> = page.records.iter().map(|(key, _)| &**key).collect();
+        assert_eq!((keys, page.more), (vec!["fact/1", "fact/3", "fact/4"], false));
+        assert_eq!(page.damaged, ["fact/2".into()]);
+        assert_eq!(snapshot.scan_back("fact/", None, 10).await.unwrap().damaged.len(), 1);
+        assert_eq!(store.damaged(), 1);
+    }
+    // Nobody who looks for another kind meets it.
+    assert_eq!(snapshot.scan("e", None, 10).await.unwrap(), crate::Page::default());
+    // A page that ends before it goes on behind it.
+    let page = snapshot.scan("fact/", Some("fact/1"), 1).await.unwrap();
+    assert_eq!((&*page.records[0].0, page.damaged.len(), page.more), ("fact/3", 1, true));
+
+    // Whoever compares with it is refused, and nobody else; what is written over it mends it.
+    let expect = vec![Expect { key: "fact/2".into(), revision: None }];
+    let refused = store.commit_all(vec![Txn { expect, ..put("fact/5", "") }, put("fact/6", "")]).await;
+    let [Outcome::Refused(Refusal::Unavailable(why)), Outcome::Committed(_)] = &refused[..] else {
+        panic!("{refused:?}")
+    };
+    assert!(why.contains("fact/2 is damaged"), "{why}");
+    committed(&store, put("fact/2", "again")).await;
+    let snapshot = store.snapshot().await.unwrap();
+    assert_eq!(snapshot.scan("fact/", None, 10).await.unwrap().records.len(), 5);
+    assert_eq!(snapshot.counts(), Some(vec![("fact/".to_owned(), 5)]));
+}
+
+#[tokio::test]
+async fn the_counts_follow_every_put_and_delete() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", move || disk.open()).unwrap();
+    let delete = |keys: &[&str]| keys.iter().map(|&key| key.into()).collect();
+    let put_too = |key: &str, txn: Txn| Txn { put: [put(key, "").put, txn.put].concat(), ..txn };
+    for (txn, expected) in [
+        (put_too("vm/a", put_too("scope/a", put("alive", ""))), [1, 1, 1]),
+        (put("vm/a", "again"), [1, 1, 1]),
+        (Txn { delete: delete(&["vm/a", "vm/b"]), ..put("scope/b", "") }, [1, 2, 0]),
+        (Txn { delete: delete(&["alive", "scope/a", "scope/b"]), ..Txn::default() }, [0, 0, 0]),
+    ] {
+        committed(&store, txn).await;
+        let counts: BTreeMap<String, u64> =
+            store.snapshot().await.unwrap().counts().into_iter().flatten().collect();
+        let of = |kind| counts.get(kind).copied().unwrap_or(0);
+        assert_eq!([of(""), of("scope/"), of("vm/")], expected);
+    }
+}
+
+/// Each bit of every record, key and checksum included, in turn.
+#[tokio::test]
+async fn no_record_with_a_flipped_bit_is_handed_out() {
+    let disk = Disk::new();
+    let store = RedbStore::open_with("disk", move || disk.open()).unwrap();
+    for (key, value) in [("scope/default/web", "2 {\"incarnation\":3}"), ("ended/1/x", ""), ("alive", "2 {}")]
+    {
+        committed(&store, put(key, value)).await;
+    }
+    let replace = |from: &[u8], to: &[u8], raw: &[u8]| {
+        let written = store.inner.shared.with_database(|database| {
+            let mut txn = database.begin_write().unwrap();
+            txn.set_durability(::redb::Durability::None).unwrap();
+            {
+                let mut table = txn.open_table(RECORDS).unwrap();
+                table.remove(from).unwrap().unwrap();
+                table.insert(to, raw).unwrap();
+            }
+            txn.commit().unwrap();
+        });
+        written.unwrap();
+    };
+    let (_, records) = everything(&store).await;
+    for (key, record) in &records {
+        let raw = format::encode(key.as_bytes(), record.revision, &record.value);
+        let parts = [key.as_bytes(), &raw].concat();
+        for bit in 0..parts.len() * 8 {
+            let mut flipped = parts.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let (flipped_key, flipped_raw) = flipped.split_at(key.len());
+            replace(key.as_bytes(), flipped_key, flipped_raw);
+            let snapshot = store.snapshot().await.unwrap();
+            let found = snapshot.get(key).await;
+            assert!(
+                matches!(found, Ok(None) | Err(ReadError::Damaged { .. })),
+                "{key}, bit {bit}: {found:?}"
+            );
+            for page in [snapshot.scan("", None, 10).await, snapshot.scan_back("", None, 10).await] {
+                let page = page.unwrap();
+                assert_eq!((page.records.len(), page.damaged.len()), (2, 1), "{key}, bit {bit}");
+                assert!(page.records.iter().all(|(other, _)| **other != **key), "{key}, bit {bit}");
+            }
+            replace(flipped_key, key.as_bytes(), &raw);
+        }
+    }
+    assert_eq!(everything(&store).await.1, records);
+}
+
+/// Whatever bit of the file is flipped: what is read is what was written, and what is missing is missed.
+#[tokio::test]
+async fn no_flipped_bit_of_the_file_changes_what_is_read() {
+    let disk = Disk::new();
+    let open = disk.clone();
+    let store = RedbStore::open_with("disk", move || open.open()).unwrap();
+    for n in 0..40 {
+        committed(&store, put(&format!("scope/{n:02}"), &format!("{n}-{}", "x".repeat(200)))).await;
+    }
+    let (revision, records) = everything(&store).await;
+    drop(store);
+    let image = disk.image();
+    let used: Vec<usize> = (0..image.len()).filter(|at| image[*at] != 0).collect();
+    let mut noticed = 0;
+    // A prime step, so that all parts of all pages have their turn, and all bits.
+    for (number, at) in used.iter().step_by(127).enumerate() {
+        let mut flipped = image.clone();
+        flipped[*at] ^= 1 << (number % 8);
+        let disk = Disk::holding(flipped);
+        let Ok(store) = RedbStore::open_with("disk", move || disk.open()) else {
+            noticed += 1;
+            continue;
+        };
+        let Ok(snapshot) = store.snapshot().await else {
+            noticed += 1;
+            continue;
+        };
+        let Ok(page) = snapshot.scan("", None, 1_000).await else {
+            noticed += 1;
+            continue;
+        };
+        let found: Vec<(String, Versioned)> =
+            page.records.into_iter().map(|(key, record)| (key.to_string(), record)).collect();
+        let is_whole = found == records && snapshot.revision() == revision;
+        let counted: u64 = snapshot.counts().into_iter().flatten().map(|(_, count)| count).sum();
+        let is_missed = !page.damaged.is_empty() || counted != found.len() as u64;
+        assert!(is_whole || is_missed, "byte {at} of {}, bit {}", image.len(), number % 8);
+        assert!(found.iter().all(|one| records.contains(one)), "byte {at}, bit {}", number % 8);
+        noticed += usize::from(is_missed);
+    }
+    assert!(noticed > 20, "only {noticed} were noticed");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_in_its_place_takes_no_commit() {
+    let directory = Directory::new();
+    let (path, aside) = (directory.file("store.redb"), directory.file("aside"));
+    let store = RedbStore::open_locked(path.clone(), directory.file("lock")).unwrap();
+    let mut watch = store.watch(Revision(0)).await.unwrap();
+    committed(&store, put("a", "1")).await;
+    next(&mut watch).await.unwrap();
+
+    fs::rename(&path, &aside).unwrap();
+    let refused = async |says: &str| {
+        let outcome = store.commit(put("a", "2")).await;
+        let Outcome::Refused(Refusal::Unavailable(why)) = &outcome else { panic!("{outcome:?}") };
+        assert!(why.contains(says) && why.contains("put the same file back"), "{why}");
+    };
+    refused("was removed while it was open").await;
+    // What is open can still be read, and exported.
+    assert_eq!(everything(&store).await.1.len(), 1);
+    fs::copy(&aside, &path).unwrap();
+    refused("is another file than the one that is open").await;
+
+    fs::rename(&aside, &path).unwrap();
+    assert_eq!(committed(&store, put("a", "3")).await, Revision(2));
+    assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
+}
+
+/// The file goes while a commit is under way: it may be lost, so it is not acknowledged; when the file is back, it counts.
+#[tokio::test]
+async fn a_commit_to_a_file_that_goes_meanwhile_is_in_doubt() {
+    let directory = Directory::new();
+    let (path, aside) = (directory.file("store.redb"), directory.file("aside"));
+    let mut opened = open::open_file(&path, None, Attempt::First).ok();
+    let place = opened.as_mut().and_then(|opened| opened.place.take());
+    drop(opened);
+    // The disk says when the commit is on its way; the place is that of a file.
+    let disk = Disk::new();
+    let under = disk.clone();
+    let store = RedbStore::start(
+        Box::new(move |attempt| {
+            let (database, state) = open::open_backend(Path::new("disk"), under.open().unwrap(), attempt)?;
+            Ok(Opened { database: OpenDatabase::unlocked(database), state, place: place.clone() })
+        }),
+        LIMITS,
+    )
+    .unwrap();
+    let mut watch = store.watch(Revision(0)).await.unwrap();
+    disk.hold(true);
+    let (commit, moved) = tokio::join!(store.commit(put("a", "1")), async {
+        let disk = disk.clone();
+        let (path, aside) = (path.clone(), aside.clone());
+        tokio::task::spawn_blocking(move || {
+            disk.wait_for_sync();
+            fs::rename(path, aside).unwrap();
+            disk.hold(false);
+        })
+        .await
+    });
+    moved.unwrap();
+    assert!(matches!(&commit, Outcome::Unknown(why) if why.contains("was removed")), "{commit:?}");
+    assert!(matches!(store.commit(put("b", "2")).await, Outcome::Refused(Refusal::Unavailable(_))));
+    fs::rename(&aside, &path).unwrap();
+    assert_eq!(committed(&store, put("b", "3")).await, Revision(2));
+    let batches = [next(&mut watch).await.unwrap(), next(&mut watch).await.unwrap()];
+    assert_eq!(everything(&store).await.1, replay(&batches));
+}
+
+/// After an I/O error a store of the same revision, but another one, is not taken for the one that was open.
+#[tokio::test]
+async fn another_store_of_the_same_revision_is_not_taken_for_it() {
+    let disk = Disk::new();
+    let open = disk.clone();
+    let store = RedbStore::open_with("disk", move || open.open()).unwrap();
+    committed(&store, put("a", "1")).await;
+    let other = Disk::new();
+    let open = other.clone();
+    let theirs = RedbStore::open_with("other", move || open.open()).unwrap();
+    committed(&theirs, put("a", "theirs")).await;
+    drop(theirs);
+
+    disk.fail(disk::Fault { after: 0, done: false, lost: false });
+    disk.replace(other.image());
+    assert!(matches!(store.commit(put("a", "2")).await, Outcome::Unknown(_)));
+    let Outcome::Refused(Refusal::Unavailable(why)) = store.commit(put("a", "2")).await else {
+        panic!("another store was written to")
+    };
+    assert!(why.contains("that of another store"), "{why}");
+}
+
+#[test]
+fn a_directory_is_locked_besides_its_store() {
+    let directory = Directory::new();
+    let (path, lock) = (directory.file("store.redb"), directory.file("lock"));
+    let store = RedbStore::open_locked(path.clone(), lock.clone()).unwrap();
+    // Where the store's own lock would not help.
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(RedbStore::open_locked(path.clone(), lock.clone()), Err(OpenError::InUse { .. })));
+    drop(store);
+    assert!(lock.exists(), "it is never removed");
+    drop(RedbStore::open_locked(path, lock).unwrap());
+}
+
+#[tokio::test]
+async fn a_store_that_is_only_looked_at_is_left_as_it_is() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    {
+        let store = RedbStore::open(&path).unwrap();
+        for n in 0..50 {
+            committed(&store, put(&format!("large/{n}"), &"x".repeat(9_000))).await;
+        }
+    }
+    let before = fs::read(&path).unwrap();
+    assert!(pages_are_whole(&path).unwrap());
+    let store = RedbStore::open_unchanged(&path).unwrap();
+    assert_eq!(everything(&store).await.1.len(), 50);
+    // Nothing of this reaches the file.
+    committed(&store, put("large/51", &"y".repeat(99_000))).await;
+    assert_eq!(everything(&store).await.1.len(), 51);
+    drop(store);
+    assert!(fs::read(&path).unwrap() == before);
+    let _open = RedbStore::open(&path).unwrap();
+    assert!(matches!(RedbStore::open_unchanged(&path), Err(OpenError::InUse { .. })));
+}
