@@ -5,11 +5,12 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::namespace::Namespace;
-use super::support::{Service, connect, exchange};
+use super::support::{Service, connect, exchange, wait_for};
 use super::{Flood, REQUESTS, SOURCES, lines_with};
 
 const POLL: &str =
@@ -21,8 +22,11 @@ const VM: Ipv4Addr = Ipv4Addr::new(127, 1, 7, 1);
 
 /// A service with VMs at 127.1.7.1 and on, as many as wished.
 fn served(vms: usize) -> Service {
-    let variables = [("NOTBEFORE_LOG", "warn"), ("NOTBEFORE_GUEST_LIMITS_CONNECTIONS_MAX", PLACES)];
-    let service = Service::start_with(&variables, &[]);
+    served_with(("NOTBEFORE_GUEST_LIMITS_CONNECTIONS_MAX", PLACES), vms)
+}
+
+fn served_with(limit: (&str, &str), vms: usize) -> Service {
+    let service = Service::start_with(&[("NOTBEFORE_LOG", "warn"), limit], &[]);
     let mut yaml = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n".to_owned();
     for n in 1..=vms {
         let _ = writeln!(yaml, "      - {{ name: web-{n}, addresses: [127.1.7.{n}] }}");
@@ -98,6 +102,26 @@ fn half_requests_of_other_vms_do_not_keep_a_vm_from_polling() {
         assert_eq!(exchange(VM.into(), service.guest, alone.as_bytes()).status, 200, "{n}");
         assert_eq!(ask_again(&mut kept), 200, "{n}, on the same connection");
     }
+}
+
+/// A connection that has sent garbage keeps its place for 100 ms, so a VM that sends garbage again and again is turned away
+/// when it connects, which costs the others little.
+#[test]
+fn garbage_is_answered_at_the_pace_of_its_places() {
+    let service = served_with(("NOTBEFORE_GUEST_LIMITS_CONNECTIONS_PER_SOURCE_MAX", "1"), 1);
+    #[allow(clippy::disallowed_methods, reason = "this measures, and decides nothing")]
+    let begun = std::time::Instant::now();
+    for n in 0..4 {
+        wait_for("an answer to garbage", || {
+            let mut stream = connect(VM.into(), service.guest).ok()?;
+            let _ = stream.write_all(b"\x01\x02 is no request\r\n\r\n");
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).ok()?;
+            assert_eq!(&answer, b"HTTP/1.1 400", "{n}");
+            Some(())
+        });
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
 }
 
 #[test]

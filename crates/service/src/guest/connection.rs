@@ -152,6 +152,8 @@ struct Task<P: Platform> {
     buffer: Vec<u8>,
     /// Its place among the strangers, once it was told that it is one.
     stranger: Option<Waiting>,
+    /// Whether it has sent what is no request.
+    has_sent_garbage: bool,
 }
 
 impl<P: Platform> Connection<P> {
@@ -165,7 +167,8 @@ impl<P: Platform> Connection<P> {
         let Connection { door, parked: Parked { socket, caller, permit }, home, shutdown } = self;
         // It fails where the system has no room to wait for it; there is nobody to tell.
         let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
-        let task = Task { door, stream, caller, permit, home, shutdown, buffer: Vec::new(), stranger: None };
+        let (buffer, stranger, has_sent_garbage) = (Vec::new(), None, false);
+        let task = Task { door, stream, caller, permit, home, shutdown, buffer, stranger, has_sent_garbage };
         task.run(start).await;
     }
 }
@@ -245,6 +248,7 @@ impl<P: Platform> Task<P> {
         }
         let now = self.door.clock.now();
         let manner = Manner { now, persistence: Persistence::Closing, head_only: false, wait: None };
+        self.has_sent_garbage = true;
         self.send(Answer::Refused(error), manner).await?;
         Ok(Next::Answered(Persistence::Closing))
     }
@@ -477,11 +481,18 @@ impl<P: Platform> Task<P> {
     }
 
     /// Says that no more will come, then reads on for a while: a socket closed with bytes unread would reset
-    /// the connection, and the client might never see the answer.
+    /// the connection, and the client might never see the answer. One that has sent garbage rests as well, whether the
+    /// client is gone or not: as in [`Self::rest`], the next connections of its source then find no place.
     async fn linger(mut self) {
-        if self.stream.shutdown().await.is_err() {
-            return;
+        if self.stream.shutdown().await.is_ok() {
+            self.drain().await;
         }
+        if self.has_sent_garbage {
+            self.rest().await;
+        }
+    }
+
+    async fn drain(&mut self) {
         let mut stranger = self.stranger.take();
         let no_longer = async {
             match &mut stranger {

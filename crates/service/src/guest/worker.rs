@@ -320,8 +320,9 @@ impl<P: Platform> Worker<P> {
                     let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
                     let Some(mut caller) = listener.caller(source, &socket) else { continue };
                     caller.is_proxy = self.door.platform.trusts(&caller);
+                    // A source that has too many connections makes more as fast as it can. The open ones go first.
                     let Some(Admitted { permit, is_crowded }) = self.admit(&listener, &caller) else {
-                        continue;
+                        return;
                     };
                     let is_stranger = is_crowded && self.door.is_stranger(&caller);
                     if let Some(token) = self.park(Parked { socket, caller, permit }) {
