@@ -4,6 +4,9 @@
 //! A failing sync takes no device mapper: the ext4 lies on a loop device whose backing file lies on a tmpfs. Its free
 //! blocks are given back to that, and when it is full the device can no longer write to them: the file system
 //! accepts a file's bytes, and cannot sync them.
+//!
+//! A loop device reports a short write as a whole one. So that it does not lie, each of its writes is one page of the
+//! tmpfs, which has room for all of it or none: blocks of 4 KiB, and requests of no more.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -64,13 +67,16 @@ impl Ground {
     /// An ext4 of its own on a loop device. All of its blocks are there: were it sparse, its journal could fail.
     pub fn mount_ext4(&self) {
         self.run("mkdir back fs; mount -t tmpfs -o size=24m none back");
-        self.run("truncate -s 20M image; mkfs.ext4 -q -m 0 -E nodiscard image; cat image > back/image");
+        self.run(
+            "truncate -s 20M image; mkfs.ext4 -q -b 4096 -m 0 -E nodiscard image; cat image > back/image",
+        );
         self.remount_ext4();
     }
 
     /// Mounts it again, after it was unmounted.
     pub fn remount_ext4(&self) {
         self.run("mount -o loop,errors=remount-ro back/image fs");
+        self.run("echo 4 > /sys/block/$(basename $(findmnt -no SOURCE fs))/queue/max_sectors_kb");
     }
 }
 
