@@ -174,8 +174,8 @@ pub enum Noun {
     #[cfg(unix)]
     #[command(name = notbefore_service::exec::keeper::SUBCOMMAND, hide = true)]
     ExecKeeper {
-        /// Where commands leave their results
-        results: PathBuf,
+        /// The file that the command may write its result to
+        result: PathBuf,
         /// The command
         command: std::ffi::OsString,
     },

@@ -107,8 +107,8 @@ fn run(args: Args) -> anyhow::Result<()> {
         #[cfg(unix)]
         Noun::Check => check::run(&args.reach, args.output),
         #[cfg(unix)]
-        Noun::ExecKeeper { results, command } => {
-            notbefore_service::exec::keeper::keep(&results, &command).context("cannot keep a command")
+        Noun::ExecKeeper { result, command } => {
+            notbefore_service::exec::keeper::keep(&result, &command).context("cannot keep a command")
         }
         #[cfg(unix)]
         Noun::Import(verb) => import::run(&args.reach, verb, args.output),

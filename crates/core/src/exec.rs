@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! Waiting ──due──▶ Running ──succeeded──▶ Done
-//!    ▲                │ └─failed, none left─▶ Failed ──retry──▶ Waiting
+//!    ▲                │ └─failed, none left, or blocked─▶ Failed ──retry──▶ Waiting
 //!    └──── failed ────┘              a VM that leaves: Gone, from anywhere but Done
 //! ```
 //!
@@ -83,7 +83,7 @@ pub enum CommandState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
     },
-    /// It has used up its attempts.
+    /// It has used up its attempts, or cannot be run.
     Failed {
         /// The last attempt.
         attempt: u32,
@@ -122,6 +122,11 @@ pub enum Ending {
         /// Why, for people.
         why: String,
     },
+    /// It was not run, and cannot be until somebody sees to it; no attempt that is left would fare better.
+    Blocked {
+        /// Why, for people.
+        why: String,
+    },
 }
 
 /// How much is kept of why each command of an event with so many resources failed.
@@ -140,6 +145,7 @@ impl Ending {
             },
             Self::Succeeded { host } => Self::Succeeded { host },
             Self::Failed { why } => Self::Failed { why: brief(&why, why_bytes_max) },
+            Self::Blocked { why } => Self::Blocked { why: brief(&why, why_bytes_max) },
         }
     }
 }
@@ -285,6 +291,9 @@ impl Change<'_> {
         let exec = &self.circumstances.settings.exec;
         match ending {
             Ending::Succeeded { host } => (CommandState::Done { host }, News::Nothing),
+            Ending::Blocked { why } => {
+                (CommandState::Failed { attempt, why: why.clone() }, News::Failed { attempts: attempt, why })
+            }
             Ending::Failed { why } if left == 0 => {
                 (CommandState::Failed { attempt, why: why.clone() }, News::Failed { attempts: attempt, why })
             }

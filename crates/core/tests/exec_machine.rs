@@ -176,6 +176,17 @@ fn failures_wait_twice_as_long_each_time_and_are_given_up_at_the_limit() {
 }
 
 #[test]
+fn blocked_command_fails_at_once_and_can_be_retried() {
+    let mut bench = Bench::new(1);
+    bench.ran(0, 1, 1, Ending::Blocked { why: "an earlier attempt still runs".to_owned() });
+    assert!(matches!(bench.command(0), CommandState::Failed { attempt: 1, .. }));
+    assert!(matches!(bench.last.as_slice(), [EventFact::DriverFailed { attempts: 1, .. }]));
+    assert_eq!(bench.scope.next_due(&[], None, bench.now), None);
+    bench.ok(Command::Retry(EVENT));
+    assert_eq!(bench.command(0), &running(2, 4));
+}
+
+#[test]
 fn waits_end_at_the_longest() {
     let exec = ExecSettings::default();
     assert_eq!(exec.backoff(1), Duration::from_secs(5));

@@ -268,6 +268,7 @@ fn ends() -> impl Strategy<Value = Ends> {
         1 => Just(Ends::Elsewhere),
         6 => Just(Ends::Badly),
         1 => Just(Ends::Absurdly),
+        1 => Just(Ends::Blocked),
     ]
 }
 

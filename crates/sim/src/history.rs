@@ -189,6 +189,8 @@ pub enum Ends {
     Badly,
     /// Well, by its own account, with a host that cannot be.
     Absurdly,
+    /// Before it begins: an earlier attempt cannot be ended.
+    Blocked,
 }
 
 /// A VM as a request describes it.

@@ -428,6 +428,7 @@ impl Naive<'_> {
             Ending::Succeeded { host } if host.as_ref().is_none_or(|host| !host.is_empty()) => {
                 CommandState::Done { host: host.clone() }
             }
+            Ending::Blocked { .. } => CommandState::Failed { attempt, why },
             Ending::Succeeded { .. } | Ending::Failed { .. } if left == 0 => {
                 CommandState::Failed { attempt, why }
             }

@@ -297,6 +297,7 @@ impl World {
             Ends::Elsewhere => Ending::Succeeded { host: Some("h8".to_owned()) },
             Ends::Badly => Ending::Failed { why: "exit status 1".to_owned() },
             Ends::Absurdly => Ending::Succeeded { host: Some(String::new()) },
+            Ends::Blocked => Ending::Blocked { why: invariants::BLOCKED.to_owned() },
         };
         self.running.remove(&id);
         if self.spawned_here.contains(&id) {

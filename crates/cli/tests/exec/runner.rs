@@ -57,7 +57,7 @@ impl Trial {
     fn failure(&self) -> String {
         match self.run() {
             Ending::Failed { why } => why,
-            Ending::Succeeded { .. } => panic!("it should have failed"),
+            other => panic!("it should have failed: {other:?}"),
         }
     }
 
@@ -149,6 +149,35 @@ fn a_command_that_kills_its_keeper_has_failed() {
 }
 
 #[test]
+fn what_a_killed_keeper_leaves_is_ended_before_the_run_is_over() {
+    // One that stays in the group of the command, which ends; a session of its own below a command that goes on.
+    for (marker, end) in [("group", "exit 0"), ("session", "sleep 600")] {
+        let marker = format!("{marker}-{}", std::process::id());
+        let leave = if end == "exit 0" { "sh" } else { "setsid sh" };
+        let trial = Trial::new("");
+        let up = trial.path("up").display().to_string();
+        let script = format!(
+            "{leave} -c ': >{up}; sleep 600; : {marker}' >/dev/null 2>&1 &
+             while ! [ -e {up} ]; do sleep 0.02; done; kill -9 $PPID; {end}"
+        );
+        write_script(&trial.config.command, &script);
+        assert!(trial.failure().starts_with("nobody can tell how it ended"));
+        assert_eq!(processes_with(&marker), Vec::<u32>::new());
+    }
+}
+
+#[test]
+fn a_command_has_the_default_for_the_signals_that_its_keeper_survives() {
+    let trial = Trial::new("");
+    let seen = trial.path("seen");
+    write_script(&trial.config.command, &format!("grep SigIgn: /proc/self/status > {}", seen.display()));
+    assert_eq!(trial.run(), DONE);
+    let seen = std::fs::read_to_string(seen).unwrap();
+    let ignored = u64::from_str_radix(seen.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert_eq!(ignored & 0x7fff_ffff, 0, "{seen}");
+}
+
+#[test]
 fn a_command_that_vanishes_says_so() {
     let trial = Trial::new("exit 0");
     std::fs::remove_file(&trial.config.command).unwrap();
@@ -207,7 +236,7 @@ fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
     });
     match ending {
         Ending::Failed { why } => why,
-        Ending::Succeeded { .. } => panic!("it should have failed"),
+        other => panic!("it should have failed: {other:?}"),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The whole service with a command of the test's own.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -198,6 +200,112 @@ fn nothing_outlives_a_service_that_is_killed_and_the_next_one_tries_again() {
     let shown = trial.ended(&event);
     assert_eq!(trial.left("runs"), "1 1\n2 2\n", "a further attempt, with a higher fence");
     assert!(facts(&shown).contains(&"DriverTookOver"), "{shown}");
+}
+
+/// The keeper of the trial's command.
+fn keeper_of(trial: &Trial) -> Pid {
+    let keepers = processes_with("exec-keeper");
+    let command = processes_with(trial.path("carry-out").to_str().unwrap());
+    let keeper = keepers.into_iter().find(|keeper| command.contains(keeper));
+    Pid::from_raw(i32::try_from(keeper.expect("a keeper runs")).unwrap()).unwrap()
+}
+
+/// Kills the keeper and then the service, which has no time to act on that.
+fn kill_with_keeper(trial: &mut Trial) {
+    let service = Pid::from_raw(i32::try_from(trial.service.pid()).unwrap()).unwrap();
+    kill_process(service, Signal::STOP).unwrap();
+    kill_process(keeper_of(trial), Signal::KILL).unwrap();
+    trial.service.kill();
+}
+
+#[test]
+fn a_keeper_survives_the_signals_of_terminals_and_scripts() {
+    let script =
+        ": > $here/begun; while ! [ -e $here/go ]; do sleep 0.02; done; echo host=h9 > $NOTBEFORE_RESULT";
+    let trial = Trial::new(script, &["--exec-attempts", "1"]);
+    let event = trial.begin("redeploy");
+    wait_for("it to run", || trial.path("begun").exists().then_some(()));
+    let keeper = keeper_of(&trial);
+    let signals = [
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::USR1,
+        Signal::USR2,
+        Signal::PIPE,
+        Signal::ALARM,
+        Signal::IO,
+        Signal::VTALARM,
+        Signal::PROF,
+        Signal::XCPU,
+        Signal::XFSZ,
+        Signal::POWER,
+        Signal::TSTP,
+        Signal::TTIN,
+        Signal::TTOU,
+    ];
+    for signal in signals {
+        kill_process(keeper, signal).unwrap();
+    }
+    let kept = std::fs::read_dir(trial.service.data().join("exec")).unwrap();
+    for file in kept.map(|entry| entry.unwrap()) {
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "{file:?}");
+    }
+    std::fs::write(trial.path("go"), "").unwrap();
+    let shown = trial.ended(&event);
+    assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"], "{shown}");
+    assert_eq!(trial.service.cli_json(&["vm", "show", "web"])["host"], "h9");
+}
+
+#[test]
+fn command_of_a_killed_keeper_ends_before_the_next_service_runs_it_again() {
+    let marker = format!("orphan-{}", std::process::id());
+    // The lock is free when the last process that inherited it has ended.
+    let script = format!(
+        "exec 9> $here/lock
+         flock -n 9 && echo $NOTBEFORE_ATTEMPT $NOTBEFORE_FENCE >> $here/runs || echo overlap >> $here/runs
+         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+         sh -c 'trap \"\" TERM HUP INT; : > '$here'/begun; sleep 600; : {marker}'"
+    );
+    let mut trial = Trial::new(&script, &[]);
+    let event = trial.begin("restart");
+    wait_for("it to run", || trial.path("begun").exists().then_some(()));
+    kill_with_keeper(&mut trial);
+    assert!(!processes_with(&marker).is_empty(), "the command goes on without a keeper");
+    let Trial { here, service } = trial;
+    let trial = Trial { here, service: service.restart() };
+    trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1 1\n2 2\n");
+    assert_eq!(processes_with(&marker), Vec::<u32>::new());
+}
+
+#[test]
+fn command_that_cannot_be_ended_fails_the_driver_and_no_attempt_runs() {
+    // The command becomes another user's process, and the next service may not kill those.
+    let script = "echo $NOTBEFORE_ATTEMPT >> $here/runs
+        [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+        echo $$ > $here/pid.new; mv $here/pid.new $here/pid
+        exec setpriv --reuid 65534 --clear-groups sleep 600";
+    let mut trial = Trial::new(script, &[]);
+    let event = trial.begin("restart");
+    let pid = wait_for("it to run", || trial.left("pid").trim().parse().ok());
+    wait_for("it to be another user's", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.contains("Uid:\t65534").then_some(())
+    });
+    kill_with_keeper(&mut trial);
+    let Trial { here, service } = trial;
+    let through = ["setpriv", "--bounding-set=-kill", "--inh-caps=-all"];
+    let trial = Trial { here, service: service.restart_through(&through) };
+    let failed = trial.stands(&event, "failed");
+    let why = failed["why"].as_str().unwrap();
+    assert!(why.contains(&format!("cannot be ended: process {pid} (Operation not permitted")), "{why}");
+    assert!(facts(&trial.show(&event)).contains(&"DriverFailed"));
+    assert_eq!(trial.left("runs"), "1\n", "nothing runs beside it");
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    trial.service.cli(&["event", "retry", &event]);
+    trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1\n3\n");
 }
 
 #[test]

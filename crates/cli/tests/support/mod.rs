@@ -47,6 +47,8 @@ pub struct Service {
     /// What it was started with, for starting it again.
     flags: Vec<String>,
     variables: Vec<(String, String)>,
+    /// A command that starts it, and that command's words; none for the service itself.
+    through: Vec<String>,
 }
 
 /// The data directory: one that goes with the test, or one that the test keeps.
@@ -102,7 +104,13 @@ impl Service {
     pub fn start_logged(log: &Path, flags: &[&str]) -> Self {
         let log = std::fs::File::create(log).unwrap();
         let own = DataDir::Own(tempfile::tempdir().unwrap());
-        Self::launch_with(own, flags.iter().map(|&flag| flag.to_owned()).collect(), Vec::new(), log.into())
+        Self::launch_with(
+            own,
+            flags.iter().map(|&flag| flag.to_owned()).collect(),
+            Vec::new(),
+            log.into(),
+            Vec::new(),
+        )
     }
 
     /// Starts a service over a directory that the test keeps.
@@ -112,12 +120,19 @@ impl Service {
     }
 
     fn launch(data: DataDir, flags: Vec<String>, variables: Vec<(String, String)>) -> Self {
-        Self::launch_with(data, flags, variables, Stdio::inherit())
+        Self::launch_with(data, flags, variables, Stdio::inherit(), Vec::new())
     }
 
-    fn launch_with(data: DataDir, flags: Vec<String>, variables: Vec<(String, String)>, log: Stdio) -> Self {
-        let mut command = Command::new(binary());
-        command.arg("serve").arg("--data").arg(data.path());
+    fn launch_with(
+        data: DataDir,
+        flags: Vec<String>,
+        variables: Vec<(String, String)>,
+        log: Stdio,
+        through: Vec<String>,
+    ) -> Self {
+        let mut words = through.iter().map(String::as_str).chain([binary()]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).arg("serve").arg("--data").arg(data.path());
         for door in ["--guest", "--operator"] {
             if !flags.iter().any(|flag| flag == door) {
                 command.args([door, "127.0.0.1:0"]);
@@ -149,7 +164,7 @@ impl Service {
         // What it prints later must not fill the pipe and stop it.
         std::thread::spawn(move || for _ in lines.by_ref() {});
         let guest = guest.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        Self { child, guest, operator: operator.unwrap(), guest_vms, data, flags, variables }
+        Self { child, guest, operator: operator.unwrap(), guest_vms, data, flags, variables, through }
     }
 
     /// The data directory.
@@ -197,13 +212,20 @@ impl Service {
         self.restart_in(variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
+    /// The same, started by a command such as setpriv.
+    pub fn restart_through(mut self, words: &[&str]) -> Self {
+        self.through = words.iter().map(|&word| word.to_owned()).collect();
+        self.restart()
+    }
+
     fn restart_in(self, variables: Vec<(String, String)>) -> Self {
         let mut old = std::mem::ManuallyDrop::new(self);
         let _ = old.child.kill();
         let _ = old.child.wait();
         let flags = std::mem::take(&mut old.flags);
         let data = std::mem::replace(&mut old.data, DataDir::Kept(PathBuf::new()));
-        Self::launch(data, flags, variables)
+        let through = std::mem::take(&mut old.through);
+        Self::launch_with(data, flags, variables, Stdio::inherit(), through)
     }
 
     /// Runs the command line against this service.

@@ -15,8 +15,9 @@
 //!   the same socket how the command ended (`End`).
 //!
 //! While it runs it holds a lock on the directory of results, so that the next service can wait until nothing of this
-//! one's commands is left. It survives SIGTERM itself, which a service manager may send to the whole service. Killed with -9, it leaves
-//! the command behind; the service then says so, and the fencing number tells the attempts apart.
+//! one's commands is left. SIGTERM, which a service manager may send to the whole service, asks the command to end; other
+//! signals that a terminal or a script sends do nothing. Killed with -9, it leaves the command behind, and a record of
+//! it (`earlier.rs`), by which the service ends the command.
 //!
 //! Roads not taken: a control group per command (needs one delegated, and root or systemd); a PID namespace
 //! (needs privileges, and hides the host from the command); a process group (a command leaves it with setsid).
@@ -34,12 +35,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper, wait,
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+
+use super::earlier::Recorder;
+use super::processes::{Process, descendants};
 
 /// The subcommand under which the binary is a keeper.
 pub const SUBCOMMAND: &str = "exec-keeper";
@@ -119,9 +121,40 @@ pub(super) async fn all_gone(results: &Path, patience: Duration) -> io::Result<b
     tokio::time::timeout(patience, released).await.map_or(Ok(false), |locked| locked.map(|()| true))
 }
 
-/// Runs a command and ends when nothing of it is left. Standard input is the socket to the service.
-pub fn keep(results: &Path, command: &OsStr) -> io::Result<()> {
-    // Where it cannot be had, on a network's file system, the fencing number has to do.
+/// Signals that would end or stop a keeper, and that a terminal, the end of a session or a script may send to it.
+/// Their handlers do nothing, and a command has the defaults again: exec resets handlers, but would hand on that a
+/// signal is ignored. SIGTERM has a meaning of its own.
+fn survived_signals() -> impl Iterator<Item = SignalKind> {
+    let others = [
+        Signal::VTALARM,
+        Signal::PROF,
+        Signal::XCPU,
+        Signal::XFSZ,
+        Signal::POWER,
+        Signal::TSTP,
+        Signal::TTIN,
+        Signal::TTOU,
+    ];
+    let others = others.map(|signal| SignalKind::from_raw(signal.as_raw()));
+    [
+        SignalKind::hangup(),
+        SignalKind::interrupt(),
+        SignalKind::quit(),
+        SignalKind::user_defined1(),
+        SignalKind::user_defined2(),
+        SignalKind::pipe(),
+        SignalKind::alarm(),
+        SignalKind::io(),
+    ]
+    .into_iter()
+    .chain(others)
+}
+
+/// Runs a command that may write `result`, and ends when nothing of it is left. Standard input is the socket to the
+/// service.
+pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
+    let results = result.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    // Where it cannot be had, on a network's file system, the records have to do.
     let lock = fs::File::open(results)?;
     let _ = lock.try_lock_shared();
     let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -132,7 +165,11 @@ pub fn keep(results: &Path, command: &OsStr) -> io::Result<()> {
     runtime.block_on(async {
         let mut socket = UnixStream::from_std(socket)?;
         let mut children = signal(SignalKind::child())?;
-        let ending = follow(command, &mut socket, &mut children).await?;
+        for kind in survived_signals() {
+            // The handler stays.
+            drop(signal(kind)?);
+        }
+        let ending = follow(result, command, &mut socket, &mut children).await?;
         // Whoever wanted to know may have gone.
         let _ = socket.write_all(ending.to_string().as_bytes()).await;
         Ok(())
@@ -140,17 +177,29 @@ pub fn keep(results: &Path, command: &OsStr) -> io::Result<()> {
 }
 
 /// Starts the command and follows it to the end of the last process that stems from it.
-async fn follow(command: &OsStr, socket: &mut UnixStream, children: &mut Signals) -> io::Result<End> {
+async fn follow(
+    result: &Path,
+    command: &OsStr,
+    socket: &mut UnixStream,
+    children: &mut Signals,
+) -> io::Result<End> {
     let mut terminate = signal(SignalKind::terminate())?;
+    let not_started = |error: io::Error| End::NotStarted { errno: error.raw_os_error().unwrap_or_default() };
+    // Without a record the next service would not find the command.
+    let mut recorder = match Recorder::begin(result) {
+        Ok(recorder) => recorder,
+        Err(error) => return Ok(not_started(error)),
+    };
     // A group of its own: a script that signals its group (`kill 0`) does not mean its keeper.
     let spawned = Command::new(command).stdin(Stdio::null()).process_group(0).spawn();
     let main = match spawned {
         Ok(child) => Pid::from_child(&child),
-        Err(error) => return Ok(End::NotStarted { errno: error.raw_os_error().unwrap_or_default() }),
+        Err(error) => return Ok(not_started(error)),
     };
+    let recorded = recorder.add(main);
     let mut status = None;
     let mut asked_to_end = false;
-    while reap(main, &mut status) {
+    while reap(main, &mut status) && recorded.is_ok() {
         // A command that was asked to end may take the rest of its time to do so in good order, with all that
         // belongs to it; one that ended by itself has nothing left to do.
         if status.is_some() && !asked_to_end {
@@ -198,48 +247,7 @@ fn reap(main: Pid, status: &mut Option<ExitStatus>) -> bool {
 
 /// Signals all that stems from this process, and answers how many that were.
 fn signal_all(signal: Signal) -> usize {
-    let mut signalled = 0;
-    for (pid, parent) in descendants(getpid()) {
-        // The process may have ended and its number been given to another since the walk: hold it by a
-        // descriptor, look again, and only then signal.
-        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        if running_parent(pid) == Some(parent) && pidfd_send_signal(&process, signal).is_ok() {
-            signalled += 1;
-        }
-    }
-    signalled
-}
-
-/// All running processes below one, with the parent of each.
-fn descendants(root: Pid) -> Vec<(Pid, Pid)> {
-    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
-        let number = entry.file_name().to_str()?.parse().ok()?;
-        Pid::from_raw(number)
-    });
-    let mut others: Vec<(Pid, Pid)> =
-        numbers.filter_map(|pid| running_parent(pid).map(|parent| (pid, parent))).collect();
-    let mut found = Vec::new();
-    let mut parents = vec![root];
-    while let Some(parent) = parents.pop() {
-        for child in others.extract_if(.., |(_, above)| *above == parent) {
-            parents.push(child.0);
-            found.push(child);
-        }
-    }
-    found
-}
-
-/// The parent of a process that has not ended.
-fn running_parent(pid: Pid) -> Option<Pid> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // `PID (NAME) STATE PARENT …`, and a name may hold anything.
-    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
-    let mut words = stat.get(after_name..)?.split(|&byte| byte == b' ');
-    let (state, parent) = (words.next()?, std::str::from_utf8(words.next()?).ok()?);
-    if matches!(state, b"Z" | b"X") {
-        return None;
-    }
-    Pid::from_raw(parent.parse().ok()?)
+    descendants(getpid(), &Process::all()).iter().filter(|process| process.signal(signal).is_ok()).count()
 }
 
 #[cfg(test)]
@@ -259,16 +267,5 @@ mod tests {
         for garbage in ["", "exited", "exited 1", "exited one 0", "exited 1 0 0", "left 1 0"] {
             assert_eq!(garbage.parse::<End>(), Err(()), "{garbage:?}");
         }
-    }
-
-    #[test]
-    fn what_stems_from_a_process_is_found_by_its_parents() {
-        let own = getpid();
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        assert!(descendants(own).contains(&(pid, own)));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!descendants(own).iter().any(|(found, _)| *found == pid));
     }
 }

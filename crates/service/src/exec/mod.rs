@@ -16,7 +16,8 @@
 //!
 //! The command gets nothing of the service's environment but what it needs (`environment`): the
 //! operators' token may be in there. Nothing of it outlives its run, however it tries and however the service
-//! ends; how is in [`keeper`].
+//! ends; how is in [`keeper`]. Where the keeper was killed as well, the next attempt begins when nothing of the one before
+//! is left; how is in `earlier.rs`.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -31,15 +32,17 @@ use notbefore_engine::{CommandId, DriverRun};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+mod earlier;
 pub mod keeper;
 mod output;
+mod processes;
 mod result;
 mod run;
 
 use crate::driver::{Driver, Report};
 
-/// How long the commands of an earlier service have to end. They were killed when it ended, which takes the kernel
-/// milliseconds, and the keepers as long as it takes to look through `/proc`.
+/// How long the keepers of an earlier service have to end. Their commands were killed when it ended, which takes
+/// the kernel milliseconds, and the keepers as long as it takes to look through `/proc`.
 const EARLIER_GRACE: Duration = Duration::from_secs(10);
 
 /// What the driver is told.
@@ -175,19 +178,21 @@ impl Exec {
     /// commands of an earlier service that used it: what they began and what runs next must not overlap.
     pub async fn prepare(config: ExecConfig, results: &Path) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(results)?;
-        if !keeper::all_gone(results, EARLIER_GRACE).await? {
-            tracing::warn!(
-                target: "notbefore::exec",
-                "commands of an earlier start of the service cannot be ended; look for processes below exec-keeper"
-            );
+        // Commands do not run in the directory of the service.
+        let results: Arc<Path> = std::path::absolute(results)?.into();
+        // Keepers that live end what is theirs; the records name the rest.
+        keeper::all_gone(&results, EARLIER_GRACE).await?;
+        if let Err(why) = earlier::end(&results, |_| true, run::KILLED_GRACE).await {
+            tracing::warn!(target: "notbefore::exec", "{why}; until then no command runs for that VM");
         }
         // What the earlier service did not come to remove; nobody will ask for it any more.
-        for entry in std::fs::read_dir(results)? {
-            run::remove(&entry?.path());
+        for entry in std::fs::read_dir(&results)? {
+            let path = entry?.path();
+            if !earlier::is_record(&path) {
+                run::remove(&path);
+            }
         }
         let slots = Arc::new(Semaphore::new(config.at_once));
-        // Commands do not run in the directory of the service.
-        let results = std::path::absolute(results)?.into();
         Ok(Self { config: Arc::new(config), results, slots, state: Arc::default() })
     }
 
@@ -266,7 +271,7 @@ fn tell(config: &ExecConfig, run: &DriverRun, ending: Option<&Ending>) {
         Some(Ending::Succeeded { .. }) => {
             tracing::info!(target: "notbefore::exec", %event, %vm, attempt, "{command} is done");
         }
-        Some(Ending::Failed { why }) => {
+        Some(Ending::Failed { why } | Ending::Blocked { why }) => {
             tracing::warn!(target: "notbefore::exec", %event, %vm, attempt, "{why}");
         }
         None => tracing::info!(target: "notbefore::exec", %event, %vm, attempt, "{command} was stopped"),

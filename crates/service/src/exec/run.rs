@@ -21,11 +21,11 @@ use tokio::time::{sleep, timeout};
 
 use super::keeper::{self, End, PLEASE_END};
 use super::output::{self, Budget};
-use super::{ExecConfig, environment, result};
+use super::{ExecConfig, earlier, environment, result};
 
 /// How long killed processes have until they are given up on. The kernel needs milliseconds, but for one that
 /// waits for a dead disk.
-const KILLED_GRACE: Duration = Duration::from_secs(5);
+pub(super) const KILLED_GRACE: Duration = Duration::from_secs(5);
 /// How long the last words may take to arrive once nothing of the command is left. Something else holds the pipe
 /// if they do not: the command has handed it on.
 const LAST_WORDS_GRACE: Duration = Duration::from_secs(1);
@@ -55,7 +55,14 @@ pub(super) async fn carry_out(
     stopped: &mut watch::Receiver<()>,
 ) -> Option<Ending> {
     let result = results.join(format!("{}.{}.{}.{}", run.id.event, run.id.vm, run.id.fence, run.id.attempt));
-    let mut running = match start(config, run, results, &result) {
+    // Commands of one VM take turns, so any record of this VM is of an attempt before this.
+    let vm = format!(".{}.", run.id.vm);
+    let is_of_vm =
+        |record: &Path| record.file_name().is_some_and(|name| name.to_string_lossy().contains(&vm));
+    if let Err(why) = earlier::end(results, is_of_vm, KILLED_GRACE).await {
+        return Some(Ending::Blocked { why });
+    }
+    let mut running = match start(config, run, &result) {
         Ok(running) => running,
         Err(error) => {
             let why = format!(
@@ -106,11 +113,17 @@ pub(super) async fn carry_out(
         );
     }
     remove(&result);
+    let record = earlier::record_of(&result);
+    match end {
+        Some(_) => remove(&record),
+        // The keeper was killed, or cannot kill something. If that cannot be ended, the next attempt says so.
+        None => drop(earlier::end(results, |found| *found == *record, KILLED_GRACE).await),
+    }
     ending
 }
 
 /// Starts the keeper, which starts the command.
-fn start(config: &ExecConfig, run: &DriverRun, results: &Path, result: &Path) -> io::Result<Running> {
+fn start(config: &ExecConfig, run: &DriverRun, result: &Path) -> io::Result<Running> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let (word, orders) = UnixStream::from_std(ours)?.into_split();
@@ -118,7 +131,7 @@ fn start(config: &ExecConfig, run: &DriverRun, results: &Path, result: &Path) ->
         .arg0("notbefore")
         .arg(keeper::SUBCOMMAND)
         .arg("--")
-        .arg(results)
+        .arg(result)
         .arg(&config.command)
         .env_clear()
         .envs(environment(run, result, &config.pass_on))
@@ -173,7 +186,7 @@ fn judge(
     let said = if last_words.is_empty() { String::new() } else { format!(": {last_words}") };
     let what = match (end, cut) {
         (None, _) => format!(
-            "nobody can tell how it ended, its keeper did not say; look for processes that it left behind, and for a lack of memory{said}"
+            "nobody can tell how it ended, its keeper did not say; it was killed by hand, or for want of memory{said}"
         ),
         (Some(End::NotStarted { errno }), _) => not_started(errno),
         (Some(_), Some(_)) => format!(
@@ -237,7 +250,7 @@ mod tests {
         let config = ExecConfig::new("/opt/carry-out".into());
         match judge(&config, end, cut, Ok(result::Written::default()), last_words) {
             Ending::Failed { why } => why,
-            Ending::Succeeded { .. } => panic!("it should have failed"),
+            other => panic!("it should have failed: {other:?}"),
         }
     }
 

@@ -4,13 +4,16 @@
 
 use std::collections::BTreeSet;
 
-use notbefore_core::{CommandState, Event, EventFact, ExecRun, Outcome, Past, Phase, Run, Scope};
+use notbefore_core::{CommandState, Ending, Event, EventFact, ExecRun, Outcome, Past, Phase, Run, Scope};
 use notbefore_engine::{Command, CommandId, DriverRun};
 
 use super::{Check, Transition, ensure_also};
 use crate::judge::Flight;
 use crate::ledger::Ledger;
 use crate::view::View;
+
+/// Why a command is blocked.
+pub const BLOCKED: &str = "an earlier attempt still runs";
 
 /// The run of an event that commands carry out.
 pub fn exec_run(event: &Event) -> Option<&ExecRun> {
@@ -63,8 +66,8 @@ pub fn spawned_as_committed(
 }
 
 /// From one commit to the next a run keeps its owner and fence, or gets a new owner and the next fence; what is done
-/// or gone stays so; attempts rise one by one and are given anew only to whoever asks for a retry; and what has
-/// failed is said in the event's trail.
+/// or gone stays so; attempts rise one by one and are given anew only to whoever asks for a retry; one that is blocked
+/// fails at once; and what has failed is said in the event's trail.
 pub fn commands_go_on(change: &Transition<'_>) -> Check {
     const WORDS: &str = "commands go on as they should";
     let node = &*change.flight.at.node;
@@ -87,8 +90,17 @@ pub fn commands_go_on(change: &Transition<'_>) -> Check {
             .asked
             .iter()
             .any(|asked| matches!(&asked.request.command, Command::Retry(id) if *id == event.id));
-        let onward =
-            was.commands.iter().zip(&run.commands).all(|(was, is)| goes_on(was, is, taken_over, retried));
+        let mut steps = event.resources.iter().zip(was.commands.iter().zip(&run.commands));
+        let onward = steps.all(|(resource, (before, is))| {
+            let blocked = change.flight.at.reports.iter().any(|report| {
+                let of = CommandState::Failed { attempt: report.attempt, why: BLOCKED.to_owned() };
+                matches!(report.ending, Ending::Blocked { .. })
+                    && (report.event, report.vm, report.fence) == (event.id, resource.vm, was.fence)
+                    && matches!(before, CommandState::Running { attempt, .. } if *attempt == report.attempt)
+                    && *is == of
+            });
+            blocked || goes_on(before, is, taken_over, retried)
+        });
         ensure_also(onward, "attempts rise within their limit", wrong)?;
     }
     Ok(())

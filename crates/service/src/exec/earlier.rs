@@ -1,0 +1,232 @@
+//! What is left of earlier attempts, and its end.
+//!
+//! A keeper ends all that its command has started, also when the service was killed. Killed itself, it leaves the
+//! command behind, to which the next attempt must not run in parallel. So each keeper leaves a record in the directory
+//! of results, before anything else can happen: the boot, and number and start time of itself and of the command. The
+//! service removes it when nothing of the attempt is left. A record that is there before the next attempt names what
+//! the service has to end first:
+//!
+//! - the processes of the record, if number, start time and boot are the same;
+//! - what stems from them;
+//! - their process groups. If the first process of a group has ended, a member counts if its environment names the
+//!   attempt's result: the number of the group alone would not do.
+//!
+//! What has left the group after its parents ended is not found. Nor is a command whose keeper was killed in the moment
+//! between the start of the command and the record of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid};
+use tokio::time::{Instant, sleep};
+
+use super::processes::{Process, descendants, parse_pid};
+use super::run::remove;
+
+/// What a record's name has after that of the result.
+const SUFFIX: &str = ".pid";
+/// A record holds the name of a boot and two processes.
+const RECORD_BYTES_MAX: u64 = 256;
+/// How often what is left is looked for again.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The record of an attempt, held by its keeper.
+pub(super) struct Recorder(File);
+
+impl Recorder {
+    /// Begins a record with this process, the keeper.
+    pub(super) fn begin(result: &Path) -> io::Result<Self> {
+        let path = record_of(result);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        writeln!(file, "{}", boot_id()?)?;
+        let mut recorder = Self(file);
+        recorder.add(getpid())?;
+        Ok(recorder)
+    }
+
+    /// Adds a process: a child that has not been waited for. One that has ended already needs no record.
+    pub(super) fn add(&mut self, pid: Pid) -> io::Result<()> {
+        match Process::find(pid) {
+            Some(found) => self.0.write_all(format!("{pid} {}\n", found.started).as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where the record of an attempt is.
+pub(super) fn record_of(result: &Path) -> PathBuf {
+    let mut path = result.as_os_str().to_owned();
+    path.push(SUFFIX);
+    path.into()
+}
+
+/// Whether a file of the directory of results is a record.
+pub(super) fn is_record(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(SUFFIX.as_bytes())
+}
+
+fn boot_id() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
+}
+
+/// An attempt, as its keeper has recorded it: number and start time of the keeper, then of the command.
+#[derive(Debug, PartialEq, Eq)]
+struct Attempt {
+    processes: Vec<(Pid, u64)>,
+}
+
+impl Attempt {
+    /// Reads a record; no processes if it is of another boot, nothing if it is no record.
+    fn parse(record: &str, boot: &str) -> Option<Self> {
+        let mut lines = record.lines();
+        if lines.next()? != boot {
+            return Some(Self { processes: Vec::new() });
+        }
+        let process = |line: &str| {
+            let (pid, started) = line.split_once(' ')?;
+            Some((parse_pid(pid)?, started.parse().ok()?))
+        };
+        Some(Self { processes: lines.map(process).collect::<Option<_>>()? })
+    }
+
+    fn read(path: &Path, boot: &str) -> Option<Self> {
+        let mut text = String::new();
+        let file =
+            fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file).and(File::open(path).ok())?;
+        file.take(RECORD_BYTES_MAX).read_to_string(&mut text).ok()?;
+        Self::parse(&text, boot)
+    }
+
+    /// What is to be killed next of all that is left of it. The keeper is last: what stems from it is found through it.
+    fn left(&self, running: &[Process], has_result: impl Fn(&Process) -> bool) -> Vec<Process> {
+        let mut left: Vec<Process> = Vec::new();
+        for &(pid, started) in &self.processes {
+            let leader = running.iter().find(|process| process.pid == pid);
+            let in_group = running.iter().filter(|process| process.is_in_group_of(pid));
+            match leader {
+                Some(leader) if leader.started == started => {
+                    left.extend([*leader].iter().chain(&descendants(pid, running)).chain(in_group));
+                }
+                // The number is another's now, and so is the group.
+                Some(_) => {}
+                None => left.extend(in_group.filter(|process| has_result(process))),
+            }
+        }
+        left.sort_unstable_by_key(|process| process.pid.as_raw_nonzero());
+        left.dedup();
+        let keeper = self.processes.first().map(|(pid, _)| *pid);
+        if left.len() > 1 {
+            left.retain(|process| Some(process.pid) != keeper);
+        }
+        left
+    }
+}
+
+/// Ends what is left of the attempts whose records `which` picks, all at the same time and within `patience`, and
+/// removes the records. The answer to what cannot be ended is a reason for people.
+pub(super) async fn end(
+    results: &Path,
+    which: impl Fn(&Path) -> bool,
+    patience: Duration,
+) -> Result<(), String> {
+    let cannot =
+        |error: io::Error| format!("cannot look for earlier attempts in {}: {error}", results.display());
+    let mut records = Vec::new();
+    for entry in fs::read_dir(results).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        if is_record(&path) && which(&path) {
+            records.push(path);
+        }
+    }
+    if records.is_empty() {
+        return Ok(());
+    }
+    let boot = boot_id().map_err(cannot)?;
+    let mut attempts: Vec<(PathBuf, Attempt)> = Vec::new();
+    for path in records {
+        match Attempt::read(&path, &boot) {
+            Some(attempt) => attempts.push((path, attempt)),
+            None => {
+                tracing::warn!(
+                    target: "notbefore::exec", path = %path.display(),
+                    "this is no record of an attempt, and was removed; look for processes below exec-keeper"
+                );
+                remove(&path);
+            }
+        }
+    }
+    let until = Instant::now() + patience;
+    loop {
+        let running = Process::all();
+        let mut survivor = None;
+        attempts.retain(|(path, attempt)| {
+            let result = path.with_extension("");
+            let left = attempt.left(&running, |process| process.may_have_result(&result));
+            for process in &left {
+                survivor = Some((process.pid, process.signal(Signal::KILL).err()));
+            }
+            if left.is_empty() {
+                remove(&result);
+                remove(path);
+            }
+            !left.is_empty()
+        });
+        let Some((pid, error)) = survivor else { return Ok(()) };
+        if Instant::now() >= until {
+            let why = error.map_or_else(|| "killed, and still there".to_owned(), |error| error.to_string());
+            return Err(format!(
+                "an earlier attempt still runs and cannot be ended: process {pid} ({why}); end it, then retry"
+            ));
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::processes::tests::process;
+    use super::*;
+
+    fn numbers(left: &[Process]) -> Vec<i32> {
+        left.iter().map(|process| process.pid.as_raw_nonzero().get()).collect()
+    }
+
+    #[test]
+    fn record_is_read_as_it_was_written_and_counts_for_its_boot_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let result = dir.path().join("event.vm.1.2");
+        let mut recorder = Recorder::begin(&result).unwrap();
+        recorder.add(getpid()).unwrap();
+        let own = (getpid(), Process::find(getpid()).unwrap().started);
+        let read = Attempt::read(&record_of(&result), &boot_id().unwrap());
+        assert_eq!(read, Some(Attempt { processes: vec![own, own] }));
+        let other = Attempt::read(&record_of(&result), "another");
+        assert_eq!(other, Some(Attempt { processes: Vec::new() }));
+        for garbage in ["", "boot\n12", "boot\n0 5\n", "boot\n12 x\n", "boot\n-1 5\n\n"] {
+            assert_eq!(Attempt::parse(garbage, "boot"), None, "{garbage:?}");
+        }
+    }
+
+    #[test]
+    fn everything_of_an_attempt_is_left_and_the_keeper_goes_last() {
+        let pid = |number| Pid::from_raw(number).unwrap();
+        let attempt = Attempt { processes: vec![(pid(10), 100), (pid(11), 101)] };
+        let keeper = process(10, 9, 10, 100);
+        let command = process(11, 10, 11, 101);
+        let other = process(12, 1, 12, 90);
+        let (in_group, elsewhere) = (process(13, 1, 11, 102), process(14, 11, 14, 102));
+        let left = |running: &[Process], has_result: bool| numbers(&attempt.left(running, |_| has_result));
+
+        assert_eq!(left(&[keeper, command, other, elsewhere], false), [11, 14]);
+        assert_eq!(left(&[keeper, other], false), [10]);
+        assert_eq!(left(&[process(11, 1, 11, 101), other, in_group, elsewhere], false), [11, 13, 14]);
+        // The command has ended, and others of its group have not.
+        assert_eq!(left(&[other, in_group], true), [13]);
+        assert_eq!(left(&[other, in_group], false), Vec::<i32>::new());
+        // Its number is another's now.
+        assert_eq!(left(&[process(11, 1, 11, 500), in_group, other], true), Vec::<i32>::new());
+    }
+}

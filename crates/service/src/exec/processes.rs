@@ -1,0 +1,168 @@
+//! Running processes, as `/proc` shows them.
+//!
+//! A process is known by its number and its start time: a number is given to another process after its end, both
+//! together are not, until the machine boots. Signals go through a descriptor of the process, which is opened before
+//! the start time is compared, so none reaches a later process with the same number.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    /// None for a child of the kernel, or of a process outside this PID namespace.
+    pub(super) parent: Option<Pid>,
+    /// The number of its process group.
+    group: i32,
+    /// Clock ticks from boot to its start.
+    pub(super) started: u64,
+}
+
+/// Reads a process id. `Pid::from_raw` panics at negative numbers in debug builds.
+pub(super) fn parse_pid(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok().filter(|&number| number > 0)?)
+}
+
+impl Process {
+    /// Reads the content of `/proc/PID/stat`; nothing for a process that has ended.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // `PID (NAME) STATE PARENT GROUP …`, and a name may hold anything.
+        let name = stat.iter().position(|&byte| byte == b'(')?;
+        let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
+        let pid = parse_pid(std::str::from_utf8(stat.get(..name)?).ok()?.trim())?;
+        let fields: Vec<&str> =
+            std::str::from_utf8(stat.get(after_name..)?).ok()?.split_ascii_whitespace().collect();
+        // proc_pid_stat(5) counts from 1, and these begin with its third.
+        let field = |number: usize| fields.get(number - 3).copied();
+        // The first thread of a process may have ended while others run.
+        let has_ended = matches!(field(3)?, "Z" | "X") && field(20)?.parse::<u32>().ok()? <= 1;
+        let process = Self {
+            pid,
+            parent: parse_pid(field(4)?),
+            group: field(5)?.parse().ok()?,
+            started: field(22)?.parse().ok()?,
+        };
+        (!has_ended).then_some(process)
+    }
+
+    /// The process that has a number now.
+    pub(super) fn find(pid: Pid) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// All of them.
+    pub(super) fn all() -> Vec<Self> {
+        let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = numbers.filter_map(|entry| parse_pid(entry.file_name().to_str()?));
+        numbers.filter_map(Self::find).collect()
+    }
+
+    /// Whether it is in the group that a process has led, or leads.
+    pub(super) fn is_in_group_of(&self, leader: Pid) -> bool {
+        self.group == leader.as_raw_nonzero().get()
+    }
+
+    /// Whether its environment names a result. What is not ours to read may well. The path to the data directory may
+    /// have been another; the name of a result never comes twice.
+    pub(super) fn may_have_result(&self, result: &Path) -> bool {
+        let name = [b"/", result.file_name().unwrap_or_default().as_encoded_bytes()].concat();
+        let is_it = |line: &[u8]| line.starts_with(b"NOTBEFORE_RESULT=") && line.ends_with(&name);
+        match fs::read(format!("/proc/{}/environ", self.pid)) {
+            Ok(environment) => environment.split(|&byte| byte == 0).any(is_it),
+            Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+        }
+    }
+
+    /// Signals it; one that has ended needs none.
+    pub(super) fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        let descriptor = match pidfd_open(self.pid, PidfdFlags::empty()) {
+            Err(Errno::SRCH) => return Ok(()),
+            opened => opened?,
+        };
+        match Self::find(self.pid) {
+            Some(found) if found.started == self.started => match pidfd_send_signal(&descriptor, signal) {
+                Err(Errno::SRCH) => Ok(()),
+                sent => sent,
+            },
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Those of `all` that stem from a process.
+pub(super) fn descendants(root: Pid, all: &[Process]) -> Vec<Process> {
+    let mut others = all.to_vec();
+    let mut found = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for child in others.extract_if(.., |process| process.parent == Some(parent)) {
+            parents.push(child.pid);
+            found.push(child);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use rustix::process::getpid;
+
+    use super::*;
+
+    pub(in super::super) fn process(pid: i32, parent: i32, group: i32, started: u64) -> Process {
+        Process { pid: Pid::from_raw(pid).unwrap(), parent: Pid::from_raw(parent), group, started }
+    }
+
+    /// A line of `/proc/PID/stat` with all 52 fields.
+    fn line(name: &str, state: &str, threads: u32) -> Vec<u8> {
+        let zeros = |count| "0 ".repeat(count);
+        format!("412 ({name}) {state} 7 400 399 {}{threads} 0 987654 {}\n", zeros(13), zeros(30)).into()
+    }
+
+    #[test]
+    fn stat_of_a_process_is_read_whatever_its_name() {
+        let expected = Some(process(412, 7, 400, 987_654));
+        for name in ["sleep", "", "a b", ") R 1 2 3", "((x)) Z (", "a\nb", "999 (init) S 1"] {
+            assert_eq!(Process::parse(&line(name, "S", 1)), expected, "{name:?}");
+        }
+        let mut not_utf8 = line("xx", "D", 1);
+        not_utf8[5..7].copy_from_slice(&[0xff, 0xfe]);
+        assert_eq!(Process::parse(&not_utf8), expected);
+    }
+
+    #[test]
+    fn zombie_has_ended_unless_other_threads_run() {
+        assert_eq!(Process::parse(&line("a", "Z", 1)), None);
+        assert_eq!(Process::parse(&line("a", "X", 0)), None);
+        assert!(Process::parse(&line("a", "Z", 3)).is_some());
+    }
+
+    #[test]
+    fn what_is_no_stat_line_is_no_process() {
+        let whole = line("a", "S", 1);
+        for length in 0..whole.windows(6).position(|word| word == b"987654").unwrap() {
+            assert_eq!(Process::parse(&whole[..length]), None, "{length} bytes");
+        }
+        for garbage in ["", ")", "(", ") (", "x (a) S 1 1 1", "0 (a) S", "-1 (a) S"] {
+            assert_eq!(Process::parse(garbage.as_bytes()), None, "{garbage:?}");
+        }
+    }
+
+    #[test]
+    fn what_stems_from_a_process_is_found_by_its_parents() {
+        let own = getpid();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let is_below = || descendants(own, &Process::all()).iter().any(|found| found.pid == pid);
+        assert!(is_below());
+        Process { started: 1, ..Process::find(pid).unwrap() }.signal(Signal::KILL).unwrap();
+        assert!(is_below(), "a process with another start time is not signalled");
+        Process::find(pid).unwrap().signal(Signal::KILL).unwrap();
+        child.wait().unwrap();
+        assert!(!is_below());
+    }
+}
