@@ -18,6 +18,9 @@ pub enum Refusal {
     /// No such event, or none that this caller may know of.
     #[error("there is no event {0} here; it may have ended more than a day ago")]
     UnknownEvent(EventId),
+    /// A guest whose VM, or whose address, has become another's since it asked.
+    #[error("VM {0} is no longer the one that called; nothing was approved")]
+    UnknownCaller(VmId),
     /// An event that is over.
     #[error("event {0} has ended")]
     EventEnded(EventId),
@@ -284,6 +287,7 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownEvent(_) => "unknown_event",
+            Self::UnknownCaller(_) => "unknown_caller",
             Self::EventEnded(_) => "event_ended",
             Self::EventStarted(_) => "event_started",
             Self::EventNotStarted(_) => "event_not_started",

@@ -87,10 +87,10 @@ impl<'a> Planner<'a> {
     pub fn plan(&self, command: &Command) -> Result<Plan, Failure> {
         match command {
             Command::Approve { scope, events, network } => {
-                let Some(first) = events.first() else { return Ok(Plan::Settled(Answer::Done)) };
-                match self.is_caller_of(scope, network.as_deref()) {
-                    false => Err(Refusal::UnknownEvent(*first).into()),
-                    true => self.on_scope(scope, ScopeCommand::Approve(events.clone())),
+                self.check_caller(scope, network.as_deref())?;
+                match events.as_slice() {
+                    [] => Ok(Plan::Settled(Answer::Done)),
+                    _ => self.on_scope(scope, ScopeCommand::Approve(events.clone())),
                 }
             }
             Command::ApproveFor(event) => self.on_event(*event, ScopeCommand::Approve(vec![*event])),
@@ -120,18 +120,21 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the scope is there and a guest that asks is still one of its VMs, at the address that it called from. It
-    /// was when its request came; its VM or its address may have been taken away since.
-    fn is_caller_of(&self, scope: &ScopeId, network: Option<&str>) -> bool {
-        let is_still_it = match self.by {
+    /// Checks that a guest is still a VM of the scope, at the address that it called from. It was when its request came;
+    /// its VM or its address may have been taken away since. A change of either gives the scope a new revision, so an
+    /// approval waits for one that is under way and is then planned anew.
+    fn check_caller(&self, scope: &ScopeId, network: Option<&str>) -> Result<(), Refusal> {
+        match self.by {
             Actor::Vm { vm, address, .. } => {
                 let has_address = |network| self.state.inventory().caller(network, *address) == Some(*vm);
-                self.state.vm(*vm).is_some_and(|known| *known.scope == *scope)
-                    && network.is_none_or(has_address)
+                let is_member = self.state.vm(*vm).is_some_and(|known| *known.scope == *scope);
+                match is_member && network.is_none_or(has_address) {
+                    true => Ok(()),
+                    false => Err(Refusal::UnknownCaller(*vm)),
+                }
             }
-            Actor::Token(_) | Actor::Timer | Actor::Driver(_) | Actor::Service => true,
-        };
-        is_still_it && self.state.scope(scope).is_some()
+            Actor::Token(_) | Actor::Timer | Actor::Driver(_) | Actor::Service => Ok(()),
+        }
     }
 
     /// Plans a command to one scope that is known to exist.

@@ -191,7 +191,7 @@ impl Platform for ScheduledEvents {
             self.engine.heard(scope.clone(), now);
         }
         let Some(member) = guest.scope.scope.members.get(guest.position) else {
-            return Err(ApproveError::UnknownEvent);
+            return Err(ApproveError::UnknownCaller);
         };
         let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
         let events = events.into_iter().map(EventId).collect();
@@ -209,6 +209,7 @@ impl Platform for ScheduledEvents {
         match self.engine.ask(request).await {
             Ok(_) => Ok(()),
             Err(Failure::Refused(Refusal::UnknownEvent(_))) => Err(ApproveError::UnknownEvent),
+            Err(Failure::Refused(Refusal::UnknownCaller(_))) => Err(ApproveError::UnknownCaller),
             Err(Failure::OutcomeUnknown(_)) => Err(ApproveError::OutcomeUnknown),
             Err(failure @ (Failure::Refused(_) | Failure::KeyReused | Failure::Unavailable(_))) => {
                 Err(ApproveError::Unavailable(failure.to_string()))

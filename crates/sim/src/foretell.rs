@@ -83,7 +83,6 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
         None => Err(Codes::from(["unknown_event"])),
     };
     match &request.command {
-        Command::Approve { events, .. } if events.is_empty() => Ok(Writes::default()),
         Command::Approve { scope, events, network } => {
             let calls = match by {
                 Actor::Vm { vm, address, .. } => reads.vm(*vm).is_some_and(|record| {
@@ -92,9 +91,10 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 }),
                 Actor::Token(_) | Actor::Timer | Actor::Driver(_) | Actor::Service => true,
             };
-            match reads.scope(scope).filter(|_| calls) {
-                Some(_) => on_scope(reads, scope, &[Wish::Approve(events.clone(), by.clone())], at),
-                None => Err(Codes::from(["unknown_event"])),
+            match (calls, events.is_empty()) {
+                (false, _) => Err(Codes::from(["unknown_caller"])),
+                (true, true) => Ok(Writes::default()),
+                (true, false) => on_scope(reads, scope, &[Wish::Approve(events.clone(), by.clone())], at),
             }
         }
         Command::ApproveFor(event) => on_event(*event, Wish::Approve(vec![*event], by.clone())),

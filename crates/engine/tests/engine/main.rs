@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod approvals;
 mod deadlines;
 mod enablement;
 mod exec;

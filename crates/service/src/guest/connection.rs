@@ -437,6 +437,7 @@ impl<P: Platform> Task<P> {
         match self.door.platform.approve(guest, &self.caller, events, manner.now).await {
             Ok(()) => Answer::Approved,
             Err(ApproveError::UnknownEvent) => Answer::Refused(GuestError::UnknownEvent),
+            Err(ApproveError::UnknownCaller) => Answer::Refused(GuestError::UnknownCaller),
             Err(ApproveError::OutcomeUnknown) => Answer::Refused(GuestError::OutcomeUnknown),
             Err(ApproveError::Unavailable(reason)) => {
                 tracing::warn!(caller = %self.caller.source, reason, "an approval could not be kept");

@@ -50,6 +50,9 @@ pub enum ApproveError {
     /// One of the events is unknown or belongs to another scope; none was approved.
     #[error("an event is not one of the guest's scope")]
     UnknownEvent,
+    /// The caller's VM or address has become another's since it was found.
+    #[error("the caller is no longer the VM that it was")]
+    UnknownCaller,
     /// The commit may or may not have happened.
     #[error("the outcome of the commit is unknown")]
     OutcomeUnknown,

@@ -120,6 +120,8 @@ impl IntoResponse for Problem {
 
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
+        // Guests alone are told so, at their own door.
+        Refusal::UnknownCaller(_) => StatusCode::FORBIDDEN,
         Refusal::UnknownEvent(_)
         | Refusal::UnknownVm(_)
         | Refusal::UnknownScope(_)

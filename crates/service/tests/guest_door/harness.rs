@@ -33,6 +33,8 @@ pub const EVENT_B: &str = "0B1FBE6C-1A4D-4B63-9C3B-6F7C0C6E2A01";
 /// Events of both scopes whose approval goes wrong.
 pub const EVENT_LOST: &str = "00000000-0000-0000-0000-000000000001";
 pub const EVENT_DOWN: &str = "00000000-0000-0000-0000-000000000002";
+/// An event whose approval finds that the caller's address has become another's.
+pub const EVENT_MOVED: &str = "00000000-0000-0000-0000-000000000004";
 /// An event of both scopes whose approval waits for [`World::gate`].
 pub const EVENT_SLOW: &str = "00000000-0000-0000-0000-000000000003";
 
@@ -221,6 +223,7 @@ impl Platform for World {
             match *event {
                 event if event == id(EVENT_LOST) => return Err(ApproveError::OutcomeUnknown),
                 event if event == id(EVENT_DOWN) => return Err(ApproveError::Unavailable("no store".into())),
+                event if event == id(EVENT_MOVED) => return Err(ApproveError::UnknownCaller),
                 event if event == id(EVENT_SLOW) => self.gate.acquire().await.unwrap().forget(),
                 event if event == id(own) => {}
                 _ => return Err(ApproveError::UnknownEvent),

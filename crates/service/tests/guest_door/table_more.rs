@@ -1,7 +1,7 @@
 //! The rest of the table: approvals, instance metadata, and what is wrong below the level of requests.
 
 use crate::harness::*;
-use crate::table::{ALL, NO_METADATA, NOT_FOUND, Row, document, row};
+use crate::table::{ALL, FORBIDDEN, NO_METADATA, NOT_FOUND, Row, document, row};
 
 pub const UNKNOWN_EVENT: &str = r#"{"error":"Bad request. An EventId names no event of this scope: approve events of the current document"}"#;
 const TOO_LARGE: &str = r#"{"error":"Payload too large. A body has at most 65536 bytes"}"#;
@@ -115,6 +115,13 @@ pub fn approvals() -> Vec<Row> {
             .extra(close),
         row("the outcome is unknown", ALL, post(target, &approval(EVENT_LOST)), 503, unknown),
         row("the store is down", ALL, post(target, &approval(EVENT_DOWN)), 503, unavailable),
+        row(
+            "the caller's address is another's now",
+            ALL,
+            post(target, &approval(EVENT_MOVED)),
+            403,
+            FORBIDDEN,
+        ),
     ]
 }
 

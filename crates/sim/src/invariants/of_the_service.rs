@@ -168,6 +168,7 @@ pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledge
     let refused = match result {
         Ok(_) => false,
         Err(Failure::Refused(Refusal::UnknownEvent(id))) => events.contains(id),
+        Err(Failure::Refused(Refusal::UnknownCaller(_))) => true,
         Err(Failure::Refused(_)) => false,
         Err(Failure::Unavailable(_) | Failure::OutcomeUnknown(_) | Failure::KeyReused) => true,
     };

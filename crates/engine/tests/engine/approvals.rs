@@ -1,0 +1,168 @@
+//! Approvals of guests whose VM or address is taken away after they have called: who they are is looked up again when the
+//! approval is applied, behind whatever was asked before it.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use notbefore_core::{
+    Actor, Cause, EventId, OperationId, Origin, Policy, Refusal, ScopeId, ScopeKind, ScopePath, Settings,
+    VmId,
+};
+use notbefore_engine::records::Address;
+use notbefore_engine::{
+    Answer, Command, CommitId, Effect, Engine, EngineSettings, Failure, Input, NewOperation, Progress,
+    PutScope, Request, RequestId, VmSpec, Whom,
+};
+use notbefore_store::{Outcome, Revision, Txn};
+use uuid::Uuid;
+
+const WEB: VmId = VmId(Uuid::from_u128(1));
+const OTHER: VmId = VmId(Uuid::from_u128(2));
+const NETWORK: &str = "blue";
+const OPERATOR: RequestId = RequestId(0);
+const GUEST: RequestId = RequestId(1);
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_767_225_600).unwrap()
+}
+
+fn ip() -> IpAddr {
+    "10.0.0.1".parse().unwrap()
+}
+
+fn scope(name: &str) -> ScopeId {
+    name.parse::<ScopePath>().unwrap().id()
+}
+
+/// A scope with one VM, which has the address or none.
+fn put(name: &str, vm: VmId, has_address: bool) -> Command {
+    let address = Address { network: NETWORK.parse().unwrap(), ip: ip() };
+    let addresses = if has_address { vec![address] } else { Vec::new() };
+    Command::PutScope(PutScope {
+        path: name.parse().unwrap(),
+        kind: ScopeKind::Standalone,
+        policy: Policy::default(),
+        origin: Origin::Call,
+        vms: vec![VmSpec { addresses, ..VmSpec::bare(vm, name.parse().unwrap()) }],
+        prune: false,
+        progress: Progress::default(),
+    })
+}
+
+/// An engine whose commits wait until the test carries them out.
+struct Bench {
+    engine: Engine,
+    revision: Revision,
+    commits: Vec<(CommitId, Txn)>,
+    /// Answers to guests.
+    answers: Vec<Result<Answer, Failure>>,
+}
+
+impl Bench {
+    /// A VM `web` at the address, with an event that waits for its approval, and a VM `other` without one.
+    fn new() -> Self {
+        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+        let (engine, _) = Engine::new(settings, Vec::new(), Revision(0), now()).unwrap();
+        let mut bench = Self { engine, revision: Revision(0), commits: Vec::new(), answers: Vec::new() };
+        bench.ask(put("web", WEB, true));
+        bench.ask(put("other", OTHER, false));
+        bench.settle();
+        bench.feed(Input::Heard(scope("web"), now()));
+        bench.settle();
+        bench.ask(Command::Schedule(NewOperation {
+            id: OperationId(Uuid::from_u128(9)),
+            cause: Cause::HostReboot,
+            whom: Whom::Vms(vec![WEB]),
+            not_before: None,
+            duration_s: None,
+            description: None,
+            force: false,
+        }));
+        bench.settle();
+        bench
+    }
+
+    fn feed(&mut self, input: Input) {
+        for effect in self.engine.handle(input, now()) {
+            match effect {
+                Effect::Commit(id, txn) => self.commits.push((id, txn)),
+                Effect::Answer(GUEST, answer) => self.answers.push(answer),
+                Effect::Answer(..) | Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) => {}
+            }
+        }
+    }
+
+    fn ask_as(&mut self, by: Actor, command: Command) {
+        let id = if matches!(by, Actor::Vm { .. }) { GUEST } else { OPERATOR };
+        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
+        self.feed(Input::Request(id, Box::new(request)));
+    }
+
+    fn ask(&mut self, command: Command) {
+        self.ask_as(Actor::Token("root".to_owned()), command);
+    }
+
+    fn settle(&mut self) {
+        while !self.commits.is_empty() {
+            let (id, _) = self.commits.remove(0);
+            self.revision = Revision(self.revision.0 + 1);
+            self.feed(Input::Committed(id, Outcome::Committed(self.revision)));
+        }
+    }
+
+    fn event(&self) -> Option<EventId> {
+        let held = self.engine.state().scope(&scope("web"))?;
+        held.value.events.first().map(|event| event.id)
+    }
+
+    /// The approval of `web`, known by its address or by a listener or a proxy, behind what was asked before.
+    fn approve(&mut self, events: Vec<EventId>, network: Option<&str>) -> Result<Answer, Failure> {
+        let by = Actor::Vm { vm: WEB, name: "web".parse().unwrap(), address: ip() };
+        let network = network.map(str::to_owned);
+        self.ask_as(by, Command::Approve { scope: scope("web"), events, network });
+        self.settle();
+        assert_eq!(self.answers.len(), 1);
+        self.answers.remove(0)
+    }
+}
+
+#[test]
+fn approval_of_the_vm_at_its_address_is_taken() {
+    let mut bench = Bench::new();
+    let event = bench.event().unwrap();
+    assert_eq!(bench.approve(vec![event], Some(NETWORK)), Ok(Answer::Done));
+}
+
+#[test]
+fn approval_behind_a_move_of_the_address_is_refused_as_an_unknown_caller() {
+    for moved_to_another in [false, true] {
+        let mut bench = Bench::new();
+        let event = bench.event().unwrap();
+        bench.ask(put("web", WEB, false));
+        if moved_to_another {
+            bench.settle();
+            bench.ask(put("other", OTHER, true));
+        }
+        assert!(!bench.commits.is_empty(), "the move is not durable when the guest asks");
+        let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
+        assert_eq!(bench.approve(vec![event], Some(NETWORK)), refused);
+        assert_eq!(bench.approve(Vec::new(), Some(NETWORK)), refused);
+        // One that is known by a listener of its own or by a proxy has no address to lose.
+        assert_eq!(bench.approve(vec![event], None), Ok(Answer::Done));
+    }
+}
+
+#[test]
+fn approval_behind_the_removal_of_the_vm_is_refused_as_an_unknown_caller() {
+    for network in [Some(NETWORK), None] {
+        let mut bench = Bench::new();
+        let event = bench.event().unwrap();
+        bench.ask(Command::RemoveVm(WEB));
+        assert!(!bench.commits.is_empty(), "the removal is not durable when the guest asks");
+        let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
+        assert_eq!(bench.approve(vec![event], network), refused);
+        // The name of the VM, and its address, are those of another VM now.
+        bench.ask(put("web", OTHER, true));
+        assert_eq!(bench.approve(vec![event], network), refused);
+    }
+}
