@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "package/licences.rs"]
+mod licences;
 #[path = "package/machine.rs"]
 mod machine;
 #[path = "package/named.rs"]

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Prints the package's copyright file: ours, and a paragraph for every crate that the binary is linked with.
+
+Reads from standard input what this prints:
+    cargo tree --locked -p notbefore -e normal,no-proc-macro --prefix none -f '{p}|{l}'
+The texts come from the crates' own sources, where cargo has put them. A crate without a known licence or without a text is
+an error.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+ALLOWED = {
+    "0BSD", "Apache-2.0", "Apache-2.0 with LLVM-exception", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0",
+    "CC0-1.0", "CDLA-Permissive-2.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "MPL-2.0+", "Unicode-3.0", "Unlicense", "Zlib",
+}
+# Texts that every Debian system has: what such a file says, and where it is.
+COMMON = [
+    (re.compile(r"^\s*Apache License\s+Version 2\.0, January 2004(?!.*LLVM Exceptions)", re.DOTALL), "Apache-2.0"),
+    (re.compile(r"^\s*Mozilla Public License,? Version 2\.0\s", re.IGNORECASE), "MPL-2.0"),
+]
+IS_TEXT = re.compile(r"(un)?licen[cs]e|copying|copyright|notice", re.IGNORECASE)
+IS_HOLDER = re.compile(r"^\W*(copyright\s+(\(c\)|©|[0-9]{4}|the\s).*|(\(c\)|©)\s*[0-9]{4}.*)$", re.IGNORECASE | re.MULTILINE)
+
+
+def fail(message):
+    sys.exit(f"copyright.py: {message}")
+
+
+def expression(crate, licence):
+    """A licence as Debian writes it. Every name in it must be allowed."""
+    text = licence.replace("/", " OR ")
+    for word in ("OR", "AND", "WITH"):
+        text = text.replace(f" {word} ", f" {word.lower()} ")
+    names = re.split(r" or | and ", re.sub(r"[()]", "", text))
+    strange = [name for name in names if name not in ALLOWED]
+    if strange:
+        fail(f"{crate} has the licence {licence!r}; {strange} is not among those that we may ship: replace the crate, "
+             "or add the licence to ALLOWED after reading it")
+    return text
+
+
+def source_of(crate):
+    home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    found = sorted(home.glob(f"registry/src/*/{crate}"))
+    if not found:
+        fail(f"the source of {crate} is not below {home}; run 'cargo fetch --locked' first")
+    return found[0]
+
+
+def texts_of(crate):
+    """The licence texts of a crate, each once; a pointer where Debian has the text."""
+    texts = []
+    for file in sorted(source_of(crate).rglob("*")):
+        if not IS_TEXT.match(file.name) or file.suffix in (".rs", ".py", ".sh") or not file.is_file():
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace").strip()
+        for says, name in COMMON:
+            if says.match(text):
+                text = f"The text of {name} is in /usr/share/common-licenses/{name}."
+        if text and text not in texts:
+            texts.append(text)
+    if not texts:
+        fail(f"{crate} comes without the text of its licence; replace the crate, or have its authors add the text")
+    return tuple(texts)
+
+
+def holders_of(texts):
+    found = [match.group(1).strip() for text in texts for match in IS_HOLDER.finditer(text)]
+    return list(dict.fromkeys(found)) or ["its authors, see the text"]
+
+
+def indented(text):
+    return "\n".join(f" {line.rstrip()}" if line.strip() else " ." for line in text.splitlines())
+
+
+def main():
+    groups = {}
+    for line in sorted(set(sys.stdin.read().replace(" (*)", "").splitlines())):
+        package, _, licence = line.partition("|")
+        name, version, *place = package.split(" ")
+        if any(part.startswith("(/") for part in place):
+            continue  # Ours.
+        crate = f"{name}-{version.removeprefix('v')}"
+        if not licence:
+            fail(f"{crate} names no licence; replace the crate")
+        groups.setdefault((expression(crate, licence), texts_of(crate)), []).append(crate)
+    if not groups:
+        fail("there is no crate on standard input; pipe 'cargo tree' into this as the head of this file says")
+    print(Path(__file__).with_name("copyright").read_text(encoding="utf-8").rstrip())
+    for (licence, texts), crates in sorted(groups.items(), key=lambda group: group[1]):
+        print("\nFiles:", "\n ".join(f"vendor/{crate}/*" for crate in crates))
+        print("Copyright:", "\n ".join(holders_of(texts)))
+        print("License:", licence)
+        print(indented("\n\n".join(texts)))
+
+
+main()
