@@ -560,7 +560,7 @@ pub enum Token {
         role: Option<String>,
         /// Where the role holds: subscription, subscription/group or subscription/group/scope, with all below it;
         /// / is everywhere; may be repeated
-        #[arg(long, value_name = "PATH", requires = "role")]
+        #[arg(long, value_name = "PATH", requires = "role", value_parser = parse_path)]
         on: Vec<String>,
         /// A further role and where it holds; may be repeated
         #[arg(long, value_name = "ROLE:PATH", value_parser = parse_grant)]
@@ -665,7 +665,13 @@ pub enum Operation {
 
 fn parse_grant(text: &str) -> Result<(String, String), String> {
     let (role, path) = text.split_once(':').ok_or("write ROLE:PATH, as in tenant:acme/shop, or viewer:/")?;
-    Ok((role.to_owned(), path.to_owned()))
+    Ok((role.to_owned(), parse_path(path)?))
+}
+
+/// Nothing is not everywhere: it may be a variable that is not set.
+fn parse_path(text: &str) -> Result<String, String> {
+    let cure = "say where the role holds, as in acme/shop; / is everywhere";
+    if text.is_empty() { Err(cure.to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {

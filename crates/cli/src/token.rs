@@ -78,7 +78,7 @@ fn revoked(token: &Token) -> Vec<String> {
 fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -> Result<Vec<Grant>> {
     let paths = match (&role, on.is_empty()) {
         // Everywhere is what is usually meant for an operator, and hardly ever for others.
-        (Some(role), true) if role.eq_ignore_ascii_case("operator") => vec![String::new()],
+        (Some(role), true) if role.eq_ignore_ascii_case("operator") => vec!["/".to_owned()],
         (Some(role), true) => {
             let cure = "--on subscription/group, or --on / for everywhere";
             return Err(NotUnderstood(format!("say where the role {role} holds: {cure}")).into());
@@ -93,7 +93,7 @@ fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -
 }
 
 fn granted(token: &Token) -> String {
-    let one = |grant: &Grant| match grant.path.is_empty() {
+    let one = |grant: &Grant| match grant.path == "/" {
         true => format!("{} everywhere", grant.role),
         false => format!("{} on {}", grant.role, grant.path),
     };

@@ -470,18 +470,37 @@ fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
     );
     refused(&["token", "create", "x", "--role", "viewer", "--on", "a/b/c/d"], "more than three parts");
     refused(&["token", "create", "x/y", "--role", "operator"], "bad_name");
+    // An empty path may be a variable that is not set: it grants nothing, and least of all everything.
+    for words in
+        [&["--role", "operator", "--on", ""][..], &["--role", "viewer", "--on="], &["--grant", "operator:"]]
+    {
+        let output = service.run(&[&["token", "create", "x"], words].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("/ is everywhere"), "{words:?}: {said}");
+    }
+    for grant in [
+        json!({"role": "operator", "path": ""}),
+        json!({"role": "operator", "path": "//"}),
+        json!({"role": "operator"}),
+    ] {
+        let body = json!({"name": "x", "grants": [grant]}).to_string();
+        let answer = service.operator_request("POST", "/v1/tokens", "", &body);
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        assert!(answer.body.contains("path"), "{answer:?}");
+    }
     refused(&["token", "revoke", "nobody"], "unknown_token");
     refused(&["token", "revoke", "root"], "create one first");
     let many: Vec<Value> = (0..33).map(|n| json!({"role": "viewer", "path": format!("s{n}")})).collect();
     let answer =
         service.operator_request("POST", "/v1/tokens", "", &json!({"name": "x", "grants": many}).to_string());
     assert_eq!((answer.status, code(&answer).as_str()), (400, "bad_grants"));
-    let past = json!({"name": "x", "grants": [{"role": "viewer"}], "expires_at": "2020-01-01T00:00:00Z"});
+    let past = json!({"name": "x", "grants": [{"role": "viewer", "path": "/"}], "expires_at": "2020-01-01T00:00:00Z"});
     let answer = service.operator_request("POST", "/v1/tokens", "", &past.to_string());
     assert_eq!((answer.status, code(&answer).as_str()), (400, "bad_expiry"));
 
     // A retry cannot be given the secret, which nobody has any more.
-    let body = json!({"name": "twice", "grants": [{"role": "viewer"}]}).to_string();
+    let body = json!({"name": "twice", "grants": [{"role": "viewer", "path": "/"}]}).to_string();
     let make = || service.operator_request("POST", "/v1/tokens", "Idempotency-Key: one\r\n", &body);
     assert_eq!(make().status, 201);
     let again = make();
@@ -492,6 +511,8 @@ fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Bob", "root", "twice"]);
     assert_eq!(list[0]["created_by"], "token root");
+    // A path is shown as it is given.
+    assert_eq!(list[1]["grants"], json!([{"role": "operator", "path": "/"}]));
     assert!(list[0]["last_used_at"].is_string() && list[2]["last_used_at"].is_null(), "{list}");
 
     // Revoked on a connection that is open.

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::access::GRANTS_MAX;
-use notbefore_core::{Actor, Grant, Name, Refusal, Token};
+use notbefore_core::{Actor, Grant, Name, Prefix, Refusal, Token};
 use notbefore_engine::{Command, TokenCommand};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::tokens as api;
@@ -38,7 +38,8 @@ fn shown(known: &KnownToken, now: Timestamp) -> api::Token {
 }
 
 fn of(token: &Token, now: Timestamp) -> api::Token {
-    let grant = |grant: &Grant| api::Grant { role: grant.role.to_string(), path: grant.path.clone().into() };
+    let path = |path: &Prefix| if path.is_everywhere() { "/".to_owned() } else { path.to_string() };
+    let grant = |grant: &Grant| api::Grant { role: grant.role.to_string(), path: path(&grant.path) };
     api::Token {
         name: token.name.to_string(),
         grants: token.grants.iter().map(grant).collect(),
@@ -95,6 +96,11 @@ fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {
     }
     let one = |grant: &api::Grant| {
         let bad = |detail: String| Problem::bad_request("bad_grants", detail);
+        // Nothing is not everywhere: it may be a variable that was not set.
+        if grant.path != "/" && grant.path.trim_matches('/').is_empty() {
+            let cure = "name a subscription, subscription/group or subscription/group/scope; / is everywhere";
+            return Err(bad(format!("the path of the role {} is empty: {cure}", grant.role)));
+        }
         let role = grant.role.parse().map_err(|error| bad(format!("role {error}")))?;
         let path = grant
             .path

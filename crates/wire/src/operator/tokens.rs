@@ -10,8 +10,7 @@ use utoipa::ToSchema;
 pub struct Grant {
     /// `operator`, `tenant` or `viewer`.
     pub role: String,
-    /// `subscription`, `subscription/group` or `subscription/group/scope`; empty for everywhere.
-    #[serde(default)]
+    /// `subscription`, `subscription/group` or `subscription/group/scope`; `/` is everywhere.
     pub path: String,
 }
 
