@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+#[cfg(unix)]
+use notbefore_wire::text::printable;
+
 /// How the agent is.
 #[derive(Clone, Copy, Debug)]
 pub enum Condition<'a> {
@@ -22,6 +25,8 @@ pub enum Condition<'a> {
 #[cfg(unix)]
 pub fn say(condition: Condition<'_>) {
     use sd_notify::NotifyState;
+    // A line end in a status would begin another word to systemd.
+    let status = if let Condition::Status(text) = condition { printable(text) } else { String::new() };
     let states = match condition {
         Condition::Ready => vec![NotifyState::Ready],
         Condition::Reloading => {
@@ -30,7 +35,7 @@ pub fn say(condition: Condition<'_>) {
         }
         Condition::Stopping => vec![NotifyState::Stopping],
         Condition::Alive => vec![NotifyState::Watchdog],
-        Condition::Status(text) => vec![NotifyState::Status(text)],
+        Condition::Status(_) => vec![NotifyState::Status(&status)],
     };
     if let Err(error) = sd_notify::notify(&states) {
         tracing::debug!(%error, "cannot tell systemd how the agent is");

@@ -3,7 +3,7 @@
 //! A person is asked where standard input and standard output are a terminal. The question goes to standard error, and
 //! anything but `y` or `yes` is a no.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -101,8 +101,7 @@ pub fn ask(yes: bool, question: &Question<'_>) -> Result<()> {
             Err(NotUnderstood(format!("{nothing}: {cure}")).into())
         }
         (false, true, _) => {
-            eprint!("{} [y/N] ", question.ask);
-            io::stderr().flush()?;
+            output::ask(&format!("{} [y/N]", question.ask))?;
             let mut answer = String::new();
             io::stdin().lock().read_line(&mut answer)?;
             match answer.trim().to_ascii_lowercase().as_str() {

@@ -226,7 +226,7 @@ fn read(event: &Event, seen: &SeenBy) -> String {
 /// Prints facts as they come: a line each, or each commit's as one line of JSON.
 fn watch(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
     let mut left = count.unwrap_or(usize::MAX);
-    eprintln!("waiting for something to happen; end with Ctrl-C");
+    output::complain("waiting for something to happen; end with Ctrl-C");
     client.stream("/v1/stream", |data| {
         let batch: Value = serde_json::from_str(data)?;
         for fact in batch["facts"].as_array().into_iter().flatten() {

@@ -40,7 +40,7 @@ fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
     if *check && *prune {
         let detail = format!(
             "--check looks at the file alone and cannot tell what --prune would remove; 'notbefore fleet diff {} --prune' shows it",
-            file.display()
+            output::file_name(file)
         );
         return Err(NotUnderstood(detail).into());
     }
@@ -51,7 +51,7 @@ fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
         let empty = if needs_flag { "; applying it needs --allow-empty" } else { "" };
         return output::line(&format!(
             "{}: {} scopes and {vms} VMs, no mistakes{empty}",
-            file.display(),
+            output::file_name(file),
             scopes.len()
         ));
     }
@@ -64,8 +64,8 @@ fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
     if needs_flag {
         let detail = format!(
             "{NOTHING}: {} describes no scopes, so that --prune would remove all that earlier files made; say --allow-empty if that is meant, and see 'notbefore fleet diff {} --prune' before",
-            file.display(),
-            file.display()
+            output::file_name(file),
+            output::file_name(file)
         );
         return Err(NotUnderstood(detail).into());
     }
@@ -122,5 +122,5 @@ fn read(file: &Path) -> Result<String> {
         std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
         return Ok(text);
     }
-    std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+    std::fs::read_to_string(file).with_context(|| format!("cannot read {}", output::file_name(file)))
 }

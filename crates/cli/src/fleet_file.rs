@@ -15,6 +15,7 @@ use notbefore_wire::operator::{Policy, ScopeSpec, VmSpec};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
+use crate::output::file_name;
 use crate::time::parse_duration;
 
 /// The largest file: a million VMs, described in some detail.
@@ -91,7 +92,7 @@ impl FileScope {
 /// Reads a fleet file from text; `name` is what messages call it.
 pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
     if text.len() > FILE_BYTES_MAX {
-        bail!("{} has {} bytes, the limit is {FILE_BYTES_MAX}; split it", name.display(), text.len());
+        bail!("{} has {} bytes, the limit is {FILE_BYTES_MAX}; split it", file_name(name), text.len());
     }
     // The parser's own limits are those of a configuration file. These grow with the file, so that what is
     // written once and meant often (anchors) cannot become more than what could have been written out.
@@ -105,9 +106,9 @@ pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
     };
     let parsed = serde_saphyr::from_str_with_options(text, options);
     let file: File = parsed.map_err(|error| anyhow!("{error}")).with_context(|| {
-        format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", name.display())
+        format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", file_name(name))
     })?;
-    let place = |line: u64| format!("{}:{line}", name.display());
+    let place = |line: u64| format!("{}:{line}", file_name(name));
     check(&file, &place)?;
     file.scopes.into_iter().map(|scope| to_spec(scope, &place)).collect()
 }

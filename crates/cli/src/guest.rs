@@ -39,7 +39,7 @@ pub fn get(get: args::Get, output: Output) -> Result<()> {
         }
         let found = find(&get.platform).await?;
         match get.raw {
-            true => output::text(&String::from_utf8_lossy(&found.reading.body)),
+            true => output::data(&found.reading.body),
             false => show(&found, &identity(&found.client, &get.platform).await, output),
         }
     })
@@ -183,7 +183,7 @@ struct Complaint;
 
 impl io::Write for Complaint {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        output::complain(&format!("notbefore: {}", String::from_utf8_lossy(line).trim()));
+        output::complain(&format!("notbefore: {}", printable(String::from_utf8_lossy(line).trim())));
         Ok(line.len())
     }
 

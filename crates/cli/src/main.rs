@@ -7,6 +7,8 @@
 //! The service runs on Linux, so its code and the commands that need it are there on Unix only. Everything else speaks
 //! HTTP and is there on Windows too.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod agent;
 mod args;
 mod audit;
@@ -72,8 +74,17 @@ fn main() -> ExitCode {
 /// What was typed. What cannot be understood ends the program, with the next step.
 fn typed() -> Args {
     let mut command = args::shown::command();
-    let matches = command.get_matches_mut();
-    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let args = matches
+        .and_then(|matches| Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
+    args.unwrap_or_else(|error| {
+        // Help and version go to standard output, and show nothing that was typed.
+        if error.use_stderr() {
+            output::complain(error.render().to_string().trim_end());
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    })
 }
 
 fn run(args: Args) -> anyhow::Result<()> {

@@ -16,7 +16,7 @@ use crate::output;
 pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut shown::for_shells(), "notbefore", &mut script);
-    output::text(&String::from_utf8(script)?)
+    output::data(&script)
 }
 
 /// Writes a page for every command into a directory: `notbefore.1`, `notbefore-vm-list.1`, and so on; and

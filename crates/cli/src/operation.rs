@@ -7,6 +7,7 @@ use anyhow::{Error, Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use notbefore_client::clock::Clock;
 use notbefore_wire::operator::{Event, Operation, OperationProgress, OperationTarget};
+use notbefore_wire::text::printable;
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
@@ -171,7 +172,7 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
     let mut open: Vec<(String, ProgressBar, String)> = Vec::new();
     for id in ids {
         let bar = if at_terminal { bars.add(ProgressBar::new(1)) } else { ProgressBar::hidden() };
-        open.push((id.clone(), bar.with_style(style.clone()).with_prefix(id.clone()), String::new()));
+        open.push((id.clone(), bar.with_style(style.clone()).with_prefix(printable(id)), String::new()));
     }
     let mut closed: Vec<Operation> = Vec::new();
     let (pause, clock) = (Pause::default(), Clock::start());
@@ -243,7 +244,7 @@ fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
         for command in commands.filter(|command| command.state == "failed") {
             let attempt =
                 command.attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
-            let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {}", printable(why)));
             failed.push(format!(
                 "operation {}, event {}: the command for {} has failed{attempt}{why}",
                 event.operation, event.id, command.name

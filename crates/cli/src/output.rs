@@ -1,12 +1,17 @@
-//! Tables for people and JSON for programs. Much of what is shown was written by others: a platform, an operator, a hook.
-//! What people see has everything spelled out that would move their terminal's cursor or turn its words around; programs get
-//! JSON, where it cannot.
+//! All that the program prints: tables and lines for people, JSON for programs, logs. Nothing else in this crate writes to
+//! standard output or standard error, but for `export -` and progress bars.
+//!
+//! Much of what is shown was written by others: a platform, an operator, a hook. People see everything spelled out that
+//! would move their terminal's cursor or turn its words around, and JSON has an escape for it. What was asked for as data
+//! ([`data`]) is spelled out at a terminal only.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::Result;
-use notbefore_wire::text::printable;
+use notbefore_wire::text::{is_unprintable, printable, printable_json, spelled_out};
 use serde::Serialize;
+use tracing_subscriber::fmt::MakeWriter;
 
 /// Columns of text, each as wide as its widest cell.
 pub struct Table {
@@ -54,27 +59,108 @@ fn width(row: &[String], column: usize) -> usize {
 
 /// Prints one line.
 pub fn line(line: &str) -> Result<()> {
-    text(&(printable(line) + "\n"))
+    write(&(printable(line) + "\n"))
+}
+
+/// Prints lines at once.
+pub fn lines(lines: &[String]) -> Result<()> {
+    write(&lines.iter().map(|line| printable(line) + "\n").collect::<String>())
 }
 
 /// Says on standard error what went wrong, or what is waited for, in however many lines.
+#[allow(clippy::print_stderr, reason = "this is the place for it")]
 pub fn complain(words: &str) {
     words.split('\n').for_each(|line| eprintln!("{}", printable(line)));
 }
 
-/// Prints a text as it is, with its line ends.
-pub fn text(text: &str) -> Result<()> {
-    Ok(write!(io::stdout().lock(), "{text}")?)
+/// Asks on standard error; the answer comes in the same line.
+pub fn ask(question: &str) -> Result<()> {
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "{} ", printable(question))?;
+    Ok(stderr.flush()?)
+}
+
+/// Prints what was asked for as it is: to a file or a program byte by byte, at a terminal with everything spelled out but
+/// line ends.
+pub fn data(bytes: &[u8]) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    if stdout.is_terminal() {
+        let text = String::from_utf8_lossy(bytes);
+        return Ok(write!(stdout, "{}", spelled_out(&text, |char| is_unprintable(char) && char != '\n'))?);
+    }
+    Ok(stdout.write_all(bytes)?)
 }
 
 /// Prints a value as JSON, for a person's eyes too.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
-    text(&(serde_json::to_string_pretty(value)? + "\n"))
+    write(&(printable_json(&serde_json::to_string_pretty(value)?) + "\n"))
 }
 
 /// Prints a value as JSON in one line, one of many.
 pub fn json_line<T: Serialize>(value: &T) -> Result<()> {
-    text(&(serde_json::to_string(value)? + "\n"))
+    write(&(printable_json(&serde_json::to_string(value)?) + "\n"))
+}
+
+fn write(text: &str) -> Result<()> {
+    Ok(write!(io::stdout().lock(), "{text}")?)
+}
+
+/// Writes a log to standard error, an event a line.
+#[derive(Clone, Copy, Debug)]
+pub enum Log {
+    Plain,
+    /// The subscriber's own colours stay: it spells the character out that begins one wherever else it comes from.
+    Coloured,
+    Json,
+}
+
+impl Log {
+    /// A log in words. Colours are for people; a file or a journal keeps the words.
+    pub fn in_words() -> Self {
+        match io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+            true => Self::Coloured,
+            false => Self::Plain,
+        }
+    }
+
+    pub fn has_colours(self) -> bool {
+        matches!(self, Self::Coloured)
+    }
+
+    fn shown(self, event: &str) -> String {
+        match self {
+            Self::Plain => printable(event),
+            Self::Coloured => spelled_out(event, |char| is_unprintable(char) && char != '\x1b'),
+            Self::Json => printable_json(event),
+        }
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        *self
+    }
+}
+
+impl Write for Log {
+    /// Takes an event of the log at a time, which is how a subscriber writes.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let shown = self.shown(text.strip_suffix('\n').unwrap_or(&text)) + "\n";
+        io::stderr().lock().write_all(shown.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// A file's name within one line.
+pub fn file_name(path: &Path) -> String {
+    printable(&path.to_string_lossy())
 }
 
 /// A value, or a dash where there is none.
@@ -88,4 +174,17 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     };
     error.chain().any(io_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_event_is_one_line_without_unprintable_characters() {
+        let event = "\x1b[32m INFO\x1b[0m a\nb\u{202e}c";
+        assert_eq!(Log::Plain.shown(event), "\\u{1b}[32m INFO\\u{1b}[0m a\\nb\\u{202e}c");
+        assert_eq!(Log::Coloured.shown(event), "\x1b[32m INFO\x1b[0m a\\nb\\u{202e}c");
+        assert_eq!(Log::Json.shown("{\"a\":\"\u{202e}\"}"), "{\"a\":\"\\u202e\"}");
+    }
 }

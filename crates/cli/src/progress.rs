@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::time;
+use crate::{output, time};
 
 /// How often a second the terminal is written to.
 const DRAWN_PER_SECOND: u8 = 8;
@@ -62,7 +62,7 @@ impl Progress {
             _ if !self.bar.is_hidden() => self.bar.set_message(HumanCount(self.vms).to_string()),
             Some(every) if elapsed >= every * (self.told + 1) => {
                 self.told = u32::try_from(elapsed.as_secs() / every.as_secs().max(1)).unwrap_or(u32::MAX);
-                eprintln!("{}", self.in_words(elapsed));
+                output::complain(&self.in_words(elapsed));
             }
             Some(_) | None => {}
         }

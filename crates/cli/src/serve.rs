@@ -1,6 +1,5 @@
 //! `notbefore serve`
 
-use std::io::{IsTerminal, Write};
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use anyhow::{Context, Result, bail};
@@ -21,7 +20,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{Output, Serve};
 use crate::config::print::Effective;
-use crate::{config, output, systemd};
+use crate::output::{self, Log};
+use crate::{config, systemd};
 use notbefore_agent::config::Mistakes;
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
@@ -32,7 +32,7 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
         // Settings that contradict each other are shown as well: this is where one looks for who said them.
         match output {
             Output::Json => output::json(&Effective::new(&merged))?,
-            Output::Table => output::text(&config::print::toml(&merged))?,
+            Output::Table => output::data(config::print::toml(&merged).as_bytes())?,
         }
         config?;
         return Ok(());
@@ -45,9 +45,8 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
         return output::line(&format!("{file}no mistakes"));
     }
     let filter = EnvFilter::try_new(&settings.general.log.0)?;
-    // Colours are for people; a file or a journal keeps the words.
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
+    let log = Log::in_words();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(log.has_colours()).with_writer(log).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(until_told_to_stop(within_files(config)))
 }
@@ -253,6 +252,5 @@ fn announce(addresses: &Addresses) {
         lines.push(format!("  notbefore vm restart {vm}"));
     }
     // Nobody may be reading any more; the service runs all the same.
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush());
+    let _ = output::lines(&lines);
 }

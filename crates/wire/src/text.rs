@@ -1,13 +1,40 @@
 //! Text that somebody else wrote, made fit for a log line: what commands and servers say.
 
-/// A text with what could move a terminal's cursor, or turn its words around, spelled out.
+/// Whether a character can move a terminal's cursor, turn its words around, or hide among them: control characters of both
+/// sets, marks of direction, characters without width, separators of lines, and tags.
+pub fn is_unprintable(char: char) -> bool {
+    char.is_control()
+        || matches!(char,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A text with everything spelled out that is unprintable, line ends included.
 pub fn printable(text: &str) -> String {
+    spelled_out(text, is_unprintable)
+}
+
+/// A text with all characters spelled out that are told.
+pub fn spelled_out(text: &str, is_told: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
-        let invisible = matches!(char,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        if char.is_control() || invisible {
-            shown.extend(char.escape_default());
+        match is_told(char) {
+            true => shown.extend(char.escape_default()),
+            false => shown.push(char),
+        }
+    }
+    shown
+}
+
+/// JSON of the same value in which nothing is unprintable but line ends. Outside of its strings JSON has no such characters,
+/// and within them there is an escape for each.
+pub fn printable_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for char in json.chars() {
+        if is_unprintable(char) && char != '\n' {
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
         } else {
             shown.push(char);
         }
@@ -30,6 +57,30 @@ mod tests {
     #[test]
     fn control_and_direction_marks_are_spelled_out() {
         assert_eq!(printable("a\tb\u{202e}c\rd é"), "a\\tb\\u{202e}c\\rd é");
+        for ranges in [
+            '\u{0}'..='\u{1f}',
+            '\u{7f}'..='\u{9f}',
+            '\u{61c}'..='\u{61c}',
+            '\u{200b}'..='\u{200f}',
+            '\u{2028}'..='\u{202e}',
+            '\u{2060}'..='\u{206f}',
+            '\u{feff}'..='\u{feff}',
+            '\u{e0001}'..='\u{e007f}',
+        ] {
+            for char in ranges {
+                let shown = printable(&char.to_string());
+                assert!(shown.starts_with('\\') && shown.is_ascii(), "{:x}: {shown}", u32::from(char));
+            }
+        }
+    }
+
+    #[test]
+    fn printable_json_is_of_the_same_value() {
+        let json = "{\n  \"a\u{202e}b\": \"\u{9b}é\u{e0041}\u{feff}\"\n}\n";
+        let shown = "{\n  \"a\\u202eb\": \"\\u009bé\\udb40\\udc41\\ufeff\"\n}\n";
+        assert_eq!(printable_json(json), shown);
+        let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+        assert_eq!(value(shown), value(json));
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! The agent's log: standard error, or the event log for a service of Windows. Levels by module are all that a filter can
 //! say here: what matches spans and fields by patterns would be the largest thing in an agent at rest.
 
-use std::io::IsTerminal;
-
 use anyhow::Result;
 use notbefore_agent::config::Mistakes;
 use tracing_subscriber::filter::Targets;
@@ -11,17 +9,18 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::LogFormat;
+use crate::output::Log;
 
 /// Starts logging to standard error.
 pub fn start(filter: &str, format: LogFormat) -> Result<()> {
     let registry = tracing_subscriber::registry().with(targets(filter)?);
-    let plain = fmt::layer().with_writer(std::io::stderr);
     match format {
-        LogFormat::Json => registry.with(plain.json().flatten_event(true)).init(),
+        LogFormat::Json => {
+            registry.with(fmt::layer().with_writer(Log::Json).json().flatten_event(true)).init();
+        }
         LogFormat::Text => {
-            // Colours are for people; a file or a journal keeps the words.
-            let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            registry.with(plain.with_ansi(colours)).init();
+            let log = Log::in_words();
+            registry.with(fmt::layer().with_writer(log).with_ansi(log.has_colours())).init();
         }
     }
     Ok(())

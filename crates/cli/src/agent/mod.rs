@@ -8,7 +8,6 @@ mod status;
 #[cfg(windows)]
 mod windows;
 
-use std::io::Write;
 use std::net::SocketAddr;
 
 use anyhow::Result;
@@ -45,7 +44,7 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
         Agent::Run(run) => at_a_terminal(&run.settings, run.log_format),
         Agent::Check(check) => check::run(&check, output),
         Agent::Status(status) => status::run(&status, output),
-        Agent::Sample => output::text(config::SAMPLE),
+        Agent::Sample => output::data(config::SAMPLE.as_bytes()),
         #[cfg(windows)]
         Agent::Install(install) => windows::install(&install),
         #[cfg(windows)]
@@ -115,6 +114,5 @@ fn announce(signals: Option<SocketAddr>) {
     lines
         .extend(signals.map(|at| format!("  signals  http://{at}/readyz /drainz /events /metrics /healthz")));
     // Nobody may be reading any more; the agent runs all the same.
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush());
+    let _ = output::lines(&lines);
 }

@@ -18,6 +18,7 @@ use notbefore_agent::run::Order;
 use notbefore_agent::{check, describe};
 use notbefore_client::clock::Clock;
 use notbefore_client::document::{Event, EventKind};
+use notbefore_wire::text::printable;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -70,11 +71,11 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     }
     let (vm, kind) = (vm(config, check.offline).await?, kind(rule, check));
     let how = if config.dry_run { "this would run" } else { "this runs for real" };
-    eprintln!("{how}, on this machine, as if a {kind} came for {vm}:");
+    output::complain(&format!("{how}, on this machine, as if a {kind} came for {}:", printable(&vm)));
     let all =
         before.iter().map(|step| (Stage::Before, step)).chain(after.iter().map(|step| (Stage::After, step)));
     for (stage, step) in all.clone() {
-        eprintln!("  {}  {}", word(stage), describe::step(step, stage));
+        output::complain(&format!("  {}  {}", word(stage), describe::step(step, stage)));
     }
     let mut report =
         Report { rule: rule.name.clone(), r#type: kind, vm, dry_run: config.dry_run, steps: Vec::new() };

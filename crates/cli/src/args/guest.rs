@@ -28,7 +28,7 @@ pub struct Get {
     /// With --watch: end after so many changes
     #[arg(long, requires = "watch", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Print the document as it came
+    /// Print the document as it came; a terminal shows control characters spelled out
     #[arg(long, conflicts_with = "watch")]
     pub raw: bool,
 }

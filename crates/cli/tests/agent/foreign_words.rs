@@ -2,13 +2,15 @@
 
 use std::process::Command;
 
+use notbefore_wire::text::is_unprintable;
+
 use crate::support::agent::Place;
 use crate::support::scripted::scripted_platform;
 use crate::support::{binary, exchange, free_address, wait_for};
 use crate::vm::{complaint, printed, waits};
 
 /// An id that clears the screen, a type that sets the window's title, and a VM that writes backwards.
-const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa\\u001b[2Jbb\",\"EventStatus\":\"Scheduled\",\
+const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa\\u001b[2Jbb\\u2066\\nc\",\"EventStatus\":\"Scheduled\",\
     \"EventType\":\"Re\\u001b]0;boot\\u0007\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web-0\",\"a\\u202eb\"],\
     \"Description\":\"two\\nlines\",\"NotBefore\":\"\"}]}";
 
@@ -39,13 +41,13 @@ fn they_are_spelled_out_wherever_people_look() {
     });
     let seen =
         [&status, &got, &watched, &approved, &meant].map(|output| printed(output) + &complaint(output));
-    for said in seen.into_iter().chain([drains]) {
-        assert!(said.contains("aa\\u{1b}[2Jbb"), "{said:?}");
-        assert!(!said.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{said:?}");
+    for said in seen.into_iter().chain([drains, place.log()]) {
+        assert!(said.replace("\\x1b", "\\u{1b}").contains("aa\\u{1b}[2Jbb\\u{2066}\\nc"), "{said:?}");
+        assert!(!said.chars().any(|c| is_unprintable(c) && c != '\n'), "{said:?}");
     }
     assert!(printed(&got).contains("two\\nlines") && printed(&got).contains("a\\u{202e}b"), "{got:?}");
     // Programs get what was sent.
     let json = run(&["get", "--endpoint", &endpoint, "--output", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(json["events"][0]["id"], "aa\u{1b}[2Jbb");
+    assert_eq!(json["events"][0]["id"], "aa\u{1b}[2Jbb\u{2066}\nc");
 }

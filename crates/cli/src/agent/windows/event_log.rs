@@ -7,6 +7,7 @@
 use std::io;
 
 use anyhow::{Context, Result};
+use notbefore_wire::text::printable;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 use windows_registry::LOCAL_MACHINE;
@@ -87,6 +88,6 @@ impl io::Write for Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        report(self.level, String::from_utf8_lossy(&self.text).trim_end());
+        report(self.level, &printable(String::from_utf8_lossy(&self.text).trim_end()));
     }
 }
