@@ -10,6 +10,7 @@ pub mod shown;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
@@ -24,7 +25,7 @@ pub use service::{Export, Import, Serve};
 use crate::exit::Exit;
 use crate::time::{Ago, parse_ago, parse_duration, parse_time};
 
-const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or\nNOTBEFORE_DATA for another directory, NOTBEFORE_OPERATOR for a service elsewhere.";
+const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or\nNOTBEFORE_DATA for another directory, NOTBEFORE_OPERATOR for a service elsewhere. NOTBEFORE_TOKEN goes\nto a URL or a directory that you name, or else to a service on this machine.";
 
 /// Scheduled Events for virtual machines: the platform tells a VM what is about to happen to it, not before
 /// when; the VM prepares, approves, and the platform goes on.
@@ -65,14 +66,33 @@ pub struct Reach {
     #[arg(long, global = true, help_heading = "Everywhere", env = "NOTBEFORE_CA", hide_env_values = true)]
     #[arg(value_name = "FILE")]
     pub operator_ca: Option<PathBuf>,
+    /// Send the token also to a service elsewhere whose URL is plain http, where others may read it
+    // `serve` has a flag of this name. clap carries values of global flags between commands, so both are of one type.
+    #[arg(id = "operator-without-tls", long, global = true, help_heading = "Everywhere")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    #[arg(value_parser = PossibleValuesParser::new(["true", "false"]), hide_possible_values = true)]
+    pub operator_without_tls: Option<String>,
 }
 
 impl Reach {
     /// The data directory, said or usual.
     pub fn data_dir(&self) -> PathBuf {
-        let usual = || std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-        self.data.clone().or_else(usual).unwrap_or_else(|| "notbefore-data".into())
+        self.data.clone().or_else(state_directory).unwrap_or_else(|| "notbefore-data".into())
     }
+
+    /// Whether the caller has said which directory it is.
+    pub fn names_data(&self) -> bool {
+        self.data.is_some() || state_directory().is_some()
+    }
+
+    /// Whether a token may go to another machine unencrypted.
+    pub fn is_without_tls(&self) -> bool {
+        self.operator_without_tls.as_deref() == Some("true")
+    }
+}
+
+fn state_directory() -> Option<PathBuf> {
+    std::env::var_os("STATE_DIRECTORY").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

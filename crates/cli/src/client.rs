@@ -1,13 +1,13 @@
 //! The command line's side of the operator API: finds the service and its token, sends requests, repeats
 //! what is safe to repeat, and turns problems into messages.
 
-use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, PAGE_MAX, Page, Problem};
+use notbefore_wire::text::{printable, shorten};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::http::{Response, StatusCode};
@@ -16,6 +16,8 @@ use ureq::{Agent, Body, RequestBuilder};
 use uuid::Uuid;
 
 use crate::args::Reach;
+use crate::data_files::{DataFiles, read_small};
+use crate::destination::{self, From, Known, Target, TokenOf};
 use crate::fleet_apply::REQUESTS_AT_ONCE;
 use crate::output;
 use crate::trust::{self, Trust};
@@ -27,6 +29,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait in all where the service asks to wait.
 const WAIT_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// How much of an answer that is not understood an error shows.
+const ANSWER_CHARS_MAX: usize = 1_000;
 
 /// A service that was found.
 pub struct Client {
@@ -47,7 +52,7 @@ pub struct Refused {
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({})", self.detail, self.code)
+        write!(f, "{} ({})", printable(&self.detail), printable(&self.code))
     }
 }
 
@@ -71,43 +76,40 @@ pub fn encode(text: &str) -> String {
 }
 
 impl Client {
-    /// Finds the service: by its URL if one was said, else by what it has written into its data directory.
+    /// Finds the service: by its URL if one was said, else by what it has written into its data directory, as far as
+    /// `destination` lets the token go there.
     pub fn find(reach: &Reach) -> Result<Self> {
-        let dir = reach.data_dir();
-        let (url, trust) = match &reach.operator_url {
-            Some(url) => {
-                let trust = reach.operator_ca.clone().map_or(Trust::Usual, Trust::Authorities);
-                (url.trim_end_matches('/').to_owned(), trust)
-            }
-            None => {
-                let url = read_small(&dir.join("operator.url"));
-                let url = url.unwrap_or_else(|_| "http://127.0.0.1:9255".to_owned());
-                let trust = match url.starts_with("https:") {
-                    true => Trust::Exactly(dir.join("operator.ca")),
-                    false => Trust::Usual,
-                };
-                (url, trust)
-            }
+        let files = DataFiles { path: reach.data_dir(), is_named: reach.names_data() };
+        let of_environment = token_of_environment()?;
+        let (beside, directory) = files.url();
+        let (target, from) = destination::choose(&Known {
+            token: if of_environment.is_some() { TokenOf::Environment } else { TokenOf::Directory },
+            given: reach.operator_url.as_deref(),
+            directory,
+            beside: beside.as_deref(),
+            without_tls: reach.is_without_tls(),
+        })?;
+        let Target { url, is_loopback, is_encrypted } = target;
+        let trust = match (&from, &reach.operator_ca) {
+            (From::Given, Some(file)) => Trust::Authorities(file.clone()),
+            (From::Directory, _) if is_encrypted => Trust::Exactly(files.path.join("operator.ca")),
+            (From::Given | From::Directory | From::BuiltIn(_), _) => Trust::Usual,
         };
+        if let From::BuiltIn(Some(why)) = &from {
+            output::complain(&format!(
+                "notbefore: {why}, so the token goes to {url}; say --data or --operator-url for another service"
+            ));
+        }
         // The token of a service on this machine is not for whoever answers at some other address.
-        let elsewhere = reach.operator_url.is_some() && reach.data.is_none() && !is_local(&url);
-        let token = match (std::env::var("NOTBEFORE_TOKEN"), std::env::var_os("NOTBEFORE_TOKEN_FILE")) {
-            (Ok(token), _) => token,
-            (Err(_), Some(file)) => {
-                let file = Path::new(&file);
-                read_small(file).with_context(|| {
-                    format!("cannot read the token at {} (NOTBEFORE_TOKEN_FILE)", file.display())
-                })?
-            }
-            (Err(_), None) if elsewhere => {
+        let elsewhere = from == From::Given && reach.data.is_none() && !is_loopback;
+        let token = match of_environment {
+            Some(token) => token,
+            None if elsewhere => {
                 bail!(
                     "{url} is not on this machine: set NOTBEFORE_TOKEN to its token, NOTBEFORE_TOKEN_FILE to a file that holds it, or --data to where it is kept"
                 )
             }
-            (Err(_), None) => {
-                let file = dir.join("operator.token");
-                read_small(&file).map_err(|error| no_token(&file, &error))?
-            }
+            None => files.token().map_err(|error| no_token(&files.path.join("operator.token"), &error))?,
         };
         // Whatever proxy the environment names is for the internet, not for this.
         let config = Agent::config_builder()
@@ -327,14 +329,17 @@ fn distrust(error: &ureq::Error) -> Option<String> {
     tls.filter(|error| matches!(error, rustls::Error::InvalidCertificate(_))).map(ToString::to_string)
 }
 
-fn is_local(url: &str) -> bool {
-    let host = url.split("://").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
-    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-fn read_small(path: &Path) -> io::Result<String> {
-    Ok(fs::read_to_string(path)?.trim().to_owned())
+/// The token that the environment gives.
+fn token_of_environment() -> Result<Option<String>> {
+    match (std::env::var("NOTBEFORE_TOKEN"), std::env::var_os("NOTBEFORE_TOKEN_FILE")) {
+        (Ok(token), _) => Ok(Some(token)),
+        (Err(_), Some(file)) => {
+            let file = Path::new(&file);
+            let cannot = || format!("cannot read the token at {} (NOTBEFORE_TOKEN_FILE)", file.display());
+            read_small(file).map(Some).with_context(cannot)
+        }
+        (Err(_), None) => Ok(None),
+    }
 }
 
 fn no_token(path: &Path, error: &io::Error) -> anyhow::Error {
@@ -354,11 +359,17 @@ fn read<T: DeserializeOwned>(mut response: Response<Body>) -> Result<T> {
     if status.is_success() {
         // An empty answer is the JSON `null`, which is what `()` is read from.
         let json = if text.is_empty() { "null" } else { text.as_str() };
-        return serde_json::from_str(json)
-            .with_context(|| format!("the service answered what this version does not understand: {json}"));
+        return serde_json::from_str(json).with_context(|| {
+            format!("the service answered what this version does not understand: {}", shown(json))
+        });
     }
     match serde_json::from_str::<Problem>(&text) {
         Ok(Problem { detail, code, .. }) => Err(Refused { status, detail, code }.into()),
-        Err(_) => Err(anyhow!("the service answered {status}: {}", text.trim())),
+        Err(_) => Err(anyhow!("the service answered {status}: {}", shown(&text))),
     }
+}
+
+/// The beginning of an answer, in one line.
+fn shown(text: &str) -> String {
+    printable(&shorten(text.trim(), ANSWER_CHARS_MAX))
 }

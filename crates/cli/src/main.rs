@@ -19,6 +19,8 @@ mod clock;
 #[cfg(unix)]
 mod config;
 mod confirm;
+mod data_files;
+mod destination;
 mod event;
 mod exit;
 #[cfg(unix)]

@@ -6,16 +6,19 @@ use clap::{Command, CommandFactory};
 use super::Args;
 
 /// How to reach a service, and how results are shown.
-const REACH: [&str; 3] = ["data", "operator_url", "operator_ca"];
-const OUTPUT: &str = "output";
+const REACH: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls"];
+const ALL: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls", "output"];
+/// The directory is theirs, and there is no service elsewhere.
+const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tls"];
 
 /// The flags that a command takes like any other and does nothing with.
 fn idle(command: &str) -> &'static [&'static str] {
     match command {
-        "get" | "approve" | "agent" => &REACH,
-        "completions" | "openapi" => &[REACH[0], REACH[1], REACH[2], OUTPUT],
-        // The directory is theirs, and there is no service elsewhere.
-        "serve" | "import" | "check" => &[REACH[1], REACH[2]],
+        "get" | "approve" | "agent" => REACH,
+        "completions" | "openapi" => ALL,
+        // Its --operator-without-tls is a setting of its own.
+        "serve" => &["operator_url", "operator_ca"],
+        "import" | "check" => ELSEWHERE,
         _ => &[],
     }
 }

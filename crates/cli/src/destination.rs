@@ -1,0 +1,249 @@
+//! Which service a token goes to. A token is worth what it may do, so it goes only where its owner sent it: to a URL that
+//! was given, to the URL in a data directory that was named, or to a service on this machine. URLs are judged as the HTTP
+//! client parses them, never by how they begin.
+
+use std::net::IpAddr;
+
+use ureq::http::Uri;
+
+use crate::exit::NotUnderstood;
+
+/// Where a service listens unless it is told otherwise.
+const BUILT_IN: &str = "http://127.0.0.1:9255";
+
+/// A URL that requests may be sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Without a slash at its end.
+    pub url: String,
+    pub is_loopback: bool,
+    pub is_encrypted: bool,
+}
+
+/// Whose token is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenOf {
+    /// `NOTBEFORE_TOKEN` or `NOTBEFORE_TOKEN_FILE`.
+    Environment,
+    /// `operator.token` of the data directory.
+    Directory,
+}
+
+/// Who vouches for the URL in a data directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Directory {
+    /// The caller, who has named it.
+    Named,
+    /// It is `./notbefore-data`, and only the caller or root can have written the URL.
+    Own,
+    /// It is `./notbefore-data`, and somebody else may have written the URL: why.
+    Foreign(String),
+}
+
+/// All that the choice depends on.
+#[derive(Clone, Debug)]
+pub struct Known<'a> {
+    pub token: TokenOf,
+    /// `--operator-url` or `NOTBEFORE_OPERATOR`.
+    pub given: Option<&'a str>,
+    pub directory: Directory,
+    /// `operator.url` of the data directory.
+    pub beside: Option<&'a str>,
+    /// `--operator-without-tls`.
+    pub without_tls: bool,
+}
+
+/// Where the URL came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    Given,
+    Directory,
+    /// With the reason why the URL of `./notbefore-data` was passed over, if there is one.
+    BuiltIn(Option<String>),
+}
+
+/// The service that a token goes to.
+pub fn choose(known: &Known<'_>) -> Result<(Target, From), NotUnderstood> {
+    let (target, from) = match (known.given, known.beside) {
+        (Some(given), _) => (target(given)?, From::Given),
+        (None, Some(beside)) => match passed_over(known, target(beside)) {
+            Ok(target) => (target?, From::Directory),
+            Err(why) => (target(BUILT_IN)?, From::BuiltIn(Some(why))),
+        },
+        (None, None) => (target(BUILT_IN)?, From::BuiltIn(None)),
+    };
+    if !target.is_loopback && !target.is_encrypted && !known.without_tls {
+        return Err(NotUnderstood(format!(
+            "nothing was sent: {} is not on this machine and not encrypted, so whoever is on the way could read the token \
+             and use it; use an https:// URL, or say --operator-without-tls if you trust that network",
+            target.url
+        )));
+    }
+    Ok((target, from))
+}
+
+/// The URL of a data directory if the token may go there; else why not.
+fn passed_over(
+    known: &Known<'_>,
+    target: Result<Target, NotUnderstood>,
+) -> Result<Result<Target, NotUnderstood>, String> {
+    match (known.token, &known.directory) {
+        (TokenOf::Directory, _) | (TokenOf::Environment, Directory::Named) => Ok(target),
+        (TokenOf::Environment, Directory::Foreign(why)) => Err(why.clone()),
+        (TokenOf::Environment, Directory::Own) => match target {
+            Ok(target) if target.is_loopback => Ok(Ok(target)),
+            Ok(target) => Err(format!("{} is not on this machine", target.url)),
+            Err(error) => Err(error.to_string()),
+        },
+    }
+}
+
+/// Parses a URL as the HTTP client does.
+pub fn target(text: &str) -> Result<Target, NotUnderstood> {
+    let wrong = |why: &str| {
+        NotUnderstood(format!(
+            "{text:?} is no URL of a service: {why}; write it as https://ops.example.com:9255, or http://127.0.0.1:9255"
+        ))
+    };
+    let uri: Uri = text.parse().map_err(|error: ureq::http::uri::InvalidUri| wrong(&error.to_string()))?;
+    let is_encrypted = match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") => false,
+        Some(_) => return Err(wrong("only https and http are spoken")),
+        None => return Err(wrong("https:// or http:// is missing")),
+    };
+    let authority = uri.authority().ok_or_else(|| wrong("the host is missing"))?;
+    if authority.as_str().contains('@') {
+        return Err(wrong("what stands before @ is a name or a password, which is sent to nobody"));
+    }
+    if uri.query().is_some() || text.contains('#') {
+        return Err(wrong("it has a query or a fragment"));
+    }
+    let host = authority.host();
+    let has_port = authority.as_str().len() > host.len();
+    if host.is_empty() {
+        return Err(wrong("the host is missing"));
+    }
+    if has_port && authority.port_u16().is_none_or(|port| port == 0) {
+        return Err(wrong("a port is a number from 1 to 65535"));
+    }
+    let scheme = if is_encrypted { "https" } else { "http" };
+    let path = uri.path().trim_end_matches('/');
+    Ok(Target { url: format!("{scheme}://{authority}{path}"), is_loopback: is_loopback(host), is_encrypted })
+}
+
+/// Whether a host can only be this machine. Numbers that some resolvers take for an address (`127.1`, `0x7f000001`) count
+/// as names, and so does `localhost.`, which files of hosts do not have: DNS would be asked.
+fn is_loopback(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let ip = bare.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_judged_by_the_parsed_host() {
+        for (url, is_loopback) in [
+            ("http://127.0.0.1:9255", true),
+            ("http://127.9.8.7", true),
+            ("HTTP://LocalHost:1/", true),
+            ("http://localhost.:9255/", false),
+            ("http://[::1]", true),
+            ("https://[::1]:9255", true),
+            ("http://[::ffff:127.0.0.1]:9255", true),
+            ("http://127.0.0.1/behind/a/proxy/", true),
+            ("http://127.0.0.1.evil.example", false),
+            ("http://localhost.evil.example", false),
+            ("http://evil.example/localhost", false),
+            ("http://evil.localhost", false),
+            ("http://127.1", false),
+            ("http://2130706433", false),
+            ("http://0x7f.0.0.1", false),
+            ("http://0.0.0.0:9255", false),
+            ("http://[::]:9255", false),
+            ("http://[::ffff:10.0.0.1]", false),
+            ("https://10.0.0.5", false),
+        ] {
+            assert_eq!(target(url).unwrap().is_loopback, is_loopback, "{url}");
+        }
+        assert_eq!(target("HTTPS://Ops.Example:9255/a/").unwrap().url, "https://Ops.Example:9255/a");
+    }
+
+    #[test]
+    fn urls_with_userinfo_other_schemes_or_odd_parts_are_refused() {
+        for url in [
+            "",
+            "/v1",
+            "localhost",
+            "127.0.0.1:9255",
+            "//127.0.0.1",
+            "ftp://127.0.0.1",
+            "unix://127.0.0.1",
+            "http:127.0.0.1",
+            "http://",
+            "http:///v1",
+            "http://:9255",
+            "http://127.0.0.1:",
+            "http://127.0.0.1:0",
+            "http://127.0.0.1:65536",
+            "http://127.0.0.1:9255x",
+            "http://localhost:80@elsewhere",
+            "http://localhost@elsewhere",
+            "http://@127.0.0.1",
+            "http://elsewhere\\@127.0.0.1",
+            "http://127.0.0.1 .elsewhere",
+            "http://127.0.0.1\n.elsewhere",
+            "http://[::1",
+            "http://127.0.0.1?elsewhere",
+            "http://127.0.0.1#elsewhere",
+        ] {
+            let refused = target(url);
+            assert!(refused.is_err(), "{url:?}: {refused:?}");
+        }
+    }
+
+    /// Where a token goes: the answer is the URL, or `-` where nothing is sent.
+    #[test]
+    fn a_token_goes_only_where_its_owner_sent_it() {
+        use TokenOf::{Directory as OfDirectory, Environment};
+        let (near, far, clear) = ("http://127.0.0.1:7", "https://far.example", "http://far.example");
+        let foreign = || Directory::Foreign("it is not yours".to_owned());
+        for (token, given, directory, beside, without_tls, goes_to) in [
+            // What is given goes before all else.
+            (Environment, Some(far), foreign(), Some(near), false, far),
+            (Environment, Some(near), Directory::Named, Some(far), false, near),
+            (Environment, Some(clear), Directory::Named, Some(near), false, "-"),
+            (Environment, Some(clear), Directory::Named, Some(near), true, clear),
+            (Environment, Some("http://localhost:80@far.example"), Directory::Own, None, true, "-"),
+            // A directory that was named, whoever owns it.
+            (Environment, None, Directory::Named, Some(far), false, far),
+            (Environment, None, Directory::Named, Some(near), false, near),
+            (Environment, None, Directory::Named, Some(clear), false, "-"),
+            (Environment, None, Directory::Named, Some(clear), true, clear),
+            (Environment, None, Directory::Named, Some("nonsense"), false, "-"),
+            (Environment, None, Directory::Named, None, false, BUILT_IN),
+            // ./notbefore-data, if it is the caller's, and for this machine only.
+            (Environment, None, Directory::Own, Some(near), false, near),
+            (Environment, None, Directory::Own, Some(far), false, BUILT_IN),
+            (Environment, None, Directory::Own, Some(clear), true, BUILT_IN),
+            (Environment, None, Directory::Own, Some("http://127.0.0.1.far.example"), true, BUILT_IN),
+            (Environment, None, Directory::Own, Some("nonsense"), false, BUILT_IN),
+            (Environment, None, foreign(), Some(near), true, BUILT_IN),
+            (Environment, None, foreign(), Some(far), true, BUILT_IN),
+            (Environment, None, foreign(), None, false, BUILT_IN),
+            // A directory's own token goes to the URL beside it.
+            (OfDirectory, None, foreign(), Some(near), false, near),
+            (OfDirectory, None, Directory::Own, Some(far), false, far),
+            (OfDirectory, None, Directory::Named, Some(clear), false, "-"),
+            (OfDirectory, None, Directory::Named, Some(clear), true, clear),
+        ] {
+            let known = Known { token, given, directory, beside, without_tls };
+            let chosen = choose(&known);
+            let sent = chosen.as_ref().map_or("-", |(target, _)| target.url.as_str());
+            assert_eq!(sent, goes_to, "{known:?}: {chosen:?}");
+        }
+    }
+}
