@@ -20,8 +20,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid};
-use tokio::time::{Instant, sleep};
+use tokio::time::{sleep, timeout};
 
 use super::processes::{Process, descendants, parse_pid};
 use super::run::remove;
@@ -158,31 +159,45 @@ pub(super) async fn end(
             }
         }
     }
-    let until = Instant::now() + patience;
-    loop {
-        let running = Process::all();
-        let mut survivor = None;
-        attempts.retain(|(path, attempt)| {
-            let result = path.with_extension("");
-            let left = attempt.left(&running, |process| process.may_have_result(&result));
-            for process in &left {
-                survivor = Some((process.pid, process.signal(Signal::KILL).err()));
+    let mut survivor = None;
+    let ended = async {
+        loop {
+            survivor = kill_left(&mut attempts);
+            if survivor.is_none() {
+                return;
             }
-            if left.is_empty() {
-                remove(&result);
-                remove(path);
-            }
-            !left.is_empty()
-        });
-        let Some((pid, error)) = survivor else { return Ok(()) };
-        if Instant::now() >= until {
-            let why = error.map_or_else(|| "killed, and still there".to_owned(), |error| error.to_string());
-            return Err(format!(
-                "an earlier attempt still runs and cannot be ended: process {pid} ({why}); end it, then retry"
-            ));
+            sleep(LOOK_AGAIN).await;
         }
-        sleep(LOOK_AGAIN).await;
+    };
+    match (timeout(patience, ended).await, survivor) {
+        (Ok(()), _) | (Err(_), None) => Ok(()),
+        (Err(_), Some((pid, error))) => {
+            let why = error.map_or_else(|| "killed, and still there".to_owned(), |error| error.to_string());
+            Err(format!(
+                "an earlier attempt still runs and cannot be ended: process {pid} ({why}); end it, then retry"
+            ))
+        }
     }
+}
+
+/// Kills what is left of attempts, and forgets those of which nothing is. Answers one process that was left, and why it
+/// could not be signalled.
+fn kill_left(attempts: &mut Vec<(PathBuf, Attempt)>) -> Option<(Pid, Option<Errno>)> {
+    let running = Process::all();
+    let mut survivor = None;
+    attempts.retain(|(path, attempt)| {
+        let result = path.with_extension("");
+        let left = attempt.left(&running, |process| process.may_have_result(&result));
+        for process in &left {
+            survivor = Some((process.pid, process.signal(Signal::KILL).err()));
+        }
+        if left.is_empty() {
+            remove(&result);
+            remove(path);
+        }
+        !left.is_empty()
+    });
+    survivor
 }
 
 #[cfg(test)]
