@@ -318,7 +318,7 @@ impl<'a> Planner<'a> {
     fn leaves_room(&self, cause: Cause, targets: &[Target]) -> Result<(), Refusal> {
         let token = match self.by {
             Actor::Token(name) => name.parse::<Name>().ok().and_then(|name| self.state.token(&name)),
-            _ => None,
+            Actor::Vm { .. } | Actor::Timer | Actor::Driver(_) | Actor::Service => None,
         };
         if cause.source() != Source::User || token.is_none_or(|token| token.value.rules_everything()) {
             return Ok(());

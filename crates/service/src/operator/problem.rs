@@ -1,6 +1,7 @@
 //! Every error of the API, as `application/problem+json` with a stable code. This is the one place that
 //! decides which failure is which HTTP status.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::Json;
@@ -21,7 +22,8 @@ pub struct Problem {
     detail: String,
     candidates: Vec<String>,
     hidden: bool,
-    retry_after: Option<Duration>,
+    /// In seconds.
+    retry_after: Option<NonZeroU32>,
 }
 
 /// What the audit trail keeps of an answer that refused somebody something; it travels beside the response.
@@ -41,13 +43,16 @@ impl Problem {
             detail: detail.into(),
             candidates: Vec::new(),
             hidden: false,
-            retry_after: passes.then_some(Duration::from_secs(1)),
+            retry_after: passes.then_some(NonZeroU32::MIN),
         }
     }
 
     /// Too many requests; one may come again after a while.
     pub fn too_many(code: &str, detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self { retry_after: Some(retry_after), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
+        // Whole seconds, and never too soon.
+        let seconds = u32::try_from(retry_after.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
+        let retry_after = NonZeroU32::new(seconds).or(Some(NonZeroU32::MIN));
+        Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
     }
 
     /// A request that cannot be understood.
@@ -109,10 +114,8 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Some(wait) = self.retry_after {
-            // Whole seconds, and never too soon.
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
         }
         response
     }
