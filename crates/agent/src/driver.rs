@@ -8,15 +8,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use notbefore_client::client::{Approval, ApproveError, Client};
 use notbefore_client::clock::{Clock, Moment};
-use notbefore_client::document::EventId;
+use notbefore_client::document::{Document, EventId, EventsVersion};
 use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Trouble, Update};
 use tokio::sync::mpsc;
 
 use crate::config::{self, Config, Sources};
 use crate::hooks::{Ended, Runner};
+use crate::intake::{Bucket, Intake};
 use crate::journal::{Found, Journal};
 use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome};
 use crate::machine::{Setup, State};
@@ -32,6 +34,12 @@ const JOURNAL_REST: Duration = Duration::from_secs(5);
 const ANSWERS_MAX: usize = 64;
 /// Trouble that goes on is said aloud once in so many polls: about every ten minutes.
 const TROUBLE_SAID_EVERY: u32 = 60;
+/// How often it is said at most that changes wait.
+const WAITING_SAID_EVERY: Duration = Duration::from_secs(60);
+/// How often at once, and then how often, approvals are sent before their time because the platform is back: no more often
+/// in the long run than they are sent anyway.
+const BACK_BURST: u32 = 8;
+const BACK_EVERY: Duration = Duration::from_secs(15);
 /// How long the platform may be silent before it is looked for anew, beside the polls that go on: an eviction gives half a
 /// minute.
 pub const LOST_AFTER: Duration = Duration::from_secs(30);
@@ -58,6 +66,15 @@ pub struct Agent {
     client: Option<Client>,
     /// Since when nobody answers polls, if nobody does.
     silent_since: Option<Duration>,
+    intake: Intake,
+    /// The newest document, while some of its changes wait.
+    waiting: Option<(Document, EventsVersion)>,
+    /// Whether a document was read.
+    has_read: bool,
+    /// When it may be said again that changes wait.
+    waiting_said_at: Option<Duration>,
+    /// How often approvals are sent because the platform is back.
+    back: Bucket,
     /// Whether the platform has been silent, or not been there, since it last answered.
     unheard: bool,
     answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
@@ -99,6 +116,11 @@ impl Agent {
             refused: Vec::new(),
             client: None,
             silent_since: None,
+            intake: Intake::new(),
+            waiting: None,
+            has_read: false,
+            waiting_said_at: None,
+            back: Bucket::new(BACK_BURST, BACK_EVERY),
             unheard: true,
             answers,
             beat,
@@ -173,11 +195,14 @@ impl Agent {
         match update {
             Update::Document { document, served_at, version } => {
                 self.board.answered("document");
-                self.turn(Input::Document { document, served_at, version }).await;
+                self.take_in(document, served_at, version).await;
                 self.answers_again().await;
             }
             Update::Unchanged { served_at } => {
                 self.board.answered("unchanged");
+                if let Some((document, version)) = self.waiting.take() {
+                    self.take_in(document, served_at, version).await;
+                }
                 // A VM that stood still learns by this how late it is. Without events there is nothing to be late for.
                 if let Some(served_at) = served_at.filter(|_| !self.state.events().is_empty()) {
                     self.turn(Input::Unchanged { served_at }).await;
@@ -199,10 +224,37 @@ impl Agent {
         }
     }
 
-    /// The platform has answered. What could not be sent to it until now is sent.
+    /// Takes a document in, as much of it as the pace allows. One that changes nothing says no more than what time it is.
+    async fn take_in(&mut self, document: Document, served_at: Option<Timestamp>, version: EventsVersion) {
+        let now = self.clock.now().tick;
+        let admitted = self.intake.admit(&document, version, self.state.events(), &self.setup.me, now);
+        self.board.waiting(admitted.held);
+        if admitted.held > 0 {
+            if self.waiting_said_at.is_none_or(|at| now >= at.saturating_add(WAITING_SAID_EVERY)) {
+                self.waiting_said_at = Some(now);
+                tracing::warn!(
+                    held = admitted.held,
+                    "the platform changes more than an agent takes in: these changes wait, this VM's own events first"
+                );
+            }
+            self.waiting = Some((document, version));
+        } else {
+            self.waiting = None;
+        }
+        if admitted.changes > 0 || !self.has_read {
+            self.has_read = true;
+            self.turn(Input::Document { document: admitted.document, served_at, version }).await;
+        } else if let Some(served_at) = served_at {
+            self.turn(Input::Unchanged { served_at }).await;
+        }
+    }
+
+    /// The platform has answered. What could not be sent to it until now is sent; but a platform that fails every other
+    /// poll is not sent everything at every other.
     async fn answers_again(&mut self) {
         self.silent_since = None;
-        if std::mem::replace(&mut self.unheard, false) {
+        let now = self.clock.now().tick;
+        if std::mem::replace(&mut self.unheard, false) && self.back.take(now) {
             self.turn(Input::Back).await;
         }
     }

@@ -9,6 +9,7 @@ pub mod config;
 pub mod describe;
 mod driver;
 pub mod hooks;
+mod intake;
 pub mod journal;
 pub mod machine;
 pub mod notify;

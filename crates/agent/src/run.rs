@@ -95,10 +95,11 @@ pub async fn run(
         let wake = tokio::select! {
             biased;
             order = orders.recv() => Wake::Order(order.unwrap_or(Order::Stop)),
+            // At most one a second, and before ends, of which a thousand events have many: an event of this VM may be in it.
+            update = next(&mut watch) => Wake::Update(update),
             Some(ended) = ends.recv() => Wake::Ended(ended),
             Some((event, answer)) = answers.recv() => Wake::Answered(event, answer),
             () = until(clock, due) => Wake::Due,
-            update = next(&mut watch) => Wake::Update(update),
             platform = outcome(&mut search) => Wake::Found(platform),
             me = outcome(&mut naming) => Wake::Named(me),
         };

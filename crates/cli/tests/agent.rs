@@ -8,6 +8,7 @@
 //! | `orders` | SIGTERM, SIGHUP, a dry run, a second agent |
 //! | `hooks` | hooks that hang, fail, flood, daemonise; word to an administrator |
 //! | `foreign_words` | a platform whose words would take a terminal over |
+//! | `hostile` | a platform that changes everything at each poll |
 //! | `journal` | full, corrupt, and on disks that do not last |
 //! | `names` | a platform that can say only later who this VM is |
 //! | `page` | the rehearsal that `docs/agent.md` prints |
@@ -22,6 +23,8 @@ mod support;
 mod foreign_words;
 #[path = "agent/hooks.rs"]
 mod hooks;
+#[path = "agent/hostile.rs"]
+mod hostile;
 #[path = "agent/journal.rs"]
 mod journal;
 #[path = "agent/names.rs"]

@@ -17,6 +17,9 @@ use crate::document::{Document, EventKind, EventsVersion, Oddity};
 use crate::failure::{Failure, FailureKind};
 use crate::poll::{Answer, Begun, PACE, Poller, Verdict};
 
+/// How many of the things that are odd about a document are logged, each in a line.
+const ODDITIES_LOGGED_MAX: usize = 10;
+
 /// What a poll has brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
@@ -126,8 +129,11 @@ impl Watch {
         version: EventsVersion,
         oddities: Vec<Oddity>,
     ) -> Update {
-        for oddity in oddities {
+        for oddity in oddities.iter().take(ODDITIES_LOGGED_MAX) {
             tracing::warn!(endpoint = %self.client.endpoint(), "{oddity}");
+        }
+        if let Some(more) = oddities.len().checked_sub(ODDITIES_LOGGED_MAX).filter(|more| *more > 0) {
+            tracing::warn!(endpoint = %self.client.endpoint(), "at least {more} more things are odd about the answer");
         }
         self.uses(version);
         Update::Document { document, served_at, version }

@@ -77,11 +77,35 @@ impl Turn<'_> {
         }
         self.state.resting_until = None;
         let order = self.by_urgency();
-        // What is put back depends on what keeps the VM out, so that is found out first.
-        while order.iter().any(|&place| self.advance(place))
-            || order.iter().any(|&place| self.put_back(place))
-        {}
+        // What is put back depends on what keeps the VM out, so that is found out first. Both go through all events before
+        // they begin again: with a thousand of them, to begin again after each would take seconds.
+        while self.advance_all(&order) || self.put_back_all(&order) {}
         self.state.events.retain(|handled| handled.listed || handled.phase != Phase::Done);
+    }
+
+    fn advance_all(&mut self, order: &[usize]) -> bool {
+        let mut has_moved = false;
+        for &place in order {
+            while self.advance(place) {
+                has_moved = true;
+            }
+        }
+        has_moved
+    }
+
+    /// Stops where an event begins anew: it may keep out the VM that others would put back.
+    fn put_back_all(&mut self, order: &[usize]) -> bool {
+        let mut has_moved = false;
+        for &place in order {
+            while self.put_back(place) {
+                has_moved = true;
+                if let Phase::Unmatched | Phase::Preparing(_) | Phase::Ready = self.state.events[place].phase
+                {
+                    return true;
+                }
+            }
+        }
+        has_moved
     }
 
     /// This VM's own events first, and of those the one that begins first.

@@ -36,6 +36,8 @@ struct Inner {
     /// Why the file's rules are not in force.
     config: Option<String>,
     events: Vec<Overview>,
+    /// How many changes wait to be taken in.
+    waiting: usize,
     metrics: Metrics,
 }
 
@@ -122,6 +124,11 @@ impl Board {
         self.inner().events = events;
     }
 
+    /// How many changes of events wait to be taken in.
+    pub fn waiting(&self, changes: usize) {
+        self.inner().waiting = changes;
+    }
+
     /// Something happened.
     pub fn count(&self, fact: &Fact) {
         self.inner().metrics.count(fact);
@@ -185,7 +192,7 @@ impl Board {
         let inner = self.inner();
         let silent = inner.answered_at.map(|at| now.saturating_sub(at));
         let draining = inner.events.iter().any(|event| event.draining);
-        inner.metrics.page(silent, draining, inner.events.len())
+        inner.metrics.page(silent, draining, inner.events.len(), inner.waiting)
     }
 }
 

@@ -96,7 +96,7 @@ impl Metrics {
     }
 
     /// The whole page.
-    pub fn page(&self, silent: Option<Duration>, draining: bool, handled: usize) -> String {
+    pub fn page(&self, silent: Option<Duration>, draining: bool, handled: usize, waiting: usize) -> String {
         let mut registry = Registry::with_prefix("notbefore_agent");
         registry.register("polls", "Polls, by what came of them", self.polls.clone());
         registry.register(
@@ -134,6 +134,12 @@ impl Metrics {
             "events_handled",
             "Events that the agent knows of now",
             i64::try_from(handled).unwrap_or(i64::MAX),
+        );
+        gauge(
+            &mut registry,
+            "changes_waiting",
+            "Changes of events that the platform has announced faster than they are taken in",
+            i64::try_from(waiting).unwrap_or(i64::MAX),
         );
         if let Some(silent) = silent {
             let age: Gauge<f64, std::sync::atomic::AtomicU64> = Gauge::default();

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, TcpListener};
 
 /// A platform that answers as the test says, by a request's first line: with a status and a body, or not at all. It serves
 /// for as long as the test runs; the answer is its URL.
-pub fn scripted_platform(
-    answer: impl Fn(&str) -> Option<(&'static str, &'static str)> + Send + 'static,
+pub fn scripted_platform<Body: Into<String>>(
+    answer: impl Fn(&str) -> Option<(&'static str, Body)> + Send + 'static,
 ) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -22,10 +22,11 @@ pub fn scripted_platform(
                 kept.push(stream);
                 continue;
             };
+            let body = body.into();
             let length = body.len();
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
             // Whoever has gone away is no concern of ours.
-            let _ = stream.write_all((head + body).as_bytes());
+            let _ = stream.write_all((head + &body).as_bytes());
         }
     });
     endpoint

@@ -21,6 +21,9 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// How much of an answer a message shows: enough to tell a proxy's page from a platform's error.
 const SHOWN_CHARACTERS_MAX: usize = 80;
 
+/// How many oddities of an answer are kept: a platform may send a million of them in one, and each is a line of the log.
+const ODDITIES_MAX: usize = 100;
+
 /// Why an answer is no document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
@@ -169,7 +172,10 @@ impl Document {
             let event = Reader { index, version, oddities: &mut oddities }.event(fields);
             match known.insert(event.id.clone()) {
                 true => document.events.push(event),
-                false => oddities.push(Oddity::Repeated { index, id: event.id }),
+                false if oddities.len() < ODDITIES_MAX => {
+                    oddities.push(Oddity::Repeated { index, id: event.id })
+                }
+                false => {}
             }
         }
         Ok((document, oddities))
@@ -189,7 +195,7 @@ impl Reader<'_> {
         let resources = self.resources(fields.get("Resources"));
         let id = match self.text(&fields, "EventId") {
             id if id.trim().is_empty() => {
-                self.oddities.push(Oddity::NoId { index: self.index });
+                self.odd(|index| Oddity::NoId { index });
                 EventId::made_up(&kind, &resources)
             }
             id => EventId::new(id),
@@ -209,7 +215,13 @@ impl Reader<'_> {
     }
 
     fn unreadable(&mut self, field: &'static str, value: &Value) {
-        self.oddities.push(Oddity::Unreadable { index: self.index, field, start: shown(value) });
+        self.odd(|index| Oddity::Unreadable { index, field, start: shown(value) });
+    }
+
+    fn odd(&mut self, oddity: impl FnOnce(usize) -> Oddity) {
+        if self.oddities.len() < ODDITIES_MAX {
+            self.oddities.push(oddity(self.index));
+        }
     }
 
     /// A text, empty where there is none.

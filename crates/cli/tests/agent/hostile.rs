@@ -1,0 +1,128 @@
+//! A platform that changes everything at each poll: the agent takes it in at a pace, and a real event is not late for it.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::support::agent::{Agent, Place};
+use crate::support::scripted::scripted_platform;
+use crate::support::{binary, exchange, free_address, wait_for};
+
+/// What the test can see of the platform, and change about it.
+#[derive(Default)]
+struct Platform {
+    polls: AtomicUsize,
+    is_calm: AtomicBool,
+}
+
+fn event(id: &str, vm: &str) -> Value {
+    json!({"EventId": id, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": [vm],
+        "NotBefore": "Mon, 19 Sep 2039 18:29:47 GMT"})
+}
+
+/// A platform with one real event of `web-0` once it is calm, and until then with what `noise` makes of the count of polls.
+fn platform(noise: impl Fn(usize) -> Vec<Value> + Send + 'static) -> (Arc<Platform>, String) {
+    let platform = Arc::new(Platform::default());
+    let shared = platform.clone();
+    let endpoint = scripted_platform(move |line| {
+        if line.starts_with("GET /metadata/instance/compute/name") {
+            return Some(("200 OK", "web-0".to_owned()));
+        }
+        if line.starts_with("POST") {
+            return Some(("200 OK", String::new()));
+        }
+        let poll = shared.polls.fetch_add(1, Ordering::SeqCst);
+        let events = match shared.is_calm.load(Ordering::SeqCst) {
+            true => vec![event("real", "web-0")],
+            false => noise(poll),
+        };
+        Some(("200 OK", json!({"DocumentIncarnation": poll, "Events": events}).to_string()))
+    });
+    (platform, endpoint)
+}
+
+/// Starts an agent that leaves a line for each event, and gives a way to read one of its metrics.
+fn agent(place: &Place, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>) {
+    let rule = "[[rule]]\nname = \"all\"\n[[rule.before]]\n\
+        shell = 'echo \"$NOTBEFORE_EVENT_ID\" >> {trace}'\n";
+    place.configure(Some(endpoint), rule);
+    let signals = free_address();
+    let mut command = Command::new(binary());
+    command.env("NOTBEFORE_AGENT_LISTEN", signals.to_string());
+    let agent = place.start_with(command, "boot 1");
+    wait_for("the agent to listen", || std::net::TcpStream::connect(signals).ok());
+    let metric = move |name: &str| {
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let page = exchange(signals.ip(), signals, request).body;
+        let of = |line: &str| {
+            line.strip_prefix("notbefore_agent_")?.strip_prefix(name)?.split(' ').nth(1)?.parse::<u64>().ok()
+        };
+        page.lines().filter_map(of).sum()
+    };
+    (agent, metric)
+}
+
+#[test]
+fn own_events_that_are_others_at_each_poll_are_taken_in_at_a_pace() {
+    let noise = |poll: usize| (0..150).map(|one| event(&format!("{poll}-{one}"), "web-0")).collect();
+    let (platform, endpoint) = platform(noise);
+    let place = Place::new();
+    let (_agent, metric) = agent(&place, &endpoint);
+    wait_for("changes to wait", || (metric("changes_waiting") > 0).then_some(()));
+    let begun = platform.polls.load(Ordering::SeqCst);
+    wait_for("eight more polls", || (platform.polls.load(Ordering::SeqCst) >= begun + 8).then_some(()));
+    // A burst of two hundred, and one each ten seconds since.
+    let seen = metric("events_seen_total");
+    assert!((200..210).contains(&seen), "{seen} of more than a thousand events were taken in");
+    assert!(place.trace().len() < 210, "{} hooks were run", place.trace().len());
+    let said = place.log().matches("the platform changes more than an agent takes in").count();
+    assert_eq!(said, 1, "it is said once a minute");
+    // The real one waits for one token at most.
+    platform.is_calm.store(true, Ordering::SeqCst);
+    wait_for("the real event", || place.trace().contains(&"real".to_owned()).then_some(()));
+    wait_for("nothing to wait any more", || (metric("changes_waiting") == 0).then_some(()));
+}
+
+#[test]
+fn noise_of_other_vms_does_not_delay_an_event_of_this_one() {
+    let noise = |poll: usize| {
+        let noise = (0..900).map(|one| event(&format!("{poll}-{one}"), "other"));
+        let own = (poll > 5).then(|| event("real", "web-0"));
+        noise.chain(own).collect()
+    };
+    let (_platform, endpoint) = platform(noise);
+    let place = Place::new();
+    let (_agent, metric) = agent(&place, &endpoint);
+    wait_for("changes to wait", || (metric("changes_waiting") > 0).then_some(()));
+    wait_for("the real event", || place.trace().contains(&"real".to_owned()).then_some(()));
+    assert!(metric("changes_waiting") > 0);
+    assert!(metric("events_handled") <= 1_001);
+}
+
+#[test]
+fn hundred_events_at_once_are_all_prepared_for_at_once() {
+    let noise = |_| (0..100).map(|one| event(&one.to_string(), "web-0")).collect();
+    let (_platform, endpoint) = platform(noise);
+    let place = Place::new();
+    let (_agent, metric) = agent(&place, &endpoint);
+    place.wait_for_trace(100);
+    assert_eq!(metric("changes_waiting"), 0);
+}
+
+#[test]
+fn million_odd_values_in_one_answer_are_a_few_lines_of_the_log() {
+    let noise = |poll: usize| {
+        let mut odd = event(&poll.to_string(), "web-0");
+        odd["Resources"] = vec![json!(1); 400_000].into();
+        vec![odd]
+    };
+    let (platform, endpoint) = platform(noise);
+    let place = Place::new();
+    let (_agent, _) = agent(&place, &endpoint);
+    wait_for("three polls", || (platform.polls.load(Ordering::SeqCst) > 3).then_some(()));
+    let (log, polls) = (place.log(), platform.polls.load(Ordering::SeqCst));
+    assert!(log.contains("more things are odd about the answer"), "{log}");
+    assert!(log.matches("cannot be read").count() <= 10 * polls, "{log}");
+}
