@@ -22,4 +22,5 @@ pub mod span;
 pub mod suggest;
 mod systemd;
 pub mod tell;
+pub mod trust;
 pub mod vm_id;

@@ -15,7 +15,6 @@ use notbefore_client::identity::{self, By, Identity, Name};
 use crate::config::Config;
 use crate::journal;
 use crate::signals::Board;
-use crate::vm_id::VmId;
 
 /// How long the search rests, at first; it doubles each time, up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(1);
@@ -104,7 +103,7 @@ impl Asking {
         let me = me.await;
         if let Some(file) = &self.file {
             // Only for the next start, so that its hooks know the name before the platform answers.
-            let _ = std::fs::write(file, me.name());
+            let _ = notbefore_client::discovery::write_private(file, me.name());
         }
         self.otherwise.corrected_by(me)
     }
@@ -126,7 +125,7 @@ fn last_name(file: &Path) -> Option<Identity> {
 /// A file in the state directory. A dry run leaves no trace; and on a disk that could not be written to what is there may
 /// still be another VM's.
 fn memory(config: &Config, file: &str) -> Option<PathBuf> {
-    (!config.dry_run && journal::is_ours(&config.state, &VmId::here())).then(|| config.state.join(file))
+    if config.dry_run { None } else { journal::memory(&config.state, file) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! | `names` | a platform that can say only later who this VM is |
 //! | `page` | the rehearsal that `docs/agent.md` prints |
 //! | `rehearsal` | `check --run`: a rule's steps for real, and the VM put back whatever becomes of them |
+//! | `trust` | files that another user can have written |
 //! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -37,6 +38,8 @@ mod page;
 mod rehearsal;
 #[path = "agent/signals.rs"]
 mod signals;
+#[path = "agent/trust.rs"]
+mod trust;
 #[path = "agent/vm.rs"]
 mod vm;
 #[path = "agent/words.rs"]

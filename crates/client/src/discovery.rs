@@ -285,11 +285,20 @@ fn is_busy(kind: FailureKind) -> bool {
     kind.may_pass() && !kind.is_silence()
 }
 
+/// Writes a file that only its owner can read and write, whatever the umask is.
+pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::io::Write::write_all(&mut options.open(path)?, text.as_bytes())
+}
+
 /// Writes down what answered. Without it the next search is longer, and that is all.
 fn remember(memory: &Path, endpoint: &Endpoint) {
     let draft = memory.with_extension("new");
     let written =
-        std::fs::write(&draft, format!("{endpoint}\n")).and_then(|()| std::fs::rename(&draft, memory));
+        write_private(&draft, &format!("{endpoint}\n")).and_then(|()| std::fs::rename(&draft, memory));
     if let Err(error) = written {
         tracing::warn!("cannot remember the endpoint in {}: {error}", memory.display());
     }

@@ -10,6 +10,8 @@ use toml::{Spanned, Value as Toml};
 use super::keys::{GROUPS, Group};
 use super::value::{Said, Value};
 use crate::suggest;
+#[cfg(unix)]
+use crate::trust::{self, Rule};
 
 /// The largest file: a hundred rules with ten steps each are some 200 KiB.
 const BYTES_MAX: u64 = 1024 * 1024;
@@ -21,9 +23,15 @@ const UTF16_BIG: [u8; 2] = [0xfe, 0xff];
 const UTF8_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// Reads a file's text: UTF-8, or UTF-16 that says so, which is what `>` makes in Windows' own PowerShell.
-pub fn read_text(path: &Path) -> io::Result<String> {
+/// Links are followed, and the file at their end has to be one that the agent trusts.
+pub fn read_text(path: &Path, is_named: bool) -> io::Result<String> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let file = std::fs::File::open(path)?;
+    #[cfg(unix)]
+    trust::check(if is_named { Rule::NamedConfig } else { Rule::UsualConfig }, &file, path)?;
+    #[cfg(not(unix))]
+    let _ = is_named;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(io::Error::other(format!("it is larger than {BYTES_MAX} bytes, too large for settings")));
     }

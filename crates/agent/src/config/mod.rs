@@ -25,6 +25,7 @@ use notbefore_client::endpoint::Endpoint;
 use toml::de::DeTable;
 
 use crate::rules::Rule;
+use crate::trust::Untrusted;
 use file::Reader;
 use general::General;
 pub use notify::{Happening, Notify};
@@ -81,6 +82,11 @@ impl Sources {
     pub fn file(&self) -> PathBuf {
         let by_variable = || self.variable(FILE_VARIABLE).map(PathBuf::from);
         self.file.clone().or_else(by_variable).unwrap_or_else(|| self.usual_file())
+    }
+
+    /// Whether somebody has named the file, and is not left with the usual one.
+    fn is_named(&self) -> bool {
+        self.file.is_some() || self.variable(FILE_VARIABLE).is_some()
     }
 
     fn usual_file(&self) -> PathBuf {
@@ -141,14 +147,22 @@ impl std::error::Error for Mistakes {}
 /// Reads file, environment and flags.
 pub fn load(sources: &Sources) -> Result<Config, Mistakes> {
     let path = sources.file();
-    match file::read_text(&path) {
+    match file::read_text(&path, sources.is_named()) {
         Ok(text) => read(&path, &text, sources),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Mistakes::one(format!(
             "there is no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
             path = path.display(),
             make = way_to_make(&path, cfg!(windows) && path == sources.usual_file()),
         ))),
-        Err(error) => Err(Mistakes::one(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(Mistakes::one(unread(&path, &error))),
+    }
+}
+
+/// Why a file was not read. One that is not trusted says its path itself.
+fn unread(path: &Path, error: &std::io::Error) -> String {
+    match Untrusted::is(error) {
+        true => error.to_string(),
+        false => format!("cannot read {}: {error}", path.display()),
     }
 }
 

@@ -335,7 +335,8 @@ fn an_agent_is_found_whatever_is_wrong_with_its_configuration() {
     for broken in ["tipes = 1\n", "[[rule]\n", "log = \n", "name = 'x\n"] {
         std::fs::write(&file, format!("listen = '127.0.0.1:7'\nstate = '/s'\n{broken}")).unwrap();
         let found = found(&[("NOTBEFORE_AGENT_LOUD", "1")], &[]).unwrap();
-        let expected = Whereabouts { listen: at("127.0.0.1:7"), state: "/s".into(), unread: None };
+        let expected =
+            Whereabouts { listen: at("127.0.0.1:7"), state: "/s".into(), unread: None, is_untrusted: false };
         assert_eq!(found, expected, "{broken}");
     }
     let variable = [("NOTBEFORE_AGENT_LISTEN", "127.0.0.1:8")];

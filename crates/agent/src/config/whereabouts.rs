@@ -9,7 +9,8 @@ use toml::de::DeTable;
 
 use super::file::{self, Reader};
 use super::general::{General, variable};
-use super::{Mistakes, Sources, USUAL_LISTEN, keys};
+use super::{Mistakes, Sources, USUAL_LISTEN, keys, unread};
+use crate::trust::Untrusted;
 
 /// The settings that say where an agent is.
 const KEYS: [&str; 2] = ["listen", "state"];
@@ -23,19 +24,25 @@ pub struct Whereabouts {
     pub state: PathBuf,
     /// The file that may say otherwise and could not be read, and why.
     pub unread: Option<String>,
+    /// Whether that is because the agent would not trust the file.
+    pub is_untrusted: bool,
 }
 
 /// Finds out: flags go before the environment, that before as much of the file as can be read, that before the defaults.
 pub fn whereabouts(sources: &Sources) -> Result<Whereabouts, Mistakes> {
     let (path, mut general) = (sources.file(), General::default());
-    let unread = match file::read_text(&path) {
+    let mut is_untrusted = false;
+    let unread = match file::read_text(&path, sources.is_named()) {
         Ok(text) => {
             let (entries, mut reader) = (DeTable::parse_recoverable(&text).0, Reader::new(&text));
             let top = reader.table(&keys::GENERAL, String::new(), 0, entries.get_ref());
             general.lay_file(&mut reader, &top);
             None
         }
-        Err(error) => Some(format!("cannot read {}: {error}", path.display())),
+        Err(error) => {
+            is_untrusted = Untrusted::is(&error);
+            Some(unread(&path, &error))
+        }
     };
     let mut mistakes = Vec::new();
     let ours = |(name, _): &&(String, String)| KEYS.iter().any(|key| *name == variable(key));
@@ -49,5 +56,6 @@ pub fn whereabouts(sources: &Sources) -> Result<Whereabouts, Mistakes> {
         listen: general.listen.unwrap_or(USUAL_LISTEN).0,
         state: general.state.unwrap_or_else(|| sources.usual_state()),
         unread,
+        is_untrusted,
     })
 }

@@ -10,8 +10,6 @@ pub(crate) mod process;
 pub mod stop;
 pub mod webhook;
 
-pub(crate) use files::remove_if_there;
-
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

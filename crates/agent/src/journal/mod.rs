@@ -6,18 +6,19 @@
 //! as long as it runs: two agents would undo each other's work; `vm`, which says whose directory it is; and `name` and
 //! `endpoint`, which are what the platform last called this VM and where it last answered. A journal that cannot be read is
 //! kept aside under another name and said aloud, and so is one that another VM has written (`owner.rs`). `disk.rs` refuses a
-//! directory that would be empty after the event.
+//! directory that would be empty after the event, and `dir.rs` what another user can have written.
 //!
 //! A write that fails is no reason to leave a VM unprepared: the caller goes on with what is in memory, says so, and
 //! tries again. A disk that hangs is given up on after [`SAVE_TIMEOUT`]; the write that hangs is the only one under way.
 //! Nor is a disk that can no longer be written to when the agent starts: what is there is read, and what else should have
 //! been done with the directory is done before the first write that succeeds.
 
+mod dir;
 mod disk;
 mod owner;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,10 +26,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
+use dir::{Dir, For};
 pub use disk::Unfit;
-pub use owner::{ENDPOINT_FILE, NAME_FILE, is_ours};
+pub use owner::{ENDPOINT_FILE, NAME_FILE};
 
 use crate::machine::State;
+use crate::trust::Untrusted;
 use crate::vm_id::VmId;
 
 /// What this release writes, and the only level that it reads. It is raised whenever [`State`] takes another shape: what one
@@ -46,7 +49,10 @@ const LOCK: &str = "lock";
 /// The journal, held by this agent alone.
 #[derive(Debug)]
 pub struct Journal {
-    dir: PathBuf,
+    /// As it was set; the directory may be one below it.
+    state: PathBuf,
+    /// None on a disk that had no room for one.
+    dir: Option<Dir>,
     /// None on a disk that had no room for one.
     lock: Option<File>,
     /// What the disk would not have done at the start.
@@ -54,8 +60,11 @@ pub struct Journal {
     /// What is on disk, as far as is known.
     written: Option<Vec<u8>>,
     /// A write that has not ended in time.
-    hanging: Option<JoinHandle<io::Result<Option<File>>>>,
+    hanging: Option<JoinHandle<Saved>>,
 }
+
+/// Where a write went, and the lock that was taken for it.
+type Saved = io::Result<(Dir, Option<File>)>;
 
 /// What an agent does with the directory before it writes there. It can be done again.
 #[derive(Clone, Debug)]
@@ -98,6 +107,9 @@ pub enum OpenError {
         /// Why. It stands in the middle of the sentence, and is therefore no source that would be told once more.
         why: io::Error,
     },
+    /// Another user can have written what is there.
+    #[error("{0}")]
+    Untrusted(Box<Untrusted>),
     /// Another agent runs.
     #[error("another agent holds {}; stop it, or name another state directory with --state", path.display())]
     Held {
@@ -159,49 +171,57 @@ struct Level {
 
 impl Journal {
     /// Takes hold of the journal in this VM's directory, which is made if it is missing, and reads it.
-    pub fn open(dir: &Path, vm: &VmId, now: Timestamp) -> Result<(Journal, Found), OpenError> {
-        let path = dir.join(NAME);
-        let failed = |why| OpenError::Io { path: path.clone(), why };
-        let (lock, mut writable) = match take_hold(dir) {
-            Ok(lock) => (Some(lock), true),
-            Err(OpenError::Io { why, .. }) if disk::fails(&why) => (hold_unwritten(dir)?, false),
+    pub fn open(state: &Path, vm: &VmId, now: Timestamp) -> Result<(Journal, Found), OpenError> {
+        let (dir, lock, mut writable) = match take_hold(state) {
+            Ok((dir, lock)) => (Some(dir), Some(lock), true),
+            Err(OpenError::Io { why, .. }) if disk::fails(&why) => {
+                let dir = find(state)?;
+                let lock = dir.as_ref().and_then(hold_unwritten).transpose()?;
+                (dir, lock, false)
+            }
             Err(refused) => return Err(refused),
         };
-        let aside = |why| dir.join(format!("journal.{why}-{}", now.strftime("%Y%m%dT%H%M%SZ")));
+        let place = dir.as_ref().map_or(state, Dir::path).to_owned();
+        let path = place.join(NAME);
+        let aside = |why| place.join(format!("journal.{why}-{}", now.strftime("%Y%m%dT%H%M%SZ")));
         let corrupt = |why| Found::Corrupt { aside: aside("corrupt"), why };
-        let read = match read_bytes(&path) {
-            Ok(bytes) => Some(Ok(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) if disk::fails(&error) => Some(Err(error)),
-            Err(error) => return Err(failed(error)),
+        let read = match dir.as_ref().map(|dir| (dir.read(NAME), owner::is_ours(dir, vm))) {
+            None => None,
+            Some((Ok(bytes), is_ours)) => Some((Ok(bytes), is_ours)),
+            Some((Err(error), _)) if error.kind() == io::ErrorKind::NotFound => None,
+            Some((Err(error), is_ours)) if disk::fails(&error) => Some((Err(error), is_ours)),
+            Some((Err(error), _)) => return Err(OpenError::io(&path, error)),
         };
         let found = match &read {
             None => Found::Nothing,
-            Some(_) if !owner::is_ours(dir, vm) => Found::AnotherVms { aside: aside("another-vm") },
-            Some(Err(error)) => corrupt(error.to_string()),
-            Some(Ok(bytes)) => match read_state(bytes) {
+            Some((_, false)) => Found::AnotherVms { aside: aside("another-vm") },
+            Some((Err(error), true)) => corrupt(error.to_string()),
+            Some((Ok(bytes), true)) => match read_state(bytes) {
                 Ok(state) => Found::State(Box::new(state)),
                 Err(Unreadable::Format(found)) => return Err(OpenError::Format { path, found }),
                 Err(Unreadable::Corrupt(why)) => corrupt(why),
             },
         };
         let moving_in = MovingIn { aside: found.aside().cloned(), vm: vm.clone() };
-        let left = match moving_in.carry_out(dir) {
-            Ok(()) => None,
+        let left = match dir.as_ref().map_or(Ok(false), |dir| moving_in.carry_out(dir).map(|()| true)) {
+            Ok(true) => None,
+            Ok(false) => Some(moving_in),
             Err(error) if disk::fails(&error) => {
                 writable = false;
                 Some(moving_in)
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(OpenError::io(&path, error)),
         };
         // On a disk that cannot be written to a state that is there is written all the same: that it fails has to show.
-        let written = read.and_then(Result::ok).filter(|_| writable && matches!(found, Found::State(_)));
-        Ok((Journal { dir: dir.to_owned(), lock, moving_in: left, written, hanging: None }, found))
+        let written = read.and_then(|(read, _)| read.ok());
+        let written = written.filter(|_| writable && matches!(found, Found::State(_)));
+        let state = state.to_owned();
+        Ok((Journal { state, dir, lock, moving_in: left, written, hanging: None }, found))
     }
 
     /// Puts a state on disk, unless it is there already. Once this has returned well, the state survives a power cut.
     pub async fn save(&mut self, state: &State) -> Result<(), SaveError> {
-        let path = self.dir.join(NAME);
+        let path = self.dir.as_ref().map_or(self.state.as_path(), Dir::path).join(NAME);
         let failed = |why| SaveError::Io { path: path.clone(), why };
         let bytes = serde_json::to_vec(&Written { format: FORMAT, state });
         let bytes = bytes.map_err(|error| failed(io::Error::other(error)))?;
@@ -215,17 +235,23 @@ impl Journal {
         self.hanging = None;
         self.written = None;
         let mut writing = tokio::task::spawn_blocking({
-            let (dir, bytes) = (self.dir.clone(), bytes.clone());
-            let (held, moving_in) = (self.lock.is_some(), self.moving_in.clone());
+            let (state, bytes, moving_in) = (self.state.clone(), bytes.clone(), self.moving_in.clone());
+            let held = self.dir.clone().filter(|_| self.lock.is_some());
             move || {
-                let lock = if held { None } else { Some(take_hold(&dir).map_err(io::Error::other)?) };
+                let (dir, lock) = match held {
+                    Some(dir) => (dir, None),
+                    None => {
+                        take_hold(&state).map(|(dir, lock)| (dir, Some(lock))).map_err(io::Error::other)?
+                    }
+                };
                 moving_in.map_or(Ok(()), |moving_in| moving_in.carry_out(&dir))?;
-                replace(&dir, NAME, &bytes)?;
-                Ok(lock)
+                dir.replace(NAME, &bytes)?;
+                Ok((dir, lock))
             }
         });
         match tokio::time::timeout(SAVE_TIMEOUT, &mut writing).await {
-            Ok(Ok(Ok(lock))) => {
+            Ok(Ok(Ok((dir, lock)))) => {
+                self.dir = Some(dir);
                 self.lock = lock.or(self.lock.take());
                 self.moving_in = None;
                 self.written = Some(bytes);
@@ -251,10 +277,20 @@ impl Found {
     }
 }
 
+impl OpenError {
+    /// What the system says of a path; what is not trusted says so itself.
+    fn io(path: &Path, why: io::Error) -> OpenError {
+        match why.downcast::<Untrusted>() {
+            Ok(untrusted) => OpenError::Untrusted(Box::new(untrusted)),
+            Err(why) => OpenError::Io { path: path.to_owned(), why },
+        }
+    }
+}
+
 impl MovingIn {
-    fn carry_out(&self, dir: &Path) -> io::Result<()> {
-        if let Some(aside) = &self.aside {
-            match fs::rename(dir.join(NAME), aside) {
+    fn carry_out(&self, dir: &Dir) -> io::Result<()> {
+        if let Some(aside) = self.aside.as_ref().and_then(|aside| aside.file_name()?.to_str()) {
+            match dir.rename(NAME, aside) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 outcome => outcome?,
             }
@@ -264,22 +300,33 @@ impl MovingIn {
 }
 
 /// Makes the directory, if it is one for a journal, and sees to it that no other agent uses it.
-fn take_hold(dir: &Path) -> Result<File, OpenError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |why| OpenError::Io { path, why }
-    };
-    make_private(dir).map_err(failed(dir))?;
-    disk::check(dir).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
-    let path = dir.join(LOCK);
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    hold(lock.map_err(failed(&path))?, path)
+fn take_hold(state: &Path) -> Result<(Dir, File), OpenError> {
+    let dir = Dir::make(state).map_err(|why| OpenError::io(state, why))?;
+    disk::check(dir.path()).map_err(|why| OpenError::Unfit { path: state.to_owned(), why })?;
+    let path = dir.path().join(LOCK);
+    let lock = dir.open(LOCK, For::Writing).map_err(|why| OpenError::io(&path, why))?;
+    Ok((dir, hold(lock, path)?))
 }
 
 /// The same on a disk that cannot be written to. Where no agent has ever been there is nothing to hold.
-fn hold_unwritten(dir: &Path) -> Result<Option<File>, OpenError> {
-    let path = dir.join(LOCK);
-    File::open(&path).ok().map(|lock| hold(lock, path)).transpose()
+fn hold_unwritten(dir: &Dir) -> Option<Result<File, OpenError>> {
+    dir.open(LOCK, For::Reading).ok().map(|lock| hold(lock, dir.path().join(LOCK)))
+}
+
+/// The agent's directory, if it is there.
+fn find(state: &Path) -> Result<Option<Dir>, OpenError> {
+    match Dir::find(state) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(OpenError::io(state, why)),
+    }
+}
+
+/// The path of a file in the state directory, for what is remembered beside the journal. None where the directory is not
+/// there, is not trusted, or is another VM's.
+pub fn memory(state: &Path, file: &str) -> Option<PathBuf> {
+    let dir = Dir::find(state).ok()?;
+    owner::is_ours(&dir, &VmId::here()).then(|| dir.path().join(file))
 }
 
 fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
@@ -292,21 +339,23 @@ fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
 
 /// Whether there can be a journal in a directory, which need not be there yet: on a disk that lasts, and written by whoever
 /// asks.
-pub fn look_over(dir: &Path) -> Result<(), OpenError> {
+pub fn look_over(state: &Path) -> Result<(), OpenError> {
+    let dir = find(state)?.map_or(state.to_owned(), |dir| dir.path().to_owned());
     let Some(there) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
-    disk::check(there).map_err(|why| OpenError::Unfit { path: dir.to_owned(), why })?;
+    disk::check(there).map_err(|why| OpenError::Unfit { path: dir.clone(), why })?;
     // A name that nobody else has: where everybody may write, it could be a link to somewhere else.
     let trial = there.join(format!(".notbefore-check-{}", std::process::id()));
     let tried = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
-    tried.map_err(|why| OpenError::Io { path: dir.to_owned(), why })
+    tried.map_err(|why| OpenError::Io { path: dir.clone(), why })
 }
 
 /// Reads the journal of an agent that does not run, for people: without holding or changing anything.
-pub fn peek(dir: &Path) -> io::Result<State> {
-    if !owner::is_ours(dir, &VmId::here()) {
+pub fn peek(state: &Path) -> io::Result<State> {
+    let dir = Dir::find(state)?;
+    if !owner::is_ours(&dir, &VmId::here()) {
         return Err(io::Error::other("it is of another VM, of whose disk this one's is a copy"));
     }
-    read_state(&read_bytes(&dir.join(NAME))?).map_err(|unreadable| match unreadable {
+    read_state(&dir.read(NAME)?).map_err(|unreadable| match unreadable {
         Unreadable::Format(found) => io::Error::other(format!("it is of format {found}, not {FORMAT}")),
         Unreadable::Corrupt(why) => io::Error::other(why),
     })
@@ -324,43 +373,6 @@ fn read_state(bytes: &[u8]) -> Result<State, Unreadable> {
         return Err(Unreadable::Format(level.format));
     }
     serde_json::from_slice(bytes).map(|content: Content| content.state).map_err(corrupt)
-}
-
-fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Replaces a file of the directory so that it is there whole or as it was.
-fn replace(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let (temporary, path) = (dir.join(format!(".{name}.new")), dir.join(name));
-    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, &path));
-    if written.is_err() {
-        // What is left of it takes room on a disk that may have none.
-        let _ = fs::remove_file(&temporary);
-    }
-    written?;
-    // Windows has no handle of a directory to sync, and renames through its own journal.
-    if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn make_private(dir: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
 }
 
 #[cfg(test)]
@@ -468,7 +480,7 @@ mod tests {
         let (journal, found) = open("origin");
         assert!(matches!(found, Found::State(_)) && memory(NAME_FILE).exists(), "it is its own");
         drop(journal);
-        assert!(!is_ours(dir.path(), &vm("copy")));
+        assert!(!owner::is_ours(&Dir::find(dir.path()).unwrap(), &vm("copy")));
         let (mut journal, found) = open("copy");
         let Found::AnotherVms { aside } = found else { panic!("{found:?}") };
         assert!(aside.exists() && !memory(NAME).exists());

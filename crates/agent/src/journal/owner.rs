@@ -6,33 +6,31 @@
 //! is interrupted begins again; and the file is replaced as a whole, since one that is empty says nothing, and the directory
 //! would be anybody's.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 
-use crate::hooks::remove_if_there;
+use super::dir::Dir;
 use crate::vm_id::VmId;
 
 /// The file that names the VM.
-const FILE: &str = "vm";
+pub const FILE: &str = "vm";
 /// Where the name is that the platform gave this VM.
 pub const NAME_FILE: &str = "name";
 /// Where the endpoint is that answered the last time.
 pub const ENDPOINT_FILE: &str = "endpoint";
 
 /// Whether what is in the directory can be this VM's. Where nobody has said whose it is, it is.
-pub fn is_ours(dir: &Path, vm: &VmId) -> bool {
+pub fn is_ours(dir: &Dir, vm: &VmId) -> bool {
     written(dir).is_none_or(|written| vm.may_be(&written))
 }
 
 /// Makes the directory this VM's, if it is not.
-pub fn claim(dir: &Path, vm: &VmId) -> io::Result<()> {
+pub fn claim(dir: &Dir, vm: &VmId) -> io::Result<()> {
     let before = written(dir);
     let ours = match before.clone() {
         Some(before) if vm.may_be(&before) => vm.clone().and(before),
         Some(_) => {
             for memory in [NAME_FILE, ENDPOINT_FILE] {
-                remove_if_there(&dir.join(memory))?;
+                dir.remove_if_there(memory)?;
             }
             vm.clone()
         }
@@ -41,30 +39,33 @@ pub fn claim(dir: &Path, vm: &VmId) -> io::Result<()> {
     if before.as_ref() == Some(&ours) {
         return Ok(());
     }
-    super::replace(dir, FILE, &serde_json::to_vec(&ours).map_err(io::Error::other)?)
+    dir.replace(FILE, &serde_json::to_vec(&ours).map_err(io::Error::other)?)
 }
 
 /// What cannot be read says nothing.
-fn written(dir: &Path) -> Option<VmId> {
-    serde_json::from_slice(&fs::read(dir.join(FILE)).ok()?).ok()
+fn written(dir: &Dir) -> Option<VmId> {
+    serde_json::from_slice(&dir.read(FILE).ok()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn a_claim_that_fails_leaves_the_one_before() {
-        let dir = tempfile::tempdir().unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::make(place.path()).unwrap();
         let vm = |id: &str| -> VmId { serde_json::from_str(&format!("{{\"hardware\":\"{id}\"}}")).unwrap() };
-        claim(dir.path(), &vm("origin")).unwrap();
+        claim(&dir, &vm("origin")).unwrap();
         // What is in the way of the draft fails as a full disk does, before the file itself is touched.
-        let draft = dir.path().join(".vm.new");
+        let draft = place.path().join(".vm.new");
         fs::create_dir(&draft).unwrap();
-        claim(dir.path(), &vm("copy")).unwrap_err();
-        assert!(!is_ours(dir.path(), &vm("copy")) && is_ours(dir.path(), &vm("origin")));
+        claim(&dir, &vm("copy")).unwrap_err();
+        assert!(!is_ours(&dir, &vm("copy")) && is_ours(&dir, &vm("origin")));
         fs::remove_dir(&draft).unwrap();
-        claim(dir.path(), &vm("copy")).unwrap();
-        assert!(is_ours(dir.path(), &vm("copy")) && !draft.exists());
+        claim(&dir, &vm("copy")).unwrap();
+        assert!(is_ours(&dir, &vm("copy")) && !draft.exists());
     }
 }

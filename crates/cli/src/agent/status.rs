@@ -27,6 +27,9 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
         environment: config::process_environment(),
         flags: flags.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect(),
     })?;
+    if let Some(untrusted) = place.unread.as_ref().filter(|_| place.is_untrusted) {
+        eprintln!("warning: the configuration is not read: {untrusted}");
+    }
     let asked = match place.listen {
         Some(address) => ask(address).with_context(|| format!("no agent answers at {address}")),
         None => Err(anyhow!("the agent's listen is \"none\"")),

@@ -161,7 +161,7 @@ fn an_error_is_said_once() {
     let no_lock = vm.agent_cli(&["run", "--state", directory.to_str().unwrap()]);
     for (output, cause, thing) in [
         (taken, "Address already in use", format!("cannot listen at {}", vm.signals)),
-        (no_directory, "File exists", format!("cannot use {} (", file.display())),
+        (no_directory, "Not a directory", format!("cannot use {} (", file.display())),
         (no_lock, "Is a directory", format!("cannot use {} (", lock.display())),
     ] {
         let said = complaint(&output);

@@ -1,0 +1,205 @@
+//! Which files the agent trusts. Whoever can write the journal or the configuration has commands run as the agent's user.
+//! So the owner and the mode of both are judged before their content is used: those of the open file, not of its path, so
+//! that no other file can take its place in between. Windows has rights of another kind, which the installation sets.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file that the agent does not trust: which, why, and the command that cures it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untrusted {
+    path: PathBuf,
+    flaw: Flaw,
+    /// The user who does not trust it.
+    user: u32,
+}
+
+/// Whom a file belongs to, and who may write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The user's number.
+    pub owner: u32,
+    /// The permission bits.
+    pub mode: u32,
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// It is a symbolic link, where none is followed.
+    Link,
+    /// It can have been written by others.
+    Open {
+        /// What was seen of it.
+        seen: Seen,
+        /// Whether the owner is neither root nor the agent's user, where that matters.
+        is_foreign: bool,
+        /// The write bits that it should not have.
+        bits: u32,
+    },
+}
+
+/// Whose files are trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The state directory, and what is in it: root's or the agent's own, and nobody else writes it.
+    State,
+    /// The configuration at its usual path: root's or the agent's own. Others never write it, its group not root's.
+    UsualConfig,
+    /// The configuration at a path that was named: its owner was chosen with it.
+    NamedConfig,
+}
+
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// What is wrong with a file in the eyes of a user, if anything.
+pub fn judge(rule: Rule, seen: Seen, user: u32) -> Option<Flaw> {
+    let is_foreign = rule != Rule::NamedConfig && seen.owner != 0 && seen.owner != user;
+    let forbidden = match rule {
+        Rule::UsualConfig | Rule::NamedConfig if user != 0 => OTHERS_WRITE,
+        Rule::State | Rule::UsualConfig | Rule::NamedConfig => GROUP_WRITES | OTHERS_WRITE,
+    };
+    let bits = seen.mode & forbidden;
+    (is_foreign || bits != 0).then_some(Flaw::Open { seen, is_foreign, bits })
+}
+
+impl Untrusted {
+    /// A file with a flaw, in the eyes of a user.
+    pub fn new(path: &Path, flaw: Flaw, user: u32) -> Self {
+        Untrusted { path: path.to_owned(), flaw, user }
+    }
+
+    /// Whether an error says that a file is not trusted.
+    pub fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Untrusted>())
+    }
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Untrusted { path, flaw, user } = self;
+        let path = path.display();
+        let Flaw::Open { seen: Seen { owner, mode }, is_foreign, bits } = *flaw else {
+            return write!(
+                f,
+                "{path} is a symbolic link, which the agent does not follow: remove it ('rm {path}'), or name the \
+                 directory that it leads to with --state"
+            );
+        };
+        let (who, letters) = match bits {
+            0 => ("", ""),
+            GROUP_WRITES => ("its group", "g"),
+            OTHERS_WRITE => ("everybody", "o"),
+            _ => ("its group and everybody", "go"),
+        };
+        let foreign = is_foreign.then(|| match user {
+            0 => format!("belongs to uid {owner}, not to root"),
+            user => format!("belongs to uid {owner}, neither to root nor to the agent's user (uid {user})"),
+        });
+        let open = (bits != 0).then(|| format!("can be written by {who}"));
+        let wrong: Vec<String> = foreign.into_iter().chain(open).collect();
+        let own = is_foreign.then(|| format!("chown {user} {path}"));
+        let close = (bits != 0).then(|| format!("chmod {letters}-w {path}"));
+        let cure: Vec<String> = own.into_iter().chain(close).collect();
+        write!(
+            f,
+            "{path} {} (owner uid {owner}, mode {:04o}): the agent would run what another user has written there; if its \
+             content is yours say '{}', else move it away",
+            wrong.join(" and "),
+            mode & 0o7777,
+            cure.join(" && ")
+        )
+    }
+}
+
+impl std::error::Error for Untrusted {}
+
+impl From<Untrusted> for io::Error {
+    fn from(untrusted: Untrusted) -> Self {
+        io::Error::new(io::ErrorKind::PermissionDenied, untrusted)
+    }
+}
+
+/// Judges an open file; the path is for the message.
+#[cfg(unix)]
+pub fn check(rule: Rule, file: impl std::os::fd::AsFd, path: &Path) -> io::Result<Seen> {
+    let stat = rustix::fs::fstat(file)?;
+    let (seen, user) = (Seen { owner: stat.st_uid, mode: stat.st_mode }, user());
+    match judge(rule, seen, user) {
+        None => Ok(seen),
+        Some(flaw) => Err(Untrusted::new(path, flaw, user).into()),
+    }
+}
+
+/// The user whom this process acts as.
+#[cfg(unix)]
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: u32 = 0;
+    const US: u32 = 100;
+    const THEM: u32 = 1000;
+
+    fn is_trusted(rule: Rule, owner: u32, mode: u32, user: u32) -> bool {
+        judge(rule, Seen { owner, mode }, user).is_none()
+    }
+
+    #[test]
+    fn state_belongs_to_root_or_the_agent_and_nobody_else_writes_it() {
+        for (owner, mode, user, expected) in [
+            (ROOT, 0o700, ROOT, true),
+            (ROOT, 0o755, US, true),
+            (US, 0o644, US, true),
+            (US, 0o600, ROOT, false),
+            (THEM, 0o700, US, false),
+            (ROOT, 0o770, ROOT, false),
+            (US, 0o620, US, false),
+            (ROOT, 0o1777, ROOT, false),
+            (US, 0o602, US, false),
+        ] {
+            assert_eq!(is_trusted(Rule::State, owner, mode, user), expected, "{owner} {mode:o} {user}");
+        }
+    }
+
+    #[test]
+    fn configuration_is_judged_by_its_path_and_by_who_runs_the_agent() {
+        use Rule::{NamedConfig, UsualConfig};
+        for (rule, owner, mode, user, expected) in [
+            (UsualConfig, ROOT, 0o644, ROOT, true),
+            (UsualConfig, US, 0o640, US, true),
+            (UsualConfig, THEM, 0o644, ROOT, false),
+            (UsualConfig, ROOT, 0o664, ROOT, false),
+            (UsualConfig, ROOT, 0o664, US, true),
+            (UsualConfig, ROOT, 0o646, US, false),
+            (NamedConfig, THEM, 0o644, ROOT, true),
+            (NamedConfig, THEM, 0o664, ROOT, false),
+            (NamedConfig, THEM, 0o664, US, true),
+            (NamedConfig, US, 0o666, US, false),
+        ] {
+            assert_eq!(is_trusted(rule, owner, mode, user), expected, "{rule:?} {owner} {mode:o} {user}");
+        }
+    }
+
+    #[test]
+    fn message_names_path_owner_mode_and_cure() {
+        let told = |rule, owner, mode, user| {
+            let flaw = judge(rule, Seen { owner, mode }, user).unwrap();
+            Untrusted::new(Path::new("/x"), flaw, user).to_string()
+        };
+        let both = told(Rule::State, THEM, 0o100_666, ROOT);
+        assert!(both.starts_with(
+            "/x belongs to uid 1000, not to root and can be written by its group and everybody"
+        ));
+        assert!(both.contains("(owner uid 1000, mode 0666)"), "{both}");
+        assert!(both.contains("'chown 0 /x && chmod go-w /x'"), "{both}");
+        assert!(told(Rule::NamedConfig, THEM, 0o664, ROOT).contains("'chmod g-w /x'"));
+        assert!(told(Rule::UsualConfig, THEM, 0o644, US).contains("'chown 100 /x'"));
+    }
+}
