@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use crate::data_dir::DataDir;
 use crate::guest::rate::Pace;
+use crate::hex;
 use crate::whole::{self, NotWhole};
 
 /// The name of the first token.
@@ -70,17 +71,12 @@ pub enum TokenError {
 pub fn new_secret() -> String {
     // A version 4 GUID has 122 random bits, so three of them have more than enough; all are hashed into one.
     let random = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
-    format!("nb_{}", hex(&Sha256::digest(random)))
+    format!("nb_{}", hex::encode(&Sha256::digest(random)))
 }
 
 /// A secret's hash, as it is stored.
 pub fn hash(secret: &str) -> String {
-    hex(&Sha256::digest(secret.as_bytes()))
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(secret.as_bytes()))
 }
 
 /// The tokens there are, as part of a view: it never changes, the next one shares what is the same.

@@ -25,7 +25,8 @@ use sha2::{Digest, Sha256};
 
 use super::Operator;
 use super::problem::{Problem, Refused};
-use crate::tokens::{KnownToken, hex};
+use crate::hex;
+use crate::tokens::KnownToken;
 
 /// The revision of what does not exist.
 const NOTHING: Revision = Revision(0);
@@ -373,5 +374,5 @@ fn hash(target: &str, body: &[u8]) -> String {
     hasher.update(target.as_bytes());
     hasher.update([0]);
     hasher.update(body);
-    hex(&hasher.finalize())
+    hex::encode(&hasher.finalize())
 }

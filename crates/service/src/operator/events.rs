@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::access::Change;
+use super::cursor;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::present;
@@ -94,7 +95,7 @@ fn page(
     let only = only.or(home);
     // A cursor is `scope|event`: the last one that was shown. Events of a scope are shown by their id, which
     // never changes, so that those that come and go in between disturb no page.
-    let cursor = cursor.as_deref().and_then(|text| text.split_once('|'));
+    let cursor = pages::in_scope(cursor.as_deref())?;
     let from = only.clone().or(pages::scope(cursor.map(|(scope, _)| scope))?);
 
     let live = part.live(now);
@@ -121,7 +122,7 @@ fn page(
             let unread_by = unread_by(scope, event);
             let item = present::event(&live, scope, event);
             items.push(wire::Event { trail: Vec::new(), unread_by, ..item });
-            last = Some(pages::encode(&format!("{id}|{}", event.id)));
+            last = Some(cursor::encode(&format!("{id}|{}", event.id)));
         }
     }
     Ok(wire::Page { items, next: None })

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
+use super::cursor;
 use super::pages::{self, PageQuery, Params};
 use super::present;
 use super::problem::Problem;
@@ -99,6 +100,10 @@ impl Search {
     fn new(query: ListQuery) -> Result<Self, Problem> {
         let ListQuery { since, until, scope, vm, host, event_type, outcome, order, limit, cursor } = query;
         let page = PageQuery { limit, cursor };
+        let after = page.after()?;
+        if after.as_ref().is_some_and(|key| !key.starts_with(prefix::ENDED)) {
+            return Err(pages::bad_cursor());
+        }
         let newest_first = match order.as_deref() {
             None | Some("oldest") => false,
             Some("newest") => true,
@@ -125,7 +130,7 @@ impl Search {
             since,
             until,
             limit: page.limit()?,
-            cursor: page.after()?.map(Into::into),
+            cursor: after.map(Into::into),
         })
     }
 
@@ -157,7 +162,7 @@ impl Search {
                 at = Some(key.clone());
                 let Some(found) = self.found(snapshot, key, sees).await? else { continue };
                 if items.len() == self.limit {
-                    return Ok(wire::Page { items, next: last_shown.map(|key| pages::encode(&key)) });
+                    return Ok(wire::Page { items, next: last_shown.map(|key| cursor::encode(&key)) });
                 }
                 items.push(found);
                 last_shown = Some(key.clone());
@@ -171,8 +176,8 @@ impl Search {
     /// A cursor behind everything that ended in a millisecond.
     fn behind(&self, time: &str) -> String {
         match self.newest_first {
-            false => pages::encode(&format!("{time}/~")),
-            true => pages::encode(time),
+            false => cursor::encode(&format!("{time}/~")),
+            true => cursor::encode(time),
         }
     }
 

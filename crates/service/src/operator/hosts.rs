@@ -26,8 +26,9 @@ use uuid::Uuid;
 
 use super::Operator;
 use super::access::Change;
+use super::cursor;
 use super::events::{checked_description, checked_duration, when};
-use super::pages::{self, PageQuery, Params};
+use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::present;
 use super::problem::Problem;
@@ -65,7 +66,7 @@ pub async fn list(
     let mut found = view.hosts().after(after.as_deref());
     let one = |(name, places): (&Arc<str>, _)| counted(&view, name, places, &operations, now);
     let items: Vec<Host> = found.by_ref().take(limit).map(one).collect();
-    let next = found.next().and(items.last()).map(|last| pages::encode(&last.host));
+    let next = found.next().and(items.last()).map(|last| cursor::encode(&last.host));
     Ok(Json(wire::Page { items, next }))
 }
 

@@ -8,7 +8,7 @@
 //! | `audit` | what was changed and what was refused |
 //! | `tls` | the certificate |
 //! | `problem` | every error, as problem+json |
-//! | `pages`, `path` | lists: limits and cursors; the parts of a path |
+//! | `pages`, `cursor`, `path` | lists: limits and cursors; the parts of a path |
 //! | `present`, `seen` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export`, `tokens` | one noun each |
 //! | `openapi` | the API's own description |
@@ -20,6 +20,7 @@ pub mod access;
 mod audit;
 mod clock;
 mod commands;
+mod cursor;
 pub mod door;
 mod events;
 mod export;

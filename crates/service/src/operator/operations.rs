@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::Operator;
 use super::access::Change;
-use super::pages::{self, PageQuery, Params};
+use super::cursor;
+use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::present::{self, Live};
 use super::problem::Problem;
@@ -34,7 +35,7 @@ pub async fn list(
     let live = sight.live(sight.now());
     let mut found = sight.operations(&live, after);
     let items: Vec<_> = found.by_ref().take(limit).collect();
-    let next = found.next().and(items.last()).map(|last| pages::encode(&last.id.to_string()));
+    let next = found.next().and(items.last()).map(|last| cursor::encode(&last.id.to_string()));
     Ok(Json(wire::Page { items, next }))
 }
 

@@ -16,7 +16,8 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::access::Change;
-use super::pages::{self, PageQuery, Params};
+use super::cursor;
+use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::present;
 use super::problem::Problem;
@@ -76,7 +77,7 @@ pub async fn list(
     let after = after.map(|path| path.id());
     let mut found = sight.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
     let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
-    let next = found.next().and(items.last()).map(|last| pages::encode(&last.path));
+    let next = found.next().and(items.last()).map(|last| cursor::encode(&last.path));
     Ok(Json(wire::Page { items, next }))
 }
 

@@ -13,7 +13,8 @@ use notbefore_wire::operator::tokens as api;
 
 use super::Operator;
 use super::access::Change;
-use super::pages::{self, PageQuery, Params};
+use super::cursor;
+use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::problem::Problem;
 use crate::tokens::{self, KnownToken, ROOT};
@@ -29,7 +30,7 @@ pub async fn list(
     let now = operator.clock.now();
     let mut found = view.tokens().after(after.as_deref());
     let items: Vec<_> = found.by_ref().take(limit).map(|known| shown(known, now)).collect();
-    let next = found.next().and(items.last()).map(|last| pages::encode(&last.name.to_ascii_lowercase()));
+    let next = found.next().and(items.last()).map(|last| cursor::encode(&last.name.to_ascii_lowercase()));
     Ok(Json(wire::Page { items, next }))
 }
 

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::access::Change;
+use super::cursor;
 use super::events::announce;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
@@ -64,7 +65,7 @@ pub async fn list(
     let (limit, after) = (page.limit()?, page.after()?);
     let only = pages::scope(scope.as_deref())?;
     // A cursor is `scope|name`, both folded: the last VM that was shown.
-    let after = after.as_deref().and_then(|text| text.split_once('|'));
+    let after = pages::in_scope(after.as_deref())?;
     let from = only.clone().or(pages::scope(after.map(|(scope, _)| scope))?);
 
     // The VMs of a host are found by an index; all others by walking through the scopes.
@@ -92,7 +93,7 @@ pub async fn list(
                 return Ok(Json(wire::Page { items, next: last }));
             }
             items.extend(sight.show_vm(scope, member.vm));
-            last = Some(pages::encode(&format!("{id}|{folded}")));
+            last = Some(cursor::encode(&format!("{id}|{folded}")));
         }
     }
     Ok(Json(wire::Page { items, next: None }))

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::tokens::hex;
+use crate::hex;
 
 /// A record that cannot be put on a line: its bytes are not what a record's are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +75,7 @@ impl LineWriter {
     /// Adds the trailer.
     pub fn finish(&mut self) {
         self.hash_on();
-        let sha256 = hex(&self.hash.clone().finalize());
+        let sha256 = hex::encode(&self.hash.clone().finalize());
         self.line(&ExportTrailer { notbefore_export_end: EXPORT_FORMAT, records: self.records, sha256 });
     }
 
@@ -269,7 +269,7 @@ impl<R: BufRead> Lines<R> {
             let fault = LineFault::Count { found: self.records, said: trailer.records };
             return Err(self.wrong(fault));
         }
-        if trailer.sha256 != hex(&self.hash.clone().finalize()) {
+        if trailer.sha256 != hex::encode(&self.hash.clone().finalize()) {
             return Err(self.wrong(LineFault::Hash));
         }
         match self.input.fill_buf() {

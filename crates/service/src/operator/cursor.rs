@@ -1,0 +1,72 @@
+//! Cursors: where the next page of a list begins.
+//!
+//! A cursor is the name of the last item that was shown, in hexadecimal, so that nobody builds one by hand and the form can
+//! change. What a name is depends on the list:
+//!
+//! | list | name |
+//! |---|---|
+//! | scopes, operations, hosts, tokens | the item's path, id or name |
+//! | VMs, events | `scope\|name` |
+//! | audit trail | `key\|index`: a [`Place`] |
+//! | history | the key of an ended event, or how such keys begin |
+
+use crate::hex;
+
+/// The cursor for the page after an item.
+pub fn encode(name: &str) -> String {
+    hex::encode(name.as_bytes())
+}
+
+/// The name of the last item of the page before; none if no list made this cursor.
+pub fn decode(cursor: &str) -> Option<String> {
+    String::from_utf8(hex::decode(cursor)?).ok()
+}
+
+/// The scope and the name in the cursor of a list of VMs or events.
+pub fn in_scope(name: &str) -> Option<(&str, &str)> {
+    name.split_once('|')
+}
+
+/// Where an entry of the audit trail stands: the end of its record's key, which begins with the time, and which of the
+/// record's it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The end of the key.
+    pub key: String,
+    /// Counted from 0.
+    pub index: usize,
+}
+
+impl Place {
+    /// The cursor for the page after the entry.
+    pub fn encode(&self) -> String {
+        encode(&format!("{}|{}", self.key, self.index))
+    }
+
+    /// The place that a cursor names.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (key, index) = name.rsplit_once('|')?;
+        Some(Self { key: key.to_owned(), index: index.parse().ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_the_name_it_hides() {
+        assert_eq!(decode(&encode("default/default/web|web-0")).unwrap(), "default/default/web|web-0");
+        for bad in ["x", "zz", "ff", "+1", "é"] {
+            assert!(decode(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_place_comes_back_from_its_cursor() {
+        let place = Place { key: "0001474309787000-ab12-7".into(), index: 3 };
+        assert_eq!(Place::parse(&decode(&place.encode()).unwrap()), Some(place.clone()));
+        assert_eq!(Place::parse("0001474309787000-ab12-7"), None);
+        assert!(place < Place { index: 4, ..place.clone() });
+    }
+}
