@@ -117,10 +117,13 @@ fn show(reach: &Reach, output: Output) -> Result<()> {
 }
 
 fn read(file: &Path) -> Result<String> {
-    if file == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(file).with_context(|| format!("cannot read {}", output::file_name(file)))
+    // One byte more than a file may have shows that it is too long, however long it is.
+    let most = fleet_file::FILE_BYTES_MAX as u64 + 1;
+    let mut text = String::new();
+    let read = match file == Path::new("-") {
+        true => std::io::stdin().take(most).read_to_string(&mut text),
+        false => std::fs::File::open(file).and_then(|file| file.take(most).read_to_string(&mut text)),
+    };
+    read.with_context(|| format!("cannot read {}", output::file_name(file)))?;
+    Ok(text)
 }

@@ -12,6 +12,7 @@ use notbefore_core::Name;
 use notbefore_core::scope::{TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 use notbefore_wire::guest::instance::Instance;
 use notbefore_wire::operator::{Policy, ScopeSpec, VmSpec};
+use notbefore_wire::text::shorten;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
@@ -19,7 +20,10 @@ use crate::output::file_name;
 use crate::time::parse_duration;
 
 /// The largest file: a million VMs, described in some detail.
-const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How much of the parser's message is shown: the lines around a mistake fit.
+const SHOWN_CHARACTERS_MAX: usize = 1_000;
 
 /// How many nodes any file may have.
 const NODES_ALWAYS: usize = 100_000;
@@ -92,7 +96,7 @@ impl FileScope {
 /// Reads a fleet file from text; `name` is what messages call it.
 pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
     if text.len() > FILE_BYTES_MAX {
-        bail!("{} has {} bytes, the limit is {FILE_BYTES_MAX}; split it", file_name(name), text.len());
+        bail!("{} is longer than {FILE_BYTES_MAX} bytes, which is the limit; split it", file_name(name));
     }
     // The parser's own limits are those of a configuration file. These grow with the file, so that what is
     // written once and meant often (anchors) cannot become more than what could have been written out.
@@ -105,12 +109,28 @@ pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
         },
     };
     let parsed = serde_saphyr::from_str_with_options(text, options);
-    let file: File = parsed.map_err(|error| anyhow!("{error}")).with_context(|| {
+    let file: File = parsed.map_err(explain).with_context(|| {
         format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", file_name(name))
     })?;
     let place = |line: u64| format!("{}:{line}", file_name(name));
     check(&file, &place)?;
     file.scopes.into_iter().map(|scope| to_spec(scope, &place)).collect()
+}
+
+/// What the parser says, with the cure where it is ours to know. The parser shows keys and texts whole.
+fn explain(error: serde_saphyr::Error) -> anyhow::Error {
+    use serde_saphyr::Error;
+    let shown = shorten(&error.to_string(), SHOWN_CHARACTERS_MAX);
+    let mut cause = &error;
+    while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = cause {
+        cause = error;
+    }
+    match cause {
+        Error::Budget { .. } => anyhow!(
+            "its anchors and aliases (&, *) come to more than a file of this size could say without them; write out what they stand for: {shown}"
+        ),
+        _ => anyhow!("{shown}"),
+    }
 }
 
 /// Finds what is said twice and may be said once.

@@ -99,6 +99,11 @@ fn operators() {
         ("GET", "/v1/history?since=yesterday", "", "bad_query"),
         ("GET", "/v1/events?status=Nope", "", "bad_status"),
         ("GET", "/v1/vms?cursor=zz", "", "bad_cursor"),
+        // Hosts are listed with such a cursor.
+        ("GET", "/v1/vms?cursor=6831", "", "bad_cursor"),
+        ("GET", "/v1/events?cursor=6831", "", "bad_cursor"),
+        ("GET", "/v1/history?cursor=6831", "", "bad_cursor"),
+        ("GET", "/v1/audit?cursor=6831", "", "bad_cursor"),
         ("GET", "/v1/nothing", "", "not_found"),
         ("DELETE", "/v1/events", "", "method_not_allowed"),
         ("POST", "/v1/vms/one/reboot", "", "unknown_verb"),
@@ -144,6 +149,57 @@ fn fleet_files() {
     assert!(address.contains("f.yaml:2: \"300.1.1.1\" is no address"), "{address}");
     assert!(service.cli_refused(&["fleet", "apply", "/nowhere.yaml"]).contains("cannot read /nowhere.yaml"));
     assert_eq!(service.cli_json(&["vm", "list"])[0]["first_run"], true, "nothing was changed");
+}
+
+/// What `fleet apply --check` says of a file that it refuses, in two gigabytes of address space and without crashing.
+fn fleet_check_refused(file: &std::path::Path) -> String {
+    let limited = format!("ulimit -v 2000000 && exec {} fleet apply --check {}", binary(), file.display());
+    let output = Command::new("sh").args(["-c", &limited]).output().expect("sh starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said:.2000}");
+    assert!(said.len() < 4_000, "{} bytes of complaint: {said:.2000}", said.len());
+    said
+}
+
+#[test]
+fn fleet_files_that_grow_when_they_are_read_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = |text: &str| {
+        let file = place.path().join("f.yaml");
+        std::fs::write(&file, text).unwrap();
+        fleet_check_refused(&file)
+    };
+    // Every scope has the VMs of the first: a million in 70 kB.
+    let vms: String = (0..1_000).map(|n| format!("{{ name: v{n} }}, ")).collect();
+    let scopes: String =
+        (1..1_000).map(|n| format!("  - {{ name: s{n}, kind: scale-set, vms: *v }}\n")).collect();
+    let squared =
+        refused(&format!("scopes:\n  - {{ name: s0, kind: scale-set, vms: &v [ {vms} ] }}\n{scopes}"));
+    assert!(
+        squared.contains("its anchors and aliases (&, *) come to more than a file of this size"),
+        "{squared}"
+    );
+    // The billion laughs: each line is nine times the one before.
+    let line = |[a, b]: [char; 2]| format!("{b}: &{b} [{}]\n", vec![format!("*{a}"); 9].join(","));
+    let laughs: String = "abcdefgh".chars().zip("bcdefghi".chars()).map(|(a, b)| line([a, b])).collect();
+    let laughs = format!("a: &a [{}]\n{laughs}", vec!["x"; 9].join(","));
+    assert!(refused(&format!("{laughs}scopes: *i\n")).contains("unknown field `a`"));
+    let inside = laughs.lines().map(|line| format!("            {line}\n")).collect::<String>();
+    let vm = "scopes:\n  - name: a\n    kind: scale-set\n    vms:\n      - name: x\n        instance:\n          tags:\n";
+    assert!(refused(&format!("{vm}{inside}")).contains("f.yaml is not a fleet file"));
+    assert!(refused("scopes: &a [ *a ]\n").contains("line 1 column 14"));
+    for open in ["[", "{ a: ", "- ", "&a [", "? "] {
+        let deep = refused(&format!("scopes: {}", open.repeat(200_000)));
+        assert!(deep.contains("f.yaml is not a fleet file"), "{deep}");
+    }
+    let key = refused(&format!("scopes: []\n? {}\n: 1\n", "x".repeat(100_000)));
+    assert!(key.contains("unknown field `xxx"), "{key}");
+    // It never ends.
+    let endless = fleet_check_refused(std::path::Path::new("/dev/zero"));
+    assert!(
+        endless.contains("/dev/zero is longer than 268435456 bytes, which is the limit; split it"),
+        "{endless}"
+    );
 }
 
 /// Runs `serve` where it cannot, and gives its complaint.
