@@ -13,6 +13,7 @@
 //! Nor is a disk that can no longer be written to when the agent starts: what is there is read, and what else should have
 //! been done with the directory is done before the first write that succeeds.
 
+mod content;
 mod dir;
 mod disk;
 mod owner;
@@ -23,9 +24,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
+use content::{FORMAT, Unreadable};
 use dir::{Dir, For};
 pub use disk::Unfit;
 pub use owner::{ENDPOINT_FILE, NAME_FILE};
@@ -34,9 +35,6 @@ use crate::machine::State;
 use crate::trust::Untrusted;
 use crate::vm_id::VmId;
 
-/// What this release writes, and the only level that it reads. It is raised whenever [`State`] takes another shape: what one
-/// release has stopped, only a release that can read of it starts again. Level 1 was never released.
-const FORMAT: u32 = 2;
 /// The largest journal that is read: a thousand events with their rules are some 4 MiB.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a write may take before the agent goes on without it. A Preempt has thirty seconds for everything.
@@ -153,22 +151,6 @@ pub enum SaveError {
     },
 }
 
-#[derive(Serialize)]
-struct Written<'a> {
-    format: u32,
-    state: &'a State,
-}
-
-#[derive(Deserialize)]
-struct Content {
-    state: State,
-}
-
-#[derive(Deserialize)]
-struct Level {
-    format: u64,
-}
-
 impl Journal {
     /// Takes hold of the journal in this VM's directory, which is made if it is missing, and reads it.
     pub fn open(state: &Path, vm: &VmId, now: Timestamp) -> Result<(Journal, Found), OpenError> {
@@ -196,7 +178,7 @@ impl Journal {
             None => Found::Nothing,
             Some((_, false)) => Found::AnotherVms { aside: aside("another-vm") },
             Some((Err(error), true)) => corrupt(error.to_string()),
-            Some((Ok(bytes), true)) => match read_state(bytes) {
+            Some((Ok(bytes), true)) => match content::read(bytes) {
                 Ok(state) => Found::State(Box::new(state)),
                 Err(Unreadable::Format(found)) => return Err(OpenError::Format { path, found }),
                 Err(Unreadable::Corrupt(why)) => corrupt(why),
@@ -223,7 +205,7 @@ impl Journal {
     pub async fn save(&mut self, state: &State) -> Result<(), SaveError> {
         let path = self.dir.as_ref().map_or(self.state.as_path(), Dir::path).join(NAME);
         let failed = |why| SaveError::Io { path: path.clone(), why };
-        let bytes = serde_json::to_vec(&Written { format: FORMAT, state });
+        let bytes = content::write(state);
         let bytes = bytes.map_err(|error| failed(io::Error::other(error)))?;
         if self.written.as_ref() == Some(&bytes) {
             return Ok(());
@@ -355,24 +337,10 @@ pub fn peek(state: &Path) -> io::Result<State> {
     if !owner::is_ours(&dir, &VmId::here()) {
         return Err(io::Error::other("it is of another VM, of whose disk this one's is a copy"));
     }
-    read_state(&dir.read(NAME)?).map_err(|unreadable| match unreadable {
+    content::read(&dir.read(NAME)?).map_err(|unreadable| match unreadable {
         Unreadable::Format(found) => io::Error::other(format!("it is of format {found}, not {FORMAT}")),
         Unreadable::Corrupt(why) => io::Error::other(why),
     })
-}
-
-enum Unreadable {
-    Format(u64),
-    Corrupt(String),
-}
-
-fn read_state(bytes: &[u8]) -> Result<State, Unreadable> {
-    let corrupt = |error: serde_json::Error| Unreadable::Corrupt(error.to_string());
-    let level: Level = serde_json::from_slice(bytes).map_err(corrupt)?;
-    if level.format != u64::from(FORMAT) {
-        return Err(Unreadable::Format(level.format));
-    }
-    serde_json::from_slice(bytes).map(|content: Content| content.state).map_err(corrupt)
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ impl Progress {
 
     /// At the first attempt of the step after this one.
     pub(super) fn next(self) -> Progress {
-        Progress { failed: self.failed, unready: self.unready, ..Progress::at(self.step + 1) }
+        Progress { failed: self.failed, unready: self.unready, ..Progress::at(self.step.saturating_add(1)) }
     }
 }
 

@@ -24,7 +24,9 @@ pub(super) fn sight(handled: &Handled, now: Duration) -> Sight<'_> {
 /// What of the time that is left until NotBefore is for a step before it: less the reserve, and less what later steps want
 /// kept.
 pub fn share(rule: &Rule, step: usize, left: Duration) -> Duration {
-    let kept: Duration = rule.before.iter().skip(step + 1).map(|step| step.keep).sum();
+    let later = rule.before.iter().skip(step.saturating_add(1)).map(|step| step.keep);
+    // The journal may be damaged, and then say anything.
+    let kept = later.fold(Duration::ZERO, Duration::saturating_add);
     left.saturating_sub(RESERVE).saturating_sub(kept)
 }
 
@@ -216,7 +218,7 @@ impl Turn<'_> {
     /// Begins an attempt that has so much time, or all it may want.
     fn begin(&mut self, place: usize, mut progress: Progress, left: Option<Duration>) {
         let run = RunId(self.state.next_run);
-        self.state.next_run += 1;
+        self.state.next_run = self.state.next_run.saturating_add(1);
         progress.doing = Doing::Running(run);
         let handled = &mut self.state.events[place];
         let (Some((stage, step)), Some(rule)) = (handled.step(), &handled.rule) else { return };

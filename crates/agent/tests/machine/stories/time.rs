@@ -21,6 +21,17 @@ fn of_the_thirty_seconds_of_preempt_the_hooks_get_all_but_the_reserve() {
     world.wind_up();
 }
 
+/// As a damaged journal may say.
+#[test]
+fn steps_that_want_more_kept_than_there_is_time_leave_none_to_the_first() {
+    let keeps = |name| Step { keep: Duration::MAX, ..step(name) };
+    let rule = Rule { before: vec![step("drain"), keeps("stop"), keeps("copy")], ..rule("r") };
+    for (step, left) in [(0, 0), (1, 0), (2, 30), (usize::MAX, 30)] {
+        let left = seconds(left).saturating_sub(RESERVE);
+        assert_eq!(notbefore_agent::machine::share(&rule, step, seconds(30)), left, "{step}");
+    }
+}
+
 #[test]
 fn once_its_time_has_come_what_is_not_done_yet_is_done_all_the_same_but_nothing_again() {
     let optional = Step { on_failure: OnFailure::GoOn, retries: 3, ..step("drain") };
