@@ -15,7 +15,8 @@ mod guest;
 #[path = "hyper_reads.rs"]
 mod hyper_reads;
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{Corpus, fuzz_target};
+use notbefore_fuzz::target::{self, planted_bug};
 
 /// A request as it was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,10 +33,12 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(init: target::begin(), |bytes: &[u8]| -> Corpus { target::run(bytes, check) });
+
+fn check(bytes: &[u8]) -> bool {
     let ours = guest::read_all(bytes);
     if ours.iter().all(|read| !read.is_served) {
-        return;
+        return !ours.is_empty();
     }
     let theirs = hyper_reads::read_all(bytes);
     let mut theirs = theirs.iter();
@@ -43,8 +46,12 @@ fuzz_target!(|bytes: &[u8]| {
         match theirs.next() {
             Some(request) => assert_eq!(read.request, *request, "read in two ways"),
             // hyper takes no target that is not a URI to the letter; the door passes over what it does not ask for.
-            None if !read.is_served || read.request.target.parse::<hyper::Uri>().is_err() => return,
+            None if !read.is_served || read.request.target.parse::<hyper::Uri>().is_err() => return true,
             None => panic!("served, and refused by hyper: {:?}", read.request),
         }
     }
-});
+    planted_bug(
+        ours.iter().any(|read| read.is_served && read.request.is_http10 && read.request.method == "POST"),
+    );
+    true
+}

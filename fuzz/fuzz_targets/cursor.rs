@@ -1,0 +1,39 @@
+//! Cursors of the operator API's lists.
+//!
+//! A cursor that is read hides a name of which the same cursor is made, but for the case of its digits. So does a place in
+//! the audit trail.
+
+#![no_main]
+
+use notbefore_core::ScopePath;
+use notbefore_fuzz::cursor::{self, Place};
+use notbefore_fuzz::mutate::{Rng, change_text};
+use notbefore_fuzz::target::planted_bug;
+
+fn check(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let Some(name) = cursor::decode(text) else { return false };
+    assert_eq!(cursor::encode(&name), text.to_ascii_lowercase());
+    if let Some(place) = Place::parse(&name) {
+        let again = cursor::decode(&place.encode()).and_then(|name| Place::parse(&name));
+        assert_eq!(again.as_ref(), Some(&place));
+        planted_bug(place.index > 1_000 && place.key.contains('|'));
+    }
+    if let Some((scope, _)) = cursor::in_scope(&name)
+        && let Ok(path) = scope.parse::<ScopePath>()
+    {
+        assert_eq!(path.to_string().parse::<ScopePath>().map(|again| again.id()), Ok(path.id()));
+    }
+    true
+}
+
+/// Changes the name that a cursor hides.
+fn name(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    let mut name = cursor::decode(std::str::from_utf8(bytes).ok()?)?;
+    for _ in 0..=rng.below(3) {
+        name = change_text(&name, rng);
+    }
+    Some(cursor::encode(&name).into_bytes())
+}
+
+notbefore_fuzz::target!(check, name);

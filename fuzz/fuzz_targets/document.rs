@@ -1,0 +1,97 @@
+//! The document reader of client and agent, at every version.
+//!
+//! An error is never taken for "no events", no event is lost, and a document that the service renders is read as what was
+//! rendered, with nothing odd about it.
+
+#![no_main]
+
+use notbefore_client::document::{Document, EventKind, EventStatus, EventsVersion, Oddity};
+use notbefore_fuzz::mutate;
+use notbefore_fuzz::target::planted_bug;
+use notbefore_wire::guest::document as wire;
+use serde_json::Value;
+use uuid::Uuid;
+
+fn check(body: &[u8]) -> bool {
+    let read = EventsVersion::ALL.map(|version| (version, Document::read_closely(body, version)));
+    let passed = read.iter().filter(|(_, read)| read.is_ok()).count();
+    assert!(passed == 0 || passed == read.len(), "some versions read it and some do not");
+    for (version, read) in read {
+        let Ok((document, oddities)) = read else { return false };
+        none_is_lost(body, &document, &oddities);
+        render_and_read(&document, version);
+        let is_bug = |event: &notbefore_client::document::Event| {
+            event.kind == EventKind::Preempt && event.duration_seconds.is_some_and(|seconds| seconds > 1_000)
+        };
+        planted_bug(document.events.len() > 1 && document.events.iter().any(is_bug));
+    }
+    true
+}
+
+fn none_is_lost(body: &[u8], document: &Document, oddities: &[Oddity]) {
+    let repeated = oddities.iter().filter(|oddity| matches!(oddity, Oddity::Repeated { .. })).count();
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) => {
+            let sent = value["Events"].as_array().expect("a document has a list of events");
+            assert_eq!(document.events.len() + repeated, sent.len(), "an event is lost");
+        }
+        // Not quite JSON: at least the list has to be there.
+        Err(_) => {
+            assert!(oddities.contains(&Oddity::NotQuiteJson));
+            assert!(body.contains(&b'[') && body.contains(&b']'), "no list, and no error");
+        }
+    }
+}
+
+/// As many of the events as the service could have, rendered by it and read again.
+fn render_and_read(document: &Document, version: EventsVersion) {
+    let events: Vec<wire::Event> = document.events.iter().filter_map(as_rendered).collect();
+    let style = wire::RenderStyle::default();
+    let bytes = wire::Document { incarnation: 7, events: events.clone() }.render(version, &style);
+    let (read, oddities) = Document::read_closely(&bytes, version).expect("what is rendered is read");
+    assert_eq!(oddities, []);
+    assert_eq!(read.incarnation, "7");
+    let shown: Vec<&wire::Event> = events.iter().filter(|event| version.knows(event.event_type)).collect();
+    assert_eq!(read.events.len(), shown.len());
+    for (event, shown) in read.events.iter().zip(shown) {
+        assert_eq!(event.id.as_str().parse(), Ok(shown.id));
+        assert_eq!(event.kind.as_str(), shown.event_type.as_str());
+        assert_eq!(event.resources, shown.resources);
+        let not_before = match shown.status {
+            wire::Status::Scheduled { not_before } => Some(not_before.as_second()),
+            wire::Status::Started => None,
+        };
+        assert_eq!(event.not_before.map(|at| at.as_second()), not_before);
+    }
+}
+
+fn as_rendered(event: &notbefore_client::document::Event) -> Option<wire::Event> {
+    let event_type = match event.kind {
+        EventKind::Freeze => wire::EventType::Freeze,
+        EventKind::Reboot => wire::EventType::Reboot,
+        EventKind::Redeploy => wire::EventType::Redeploy,
+        EventKind::Preempt => wire::EventType::Preempt,
+        EventKind::Terminate => wire::EventType::Terminate,
+        EventKind::Other(_) => return None,
+    };
+    let status = match (&event.status, event.not_before) {
+        (EventStatus::Scheduled, Some(not_before)) => wire::Status::Scheduled { not_before },
+        _ => wire::Status::Started,
+    };
+    Some(wire::Event {
+        // Other spellings of a GUID would make one event of two.
+        id: Some(event.id.as_str()).filter(|id| id.len() == 36)?.parse::<Uuid>().ok()?,
+        status,
+        event_type,
+        resources: event.resources.clone(),
+        description: event.description.clone(),
+        source: wire::Source::Platform,
+        duration_in_seconds: event
+            .duration_seconds
+            .and_then(|seconds| i32::try_from(seconds).ok())
+            .unwrap_or(-1),
+    })
+}
+
+notbefore_fuzz::target!(check, mutate::json);

@@ -1,0 +1,100 @@
+//! The lines of an export, as an import reads them.
+//!
+//! What an import takes is exported as bytes that it takes again, with the same records, and exported as the same bytes.
+
+#![no_main]
+
+use jiff::Timestamp;
+use notbefore_fuzz::hex;
+use notbefore_fuzz::kinds::Census;
+use notbefore_fuzz::lines::{LineWriter, Lines, value_of};
+use notbefore_fuzz::mutate::{Rng, change, change_text};
+use notbefore_fuzz::target::planted_bug;
+use notbefore_store::{Revision, Versioned};
+use notbefore_wire::operator::export::{EXPORT_END, EXPORT_FORMAT, ExportHeader};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+fn check(bytes: &[u8]) -> bool {
+    let Some((header, records)) = import(bytes) else { return false };
+    let first = export(&header, &records);
+    let (again, same) = import(&first).expect("what was exported is imported");
+    let told =
+        |header: &ExportHeader| (header.format_level, header.revision, header.exported_at, header.tokens);
+    assert_eq!(told(&again), told(&header));
+    assert_eq!(same, records);
+    assert_eq!(export(&again, &same), first, "another export");
+    planted_bug(
+        records.iter().any(|(key, record)| key.starts_with("fact/") && record.revision.0 > header.revision),
+    );
+    true
+}
+
+type Records = Vec<(String, Versioned)>;
+
+/// What an import takes.
+fn import(bytes: &[u8]) -> Option<(ExportHeader, Records)> {
+    let mut lines = Lines::new(bytes);
+    let header = lines.header().ok()?;
+    let mut census = Census::default();
+    let mut records = Vec::new();
+    while let Some(record) = lines.next_record().ok()? {
+        let value = value_of(&record, &header);
+        let (key, revision) = (record.key.clone(), Revision(record.revision));
+        census.take(lines.number(), &key, &value).ok()?;
+        records.push((key, Versioned { revision, value }));
+    }
+    // Whether the records fit each other may not panic; an import that stops for it has read the lines all the same.
+    let _ = census.close();
+    Some((header, records))
+}
+
+fn export(header: &ExportHeader, records: &Records) -> Vec<u8> {
+    let ExportHeader { format_level, revision, exported_at, tokens, .. } = header;
+    let mut writer =
+        LineWriter::of_level(*format_level, Revision(*revision), Timestamp::from(*exported_at), *tokens);
+    for (key, record) in records {
+        writer.record(key, record).expect("what was imported is exported");
+    }
+    writer.finish();
+    writer.take().to_vec()
+}
+
+/// Changes the records, and makes the last line fit them.
+fn records(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut lines: Vec<Value> = text
+        .lines()
+        .filter(|line| !line.starts_with(EXPORT_END))
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let at = rng.below(lines.len());
+    let line = lines.get_mut(at).filter(|line| line.is_object())?;
+    match rng.below(8) {
+        0 if at > 0 => drop(lines.remove(at)),
+        1 => {
+            let mut twin = line.clone();
+            twin["key"] = change_text(line["key"].as_str().unwrap_or_default(), rng).into();
+            lines.push(twin);
+        }
+        2..5 => line["revision"] = (rng.next() >> rng.below(64)).into(),
+        5 => change(line, rng),
+        _ => change(line.get_mut("value")?, rng),
+    }
+    lines[1..].sort_by_key(|line| line["key"].as_str().unwrap_or_default().to_owned());
+    let mut out = Vec::new();
+    for line in &lines {
+        // The header's fields come in whatever order; only the trailer is known by how it begins.
+        out.extend(line.to_string().into_bytes());
+        out.push(b'\n');
+    }
+    let sha256 = hex::encode(&Sha256::digest(&out));
+    let trailer =
+        json!({ "notbefore_export_end": EXPORT_FORMAT, "records": lines.len() - 1, "sha256": sha256 });
+    out.extend(trailer.to_string().into_bytes());
+    out.push(b'\n');
+    Some(out)
+}
+
+notbefore_fuzz::target!(check, records);

@@ -1,0 +1,51 @@
+//! Fleet files.
+//!
+//! A file that is read describes each scope once, and no more VMs than could have been written out in a file of that size,
+//! whatever its anchors say; and the same fleet, written plainly, is read as the same. Time and memory are bounded by
+//! libFuzzer's own limits, which `./dev fuzz` sets low.
+
+#![no_main]
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use notbefore_fuzz::fleet_file::{FileScope, parse};
+use notbefore_fuzz::mutate;
+use notbefore_fuzz::target::planted_bug;
+use serde_json::{Value, json};
+
+fn check(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let Ok(scopes) = parse(Path::new("fleet.yaml"), text) else { return false };
+    let paths: HashSet<String> = scopes.iter().map(|scope| scope.display().to_ascii_lowercase()).collect();
+    assert_eq!(paths.len(), scopes.len(), "a scope twice");
+    let vms: usize = scopes.iter().map(|scope| scope.spec.vms.len()).sum();
+    assert!(scopes.len() + vms <= text.len().max(100_000), "{vms} VMs in {} bytes", text.len());
+    let plain = json!({ "scopes": scopes.iter().map(written).collect::<Vec<_>>() }).to_string();
+    let again = parse(Path::new("plain.yaml"), &plain).unwrap_or_else(|error| panic!("{error:#}: {plain}"));
+    let same = |a: &FileScope, b: &FileScope| a.path == b.path && a.spec == b.spec;
+    assert!(scopes.iter().zip(&again).all(|(a, b)| same(a, b)) && again.len() == scopes.len(), "{plain}");
+    let is_bug = |scope: &FileScope| {
+        scope.spec.kind == "cloud-service"
+            && scope.spec.policy.terminate_notification_seconds.is_some_and(|s| s > 600)
+    };
+    planted_bug(scopes.iter().any(is_bug));
+    true
+}
+
+fn written(scope: &FileScope) -> Value {
+    let [subscription, group, name] = &scope.path;
+    let policy = &scope.spec.policy;
+    json!({
+        "name": name,
+        "kind": scope.spec.kind,
+        "subscription": subscription,
+        "group": group,
+        "automatically_approve_reboot": policy.automatically_approve_reboot,
+        "automatically_approve_redeploy": policy.automatically_approve_redeploy,
+        "terminate_notification": policy.terminate_notification_seconds.map(|seconds| format!("{seconds}s")),
+        "vms": scope.spec.vms,
+    })
+}
+
+notbefore_fuzz::target!(check, mutate::lines);

@@ -1,0 +1,64 @@
+//! The agent's journal.
+//!
+//! What is read is written as what is read as the same, and an agent goes on from it without a panic: after a restart, after
+//! a boot, with a document and with time.
+
+#![no_main]
+
+use std::time::Duration;
+
+use notbefore_client::clock::Moment;
+use notbefore_client::document::{Document, EventsVersion};
+use notbefore_client::identity::Identity;
+use notbefore_fuzz::machine::handled::Phase;
+use notbefore_fuzz::machine::io::Input;
+use notbefore_fuzz::machine::{Setup, State};
+use notbefore_fuzz::target::planted_bug;
+use notbefore_fuzz::{journal, mutate};
+
+fn check(bytes: &[u8]) -> bool {
+    let Ok(state) = journal::read(bytes) else { return false };
+    let written = journal::write(&state).expect("a state can be written");
+    let again = journal::read(&written).expect("what was written is read");
+    assert_eq!(again, state);
+    assert_eq!(journal::write(&again).expect("a state can be written"), written);
+    for boot in [Some("this"), None] {
+        go_on(state.clone(), boot.map(str::to_owned));
+    }
+    let restores =
+        state.events().iter().filter(|handled| matches!(handled.phase, Phase::Restoring(_))).count();
+    planted_bug(restores >= 2 && state.draining());
+    true
+}
+
+fn go_on(state: State, boot: Option<String>) {
+    let rules = state.events().iter().filter_map(|handled| handled.rule.clone()).collect();
+    let listed: Vec<_> = state.events().iter().map(|handled| handled.event.clone()).collect();
+    let me = listed.iter().find_map(|event| event.leader()).unwrap_or("web-0").to_owned();
+    let setup = Setup { rules, me: Identity::named(me), sure: true };
+    let moment = |seconds: u64| Moment {
+        tick: Duration::from_secs(seconds),
+        wall: jiff::Timestamp::from_second(1_474_309_787 + seconds as i64).expect("a time"),
+    };
+    let (mut state, _) = state.resume(&setup, boot, moment(1));
+    let document = |events| Input::Document {
+        document: Document { incarnation: "2".to_owned(), events },
+        served_at: None,
+        version: EventsVersion::NEWEST,
+    };
+    let inputs = [
+        Input::Tick,
+        document(listed),
+        Input::Back,
+        Input::Retry,
+        Input::Tick,
+        document(Vec::new()),
+        Input::Tick,
+    ];
+    for (input, seconds) in inputs.into_iter().zip([2, 10, 11, 12, 1_000, 1_001, 10_000]) {
+        (state, _) = state.handle(&setup, input, moment(seconds));
+        let _ = state.next_due(&setup, moment(seconds));
+    }
+}
+
+notbefore_fuzz::target!(check, mutate::json);

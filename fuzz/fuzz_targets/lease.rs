@@ -1,0 +1,28 @@
+//! The lease files of DHCP clients.
+//!
+//! An address that is found is found once, there are no more than the file has lines, and it is found again in a line as
+//! dhclient writes it. Reading passes if an address is found.
+
+#![no_main]
+
+use std::collections::HashSet;
+
+use notbefore_fuzz::lease::addresses;
+use notbefore_fuzz::mutate;
+use notbefore_fuzz::target::planted_bug;
+
+fn check(bytes: &[u8]) -> bool {
+    // As files are read: whatever is no UTF-8 is replaced.
+    let text = String::from_utf8_lossy(bytes);
+    let found = addresses(&text);
+    assert!(found.len() <= text.lines().count());
+    assert_eq!(found.iter().collect::<HashSet<_>>().len(), found.len(), "an address twice");
+    for address in &found {
+        let [a, b, c, d] = address.octets();
+        assert_eq!(addresses(&format!("  option unknown-245 {a:x}:{b:x}:{c:x}:{d:x};")), [*address]);
+    }
+    planted_bug(found.len() >= 3 && found.iter().any(|address| address.octets()[3] == 0));
+    !found.is_empty()
+}
+
+notbefore_fuzz::target!(check, mutate::lines);

@@ -1,0 +1,48 @@
+//! The bodies of operators' requests. The first line names the type, the rest is the body.
+//!
+//! A body that is read is written as one that is read as the same; and a field that nobody knows is refused.
+
+#![no_main]
+
+use std::fmt::Debug;
+
+use notbefore_fuzz::mutate;
+use notbefore_fuzz::target::planted_bug;
+use notbefore_wire::operator::hosts::{HostAction, HostsAction};
+use notbefore_wire::operator::tokens::CreateToken;
+use notbefore_wire::operator::{AddVm, CompleteEvent, ScheduleEvents, ScopeSpec, VmAction};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+fn check(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return false };
+    let body = &bytes[end + 1..];
+    match &bytes[..end] {
+        b"AddVm" => read::<AddVm>(body).is_some(),
+        b"CompleteEvent" => read::<CompleteEvent>(body).is_some(),
+        b"CreateToken" => read::<CreateToken>(body).is_some(),
+        b"HostAction" => read::<HostAction>(body).is_some(),
+        b"HostsAction" => read::<HostsAction>(body).is_some(),
+        b"ScheduleEvents" => read::<ScheduleEvents>(body)
+            .inspect(|read| planted_bug(read.vms.len() == 3 && read.in_seconds == Some(0)))
+            .is_some(),
+        b"ScopeSpec" => read::<ScopeSpec>(body).is_some(),
+        b"VmAction" => read::<VmAction>(body).is_some(),
+        _ => false,
+    }
+}
+
+fn read<T: Serialize + DeserializeOwned + PartialEq + Debug>(body: &[u8]) -> Option<T> {
+    let read: T = serde_json::from_slice(body).ok()?;
+    let mut written = serde_json::to_value(&read).expect("it can be written");
+    let again: T = serde_json::from_value(written.clone()).expect("what was written is read");
+    assert_eq!(read, again);
+    // A list is read as the fields of a struct in their order; what is written is an object.
+    let Value::Object(fields) = &mut written else { panic!("not an object: {written}") };
+    fields.insert("nobody_knows_this".to_owned(), Value::Null);
+    assert!(serde_json::from_value::<T>(written).is_err(), "a field that nobody knows is taken");
+    Some(read)
+}
+
+notbefore_fuzz::target!(check, mutate::json_behind_a_line);
