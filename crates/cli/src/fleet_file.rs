@@ -125,11 +125,11 @@ fn explain(error: serde_saphyr::Error) -> anyhow::Error {
     while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = cause {
         cause = error;
     }
-    match cause {
-        Error::Budget { .. } => anyhow!(
+    match matches!(cause, Error::Budget { .. }) {
+        true => anyhow!(
             "its anchors and aliases (&, *) come to more than a file of this size could say without them; write out what they stand for: {shown}"
         ),
-        _ => anyhow!("{shown}"),
+        false => anyhow!("{shown}"),
     }
 }
 

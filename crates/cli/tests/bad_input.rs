@@ -182,7 +182,7 @@ fn fleet_files_that_grow_when_they_are_read_are_refused() {
     // The billion laughs: each line is nine times the one before.
     let line = |[a, b]: [char; 2]| format!("{b}: &{b} [{}]\n", vec![format!("*{a}"); 9].join(","));
     let laughs: String = "abcdefgh".chars().zip("bcdefghi".chars()).map(|(a, b)| line([a, b])).collect();
-    let laughs = format!("a: &a [{}]\n{laughs}", vec!["x"; 9].join(","));
+    let laughs = format!("a: &a [{}]\n{laughs}", ["x"; 9].join(","));
     assert!(refused(&format!("{laughs}scopes: *i\n")).contains("unknown field `a`"));
     let inside = laughs.lines().map(|line| format!("            {line}\n")).collect::<String>();
     let vm = "scopes:\n  - name: a\n    kind: scale-set\n    vms:\n      - name: x\n        instance:\n          tags:\n";

@@ -28,7 +28,7 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
         flags: flags.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect(),
     })?;
     if let Some(untrusted) = place.unread.as_ref().filter(|_| place.is_untrusted) {
-        eprintln!("warning: the configuration is not read: {untrusted}");
+        output::complain(&format!("warning: the configuration is not read: {untrusted}"));
     }
     let asked = match place.listen {
         Some(address) => ask(address).with_context(|| format!("no agent answers at {address}")),
