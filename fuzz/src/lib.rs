@@ -47,3 +47,11 @@ pub mod lines;
 pub mod time {
     pub use crate::span::parse as parse_duration;
 }
+
+/// What the fleet file needs of the command line's output.
+pub mod output {
+    /// A file's name in a message.
+    pub fn file_name(path: &std::path::Path) -> String {
+        notbefore_wire::text::printable(&path.display().to_string())
+    }
+}
