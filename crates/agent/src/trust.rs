@@ -29,6 +29,11 @@ pub struct Seen {
 pub enum Flaw {
     /// It is a symbolic link, where none is followed.
     Link,
+    /// The agent's user may not open it.
+    Closed {
+        /// What was seen of it.
+        seen: Seen,
+    },
     /// It can have been written by others.
     Open {
         /// What was seen of it.
@@ -81,12 +86,23 @@ impl fmt::Display for Untrusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Untrusted { path, flaw, user } = self;
         let path = path.display();
-        let Flaw::Open { seen: Seen { owner, mode }, is_foreign, bits } = *flaw else {
-            return write!(
-                f,
-                "{path} is a symbolic link, which the agent does not follow: remove it ('rm {path}'), or name the \
-                 directory that it leads to with --state"
-            );
+        let (Seen { owner, mode }, is_foreign, bits) = match *flaw {
+            Flaw::Open { seen, is_foreign, bits } => (seen, is_foreign, bits),
+            Flaw::Link => {
+                return write!(
+                    f,
+                    "{path} is a symbolic link, which the agent does not follow: remove it ('rm {path}'), or name the \
+                     directory that it leads to with --state"
+                );
+            }
+            Flaw::Closed { seen: Seen { owner, mode } } => {
+                return write!(
+                    f,
+                    "{path} belongs to uid {owner} (mode {:04o}), and the agent's user (uid {user}) may not open it: say \
+                     'chown {user} {path}', run the agent as uid {owner}, or name another directory with --state",
+                    mode & 0o7777
+                );
+            }
         };
         let (who, letters) = match bits {
             0 => ("", ""),

@@ -81,15 +81,25 @@ impl Client {
     pub fn find(reach: &Reach) -> Result<Self> {
         let files = DataFiles { path: reach.data_dir(), is_named: reach.names_data() };
         let of_environment = token_of_environment()?;
+        let no_token = |error| no_token(&files.path.join("operator.token"), &error);
+        let (token, token_of) = match of_environment {
+            Some(token) => (Ok(token), TokenOf::Environment),
+            None => (files.token().map_err(no_token), TokenOf::Directory),
+        };
         let (beside, directory) = files.url();
+        // Without a URL there is no service to name; that there is no token says more.
+        let token = match (token, &reach.operator_url) {
+            (Err(error), None) => return Err(error),
+            (token, _) => token,
+        };
         let (target, from) = destination::choose(&Known {
-            token: if of_environment.is_some() { TokenOf::Environment } else { TokenOf::Directory },
+            token: token_of,
             given: reach.operator_url.as_deref(),
             directory,
             beside: beside.as_deref(),
             without_tls: reach.is_without_tls(),
         })?;
-        let Target { url, is_loopback, is_encrypted } = target;
+        let Target { url, is_encrypted, .. } = target;
         let trust = match (&from, &reach.operator_ca) {
             (From::Given, Some(file)) => Trust::Authorities(file.clone()),
             (From::Directory, _) if is_encrypted => Trust::Exactly(files.path.join("operator.ca")),
@@ -100,17 +110,7 @@ impl Client {
                 "notbefore: {why}, so the token goes to {url}; say --data or --operator-url for another service"
             ));
         }
-        // The token of a service on this machine is not for whoever answers at some other address.
-        let elsewhere = from == From::Given && reach.data.is_none() && !is_loopback;
-        let token = match of_environment {
-            Some(token) => token,
-            None if elsewhere => {
-                bail!(
-                    "{url} is not on this machine: set NOTBEFORE_TOKEN to its token, NOTBEFORE_TOKEN_FILE to a file that holds it, or --data to where it is kept"
-                )
-            }
-            None => files.token().map_err(|error| no_token(&files.path.join("operator.token"), &error))?,
-        };
+        let token = token?;
         // Whatever proxy the environment names is for the internet, not for this.
         let config = Agent::config_builder()
             .http_status_as_error(false)

@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use anyhow::{Result, bail};
 use ureq::http::Uri;
 
 use crate::exit::NotUnderstood;
@@ -63,21 +64,47 @@ pub enum From {
 }
 
 /// The service that a token goes to.
-pub fn choose(known: &Known<'_>) -> Result<(Target, From), NotUnderstood> {
+pub fn choose(known: &Known<'_>) -> Result<(Target, From)> {
     let (target, from) = match (known.given, known.beside) {
-        (Some(given), _) => (target(given)?, From::Given),
+        (Some(given), beside) => {
+            let given = target(given)?;
+            let is_beside = || beside.and_then(|beside| target(beside).ok()).is_some_and(|one| one == given);
+            match (known.token, &known.directory) {
+                (TokenOf::Environment, _) | (TokenOf::Directory, Directory::Named) => {}
+                (TokenOf::Directory, Directory::Own | Directory::Foreign(_)) if is_beside() => {}
+                // A directory that nobody has named says nothing about who answers there.
+                (TokenOf::Directory, Directory::Own | Directory::Foreign(_)) => {
+                    bail!(
+                        "nothing was sent: {} was given, and no token for it; set NOTBEFORE_TOKEN to its token, NOTBEFORE_TOKEN_FILE to a file that holds it, or --data to where it is kept",
+                        given.url
+                    );
+                }
+            }
+            (given, From::Given)
+        }
         (None, Some(beside)) => match passed_over(known, target(beside)) {
             Ok(target) => (target?, From::Directory),
             Err(why) => (target(BUILT_IN)?, From::BuiltIn(Some(why))),
         },
-        (None, None) => (target(BUILT_IN)?, From::BuiltIn(None)),
+        (None, None) => match (known.token, &known.directory) {
+            (TokenOf::Environment, Directory::Own | Directory::Foreign(_)) => {
+                (target(BUILT_IN)?, From::BuiltIn(None))
+            }
+            // Another process may listen at the built-in address.
+            (TokenOf::Directory, _) | (TokenOf::Environment, Directory::Named) => {
+                bail!(
+                    "nothing was sent: no service runs on this data directory, it has no operator.url; start one there, or say --data or --operator-url for another"
+                );
+            }
+        },
     };
     if !target.is_loopback && !target.is_encrypted && !known.without_tls {
-        return Err(NotUnderstood(format!(
+        let why = format!(
             "nothing was sent: {} is not on this machine and not encrypted, so whoever is on the way could read the token \
              and use it; use an https:// URL, or say --operator-without-tls if you trust that network",
             target.url
-        )));
+        );
+        return Err(NotUnderstood(why).into());
     }
     Ok((target, from))
 }
@@ -128,7 +155,8 @@ pub fn target(text: &str) -> Result<Target, NotUnderstood> {
         return Err(wrong("a port is a number from 1 to 65535"));
     }
     let scheme = if is_encrypted { "https" } else { "http" };
-    let path = uri.path().trim_end_matches('/');
+    // The service shows its API's address, which ends in the version.
+    let path = uri.path().trim_end_matches('/').trim_end_matches("/v1");
     Ok(Target { url: format!("{scheme}://{authority}{path}"), is_loopback: is_loopback(host), is_encrypted })
 }
 
@@ -169,7 +197,9 @@ mod tests {
         ] {
             assert_eq!(target(url).unwrap().is_loopback, is_loopback, "{url}");
         }
-        assert_eq!(target("HTTPS://Ops.Example:9255/a/").unwrap().url, "https://Ops.Example:9255/a");
+        for url in ["HTTPS://Ops.Example:9255/a/", "https://Ops.Example:9255/a/v1"] {
+            assert_eq!(target(url).unwrap().url, "https://Ops.Example:9255/a");
+        }
     }
 
     #[test]
@@ -224,7 +254,7 @@ mod tests {
             (Environment, None, Directory::Named, Some(clear), false, "-"),
             (Environment, None, Directory::Named, Some(clear), true, clear),
             (Environment, None, Directory::Named, Some("nonsense"), false, "-"),
-            (Environment, None, Directory::Named, None, false, BUILT_IN),
+            (Environment, None, Directory::Named, None, false, "-"),
             // ./notbefore-data, if it is the caller's, and for this machine only.
             (Environment, None, Directory::Own, Some(near), false, near),
             (Environment, None, Directory::Own, Some(far), false, BUILT_IN),
@@ -239,6 +269,14 @@ mod tests {
             (OfDirectory, None, Directory::Own, Some(far), false, far),
             (OfDirectory, None, Directory::Named, Some(clear), false, "-"),
             (OfDirectory, None, Directory::Named, Some(clear), true, clear),
+            (OfDirectory, None, Directory::Named, None, false, "-"),
+            (OfDirectory, None, Directory::Own, None, false, "-"),
+            // And to one that is given only if the directory was named, or is the one beside it.
+            (OfDirectory, Some(near), Directory::Named, None, false, near),
+            (OfDirectory, Some("http://127.0.0.1:7/v1"), Directory::Own, Some(near), false, near),
+            (OfDirectory, Some("http://127.0.0.1:8"), Directory::Own, Some(near), false, "-"),
+            (OfDirectory, Some(near), Directory::Own, None, false, "-"),
+            (OfDirectory, Some(far), foreign(), Some(near), false, "-"),
         ] {
             let known = Known { token, given, directory, beside, without_tls };
             let chosen = choose(&known);

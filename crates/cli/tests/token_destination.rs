@@ -182,6 +182,37 @@ fn token_does_not_go_to_a_service_that_somebody_else_named() {
     );
 }
 
+/// The token of a directory is for the service on it, and for no other that happens to listen somewhere.
+#[test]
+fn token_of_a_directory_goes_to_no_other_service() {
+    let place = Place::new();
+    place.leave_token();
+    let (data, given) = (place.data(), place.listener.url());
+    let output = place.run(&[], &["--operator-url", &format!("{given}/v1")]);
+    assert_eq!(place.listener.tokens(), ["nb_of_the_directory"], "the URL beside it: {output:?}");
+    place.leave_url("http://127.0.0.1:9");
+    for (variables, words) in
+        [(vec![("NOTBEFORE_OPERATOR", given.as_str())], vec![]), (vec![], vec!["--operator-url", &given])]
+    {
+        let output = place.run(&variables, &words);
+        assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
+        assert!(said(&output).contains("no token for it; set NOTBEFORE_TOKEN"), "{output:?}");
+    }
+    let named = ["--data", data.to_str().unwrap()];
+    place.run(&[], &[named[0], named[1], "--operator-url", &given]);
+    assert_eq!(place.listener.tokens(), ["nb_of_the_directory"], "both were named");
+
+    // A service that has ended takes its URL away; what listens at the usual address is none of this directory's.
+    fs::remove_file(data.join("operator.url")).unwrap();
+    for (variables, words) in
+        [(vec![], vec![]), (vec![], named.to_vec()), (vec![("NOTBEFORE_TOKEN", "nb_mine")], named.to_vec())]
+    {
+        let output = place.run(&variables, &words);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(said(&output).contains("no service runs on this data directory"), "{output:?}");
+    }
+}
+
 #[test]
 fn secret_is_not_lured_away_by_a_link_in_a_directory_of_somebody_else() {
     let place = Place::new();

@@ -1,8 +1,8 @@
 //! Jump detection: compares the wall clock with a clock that nobody can set, and says when the wall clock has
 //! jumped and when it may be trusted again.
 //!
-//! The engine decides by the wall clock, since NotBefore is a wall-clock time. A jump of more than a minute puts it
-//! on hold ([`notbefore_core::ClockHold`]). The hold ends when the clock has not jumped again for five minutes, or
+//! The engine decides by the wall clock, since NotBefore is a wall-clock time. A jump of more than a minute, or several
+//! within an hour that come to more, put it on hold ([`notbefore_core::ClockHold`]). The hold ends when the clock has not jumped again for five minutes, or
 //! after half an hour in any case: a clock that was set right stays right, and one that never settles must not stop
 //! the service for ever.
 
@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How far the two clocks may drift apart between two readings. Readings are half a second apart at most, so only a
-/// clock that is set, or a machine that was stopped, comes near it.
+/// How far the two clocks may drift apart since the reading that they are compared by. A clock that is slewed gains or
+/// loses two seconds an hour, so only one that is set comes near it.
 const JUMP_MIN: SignedDuration = SignedDuration::from_secs(60);
+/// After how long a later reading is what the clocks are compared by.
+const COMPARED_FOR: Duration = Duration::from_secs(60 * 60);
 /// How long the clock must not have jumped for a hold to end.
 pub const HOLD: Duration = Duration::from_secs(5 * 60);
 /// How long a hold lasts at most.
@@ -39,7 +41,8 @@ pub enum ClockNews {
 /// Watches the clock; see the module's page.
 #[derive(Clone, Debug)]
 pub struct ClockWatch {
-    last: ClockReading,
+    /// The reading that later ones are compared with.
+    base: ClockReading,
     /// Since when the hold lasts, if it does.
     held_since: Option<Duration>,
     last_jump: Duration,
@@ -48,17 +51,21 @@ pub struct ClockWatch {
 impl ClockWatch {
     /// Begins with a reading that is trusted; the engine itself judges it at its start.
     pub fn new(reading: ClockReading) -> Self {
-        Self { last: reading, held_since: None, last_jump: reading.since_boot }
+        Self { base: reading, held_since: None, last_jump: reading.since_boot }
     }
 
     /// Takes a reading. `is_held` says whether the engine is on hold: it begins one at its start, and ends one when
     /// an operator accepts the clock.
     pub fn read(&mut self, reading: ClockReading, is_held: bool) -> Option<ClockNews> {
-        let before = std::mem::replace(&mut self.last, reading);
         let now = reading.since_boot;
-        let passed = SignedDuration::try_from(now.saturating_sub(before.since_boot));
-        let jump = reading.wall.duration_since(before.wall) - passed.unwrap_or(SignedDuration::MAX);
-        if jump.abs() > JUMP_MIN {
+        let passed = now.saturating_sub(self.base.since_boot);
+        let jump = reading.wall.duration_since(self.base.wall)
+            - SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
+        let has_jumped = jump.abs() > JUMP_MIN;
+        if has_jumped || passed >= COMPARED_FOR {
+            self.base = reading;
+        }
+        if has_jumped {
             self.last_jump = now;
             self.held_since = self.held_since.filter(|_| is_held).or(Some(now));
             return Some(ClockNews::Jumped(jump));
@@ -125,6 +132,19 @@ mod tests {
         assert_eq!(clocks.after(100_000, 0), None, "time that really passed");
         assert_eq!(clocks.after(1, 61), jumped(61));
         assert_eq!(clocks.after(1, -61), jumped(-61));
+    }
+
+    #[test]
+    fn small_jumps_within_an_hour_add_up() {
+        let mut clocks = Clocks::new();
+        assert_eq!(clocks.after(10, 50), None);
+        assert_eq!(clocks.after(10, 50), jumped(100));
+        assert_eq!(clocks.after(10, -50), None);
+        assert_eq!(clocks.after(10, 50), None, "it is back where it was");
+        clocks.is_held = false;
+        assert_eq!(clocks.after(60 * MINUTE, 50), None);
+        assert_eq!(clocks.after(10, 50), None, "counted from then on");
+        assert_eq!(clocks.after(10, 50), jumped(100));
     }
 
     #[test]

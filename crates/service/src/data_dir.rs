@@ -52,7 +52,7 @@ pub enum DataDirError {
     },
     /// There was a store.
     #[error(
-        "{store} is missing or empty, and {format} says that there was a store: the fleet is lost, and nothing was touched; put the file back, or make one from an export with 'notbefore import FILE --data DIR'. To begin with an empty fleet, remove {format} and the empty store",
+        "{store} is missing or empty, and {format} says that there was a store: the fleet is lost, and nothing was touched; put the file back, or make one from an export with 'notbefore import FILE --data DIR'. To begin with an empty fleet, remove {format}",
         store = .path.join("store.redb").display(),
         format = .path.join("format").display()
     )]
@@ -112,14 +112,17 @@ impl DataDir {
     }
 
     fn check_store(&self) -> Result<Format, DataDirError> {
-        let format = self.read_format()?;
-        let is_empty = |found: fs::Metadata| found.len() == 0;
-        match format {
-            Format::Known { has_store: true } if fs::metadata(self.store_path()).map_or(true, is_empty) => {
+        match self.read_format()? {
+            Format::Known { has_store: true } if !self.has_store() => {
                 Err(DataDirError::StoreMissing { path: self.path.clone() })
             }
             format @ (Format::Known { .. } | Format::New) => Ok(format),
         }
+    }
+
+    /// Whether there is a store that is not empty.
+    fn has_store(&self) -> bool {
+        fs::metadata(self.store_path()).is_ok_and(|found| found.len() > 0)
     }
 
     fn read_format(&self) -> Result<Format, DataDirError> {
@@ -127,7 +130,7 @@ impl DataDir {
         let found = match fs::read_to_string(&path) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return match self.store_path().exists() {
+                return match self.has_store() {
                     true => Err(DataDirError::FormatMissing { path: self.path.clone() }),
                     false => Ok(Format::New),
                 };
@@ -224,7 +227,7 @@ impl NewDataDir {
     pub fn begin(path: &Path) -> Result<Self, DataDirError> {
         let dir = DataDir { path: path.to_owned() };
         dir.read_format()?;
-        if dir.store_path().exists() {
+        if dir.has_store() {
             return Err(OpenError::Exists { path: dir.store_path() }.into());
         }
         let made = make_private(path).map_err(|source| DataDirError::Io { path: path.to_owned(), source })?;
@@ -233,6 +236,10 @@ impl NewDataDir {
         let mut new = Self { dir, made, lock_is_new, lock: None, is_finished: false };
         new.lock = Some(DirLock::take(&new.dir.lock_path()).inspect_err(|_| new.lock_is_new = false)?);
         new.dir.read_format()?;
+        if !new.dir.has_store() {
+            // An empty file would be in the way, and there is nothing in it to lose.
+            let _ = fs::remove_file(new.store_path());
+        }
         Ok(new)
     }
 
@@ -320,6 +327,7 @@ mod tests {
     fn only_a_store_that_was_there_is_missed() {
         for (format, store, is_refused) in [
             (None, None, false),
+            (None, Some(""), false),
             (Some("2\n"), None, false),
             (Some("2\n"), Some(""), false),
             (Some("2\nstore\n"), None, true),

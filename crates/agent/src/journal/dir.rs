@@ -82,7 +82,7 @@ mod unix {
     use rustix::io::Errno;
 
     use super::*;
-    use crate::trust::{self, Flaw, Rule, Untrusted};
+    use crate::trust::{self, Flaw, Rule, Seen, Untrusted};
 
     const PRIVATE_DIR: Mode = Mode::RWXU;
     const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -92,12 +92,16 @@ mod unix {
         let at = at.as_fd();
         rustix::fs::openat(at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, PRIVATE_FILE).map_err(
             |error| {
-                let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-                let is_link =
-                    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
-                match is_link {
-                    true => Untrusted::new(path, Flaw::Link, trust::user()).into(),
-                    false => error.into(),
+                let Ok(stat) = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                    return error.into();
+                };
+                let seen = Seen { owner: stat.st_uid, mode: stat.st_mode };
+                match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::Symlink => Untrusted::new(path, Flaw::Link, trust::user()).into(),
+                    _ if error == Errno::ACCESS => {
+                        Untrusted::new(path, Flaw::Closed { seen }, trust::user()).into()
+                    }
+                    _ => error.into(),
                 }
             },
         )
@@ -127,6 +131,13 @@ mod unix {
         }
     }
 
+    /// Whether there is a journal in a directory that only root or the agent's user can have written.
+    fn has_journal(dir: &OwnedFd) -> bool {
+        let (name, flags) = (Path::new(super::super::NAME), OFlags::RDONLY | OFlags::NONBLOCK);
+        let opened = open_no_link(dir, name, name, flags);
+        opened.is_ok_and(|file| trust::check(Rule::State, &file, name).is_ok())
+    }
+
     impl Dir {
         /// The agent's directory at this path, which is made if it is missing.
         pub fn make(state: &Path) -> io::Result<Dir> {
@@ -143,9 +154,16 @@ mod unix {
         /// The path has no slash at its end: the system would follow a link for it.
         fn enter(state: &Path, make: bool) -> io::Result<Dir> {
             let handle = open_dir(CWD, state, state)?;
-            let dir = match trust::check(Rule::State, &handle, state) {
-                Ok(_) => Dir { path: state.to_owned(), handle: Arc::new(handle) },
-                Err(wide) => Dir::own(&handle, state, &wide, make)?,
+            let own = Dir::own_with_journal(&handle, state);
+            let dir = match (trust::check(Rule::State, &handle, state), own) {
+                // Others cannot write to it any more, and the journal is where it was.
+                (Ok(_), Some(own)) if !has_journal(&handle) => own,
+                (Ok(_), _) => Dir { path: state.to_owned(), handle: Arc::new(handle) },
+                (Err(_), Some(own)) => own,
+                // Its journal is the agent's, from before others could write to it. To begin anew would leave the VM as
+                // the journal's events have made it.
+                (Err(wide), None) if has_journal(&handle) => return Err(wide),
+                (Err(wide), None) => Dir::own(&handle, state, &wide, make)?,
             };
             for name in BELIEVED {
                 // What else is wrong with it shows when it is used.
@@ -155,6 +173,14 @@ mod unix {
                 })?;
             }
             Ok(dir)
+        }
+
+        /// The agent's own directory in the state directory, if it has a journal.
+        fn own_with_journal(state_dir: &OwnedFd, state: &Path) -> Option<Dir> {
+            let path = state.join(OWN);
+            let handle = open_dir(state_dir, OWN.as_ref(), &path).ok()?;
+            trust::check(Rule::State, &handle, &path).ok()?;
+            has_journal(&handle).then(|| Dir { path, handle: Arc::new(handle) })
         }
 
         /// The agent's own directory in one that others can write to, and why that is not enough.

@@ -103,6 +103,7 @@ fn files_beside_the_journal_are_judged_as_it_is() {
 fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
     let vm = left_out_of_service();
     let (state, own) = (vm.place.path("state"), vm.place.path(OWN));
+    chown(state.join("journal.json"), Some(SOMEBODY), None).unwrap();
     for (owner, open) in [(0, 0o1777), (0, 0o775), (SOMEBODY, 0o755)] {
         chown(&state, Some(owner), None).unwrap();
         set_mode(&state, open);
@@ -135,6 +136,47 @@ fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
     symlink(vm.place.path("elsewhere"), &own).unwrap();
     refuses(&vm.agent_cli(&["run"]), 1, &[&format!("{shown} is a symbolic link")]);
     assert!(!vm.place.path("elsewhere").exists());
+}
+
+/// A journal that is left behind unread would leave the VM out of service for good.
+#[test]
+fn journal_is_not_left_behind_when_the_directorys_mode_changes() {
+    let vm = left_out_of_service();
+    let state = vm.place.path("state");
+    set_mode(&state, 0o777);
+    let cure = format!("'chmod go-w {}'", state.display());
+    refuses(&vm.agent_cli(&["run"]), 1, &["can be written by its group and everybody", &cure]);
+    assert!(!vm.place.path(OWN).exists());
+    set_mode(&state, 0o700);
+    let agent = vm.start_ready();
+    assert_eq!(vm.place.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
+    assert!(agent.terminate().success());
+
+    fs::remove_dir_all(&state).unwrap();
+    fs::create_dir(&state).unwrap();
+    set_mode(&state, 0o777);
+    let agent = vm.start_ready();
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    agent.kill();
+    vm.complete(&event);
+    set_mode(&state, 0o700);
+    let _agent = vm.start_ready();
+    vm.wait_for_log("after the Freeze is done");
+}
+
+#[test]
+fn file_that_the_agents_user_may_not_open_is_named_with_its_owner() {
+    let vm = left_out_of_service();
+    let state = vm.place.path("state");
+    let journal = state.join("journal.json");
+    chown(&journal, Some(SOMEBODY), None).unwrap();
+    // Root without the right to open everything is as any other user is.
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-dac_override,-dac_read_search", binary(), "agent", "status"]);
+    let output = command.args(["--state", state.to_str().unwrap(), "--listen", "none"]).output().unwrap();
+    let cure = format!("'chown 0 {}'", journal.display());
+    refuses(&output, 1, &["belongs to uid 1000 (mode 0600)", "(uid 0) may not open it", &cure]);
 }
 
 #[test]
