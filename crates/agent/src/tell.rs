@@ -1,9 +1,15 @@
 //! Facts, told: each as one line of the log with its fields, and as a sentence for people.
 
 use jiff::SignedDuration;
+use notbefore_wire::text::shorten;
 
 use crate::config::Happening;
 use crate::machine::io::{Fact, Stage, Then, What};
+
+/// How much of a sentence is logged: a platform chooses names and kinds, and must not fill the disk with them.
+const LINE_CHARACTERS_MAX: usize = 2_000;
+/// How much of an event's kind is logged.
+const WORD_CHARACTERS_MAX: usize = 100;
 
 /// How loud a fact is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +24,8 @@ pub fn log(fact: &Fact, dry_run: bool) {
         true => format!("dry run: {}", sentence(fact)),
         false => sentence(fact),
     };
-    let (event, kind) = (fact.event.id.as_str(), fact.event.kind.as_str());
+    let text = shorten(&text, LINE_CHARACTERS_MAX);
+    let (event, kind) = (fact.event.id.to_string(), shorten(fact.event.kind.as_str(), WORD_CHARACTERS_MAX));
     let rule = fact.rule.as_deref().map(tracing::field::display);
     let step = step(&fact.what).map(tracing::field::display);
     match loudness(fact) {

@@ -79,9 +79,9 @@ impl Client {
     /// Finds the service: by its URL if one was said, else by what it has written into its data directory, as far as
     /// `destination` lets the token go there.
     pub fn find(reach: &Reach) -> Result<Self> {
-        let files = DataFiles { path: reach.data_dir(), is_named: reach.names_data() };
+        let files = DataFiles::open(reach.data_dir(), reach.names_data());
         let of_environment = token_of_environment()?;
-        let no_token = |error| no_token(&files.path.join("operator.token"), &error);
+        let no_token = |error| no_token(&files.path("operator.token"), &error);
         let (token, token_of) = match of_environment {
             Some(token) => (Ok(token), TokenOf::Environment),
             None => (files.token().map_err(no_token), TokenOf::Directory),
@@ -102,7 +102,13 @@ impl Client {
         let Target { url, is_encrypted, .. } = target;
         let trust = match (&from, &reach.operator_ca) {
             (From::Given, Some(file)) => Trust::Authorities(file.clone()),
-            (From::Directory, _) if is_encrypted => Trust::Exactly(files.path.join("operator.ca")),
+            (From::Directory, _) if is_encrypted => {
+                let path = files.path("operator.ca");
+                let pem = files.certificate();
+                let pem =
+                    pem.with_context(|| format!("cannot read the certificate in {}", path.display()))?;
+                Trust::Exactly { path, pem }
+            }
             (From::Given | From::Directory | From::BuiltIn(_), _) => Trust::Usual,
         };
         if let From::BuiltIn(Some(why)) = &from {

@@ -12,27 +12,56 @@ use crate::destination::Directory;
 /// A URL or a token is much shorter.
 const BYTES_MAX: u64 = 64 * 1024;
 
-/// The data directory, and whether the caller has named it.
+/// The data directory.
 #[derive(Debug)]
-pub struct DataFiles {
-    pub path: PathBuf,
-    pub is_named: bool,
+pub enum DataFiles {
+    /// The caller has named it.
+    Named(PathBuf),
+    /// It is `./notbefore-data`.
+    Usual(PathBuf, io::Result<usual::Opened>),
 }
 
 impl DataFiles {
+    /// The directory that the caller has named, or else the usual one, opened once for all that is read from it.
+    pub fn open(path: PathBuf, is_named: bool) -> Self {
+        match is_named {
+            true => DataFiles::Named(path),
+            false => {
+                let opened = usual::Opened::directory(&path);
+                DataFiles::Usual(path, opened)
+            }
+        }
+    }
+
+    /// Where a file of it is, for messages.
+    pub fn path(&self, name: &str) -> PathBuf {
+        let (DataFiles::Named(path) | DataFiles::Usual(path, _)) = self;
+        path.join(name)
+    }
+
     /// The URL that the service has left, if there is one, and who vouches for it.
     pub fn url(&self) -> (Option<String>, Directory) {
-        match self.is_named {
-            true => (read_small(&self.path.join("operator.url")).ok(), Directory::Named),
-            false => usual::url(&self.path),
+        match self {
+            DataFiles::Named(_) => (read_small(&self.path("operator.url")).ok(), Directory::Named),
+            DataFiles::Usual(path, Ok(dir)) => usual::url(dir, path),
+            DataFiles::Usual(_, Err(_)) => (None, Directory::Foreign("it cannot be opened".to_owned())),
         }
     }
 
     /// The service's own token.
     pub fn token(&self) -> io::Result<String> {
-        match self.is_named {
-            true => read_small(&self.path.join("operator.token")),
-            false => usual::token(&self.path),
+        match self {
+            DataFiles::Named(_) => read_small(&self.path("operator.token")),
+            DataFiles::Usual(_, Ok(dir)) => usual::token(dir),
+            DataFiles::Usual(_, Err(error)) => Err(io::Error::new(error.kind(), error.to_string())),
+        }
+    }
+
+    /// The service's certificate, in PEM.
+    pub fn certificate(&self) -> io::Result<String> {
+        match self {
+            DataFiles::Usual(_, Ok(dir)) => dir.below("operator.ca")?.read(),
+            DataFiles::Named(_) | DataFiles::Usual(_, Err(_)) => read_small(&self.path("operator.ca")),
         }
     }
 }
@@ -59,7 +88,8 @@ mod usual {
     use super::{Directory, Path, io, read};
 
     /// What was opened.
-    struct Opened {
+    #[derive(Debug)]
+    pub struct Opened {
         file: File,
         metadata: Metadata,
         is_link: bool,
@@ -76,11 +106,11 @@ mod usual {
             Ok(Self { metadata: file.metadata()?, file, is_link })
         }
 
-        fn directory(path: &Path) -> io::Result<Self> {
+        pub fn directory(path: &Path) -> io::Result<Self> {
             Self::at(CWD, path, OFlags::PATH | OFlags::DIRECTORY)
         }
 
-        fn below(&self, name: &str) -> io::Result<Self> {
+        pub fn below(&self, name: &str) -> io::Result<Self> {
             Self::at(&self.file, Path::new(name), OFlags::RDONLY)
         }
 
@@ -97,7 +127,7 @@ mod usual {
             }
         }
 
-        fn read(&self) -> io::Result<String> {
+        pub fn read(&self) -> io::Result<String> {
             match self.metadata.is_file() {
                 true => read(&self.file),
                 false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
@@ -105,9 +135,8 @@ mod usual {
         }
     }
 
-    pub fn url(path: &Path) -> (Option<String>, Directory) {
+    pub fn url(dir: &Opened, path: &Path) -> (Option<String>, Directory) {
         let found = || {
-            let dir = Opened::directory(path)?;
             let file = dir.below("operator.url")?;
             let why = dir.why_foreign().map(|why| format!("{} {why}", path.display()));
             let file_why =
@@ -120,13 +149,13 @@ mod usual {
         }
     }
 
-    pub fn token(path: &Path) -> io::Result<String> {
-        let dir = Opened::directory(path)?;
+    pub fn token(dir: &Opened) -> io::Result<String> {
         let token = dir.below("operator.token")?;
-        // A link, or a file of another owner, may be a secret of the caller's that is to be lured away.
-        let is_its_own = !token.is_link && token.metadata.uid() == dir.metadata.uid();
+        // A link, or a file of another owner, may be a secret of the caller's that is to be lured away. A link to a
+        // directory may be somebody else's, whoever owns what it leads to.
+        let is_its_own = !token.is_link && !dir.is_link && token.metadata.uid() == dir.metadata.uid();
         if dir.why_foreign().is_some() && !is_its_own {
-            let cure = "it is a link, or not of the directory's owner; name the directory with --data if it is to be used";
+            let cure = "it or its directory is a link, or it is not of the directory's owner; name the directory with --data if it is to be used";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, cure));
         }
         token.read()
@@ -136,14 +165,32 @@ mod usual {
 /// No service runs here, and owners are not looked at: only the directory's own token goes to its URL.
 #[cfg(not(unix))]
 mod usual {
-    use super::{Directory, Path, io, read_small};
+    use super::{Directory, Path, PathBuf, io, read_small};
 
-    pub fn url(path: &Path) -> (Option<String>, Directory) {
-        let why = format!("whose {} is cannot be told on this system", path.display());
-        (read_small(&path.join("operator.url")).ok(), Directory::Foreign(why))
+    /// What is read by its path.
+    #[derive(Debug)]
+    pub struct Opened(PathBuf);
+
+    impl Opened {
+        pub fn directory(path: &Path) -> io::Result<Self> {
+            std::fs::metadata(path).map(|_| Self(path.to_owned()))
+        }
+
+        pub fn below(&self, name: &str) -> io::Result<Self> {
+            Ok(Self(self.0.join(name)))
+        }
+
+        pub fn read(&self) -> io::Result<String> {
+            read_small(&self.0)
+        }
     }
 
-    pub fn token(path: &Path) -> io::Result<String> {
-        read_small(&path.join("operator.token"))
+    pub fn url(dir: &Opened, path: &Path) -> (Option<String>, Directory) {
+        let why = format!("whose {} is cannot be told on this system", path.display());
+        (read_small(&dir.0.join("operator.url")).ok(), Directory::Foreign(why))
+    }
+
+    pub fn token(dir: &Opened) -> io::Result<String> {
+        read_small(&dir.0.join("operator.token"))
     }
 }

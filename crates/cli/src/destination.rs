@@ -36,6 +36,7 @@ pub enum Directory {
     /// The caller, who has named it.
     Named,
     /// It is `./notbefore-data`, and only the caller or root can have written the URL.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "whose files are is judged on Unix only"))]
     Own,
     /// It is `./notbefore-data`, and somebody else may have written the URL: why.
     Foreign(String),

@@ -36,16 +36,20 @@ pub enum Trust {
     Usual,
     /// The authorities or certificates in a file.
     Authorities(std::path::PathBuf),
-    /// Exactly the certificate in a file, under any name.
-    Exactly(std::path::PathBuf),
+    /// Exactly the certificate that was read from a file, under any name.
+    Exactly { path: std::path::PathBuf, pem: String },
 }
 
 /// An agent that goes by it.
 pub fn agent(config: Config, trust: &Trust) -> Result<Agent> {
     let verifier = match trust {
         Trust::Usual => return Ok(config.into()),
-        Trust::Authorities(path) => Verifier::new(certificates(path)?, true)?,
-        Trust::Exactly(path) => Verifier::new(certificates(path)?, false)?,
+        Trust::Authorities(path) => {
+            let pem = std::fs::read(path);
+            let pem = pem.with_context(|| format!("cannot read the certificates in {}", path.display()))?;
+            Verifier::new(certificates(path, &pem)?, true)?
+        }
+        Trust::Exactly { path, pem } => Verifier::new(certificates(path, pem.as_bytes())?, false)?,
     };
     let provider = Arc::clone(&verifier.provider);
     let tls = ClientConfig::builder_with_provider(provider)
@@ -57,10 +61,9 @@ pub fn agent(config: Config, trust: &Trust) -> Result<Agent> {
     Ok(Agent::with_parts(config, connector, DefaultResolver::default()))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
     let shown = path.display();
-    let pem = std::fs::read(path).with_context(|| format!("cannot read the certificates in {shown}"))?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) | Err(_) => {

@@ -152,6 +152,27 @@ fn restart_with_a_clock_a_hundred_days_ahead_starts_and_removes_nothing() {
     assert!(trail(&service) >= before, "the audit trail is whole");
 }
 
+/// The jump is less than a day, so only the boot that both starts are in shows it.
+#[test]
+fn restart_during_a_hold_does_not_end_it() {
+    let wall = WallClock::new();
+    let mut service = Service::start_with(&wall.variables(), &[]);
+    service.apply_fleet(FLEET);
+    let waiting = announce(&service, "b");
+    wall.set("+2h");
+    wait_for_jump(&service, "forward by 7200 s");
+    assert!(service.terminate().success());
+    let mut service = service.restart();
+    service.kill();
+    let service = service.restart();
+    assert!(clock(&service)["hold"]["reason"].as_str().unwrap().contains("does not fit"));
+    assert_eq!(status(&service, &waiting), "Scheduled");
+    service.cli(&["clock", "accept"]);
+    wait_for("the event that is due by the clock", || {
+        (status(&service, &waiting) == "Started").then_some(())
+    });
+}
+
 #[test]
 fn restart_with_a_clock_behind_the_store_is_not_trusted() {
     let wall = WallClock::new();

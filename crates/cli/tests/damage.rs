@@ -134,6 +134,28 @@ fn nothing_is_acknowledged_while_the_data_directory_is_gone() {
     assert_eq!(add("c").status, 503);
 }
 
+/// The file is the same, and its content is not: further changes would be lost with it.
+#[test]
+fn nothing_is_acknowledged_once_the_store_was_cut_or_copied_over() {
+    let place = tempfile::tempdir().unwrap();
+    for cut in [true, false] {
+        let data = place.path().join(format!("data-{cut}"));
+        let (store, copy) = (data.join("store.redb"), place.path().join("older"));
+        let service = Service::start_in(&data, &[]);
+        service.cli(&["vm", "add", "one"]);
+        fs::copy(&store, &copy).unwrap();
+        service.cli(&["vm", "add", "two"]);
+        match cut {
+            true => fs::OpenOptions::new().write(true).open(&store).unwrap().set_len(4096).unwrap(),
+            // Through the same file, as cp does.
+            false => fs::write(&store, fs::read(&copy).unwrap()).unwrap(),
+        }
+        let answer = service.operator_request("POST", "/v1/vms", "", "{\"vm\":{\"name\":\"three\"}}");
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.body.contains("was changed by another process while it was open"), "{answer:?}");
+    }
+}
+
 #[test]
 fn a_damaged_record_that_is_loaded_refuses_the_start() {
     let place = tempfile::tempdir().unwrap();

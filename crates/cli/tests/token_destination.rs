@@ -231,6 +231,15 @@ fn secret_is_not_lured_away_by_a_link_in_a_directory_of_somebody_else() {
         assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
         assert!(said(&output).contains("--data"), "{output:?}");
     }
+    // A link to a directory of root's, which somebody else may have put there.
+    chown(place.data(), Some(0), None).unwrap();
+    let elsewhere = place.here.path().join("elsewhere");
+    fs::rename(place.data(), &elsewhere).unwrap();
+    symlink("elsewhere", place.data()).unwrap();
+    let output = place.run(&[], &[]);
+    assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
+    fs::remove_file(place.data()).unwrap();
+    fs::rename(&elsewhere, place.data()).unwrap();
     // Of a directory that is one's own, every file is.
     chown(place.data(), Some(0), None).unwrap();
     place.run(&[], &[]);

@@ -9,6 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use jiff::Timestamp;
 use notbefore_wire::guest::document::EventType;
+use notbefore_wire::text::shorten;
 use serde::{Deserialize, Serialize};
 
 pub use notbefore_wire::guest::version::EventsVersion;
@@ -124,9 +125,13 @@ impl Hash for EventId {
     }
 }
 
+/// How much of an id is shown. Real ones have 36 characters; a platform could fill a log with longer ones.
+const SHOWN_CHARACTERS_MAX: usize = 200;
+
+/// For people; [`EventId::as_str`] is the whole of it.
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&shorten(&self.0, SHOWN_CHARACTERS_MAX))
     }
 }
 

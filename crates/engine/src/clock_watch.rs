@@ -29,6 +29,14 @@ pub struct ClockReading {
     pub since_boot: Duration,
 }
 
+impl ClockReading {
+    /// When the machine was booted, by the wall clock.
+    pub fn booted_at(self) -> Timestamp {
+        let since = SignedDuration::try_from(self.since_boot).unwrap_or(SignedDuration::MAX);
+        self.wall.checked_sub(since).unwrap_or(Timestamp::MIN)
+    }
+}
+
 /// What the engine is told of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockNews {

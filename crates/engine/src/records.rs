@@ -193,6 +193,25 @@ pub struct LastAt {
     pub at: Timestamp,
 }
 
+/// When the service last ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alive {
+    /// When, by a clock that was trusted.
+    pub at: Timestamp,
+    /// The boot in which that was, where the system says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<Boot>,
+}
+
+/// A boot of the machine. In one and the same boot, the time of the boot changes only as far as the clock is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// The system's id of it.
+    pub id: String,
+    /// When it was, by the wall clock.
+    pub at: Timestamp,
+}
+
 /// Which of an event's VMs have read it, as one process noted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{
     Blocker, ClockHold, EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId,
 };
@@ -23,7 +23,7 @@ use notbefore_store::{Key, Revision};
 use self::host_operations::HostOperations;
 use self::inventory::{Inventory, ScopeSlot};
 use self::user_operations::UserOperations;
-use crate::records::{self, Address, DecodeError, LastAt, Vm, prefix};
+use crate::records::{self, Address, Alive, Boot, DecodeError, LastAt, Vm, prefix};
 
 /// A record and the revision that wrote it.
 #[derive(Debug)]
@@ -138,7 +138,9 @@ pub struct State {
     homes: HashMap<EventId, ScopeId>,
     /// The scopes that have a VM on a host.
     hosts: HashMap<String, BTreeSet<ScopeId>>,
-    alive: Option<Timestamp>,
+    alive: Option<Alive>,
+    /// The boot in which this process runs, where the system says.
+    boot: Option<Boot>,
     /// Records that were removed, and when, until the watch has come so far: what it shows of them from before
     /// is old news.
     gone: HashMap<Key, Revision>,
@@ -270,7 +272,30 @@ impl State {
 
     /// When the service was last known to run.
     pub fn alive(&self) -> Option<Timestamp> {
-        self.alive
+        self.alive.as_ref().map(|alive| alive.at)
+    }
+
+    /// The boot in which this process runs; its time follows the clock while that is trusted.
+    pub fn boot(&self) -> Option<&Boot> {
+        self.boot.as_ref()
+    }
+
+    /// Says in which boot this process runs.
+    pub fn set_boot(&mut self, boot: Option<Boot>) {
+        self.boot = boot;
+    }
+
+    /// The machine was booted at this time, by a clock that is trusted.
+    pub fn set_booted_at(&mut self, at: Timestamp) {
+        if let Some(boot) = &mut self.boot {
+            boot.at = at;
+        }
+    }
+
+    /// By how much the clock was set since the service last ran, if that was in this boot.
+    pub fn clock_set_by(&self) -> Option<SignedDuration> {
+        let (last, now) = (self.alive.as_ref()?.boot.as_ref()?, self.boot.as_ref()?);
+        (last.id == now.id).then(|| now.at.duration_since(last.at))
     }
 
     /// Whether there is any VM.
@@ -407,8 +432,7 @@ impl State {
                 None => self.heard.remove(&id),
             };
         } else if key == records::ALIVE {
-            self.alive =
-                value.map(|value| records::decode::<LastAt>(key, value)).transpose()?.map(|last| last.at);
+            self.alive = value.map(|value| records::decode::<Alive>(key, value)).transpose()?;
         }
         Ok(None)
     }

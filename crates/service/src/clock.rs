@@ -33,6 +33,11 @@ impl Clock for SystemClock {
     }
 }
 
+/// The system's id of the boot in which this process runs.
+pub(crate) fn boot_id() -> std::io::Result<String> {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
+}
+
 /// Measures how long something takes, whatever happens to the wall clock meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);

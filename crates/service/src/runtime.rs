@@ -418,6 +418,9 @@ impl Runtime {
         let inputs = self.inputs(pass);
         let reading = ClockReading { wall: now, since_boot: self.clock.since_boot() };
         let news = self.clock_watch.read(reading, self.engine.is_clock_held());
+        if news.is_none() {
+            self.engine.note_booted_at(reading.booted_at());
+        }
         let inputs = news.map(Input::Clock).into_iter().chain(inputs);
         let mut deeds = Deeds::default();
         self.engine.handle_all(inputs, now).into_iter().for_each(|effect| deeds.add(effect));

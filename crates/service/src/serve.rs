@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use notbefore_core::{Actor, Name, Origin, Policy, Prefix, ScopeKind, ScopePath, VmId};
-use notbefore_engine::records::{self, LOADED};
+use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
-    ClockNews, Command, DecodeError, Engine, EngineSettings, Failure, Input, Loader, Prepared, Progress,
-    PutScope, Request, State, VmSpec, prepare,
+    ClockNews, ClockReading, Command, DecodeError, Engine, EngineSettings, Failure, Input, Loader, Prepared,
+    Progress, PutScope, Request, State, VmSpec, prepare,
 };
 use notbefore_listener::host::Hosts;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 use uuid::Uuid;
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, boot_id};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{DataDir, DataDirError, make_private};
 use crate::delivery::recorder;
@@ -301,10 +301,12 @@ async fn start_engine(
     clock: &Arc<dyn Clock>,
     driver: Arc<dyn Driver>,
 ) -> Result<EngineHandle, ServeError> {
-    let (state, revision) = load(&**store).await?;
+    let (mut state, revision) = load(&**store).await?;
     let node = Uuid::new_v4().simple().to_string();
     let settings = EngineSettings { domain: config.domain.clone(), node: node[..8].to_owned() };
     let now = clock.now();
+    let booted_at = ClockReading { wall: now, since_boot: clock.since_boot() }.booted_at();
+    state.set_boot(boot_id().ok().map(|id| Boot { id, at: booted_at }));
     let (mut engine, mut effects) = Engine::over(settings, state, revision, now);
     // The engine has judged its clock by what would start; what would be removed counts as well.
     let is_doubtful = !engine.is_clock_held() && engine.is_clock_far_ahead(now);

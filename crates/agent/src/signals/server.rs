@@ -97,11 +97,13 @@ async fn accept(listener: TcpListener, board: Board) {
         let (board, hosts) = (board.clone(), Arc::clone(&hosts));
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let response = match wrong_host(&request, &hosts).filter(|_| by_loopback) {
-                    Some(response) => response,
-                    None => answer(&request, &board),
-                };
-                async move { Ok::<_, Infallible>(response) }
+                let (board, hosts) = (board.clone(), Arc::clone(&hosts));
+                async move {
+                    // Requests that are sent ahead must not keep the agent from its polls.
+                    tokio::task::yield_now().await;
+                    let refused = wrong_host(&request, &hosts).filter(|_| by_loopback);
+                    Ok::<_, Infallible>(refused.unwrap_or_else(|| answer(&request, &board)))
+                }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())

@@ -89,9 +89,11 @@ fn strangers_on_this_machine_are_strangers_too() {
 #[test]
 fn half_requests_of_other_vms_do_not_keep_a_vm_from_polling() {
     let service = served(12);
+    let post = POLL.replace("GET", "POST");
+    let halves = ["GET /metadata".to_owned(), format!("{post}Content-Length: 500\r\n\r\n{{")];
     let half = |n: usize| {
         let mut stream = connect(Ipv4Addr::new(127, 1, 7, 2 + (n % 11) as u8).into(), service.guest).unwrap();
-        let _ = stream.write_all(b"GET /metadata");
+        let _ = stream.write_all(halves[n % halves.len()].as_bytes());
         stream
     };
     let mut flood: Vec<TcpStream> = (0..MANY).map(half).collect();

@@ -29,10 +29,19 @@ impl Engine {
         self.state.alive().is_some_and(|alive| now.duration_since(alive) > AHEAD_MAX)
     }
 
-    /// Judges the clock at the start, when there is nothing to compare it with but the store.
+    /// The machine was booted at this time, by the clock as it is. What a clock says that is not trusted is not kept.
+    pub fn note_booted_at(&mut self, at: Timestamp) {
+        if !self.is_clock_held() {
+            self.state.set_booted_at(at);
+        }
+    }
+
+    /// Judges the clock at the start, when there is nothing to compare it with but the store. If the service last ran
+    /// in this boot, the time of the boot shows whether the clock was set since: also in a hold that a restart has cut off.
     pub(super) fn judge_clock(&mut self, now: Timestamp) {
         let behind = self.state.alive().is_some_and(|alive| alive.duration_since(now) > BEHIND_MAX);
-        if behind || (self.is_clock_far_ahead(now) && self.is_anything_due(now)) {
+        let was_set = self.state.clock_set_by().is_some_and(|by| by.abs() > BEHIND_MAX);
+        if was_set || behind || (self.is_clock_far_ahead(now) && self.is_anything_due(now)) {
             self.hold_clock(SignedDuration::ZERO);
         }
     }

@@ -14,7 +14,7 @@ use notbefore_store::{Key, Txn};
 use super::{Effect, Engine, RETRY_AFTER, Work};
 use crate::draft::Drafted;
 use crate::plan::Plan;
-use crate::records::{self, LastAt};
+use crate::records::{self, Alive, LastAt};
 use crate::request::Answer;
 
 /// For how long a request of a guest keeps its scope enabled: a day, and the minute by which the engine may hear of a
@@ -120,7 +120,8 @@ impl Engine {
 
     /// Stores that we run.
     pub(super) fn plan_alive(&self, now: Timestamp) -> Plan {
-        written(vec![(Key::from(records::ALIVE), records::encode(&LastAt { at: now }))])
+        let alive = Alive { at: now, boot: self.state.boot().cloned() };
+        written(vec![(Key::from(records::ALIVE), records::encode(&alive))])
     }
 
     /// Stores when scopes were heard of, those that are still there.

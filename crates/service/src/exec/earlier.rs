@@ -24,6 +24,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid};
 use tokio::time::{sleep, timeout};
 
+use crate::clock::boot_id;
+
 use super::processes::{Process, descendants, parse_pid};
 use super::run::remove;
 
@@ -67,10 +69,6 @@ pub(super) fn record_of(result: &Path) -> PathBuf {
 /// Whether a file of the directory of results is a record.
 pub(super) fn is_record(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(SUFFIX.as_bytes())
-}
-
-fn boot_id() -> io::Result<String> {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
 }
 
 /// An attempt, as its keeper has recorded it: number and start time of the keeper, then of the command.

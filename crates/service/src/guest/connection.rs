@@ -73,8 +73,13 @@ impl From<Gone> for BodyFailure {
     }
 }
 
-fn timed_out(_: tokio::time::error::Elapsed) -> BodyFailure {
-    BodyFailure::Refused(GuestError::Timeout)
+impl From<Over> for BodyFailure {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Taken => BodyFailure::Gone,
+            Over::Expired => BodyFailure::Refused(GuestError::Timeout),
+        }
+    }
 }
 
 /// How a connection goes on after a request.
@@ -339,12 +344,7 @@ impl<P: Platform> Task<P> {
             Ok(None) => {}
             Err(error) => return Ok(Err(error)),
         }
-        let limit = self.door.settings.limits.head_timeout;
-        let (standing, limit) = match self.door.is_stranger(&self.caller) {
-            true => (Standing::Stranger, limit.min(STRANGER_TIME)),
-            false => (Standing::Known, limit),
-        };
-        let mut waiting = self.door.admission.wait(&self.caller, standing, limit);
+        let mut waiting = self.wait(self.door.settings.limits.head_timeout);
         let read = tokio::select! {
             read = self.read_rest_of_head() => read?,
             over = waiting.over() => match over {
@@ -395,19 +395,37 @@ impl<P: Platform> Task<P> {
                 | Verdict::Hold(..) => self.write(CONTINUE, &[]).await.map_err(Gone::from)?,
             }
         }
-        let limit = self.door.settings.limits.body_timeout;
         match exchange.framing {
             Framing::Length(length) => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
                 if self.buffer.len() < length {
-                    timeout(limit, self.read_up_to(length)).await.map_err(timed_out)??;
+                    let mut waiting = self.wait(self.door.settings.limits.body_timeout);
+                    tokio::select! {
+                        read = self.read_up_to(length) => read?,
+                        over = waiting.over() => return Err(over.into()),
+                    }
                 }
                 let rest = self.buffer.split_off(length);
                 Ok(std::mem::replace(&mut self.buffer, rest))
             }
-            Framing::Chunked => timeout(limit, self.read_chunks()).await.map_err(timed_out)?,
+            Framing::Chunked => {
+                let mut waiting = self.wait(self.door.settings.limits.body_timeout);
+                tokio::select! {
+                    read = self.read_chunks() => read,
+                    over = waiting.over() => Err(over.into()),
+                }
+            }
             Framing::Empty => Ok(Vec::new()),
         }
+    }
+
+    /// Counts the connection among those that keep the door waiting, for so long at most.
+    fn wait(&self, limit: Duration) -> Waiting {
+        let (standing, limit) = match self.door.is_stranger(&self.caller) {
+            true => (Standing::Stranger, limit.min(STRANGER_TIME)),
+            false => (Standing::Known, limit),
+        };
+        self.door.admission.wait(&self.caller, standing, limit)
     }
 
     async fn read_up_to(&mut self, length: usize) -> Result<(), BodyFailure> {
@@ -472,8 +490,11 @@ impl<P: Platform> Task<P> {
                     second = &second[written - of_first..];
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let limit = self.door.settings.limits.write_timeout;
-                    timeout(limit, self.stream.writable()).await.map_err(io::Error::from)??;
+                    let mut waiting = self.wait(self.door.settings.limits.write_timeout);
+                    tokio::select! {
+                        writable = self.stream.writable() => writable?,
+                        _ = waiting.over() => return Err(io::ErrorKind::TimedOut.into()),
+                    }
                 }
                 Err(error) => return Err(error),
             }

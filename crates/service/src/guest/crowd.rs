@@ -1,8 +1,9 @@
 //! Connections that keep the door waiting, and which of them goes first when it is crowded.
 //!
 //! Two kinds are known here, each while it lasts: connections of *strangers*, callers that are no VM, and connections
-//! of VMs whose next head has begun and is not whole. All others are either idle, which a worker can close, or amid a
-//! request, which nobody closes. So a plain poll is never in this table.
+//! of VMs that the client keeps waiting: a head or a body that has begun and is not whole, or an answer that is not read.
+//! They are called *half heads* here, as most of them are. All others are either idle, which a worker can close, or wait
+//! for the service itself, and nobody closes those. So a plain poll is never in this table.
 //!
 //! Strangers have [`STRANGERS_MAX`] places; for one more the oldest goes, of the source that has most. In a full door
 //! strangers go first, for strangers and VMs alike; then, for a VM only, half heads of the VM that has most of them. A

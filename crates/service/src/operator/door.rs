@@ -197,7 +197,12 @@ async fn serve_connection(
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(arrival.clone());
-        router.call(request)
+        let (router, started) = (router.clone(), tokio::task::yield_now());
+        // A client that sends requests ahead must not keep the others from their turn.
+        async move {
+            started.await;
+            router.call(request).await
+        }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {

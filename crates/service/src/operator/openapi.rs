@@ -5,7 +5,11 @@
 //! What every call shares is added here and not at each of them: the token, the headers that make a change
 //! safe to repeat, and the one form in which anything can go wrong.
 
-use axum::Json;
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use notbefore_wire::operator::{self as wire, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
@@ -28,8 +32,11 @@ effect once. Fields that a request does not have are refused.";
 
 /// `GET /v1/openapi.json`
 #[utoipa::path(get, path = "/openapi.json", tag = "service", responses((status = 200, description = "This description", body = Object)))]
-pub async fn show() -> Json<OpenApi> {
-    Json(super::description())
+pub async fn show() -> Response {
+    // Made once: it takes milliseconds, and any token may ask for it.
+    static DESCRIPTION: LazyLock<Bytes> =
+        LazyLock::new(|| serde_json::to_vec(&super::description()).unwrap_or_default().into());
+    ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION.clone()).into_response()
 }
 
 /// Completes what the routes say of themselves.

@@ -15,8 +15,9 @@
 use std::error::Error;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ::redb::backends::FileBackend;
 use ::redb::{
@@ -56,7 +57,7 @@ pub enum OpenError {
         reason: String,
     },
     /// The file was a store once.
-    #[error("{} is damaged; restore it from a copy, or see what is left with 'notbefore check --data DIR'", path.display())]
+    #[error("{} is damaged and cannot be opened; restore it from a copy, or import a backup into a new directory", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -173,18 +174,50 @@ fn open_private(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Where a file was when it was opened.
+/// Where a file was when it was opened, and how it looked when it was last written here.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     path: PathBuf,
     device: u64,
     inode: u64,
+    /// How the file looked after the last commit, through a handle of its own: one that shared the lock would keep it
+    /// after the store is closed. None before the first look.
+    look: Option<(Arc<File>, Look)>,
 }
+
+/// The length of a file and its first bytes, which every commit changes.
+type Look = (u64, [u8; HEADER_BYTES]);
+
+/// redb's header: its layout, and where its two newest commits are.
+const HEADER_BYTES: usize = 512;
 
 impl Place {
     pub fn of(path: &Path, file: &File) -> io::Result<Self> {
         let found = file.metadata()?;
-        Ok(Self { path: path.into(), device: found.dev(), inode: found.ino() })
+        Ok(Self { path: path.into(), device: found.dev(), inode: found.ino(), look: None })
+    }
+
+    /// Remembers how the file looks, after a commit.
+    pub fn remember(&mut self) {
+        let file = match self.look.take() {
+            Some((file, _)) => Some(file),
+            None => File::open(&self.path).ok().map(Arc::new),
+        };
+        // What cannot be looked at is not compared.
+        self.look = file.and_then(|file| look_at(&file).map(|look| (file, look)));
+    }
+
+    /// Whether the file is as it was left, and still there under its name. One that was cut or copied over would take
+    /// further commits and lose them.
+    pub fn check_untouched(&self) -> Result<(), String> {
+        self.check()?;
+        match &self.look {
+            Some((file, look)) if look_at(file).as_ref() != Some(look) => Err(format!(
+                "{} was changed by another process while it was open, so what is written to it may be lost; export from the running service, and restart from that export or from a copy",
+                self.path.display()
+            )),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether the file is still there under its name; says what is there instead, and what to do.
@@ -202,6 +235,12 @@ impl Place {
             "{why}; put the same file back, or export from the running service, which still has it, and restart from that"
         ))
     }
+}
+
+fn look_at(file: &File) -> Option<Look> {
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(&mut header, 0).ok()?;
+    Some((file.metadata().ok()?.len(), header))
 }
 
 /// Opens the file at `path`; makes it, on the first attempt, if there is none. The file `lock` is locked first.

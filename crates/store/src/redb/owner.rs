@@ -253,15 +253,18 @@ impl Owner {
             let refused = Outcome::Refused(Refusal::Unavailable(reason));
             writes.iter().map(|_| refused.clone()).collect()
         };
-        if let Err(reason) = self.in_place() {
+        if let Err(reason) = self.in_place(Place::check_untouched) {
             return refused(reason);
         }
         let (state, crash_at) = (&self.state, self.crash_at);
         match self.shared.with_database(|database| write(database, state, txns, crash_at)) {
             Err(reason) => refused(reason),
             Ok(Err(failed)) => self.failed(failed, writes),
-            Ok(Ok((applied, state))) => match self.in_place() {
-                Ok(()) => self.committed(applied, state),
+            Ok(Ok((applied, state))) => match self.in_place(Place::check) {
+                Ok(()) => {
+                    self.place.iter_mut().for_each(Place::remember);
+                    self.committed(applied, state)
+                }
                 Err(reason) => {
                     let (outcomes, in_doubt) = in_doubt(applied, writes, &reason);
                     (self.in_doubt, self.landed) = (in_doubt, Some(state));
@@ -272,9 +275,9 @@ impl Owner {
     }
 
     /// Whether the open file is still under its name; if so, what was written to it while it was not counts.
-    fn in_place(&mut self) -> Result<(), String> {
+    fn in_place(&mut self, check: impl Fn(&Place) -> Result<(), String>) -> Result<(), String> {
         let Some(place) = &self.place else { return Ok(()) };
-        match place.check() {
+        match check(place) {
             Ok(()) => {
                 if self.moved.take().is_some() {
                     info!("the store's file is in its place again");

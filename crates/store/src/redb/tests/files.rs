@@ -137,7 +137,7 @@ fn a_damaged_file_is_refused() {
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let error = refused(&path);
     assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
-    assert!(error.to_string().contains("is damaged; restore it from a copy"));
+    assert!(error.to_string().contains("is damaged and cannot be opened; restore it from a copy"));
 }
 
 #[test]
