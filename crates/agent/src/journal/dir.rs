@@ -96,13 +96,14 @@ mod unix {
                     return error.into();
                 };
                 let seen = Seen { owner: stat.st_uid, mode: stat.st_mode };
-                match FileType::from_raw_mode(stat.st_mode) {
-                    FileType::Symlink => Untrusted::new(path, Flaw::Link, trust::user()).into(),
-                    _ if error == Errno::ACCESS => {
-                        Untrusted::new(path, Flaw::Closed { seen }, trust::user()).into()
-                    }
-                    _ => error.into(),
-                }
+                let flaw = if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+                    Flaw::Link
+                } else if error == Errno::ACCESS {
+                    Flaw::Closed { seen }
+                } else {
+                    return error.into();
+                };
+                Untrusted::new(path, flaw, trust::user()).into()
             },
         )
     }
