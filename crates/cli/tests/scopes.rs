@@ -156,7 +156,7 @@ fn approval_of_a_vm_whose_address_was_taken_away_is_refused() {
     stream.write_all(body.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     let events = service.cli_json(&["event", "list"]);
     assert_eq!(events[0]["status"], "Scheduled", "{events}");
     // From where the VM calls now, the same approval is taken.
