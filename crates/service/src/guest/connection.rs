@@ -253,7 +253,8 @@ impl<P: Platform> Task<P> {
         }
         let now = self.door.clock.now();
         let manner = Manner { now, persistence: Persistence::Closing, head_only: false, wait: None };
-        self.has_sent_garbage = true;
+        // Strangers have a limit of their own, and must not hold places that VMs need.
+        self.has_sent_garbage = error != GuestError::UnknownCaller;
         self.send(Answer::Refused(error), manner).await?;
         Ok(Next::Answered(Persistence::Closing))
     }
