@@ -1,4 +1,4 @@
-//! Which files the agent trusts. Whoever can write the journal or the configuration has commands run as the agent's user.
+//! Which files the agent trusts. A user who can write the journal or the configuration can run commands as the agent's user.
 //! So the owner and the mode of both are judged before their content is used: those of the open file, not of its path, so
 //! that no other file can take its place in between. Windows has rights of another kind, which the installation sets.
 
@@ -15,7 +15,7 @@ pub struct Untrusted {
     user: u32,
 }
 
-/// Whom a file belongs to, and who may write it.
+/// The owner of a file, and who may write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The user's number.
@@ -149,7 +149,7 @@ pub fn check(rule: Rule, file: impl std::os::fd::AsFd, path: &Path) -> io::Resul
     }
 }
 
-/// The user whom this process acts as.
+/// The effective user of this process.
 #[cfg(unix)]
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()

@@ -97,7 +97,7 @@ mod usual {
 
     impl Opened {
         fn at(dir: impl AsFd, path: &Path, flags: OFlags) -> io::Result<Self> {
-            // Whoever puts a pipe there keeps nobody waiting.
+            // A pipe that another user has put there must not block.
             let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
             let opened = openat(&dir, path, flags | OFlags::NOFOLLOW, Mode::empty());
             let is_link = opened.is_err();
@@ -114,7 +114,7 @@ mod usual {
             Self::at(&self.file, Path::new(name), OFlags::RDONLY)
         }
 
-        /// Why somebody other than the caller and root may have written this.
+        /// Why a user other than the caller and root may have written this.
         fn why_foreign(&self) -> Option<String> {
             let (owner, me) = (self.metadata.uid(), rustix::process::geteuid().as_raw());
             if self.is_link {
@@ -152,7 +152,7 @@ mod usual {
     pub fn token(dir: &Opened) -> io::Result<String> {
         let token = dir.below("operator.token")?;
         // A link, or a file of another owner, may be a secret of the caller's that is to be lured away. A link to a
-        // directory may be somebody else's, whoever owns what it leads to.
+        // directory may be another user's, even if what it leads to is not.
         let is_its_own = !token.is_link && !dir.is_link && token.metadata.uid() == dir.metadata.uid();
         if dir.why_foreign().is_some() && !is_its_own {
             let cure = "it or its directory is a link, or it is not of the directory's owner; name the directory with --data if it is to be used";

@@ -38,7 +38,7 @@ pub enum Directory {
     /// It is `./notbefore-data`, and only the caller or root can have written the URL.
     #[cfg_attr(not(unix), allow(dead_code, reason = "whose files are is judged on Unix only"))]
     Own,
-    /// It is `./notbefore-data`, and somebody else may have written the URL: why.
+    /// It is `./notbefore-data`, and another user may have written the URL: why.
     Foreign(String),
 }
 
@@ -101,7 +101,7 @@ pub fn choose(known: &Known<'_>) -> Result<(Target, From)> {
     };
     if !target.is_loopback && !target.is_encrypted && !known.without_tls {
         let why = format!(
-            "nothing was sent: {} is not on this machine and not encrypted, so whoever is on the way could read the token \
+            "nothing was sent: {} is not on this machine and not encrypted, so anyone on the network path could read the token \
              and use it; use an https:// URL, or say --operator-without-tls if you trust that network",
             target.url
         );
@@ -249,7 +249,7 @@ mod tests {
             (Environment, Some(clear), Directory::Named, Some(near), false, "-"),
             (Environment, Some(clear), Directory::Named, Some(near), true, clear),
             (Environment, Some("http://localhost:80@far.example"), Directory::Own, None, true, "-"),
-            // A directory that was named, whoever owns it.
+            // A directory that was named, of any owner.
             (Environment, None, Directory::Named, Some(far), false, far),
             (Environment, None, Directory::Named, Some(near), false, near),
             (Environment, None, Directory::Named, Some(clear), false, "-"),

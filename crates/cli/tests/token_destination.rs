@@ -17,7 +17,7 @@ use support::binary;
 use tempfile::TempDir;
 
 /// A user that owns nothing else.
-const SOMEBODY: u32 = 54_321;
+const OTHER_USER: u32 = 54_321;
 
 /// A service that says it has no VMs, and records the tokens it was sent.
 struct Listener {
@@ -122,17 +122,17 @@ fn token_goes_to_a_url_or_a_directory_that_was_named_and_to_ones_own() {
     place.run(&[("NOTBEFORE_TOKEN_FILE", file.to_str().unwrap())], &[]);
     assert_eq!(place.listener.tokens(), ["nb_file"]);
 
-    chown(data, Some(SOMEBODY), None).unwrap();
-    chown(Path::new(data).join("operator.url"), Some(SOMEBODY), None).unwrap();
+    chown(data, Some(OTHER_USER), None).unwrap();
+    chown(Path::new(data).join("operator.url"), Some(OTHER_USER), None).unwrap();
     assert_eq!(place.sent(&[], &["--operator-url", &url]), ["nb_mine"]);
     assert_eq!(place.sent(&[("NOTBEFORE_OPERATOR", &url)], &[]), ["nb_mine"]);
-    assert_eq!(place.sent(&[], &["--data", data]), ["nb_mine"], "named, whoever owns it");
+    assert_eq!(place.sent(&[], &["--data", data]), ["nb_mine"], "named, of another owner");
     assert_eq!(place.sent(&[("NOTBEFORE_DATA", data)], &[]), ["nb_mine"]);
     assert_eq!(place.sent(&[("STATE_DIRECTORY", data)], &[]), ["nb_mine"]);
 
     // The directory's own token goes to the URL beside it.
     place.leave_token();
-    chown(Path::new(data).join("operator.token"), Some(SOMEBODY), None).unwrap();
+    chown(Path::new(data).join("operator.token"), Some(OTHER_USER), None).unwrap();
     let output = place.run(&[], &[]);
     assert_eq!(place.listener.tokens(), ["nb_of_the_directory"], "{output:?}");
 }
@@ -148,11 +148,11 @@ fn token_does_not_go_to_a_service_that_somebody_else_named() {
         assert!(said.contains(why) && said.contains("--operator-url"), "{why}: {said}");
     };
     as_found(
-        &|place| chown(place.data(), Some(SOMEBODY), None).unwrap(),
+        &|place| chown(place.data(), Some(OTHER_USER), None).unwrap(),
         "notbefore-data belongs to uid 54321",
     );
     as_found(
-        &|place| chown(place.data().join("operator.url"), Some(SOMEBODY), None).unwrap(),
+        &|place| chown(place.data().join("operator.url"), Some(OTHER_USER), None).unwrap(),
         "operator.url belongs to uid 54321",
     );
     as_found(
@@ -226,7 +226,7 @@ fn secret_is_not_lured_away_by_a_link_in_a_directory_of_somebody_else() {
         } else {
             fs::hard_link(&secret, &token).unwrap()
         }
-        chown(place.data(), Some(SOMEBODY), None).unwrap();
+        chown(place.data(), Some(OTHER_USER), None).unwrap();
         let output = place.run(&[], &[]);
         assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
         assert!(said(&output).contains("--data"), "{output:?}");

@@ -3,7 +3,7 @@
 //! `format` holds the level of the records in digits. It is a file of its own so that it can be read before
 //! the store is opened: a store of a level that this release does not know is refused and not touched, not
 //! even by the bookkeeping that opening a store does. Once there is a store, a second line says so: a store that is
-//! missing then was lost, and the service does not begin anew without it.
+//! missing then was lost, and the service does not start over without it.
 //!
 //! `lock` is locked by the service that uses the directory, besides the store itself, and never removed.
 //!

@@ -161,7 +161,7 @@ mod unix {
                 (Ok(_), Some(own)) if !has_journal(&handle) => own,
                 (Ok(_), _) => Dir { path: state.to_owned(), handle: Arc::new(handle) },
                 (Err(_), Some(own)) => own,
-                // Its journal is the agent's, from before others could write to it. To begin anew would leave the VM as
+                // Its journal is the agent's, from before others could write to it. To start over would leave the VM as
                 // the journal's events have made it.
                 (Err(wide), None) if has_journal(&handle) => return Err(wide),
                 (Err(wide), None) => Dir::own(&handle, state, &wide, make)?,

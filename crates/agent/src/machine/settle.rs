@@ -95,7 +95,7 @@ impl Turn<'_> {
         has_moved
     }
 
-    /// Stops where an event begins anew: it may keep out the VM that others would put back.
+    /// Stops where an event starts over: it may keep out the VM that others would put back.
     fn put_back_all(&mut self, order: &[usize]) -> bool {
         let mut has_moved = false;
         for &place in order {

@@ -1,7 +1,7 @@
 //! The server of the signals: plain HTTP, few connections, short heads, no bodies.
 //!
 //! A newcomer always gets in: when all places are taken, the oldest connection of the source that has most goes
-//! ([`notbefore_listener::admission`]). So a load balancer hears that the VM drains, whoever else is connected.
+//! ([`notbefore_listener::admission`]). So a load balancer is answered, however many others are connected.
 
 use std::convert::Infallible;
 use std::io;

@@ -13,7 +13,7 @@ use crate::support::mounts::Ground;
 use crate::vm::{BOUNDED, Vm, complaint};
 
 /// A user who is neither root nor the agent's.
-const SOMEBODY: u32 = 1000;
+const OTHER_USER: u32 = 1000;
 /// The agent's own directory in one that others can write to.
 const OWN: &str = "state/notbefore-agent";
 
@@ -62,7 +62,7 @@ fn planted_journal_runs_nothing_until_its_owner_and_mode_are_right() {
         refuses(&vm.agent_cli(&["status"]), 1, words);
         assert_eq!(vm.place.trace(), ["before out Reboot"]);
     };
-    chown(&journal, Some(SOMEBODY), None).unwrap();
+    chown(&journal, Some(OTHER_USER), None).unwrap();
     refused(&[shown, "belongs to uid 1000, not to root", "mode 0600", &format!("'chown 0 {shown}'")]);
     set_mode(&journal, 0o666);
     refused(&["(owner uid 1000, mode 0666)", &format!("'chown 0 {shown} && chmod go-w {shown}'")]);
@@ -88,7 +88,7 @@ fn files_beside_the_journal_are_judged_as_it_is() {
         let path = vm.place.path("state").join(name);
         fs::File::options().create(true).append(true).open(&path).unwrap();
         let before = mode(&path);
-        chown(&path, Some(SOMEBODY), None).unwrap();
+        chown(&path, Some(OTHER_USER), None).unwrap();
         refuses(&vm.agent_cli(&["run"]), 1, &[path.to_str().unwrap(), "belongs to uid 1000"]);
         chown(&path, Some(0), None).unwrap();
         set_mode(&path, before);
@@ -103,8 +103,8 @@ fn files_beside_the_journal_are_judged_as_it_is() {
 fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
     let vm = left_out_of_service();
     let (state, own) = (vm.place.path("state"), vm.place.path(OWN));
-    chown(state.join("journal.json"), Some(SOMEBODY), None).unwrap();
-    for (owner, open) in [(0, 0o1777), (0, 0o775), (SOMEBODY, 0o755)] {
+    chown(state.join("journal.json"), Some(OTHER_USER), None).unwrap();
+    for (owner, open) in [(0, 0o1777), (0, 0o775), (OTHER_USER, 0o755)] {
         chown(&state, Some(owner), None).unwrap();
         set_mode(&state, open);
         let mut command = Command::new("/bin/sh");
@@ -129,7 +129,7 @@ fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
     let shown = own.to_str().unwrap();
     fs::create_dir(&own).unwrap();
     fs::copy(state.join("journal.json"), own.join("journal.json")).unwrap();
-    chown(&own, Some(SOMEBODY), None).unwrap();
+    chown(&own, Some(OTHER_USER), None).unwrap();
     refuses(&vm.agent_cli(&["run"]), 1, &[shown, "belongs to uid 1000", &format!("'chown 0 {shown}'")]);
     refuses(&vm.agent_cli(&["check", "--offline"]), 1, &[shown, "belongs to uid 1000"]);
     fs::remove_dir_all(&own).unwrap();
@@ -170,7 +170,7 @@ fn file_that_the_agents_user_may_not_open_is_named_with_its_owner() {
     let vm = left_out_of_service();
     let state = vm.place.path("state");
     let journal = state.join("journal.json");
-    chown(&journal, Some(SOMEBODY), None).unwrap();
+    chown(&journal, Some(OTHER_USER), None).unwrap();
     // Root without the right to open everything is as any other user is.
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-dac_override,-dac_read_search", binary(), "agent", "status"]);
@@ -225,7 +225,7 @@ fn configuration_that_others_can_write_is_refused_and_one_that_is_named_may_be_a
     };
     refuses(&by_link(), 2, &["mode 0646"]);
     set_mode(&file, 0o644);
-    chown(&file, Some(SOMEBODY), None).unwrap();
+    chown(&file, Some(OTHER_USER), None).unwrap();
     assert!(by_link().status.success(), "{}", complaint(&by_link()));
 
     // At the usual path it has to be root's, or the agent's own.

@@ -88,17 +88,23 @@ pub async fn check(store: &Path) -> Result<Checked, DamagedError> {
         None => return Ok(Checked { findings, ..Checked::default() }),
     };
     let snapshot = opened.snapshot().await?;
+    let survey = survey(&*snapshot, &mut findings).await?;
+    findings.extend(survey.left_out().into_iter().map(|(key, why)| Finding::of(&*key, why)));
+    let (records, counts) = (survey.records, survey.census.counts());
+    Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
+}
+
+/// Reads all records, and adds those that are damaged or missing to the findings.
+async fn survey(snapshot: &dyn Snapshot, findings: &mut Vec<Finding>) -> Result<Survey, DamagedError> {
     let mut survey = Survey::default();
-    let lost = walk(&*snapshot, |key, record| {
+    let lost = walk(snapshot, |key, record| {
         survey.take(key, record);
         Ok(())
     })
     .await?;
     findings.extend(lost.findings());
-    findings.extend(survey.miscounted(&*snapshot));
-    findings.extend(survey.left_out().into_iter().map(|(key, why)| Finding::of(&*key, why)));
-    let (records, counts) = (survey.records, survey.census.counts());
-    Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
+    findings.extend(survey.miscounted(snapshot));
+    Ok(survey)
 }
 
 /// Opens a store however damaged it is; none if nothing of it can be read.
@@ -138,15 +144,8 @@ pub async fn save(
         None => RedbStore::open_unchanged(store)?,
     };
     let snapshot = opened.snapshot().await?;
-    let mut survey = Survey::default();
-    let lost = walk(&*snapshot, |key, record| {
-        survey.take(key, record);
-        Ok(())
-    })
-    .await?;
+    let survey = survey(&*snapshot, &mut findings).await?;
     let left_out = survey.left_out();
-    findings.extend(lost.findings());
-    findings.extend(survey.miscounted(&*snapshot));
     let mut writer = LineWriter::new(snapshot.revision(), now, tokens);
     walk(&*snapshot, |key, record| {
         if left_out.contains_key(key) || (!tokens && key.starts_with(prefix::TOKEN)) {
