@@ -7,6 +7,7 @@ mod guest;
 mod service;
 pub mod shown;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -562,7 +563,7 @@ pub enum Event {
     Watch {
         /// End after this many facts
         #[arg(long, value_name = "N")]
-        count: Option<usize>,
+        count: Option<NonZeroUsize>,
     },
 }
 

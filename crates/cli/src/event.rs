@@ -1,6 +1,7 @@
 //! `notbefore event …`
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -224,8 +225,8 @@ fn read(event: &Event, seen: &SeenBy) -> String {
 }
 
 /// Prints facts as they come: a line each, or each commit's as one line of JSON.
-fn watch(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
-    let mut left = count.unwrap_or(usize::MAX);
+fn watch(client: &Client, count: Option<NonZeroUsize>, output: Output) -> Result<()> {
+    let mut left = count.map_or(usize::MAX, NonZeroUsize::get);
     output::complain("waiting for something to happen; end with Ctrl-C");
     client.stream("/v1/stream", |data| {
         let batch: Value = serde_json::from_str(data)?;
