@@ -30,7 +30,7 @@ impl std::fmt::Display for Failure {
             "{} steps. Save these lines to a file and play them again with",
             self.history.steps.len()
         )?;
-        write!(f, "  NOTBEFORE_REPLAY=FILE cargo test -p notbefore-sim --test replay -- --nocapture")
+        write!(f, "  NOTBEFORE_REPLAY=FILE cargo test -p notbefore-sim --test it replay -- --nocapture")
     }
 }
 

@@ -1,0 +1,125 @@
+//! Pacemaker's agent for this endpoint, exactly as Debian ships it, with stand-ins for the cluster's tools.
+//!
+//! The agent keeps its memory in cluster attributes; the stand-ins keep those as files, so a test reads what
+//! the agent has decided, and says through `operations` what the node's resources are doing.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::support::in_namespace::{ADDRESS, Service};
+use crate::support::namespace::{complaint, need};
+use crate::support::program::source;
+
+const AGENT: &str = "/usr/lib/ocf/resource.d/heartbeat/azure-events-az";
+/// A resource of the node that has come to rest, and one that is on its way, as Pacemaker lists them.
+const AT_REST: &str =
+    "database (ocf:heartbeat:pgsql): Started: database_start_0 (node=here, call=1, rc=0): complete";
+const UNDER_WAY: &str =
+    "database (ocf:heartbeat:pgsql): Started: database_stop_0 (node=here, call=-1, rc=193): pending";
+/// A node that has no resource left.
+const NONE: &str = "";
+/// The weight that keeps every resource away from a node.
+const OUT_OF_SERVICE: &str = "-1000000";
+
+/// A node of a cluster of two, whose other node is free to take over.
+struct Node<'a> {
+    service: &'a Service,
+    name: String,
+    cluster: TempDir,
+}
+
+impl<'a> Node<'a> {
+    fn new(service: &'a Service) -> Self {
+        need(AGENT, "resource-agents");
+        // The agent takes the machine's name for the node's; the VM of the first run bears the same.
+        let name = service.first_run_vm();
+        let cluster = tempfile::tempdir().unwrap();
+        fs::write(cluster.path().join("nodes"), format!("1 {name} member\n2 {name}-other member\n")).unwrap();
+        let node = Self { service, name, cluster };
+        node.resources_are(AT_REST);
+        node
+    }
+
+    /// Says what the node's resources are doing.
+    fn resources_are(&self, operation: &str) {
+        fs::write(self.cluster.path().join("operations"), format!("{operation}\n")).unwrap();
+    }
+
+    /// Runs the agent's `monitor` once, as the cluster does every ten seconds.
+    fn monitor(&self) {
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", source("crm_standins").display());
+        let log = self.cluster.path().join("agent.log");
+        let mut agent = self.service.namespace.bounded(AGENT);
+        agent.arg("monitor").env("PATH", path).env("CRM_STANDINS", self.cluster.path());
+        agent.env("OCF_ROOT", "/usr/lib/ocf").env("OCF_RESOURCE_INSTANCE", "events");
+        agent.env("OCF_RESKEY_eventTypes", "Reboot,Redeploy").env("OCF_RESKEY_CRM_meta_interval", "10000");
+        agent.env("HA_LOGFILE", &log).env("HA_debug", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+        let done = agent.output().unwrap();
+        let log = || fs::read_to_string(&log).unwrap_or_default();
+        assert!(done.status.success(), "{AGENT} monitor: {}\n{}", complaint(&done), log());
+        // The agent shrugs at a refused request or a failed tool and says so only in its log.
+        assert!(!log().contains("WARNING") && !log().contains("ERROR"), "{}", log());
+    }
+
+    /// An attribute of this node.
+    fn attribute(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.cluster.path().join(&self.name).join(name)).ok()?;
+        Some(text.trim_end().to_owned())
+    }
+
+    /// What the agent thinks of this node, which events it waits for, and the node's weight.
+    fn state(&self) -> (Option<String>, Option<String>, Option<String>) {
+        let own = |name: &str| self.attribute(&format!("azure-events-az_{name}"));
+        (own("curNodeState"), own("pendingEventIDs"), self.attribute("#health-azure"))
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+/// How this differs from the page it is documented on: not in the agent, which is Debian's, unmodified. The
+/// cluster is not real, because Debian's Pacemaker makes this version of the agent crash before it approves;
+/// and `monitor` runs when the test says so instead of every ten seconds, because only then each step can be
+/// seen.
+#[test]
+fn azure_events_az() {
+    let service = Service::start(&[]);
+    let node = Node::new(&service);
+
+    node.monitor();
+    assert_eq!(node.attribute("azName"), some(&node.name), "from /metadata/instance");
+    assert_eq!(node.state(), (None, None, None), "nothing is announced, nothing is done");
+
+    // Announced: the node is put out of service, once its resources have come to rest.
+    let event = service.user_asks("restart", &node.name);
+    node.resources_are(UNDER_WAY);
+    node.monitor();
+    assert_eq!(node.state(), (some("STOPPING"), some(&event), None));
+    node.resources_are(AT_REST);
+    node.monitor();
+    assert_eq!(node.state(), (some("STOPPING"), some(&event), some(OUT_OF_SERVICE)));
+
+    // The resources move away: until they have, the agent does not approve.
+    node.resources_are(UNDER_WAY);
+    node.monitor();
+    assert_eq!(node.state(), (some("STOPPING"), some(&event), some(OUT_OF_SERVICE)));
+    assert_eq!(service.status(&event), "Scheduled");
+    node.resources_are(NONE);
+    node.monitor();
+    assert_eq!(node.state(), (some("IN_EVENT"), some(&event), some(OUT_OF_SERVICE)));
+    assert_eq!(service.status(&event), "Started", "the agent approved it");
+    assert_eq!(node.attribute("azure-events-az_lastDocVersion"), some("2"));
+
+    // Started is a new incarnation, so the agent looks again, and waits.
+    node.monitor();
+    assert_eq!(node.state(), (some("IN_EVENT"), some(&event), some(OUT_OF_SERVICE)));
+
+    // Gone is another, without which the node would stay out of service for ever.
+    service.complete(&event);
+    node.monitor();
+    assert_eq!(node.state(), (some("AVAILABLE"), None, some("0")));
+    assert_eq!(node.attribute("azure-events-az_lastDocVersion"), None);
+    service.assert_approved_by(&event, &node.name, ADDRESS);
+}

@@ -1,0 +1,119 @@
+//! A C# client after the pages of 2017, compiled by mono here and now.
+//!
+//! It approves without the Metadata header, as its sample does: taken at 2017-03-01, where the header was not
+//! asked for everywhere; refused with `--strict`, and at a newer version; taken everywhere with `--lenient`.
+
+use tempfile::TempDir;
+
+use crate::support::in_namespace::{ADDRESS, Service};
+use crate::support::namespace::{Namespace, complaint, need};
+use crate::support::program::{Program, source};
+
+/// Where Debian keeps the assembly that the client is linked with.
+const NEWTONSOFT: &str = "/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll";
+
+/// The client, compiled; it goes with the test.
+struct Compiled {
+    dir: TempDir,
+}
+
+impl Compiled {
+    fn new(namespace: &Namespace) -> Self {
+        need("/usr/bin/mcs", "mono-mcs");
+        need("/usr/bin/mono", "mono-runtime");
+        need(NEWTONSOFT, "libnewtonsoft-json5.0-cil");
+        let dir = tempfile::tempdir().unwrap();
+        let mut mcs = namespace.bounded("/usr/bin/mcs");
+        mcs.arg(format!("-out:{}", dir.path().join("client.exe").display())).arg(format!("-r:{NEWTONSOFT}"));
+        let done = mcs.arg(source("csharp_2017.cs")).output().unwrap();
+        assert!(done.status.success(), "mcs: {}", complaint(&done));
+        // Beside the program, the assembly is found without a global cache.
+        std::fs::copy(NEWTONSOFT, dir.path().join("Newtonsoft.Json.dll")).unwrap();
+        Self { dir }
+    }
+
+    fn run(&self, service: &Service, version: &str) -> Program {
+        let mut mono = service.namespace.bounded("/usr/bin/mono");
+        mono.arg(self.dir.path().join("client.exe")).arg(version);
+        Program::start(mono)
+    }
+}
+
+/// How the client differs from its page is said at the head of `csharp_2017.cs`: chiefly, it compiles, and it
+/// approves without waiting for somebody to press Enter. Two events are listed, so that both are approved in
+/// one POST, and once more after they have started.
+#[test]
+fn csharp_2017() {
+    let service = Service::start(&[]);
+    let vm = service.first_run_vm();
+    let compiled = Compiled::new(&service.namespace);
+    let events = [service.user_asks("restart", &vm), service.user_asks("redeploy", &vm)];
+    let mut client = compiled.run(&service, "2017-03-01");
+
+    let named = format!("_{vm}");
+    for (event, kind) in events.iter().zip(["Reboot", "Redeploy"]) {
+        let not_before =
+            service.cli(&["event", "show", event])["trail"][0]["detail"].as_str().unwrap().to_owned();
+        let not_before = not_before.strip_prefix("not before ").unwrap();
+        client.says(&["3", event, "Scheduled", kind, &named, not_before]);
+    }
+    client.says(&["approved", "2"]);
+    // One POST for both is one change of the document.
+    client.says(&["4", &events[0], "Started", "now"]);
+    client.says(&["4", &events[1], "Started", "now"]);
+    client.says(&["approved", "2"]);
+
+    for event in &events {
+        service.complete(event);
+    }
+    // Its last line. Whether it then ends is not asked: mono now and then hangs as it shuts down.
+    client.says(&["6", "nothing"]);
+    for event in &events {
+        service.assert_approved_by(event, &vm, ADDRESS);
+    }
+}
+
+/// The same client where approvals need the header: it dies of a 400 that it does not catch, and the event
+/// goes on waiting.
+#[test]
+fn csharp_2017_is_refused_by_strict() {
+    refused(&["--strict"], "2017-03-01");
+}
+
+/// The same at a version whose documents ask for the header.
+#[test]
+fn csharp_2017_is_refused_at_2020() {
+    refused(&[], "2020-07-01");
+}
+
+/// The same at the newest version, from a service that is told to be lenient: a whole event again, and the
+/// names are without `_`.
+#[test]
+fn csharp_2017_at_2020_with_lenient() {
+    let service = Service::start(&["--lenient"]);
+    let vm = service.first_run_vm();
+    let compiled = Compiled::new(&service.namespace);
+    let event = service.user_asks("restart", &vm);
+    let mut client = compiled.run(&service, "2020-07-01");
+    client.says(&["2", &event, "Scheduled", "Reboot", &vm]);
+    client.says(&["approved", "1"]);
+    client.says(&["3", &event, "Started", "now"]);
+    // Its second approval must be over before the event is: only then is the trail the whole story.
+    client.says(&["approved", "1"]);
+    service.complete(&event);
+    client.says(&["4", "nothing"]);
+    service.assert_approved_by(&event, &vm, ADDRESS);
+}
+
+fn refused(flags: &[&str], version: &str) {
+    let service = Service::start(flags);
+    let vm = service.first_run_vm();
+    let compiled = Compiled::new(&service.namespace);
+    let event = service.user_asks("restart", &vm);
+    let mut client = compiled.run(&service, version);
+    client.says(&["2", &event, "Scheduled"]);
+    let complaint = client.fails();
+    assert!(complaint.contains("(400)"), "{complaint}");
+    let trail = service.trail(&event);
+    assert_eq!((trail.len(), trail[0].0.as_str()), (1, "EventScheduled"), "{trail:?}");
+}

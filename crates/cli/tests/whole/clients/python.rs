@@ -1,0 +1,59 @@
+//! Python clients after the pages of 2017 (Python 2, under jython) and of 2020 (Python 3).
+
+use crate::support::in_namespace::{ADDRESS, Service};
+use crate::support::namespace::need;
+use crate::support::program::{Program, source};
+
+/// How the client differs from its page is said at the head of `python2_2017.py`: chiefly, it takes the `_`
+/// off the names, without which it would never find itself. Like its page it never approves, so the operator starts
+/// the event once the client has seen it.
+#[test]
+fn python2_2017() {
+    need("/usr/bin/jython", "jython");
+    let service = Service::start(&[]);
+    let vm = service.first_run_vm();
+    let mut jython = service.namespace.bounded("/usr/bin/jython");
+    jython.arg(source("python2_2017.py"));
+    let mut client = Program::start(jython);
+
+    client.says(&["1", "nothing"]);
+    let event = service.user_asks("restart", &vm);
+    let named = format!("_{vm}");
+    let seen = client.says(&["2", &event, "Scheduled", "Reboot", "VirtualMachine", &named]);
+    // The documents of that version show ISO 8601, so there is no space to replace.
+    assert!(seen.ends_with("Z]") && seen.contains('T') && !seen.contains(','), "{seen}");
+    service.cli(&["event", "start", &event]);
+    client.says(&["3", &event, "Started", "Reboot", &named, "[]"]);
+    service.complete(&event);
+    client.says(&["4", "nothing"]);
+    client.ends_well();
+
+    let trail = service.trail(&event);
+    let facts: Vec<&str> = trail.iter().map(|(fact, _)| fact.as_str()).collect();
+    assert_eq!(facts, ["EventScheduled", "EventStarted", "EventCompleted"], "{trail:?}");
+    assert_eq!(trail[1].1, "token root");
+}
+
+/// How the client differs from its page is said at the head of `python3_2020.py`: chiefly, it is indented as
+/// Python wants it, and it approves.
+#[test]
+fn python3_2020() {
+    need("/usr/bin/python3", "python3");
+    let service = Service::start(&[]);
+    let vm = service.first_run_vm();
+    let mut python = service.namespace.bounded("/usr/bin/python3");
+    python.arg(source("python3_2020.py"));
+    let mut client = Program::start(python);
+
+    client.says(&["1", "nothing"]);
+    let event = service.user_asks("restart", &vm);
+    let description = "[Virtual_machine_is_going_to_be_restarted_as_requested_by_authorized_user.]";
+    let seen = client.says(&["2", &event, "Scheduled", "Reboot", "VirtualMachine", "User", description]);
+    assert!(seen.ends_with("_GMT]"), "{seen}");
+    client.says(&["approved", &event, "200", "0", "bytes"]);
+    client.says(&["3", &event, "Started", "User", "[]"]);
+    service.complete(&event);
+    client.says(&["4", "nothing"]);
+    client.ends_well();
+    service.assert_approved_by(&event, &vm, ADDRESS);
+}

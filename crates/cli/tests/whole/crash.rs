@@ -1,0 +1,249 @@
+//! `kill -9` at random moments under load: no acknowledged command is missing afterwards, and none has been
+//! applied twice.
+//!
+//! Eight [`client`]s work against one service over one data directory, each keeping a [`ledger`] of what it
+//! asked and what it was told. A round starts the service (sometimes killing it on its way up, sometimes
+//! twice), lets the [`judge`] compare it with the ledgers, puts it under load and kills it after none to a
+//! few hundred steps of the clients: steps and not milliseconds, so that a slow machine tests as much. A command that was cut off is *in doubt*: its client repeats it with the same
+//! Idempotency-Key in the rounds to come until it is answered, and then it must have taken effect once. In the
+//! end nothing is in doubt, and everything ever acknowledged is looked at once more.
+//!
+//! A killed process loses what it has not written; the machine goes on, so what was written and not synced is
+//! not lost here. That the store syncs before it answers is for the store's own crash images to show.
+//!
+//! The seed is printed and can be given as `NOTBEFORE_SEED`; `NOTBEFORE_CRASH_ROUNDS` makes a longer run.
+//! Each client's choices follow from the seed, the moment of a kill only nearly.
+
+mod client;
+mod dice;
+mod fleet;
+mod http;
+mod judge;
+mod ledger;
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::support;
+use crate::support::Service;
+use client::{Client, Load};
+use dice::Dice;
+use fleet::Fleet;
+use http::{Doors, Operator};
+use judge::Judge;
+use ledger::{Complaint, Found};
+use tempfile::TempDir;
+
+const CLIENTS: usize = 8;
+/// How often the service is killed under load.
+const KILLS: usize = 110;
+/// How often it is asked to end under load.
+const TERMINATIONS: usize = 8;
+/// How long a service that is told to end may take.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
+/// Notice of seconds and events of a second, so that events also begin and end by themselves.
+const FLAGS: [&str; 4] = ["--notice", "0.01", "--simulated-duration", "1s"];
+
+/// A service, its clients and what is known of both.
+struct Trial {
+    seed: u64,
+    round: usize,
+    dice: Dice,
+    data: TempDir,
+    clients: Vec<Client>,
+    judge: Judge,
+    killed_starting: usize,
+}
+
+impl Trial {
+    /// Makes the fleet.
+    fn new(what: &str) -> Self {
+        let seed = Dice::seed();
+        println!("{what}: NOTBEFORE_SEED={seed}");
+        let mut dice = Dice::new(seed);
+        let data = tempfile::tempdir().unwrap();
+        let service = Service::start_in(data.path(), &FLAGS);
+        service.apply_fleet(&Fleet::yaml());
+        let fleet = Arc::new(Fleet::listed(Operator::new(&doors(&service)).read_all("/v1/vms?")));
+        let client = |number| Client::new(number, dice.fork(), Arc::clone(&fleet), seed);
+        let clients = (0..CLIENTS).map(client).collect();
+        let judge = Judge::new(fleet, CLIENTS);
+        Self { seed, round: 0, dice, data, clients, judge, killed_starting: 0 }
+    }
+
+    /// Starts the service over the same data; sometimes it is killed on its way up, sometimes twice.
+    fn start(&mut self) -> Service {
+        while self.dice.chance(25) {
+            self.kill_while_starting();
+        }
+        Service::start_in(self.data.path(), &FLAGS)
+    }
+
+    fn kill_while_starting(&mut self) {
+        let mut command = Command::new(support::binary());
+        command.arg("serve").arg("--data").arg(self.data.path());
+        command.args(["--operator", "127.0.0.1:0", "--guest", "127.0.0.1:0"]).args(FLAGS);
+        let mut child = command.stdout(Stdio::null()).env("NOTBEFORE_LOG", "warn").spawn().unwrap();
+        pause(self.dice.within(0..=60));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        self.killed_starting += 1;
+    }
+
+    /// Lets the clients work until they have made so many steps, and for a moment more, while `end` ends the service.
+    fn under_load(&mut self, service: &mut Service, steps: u64, end: impl FnOnce(&mut Service)) {
+        let (doors, load, round) = (doors(service), Load::default(), self.round);
+        let moment = self.dice.within(0..=20);
+        std::thread::scope(|scope| {
+            let work = |client| scope.spawn(|| Client::work(client, round, &doors, &load));
+            let working: Vec<_> = self.clients.iter_mut().map(work).collect();
+            // A client that has found something wrong stops.
+            while load.steps.load(Ordering::SeqCst) < steps && !working.iter().all(|one| one.is_finished()) {
+                pause(1);
+            }
+            pause(moment);
+            load.ending.store(true, Ordering::SeqCst);
+            end(service);
+        });
+        self.hear_complaints();
+    }
+
+    fn look(&mut self, service: &Service) {
+        let verdict = self.judge.look(&doors(service), &mut self.clients);
+        verdict.unwrap_or_else(|complaint| self.give_up(&complaint));
+    }
+
+    fn hear_complaints(&self) {
+        if let Some(first) = self.clients.iter().find_map(|client| client.ledger.complaints.first()) {
+            self.give_up(first);
+        }
+    }
+
+    /// A service that was asked to end answers all that it has taken up: what was cut off had no effect.
+    fn check_everyone_heard_was_answered(&self) {
+        let mut doubts = self.clients.iter().filter_map(|client| client.ledger.doubt.as_ref());
+        if let Some(doubt) = doubts.find(|doubt| matches!(doubt.found, Found::Landed(_))) {
+            self.give_up(&Complaint::new(&doubt.key, "took effect and was not answered"));
+        }
+    }
+
+    /// The last round: nobody is killed, every doubt is settled, everything is looked at.
+    fn conclude(&mut self) {
+        self.round += 1;
+        let service = Service::start_in(self.data.path(), &FLAGS);
+        self.look(&service);
+        let doors = doors(&service);
+        for client in &mut self.clients {
+            client.find_out(self.round, &doors);
+        }
+        self.hear_complaints();
+        assert!(
+            self.clients.iter().all(|client| client.ledger.doubt.is_none()),
+            "something is still in doubt"
+        );
+        let verdict = self.judge.look_thoroughly(&doors, &mut self.clients);
+        verdict.unwrap_or_else(|complaint| self.give_up(&complaint));
+    }
+
+    /// Tells the story of what went wrong.
+    fn give_up(&self, complaint: &Complaint) -> ! {
+        let Complaint { text, about } = complaint;
+        let commands =
+            self.clients.iter().flat_map(|client| client.ledger.settled.iter().chain(&client.ledger.doubt));
+        let stories: Vec<String> =
+            commands.filter(|command| command.concerns(about)).map(|command| command.story()).collect();
+        // The newest ones tell most.
+        let last = stories[stories.len().saturating_sub(12)..].join("\n");
+        panic!("NOTBEFORE_SEED={} round {}: {about}: {text}\n{last}", self.seed, self.round);
+    }
+
+    fn reads(&self) -> usize {
+        self.clients.iter().map(|client| client.ledger.reads).sum()
+    }
+
+    fn repeats(&self) -> usize {
+        self.clients.iter().map(|client| client.ledger.repeats).sum()
+    }
+}
+
+fn rounds(usual: usize) -> usize {
+    std::env::var("NOTBEFORE_CRASH_ROUNDS").map_or(usual, |text| text.parse().unwrap())
+}
+
+fn doors(service: &Service) -> Doors {
+    let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
+    Doors { guest: service.guest, operator: service.operator, token: token.trim().to_owned() }
+}
+
+/// Lets the load go on for a while; no verdict depends on how long.
+fn pause(milliseconds: u64) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(Duration::from_millis(milliseconds));
+}
+
+#[test]
+fn kill_9_under_load_loses_nothing_and_doubles_nothing() {
+    let rounds = rounds(KILLS);
+    let mut trial = Trial::new("kill -9");
+    for round in 1..=rounds {
+        trial.round = round;
+        let mut service = trial.start();
+        // Sometimes the load is there before anybody has looked, while the service still takes up what it
+        // was killed in.
+        if trial.dice.chance(80) {
+            trial.look(&service);
+        }
+        let steps = trial.dice.within(0..=250);
+        trial.under_load(&mut service, steps, Service::kill);
+    }
+    trial.conclude();
+
+    let (tally, reads, repeats) = (&trial.judge.tally, trial.reads(), trial.repeats());
+    let starting = trial.killed_starting;
+    println!(
+        "{rounds} kills under load, {starting} while starting, {reads} reads, {repeats} repeats, {tally:#?}"
+    );
+    assert!(starting > 0, "no kill on the way up");
+    assert!(tally.acknowledged >= rounds * 15, "too few commands were acknowledged");
+    assert!(tally.in_doubt >= rounds / 5, "too few commands were in doubt");
+    assert!(tally.landed > 0 && tally.lost > 0, "all doubts were of one kind");
+    assert!(repeats >= rounds && reads >= rounds * 20, "too little was asked twice, or read");
+}
+
+#[test]
+fn sigterm_under_load_ends_well_and_leaves_no_doubt() {
+    let rounds = rounds(TERMINATIONS);
+    let mut trial = Trial::new("SIGTERM");
+    for round in 1..=rounds {
+        trial.round = round;
+        let mut service = trial.start();
+        trial.look(&service);
+        trial.check_everyone_heard_was_answered();
+        let steps = trial.dice.within(20..=200);
+        trial.under_load(&mut service, steps, terminate);
+    }
+    trial.conclude();
+
+    let tally = &trial.judge.tally;
+    println!("{tally:#?}");
+    assert!(tally.acknowledged >= rounds * 5, "too few commands were acknowledged");
+}
+
+/// Asks the service to end; it must do so well, and soon.
+fn terminate(service: &mut Service) {
+    let pid = service.pid();
+    let (ended, end) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| ended.send(service.terminate()));
+        let Ok(status) = end.recv_timeout(CLOSING_MAX) else {
+            let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            panic!("told to end, the service did not within {CLOSING_MAX:?}");
+        };
+        assert_eq!(status.code(), Some(0), "told to end, the service did not end well");
+    });
+}

@@ -1,0 +1,291 @@
+//! A VM finds its endpoint: the usual address, the environment, a lease of dhclient's, a DISCOVER of our own, each with
+//! the real service and a real DHCP server. And it notices when it is cut off from it.
+//!
+//! The platform is a network namespace with the service and dnsmasq in it, the VM another at the end of a wire. What
+//! the VM's programs write goes to file systems of their own, and all of it goes with the test.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use crate::support::in_namespace::{ADDRESS, Service};
+use crate::support::namespace::{Namespace, complaint, need};
+use crate::support::{binary, wait_for, write_program};
+use notbefore_client::clock::Clock;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Where platforms without a virtual network answer.
+const ELSEWHERE: &str = "168.63.129.16";
+
+/// What the VM's DHCP clients call when they have a lease: an address and a way out, and nothing of the machine that
+/// the test runs on.
+const LEASE_SCRIPT: &str = "#!/bin/sh
+case \"$1$reason\" in
+  bound | BOUND)
+    ip addr replace 10.0.0.4/24 dev eth0
+    ip route replace default via 10.0.0.1
+    ;;
+esac
+";
+
+/// What every script begins with: no leases but those of the test, and nobody at the usual address.
+const ALONE: &str = "mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/lib; mkdir /var/lib/dhcp; ip route replace unreachable 169.254.0.0/16;";
+/// The VM's address, as if it had always been there.
+const CONFIGURED: &str = "ip addr add 10.0.0.4/24 dev eth0; ip route add default via 10.0.0.1;";
+/// dhclient as ifupdown starts it, but for what it would do to the machine.
+const DHCLIENT: &str =
+    "dhclient -1 -cf /dev/null -pf $PWD/pid -sf $PWD/lease.sh -lf /var/lib/dhcp/dhclient.eth0.leases eth0;";
+
+/// A platform and a VM.
+struct Ground {
+    guest: Namespace,
+    service: Service,
+    dnsmasq: Option<Child>,
+    dir: TempDir,
+}
+
+impl Ground {
+    /// With the service at 169.254.169.254 and wherever these flags say.
+    fn new(flags: &[&str]) -> Self {
+        for (file, package) in [
+            ("/usr/sbin/dnsmasq", "dnsmasq-base"),
+            ("/sbin/udhcpc", "udhcpc"),
+            ("/sbin/dhclient", "isc-dhcp-client"),
+        ] {
+            need(file, package);
+        }
+        let (host, guest) = (Namespace::new(), Namespace::new());
+        host.ip(&format!("link add vnet0 type veth peer name eth0 netns {}", guest.name()));
+        host.ip("link set vnet0 up");
+        host.ip("addr add 10.0.0.1/24 dev vnet0");
+        host.own(ELSEWHERE);
+        guest.ip("link set eth0 address 02:00:00:00:00:04 up");
+        let service = Service::start_in(host, flags);
+        service.apply_fleet(
+            "scopes: [{ name: web-0, kind: standalone, vms: [{ name: web-0, addresses: [10.0.0.4] }] }]\n",
+        );
+        let dir = tempfile::tempdir().unwrap();
+        write_program(&dir.path().join("lease.sh"), LEASE_SCRIPT);
+        Ground { guest, service, dnsmasq: None, dir }
+    }
+
+    /// Starts a DHCP server that says this beside the address.
+    fn dhcp(mut self, words: &[&str]) -> Self {
+        let host = &self.service.namespace;
+        let mut dnsmasq = host.command("dnsmasq");
+        dnsmasq.args([
+            "--keep-in-foreground",
+            "--conf-file=/dev/null",
+            "--pid-file=",
+            "--port=0",
+            "--user=root",
+        ]);
+        dnsmasq.arg(format!("--dhcp-leasefile={}", self.dir.path().join("leases").display()));
+        dnsmasq.args(["--interface=vnet0", "--bind-dynamic", "--dhcp-range=10.0.0.0,static", "--no-ping"]);
+        dnsmasq.arg("--dhcp-host=02:00:00:00:00:04,10.0.0.4").args(words);
+        self.dnsmasq = Some(dnsmasq.spawn().unwrap());
+        wait_for("the DHCP server", || {
+            let listed = host.command("ss").args(["-lnu"]).output().unwrap();
+            String::from_utf8_lossy(&listed.stdout).contains(":67").then_some(())
+        });
+        self
+    }
+
+    fn end_dhcp(&mut self) {
+        let mut dnsmasq = self.dnsmasq.take().unwrap();
+        dnsmasq.kill().unwrap();
+        dnsmasq.wait().unwrap();
+    }
+
+    /// Runs a script in the VM.
+    fn run(&self, script: &str) -> Output {
+        let mut command = self.guest.bounded("bash");
+        let script = format!("{script} exec {} get --output json", binary());
+        command.args(["-euc", &script]).current_dir(self.dir.path()).env_remove("SCHEDULEDEVENTSIP");
+        command.output().unwrap()
+    }
+
+    /// The endpoint that the VM finds after a script, and how. It is a VM of the fleet's there.
+    fn finds(&self, script: &str) -> (String, String) {
+        let output = self.run(script);
+        assert!(output.status.success(), "{script}: {}", complaint(&output));
+        let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(seen["vm"], "web-0", "{script}");
+        let text = |key: &str| seen[key].as_str().unwrap().to_owned();
+        (text("endpoint"), text("endpoint_by"))
+    }
+
+    /// What the VM says when it finds none.
+    fn finds_none(&self, script: &str) -> String {
+        let output = self.run(script);
+        assert_eq!(output.status.code(), Some(1), "{script}: {}", complaint(&output));
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if self.dnsmasq.is_some() {
+            self.end_dhcp();
+        }
+    }
+}
+
+fn found(endpoint: &str, by: &str) -> (String, String) {
+    (format!("http://{endpoint}"), by.to_owned())
+}
+
+#[test]
+fn the_usual_address_and_the_environment_need_no_dhcp() {
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]);
+    assert_eq!(ground.finds(CONFIGURED), found(ADDRESS, "the usual address"));
+    let variable = format!("export SCHEDULEDEVENTSIP={ELSEWHERE};");
+    assert_eq!(ground.finds(&variable), found(ELSEWHERE, "SCHEDULEDEVENTSIP"));
+    // One that nobody answers at is passed over.
+    assert_eq!(ground.finds("export SCHEDULEDEVENTSIP=10.0.0.1:9;"), found(ADDRESS, "the usual address"));
+}
+
+#[test]
+fn a_lease_of_dhclients_is_read() {
+    let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
+    let mut ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]).dhcp(&[&option]);
+    // It keeps its leases where a later script finds them, and DHCP cannot be asked any more.
+    let keep = "cp /var/lib/dhcp/dhclient.eth0.leases $PWD/kept;";
+    ground.finds(&format!("{ALONE} {DHCLIENT} {keep}"));
+    ground.end_dhcp();
+    let lease = std::fs::read_to_string(ground.dir.path().join("kept")).unwrap();
+    assert!(lease.contains("option unknown-245 a8:3f:81:10;"), "{lease}");
+    let place = "/var/lib/dhcp/dhclient.eth0.leases";
+    let by = found(ELSEWHERE, &format!("the DHCP lease {place}"));
+    assert_eq!(ground.finds(&format!("{ALONE} cp $PWD/kept {place};")), by);
+}
+
+/// systemd-networkd by itself: without its manager, and without udev, which a `/sys` that nobody can write to means to it.
+const NETWORKD: &str = "mkdir -p /run/systemd/network /run/systemd/netif/leases /run/systemd/netif/links /run/systemd/netif/lldp; \
+    chown -R systemd-network /run/systemd/netif; \
+    printf '[Match]\\nName=eth0\\n[Network]\\nDHCP=ipv4\\nLinkLocalAddressing=no\\nIPv6AcceptRA=no\\n' > /run/systemd/network/10.network; \
+    mount -o remount,ro /sys; /lib/systemd/systemd-networkd >$PWD/networkd 2>&1 & \
+    until ip route show default | grep -q 10.0.0.1; do sleep 0.05; done;";
+
+#[test]
+fn a_lease_of_systemd_networkds_is_read() {
+    need("/lib/systemd/systemd-networkd", "systemd");
+    let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]).dhcp(&[&option]);
+    let (endpoint, by) = ground.finds(&format!("{ALONE} {NETWORKD}"));
+    assert_eq!(endpoint, format!("http://{ELSEWHERE}"));
+    assert!(by.starts_with("the DHCP lease /run/systemd/netif/leases/"), "{by}");
+}
+
+/// `NOTBEFORE_ENDPOINT` is `--endpoint`, and the agent takes its own the same way.
+#[test]
+fn what_is_named_without_a_port_is_tried_at_both() {
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:8080")]);
+    let named = format!("{ALONE} {CONFIGURED} export NOTBEFORE_ENDPOINT={ELSEWHERE};");
+    assert_eq!(ground.finds(&named), found(&format!("{ELSEWHERE}:8080"), "as set"));
+}
+
+#[test]
+fn dhcp_is_asked_where_no_lease_says_it() {
+    let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:8080")]).dhcp(&[&option]);
+    let by = found(&format!("{ELSEWHERE}:8080"), "a DHCP answer on eth0");
+    // udhcpc keeps no lease; and it may still be there, at the same port.
+    let udhcpc = "udhcpc -i eth0 -s $PWD/lease.sh -n -q -f >&2;";
+    assert_eq!(ground.finds(&format!("{ALONE} {udhcpc}")), by);
+    let beside = "udhcpc -i eth0 -s $PWD/lease.sh -f >$PWD/udhcpc 2>&1 & until grep -q obtained $PWD/udhcpc; do sleep 0.05; done;";
+    assert_eq!(ground.finds(&format!("{ALONE} {beside}")), by);
+    // dhclient that has kept its lease where we do not look.
+    let dhclient = DHCLIENT.replace("/var/lib/dhcp/dhclient.eth0.leases", "$PWD/dhclient.leases");
+    assert_eq!(ground.finds(&format!("{ALONE} {dhclient}")), by);
+}
+
+#[test]
+fn a_dhcp_answer_that_is_none_is_said_and_not_believed() {
+    for (option, said) in [
+        (
+            &["--dhcp-option-force=245,10.0.0.1,10.0.0.2"][..],
+            "eth0): a DHCP answer whose option 245 has 8 bytes, where an address has 4",
+        ),
+        (&["--dhcp-option-force=245,0a:00:00"], "eth0): a DHCP answer whose option 245 has 3 bytes"),
+        (&[], "eth0): a DHCP answer without option 245"),
+        // An address that nobody answers at.
+        (&["--dhcp-option-force=245,10.0.0.1"], "http://10.0.0.1 (a DHCP answer on eth0): cannot connect"),
+    ] {
+        let ground = Ground::new(&[]).dhcp(option);
+        let told = ground.finds_none(&format!("{ALONE} {CONFIGURED}"));
+        assert!(told.contains(said), "{told}");
+        assert!(told.contains("http://169.254.169.254 (the usual address): cannot connect"), "{told}");
+        assert!(told.contains("http://169.254.169.254:8080 (the usual address): cannot connect"), "{told}");
+    }
+}
+
+#[test]
+fn silence_ends_and_who_may_not_ask_is_told() {
+    let ground = Ground::new(&[]);
+    let told = ground.finds_none(&format!("{ALONE} {CONFIGURED} export SCHEDULEDEVENTSIP=10.0.0.1:9;"));
+    assert!(told.contains("http://10.0.0.1:9 (SCHEDULEDEVENTSIP): cannot connect"), "{told}");
+    assert!(told.contains("DHCP (a DHCP answer on eth0): no DHCP server answers within 10s"), "{told}");
+    let nobody = format!(
+        "{ALONE} chmod 755 $PWD; exec setpriv --reuid 65534 --clear-groups --inh-caps=-all {} get;",
+        binary()
+    );
+    let told = ground.finds_none(&nobody);
+    assert!(told.contains("asking DHCP needs root"), "{told}");
+}
+
+/// A poll that waits for half a minute on a wire that was cut would hear of an eviction when it is over.
+#[test]
+fn a_wire_that_is_cut_is_noticed_while_a_poll_waits() {
+    let ground = Ground::new(&[]);
+    let mut command = ground.guest.bounded("bash");
+    let script = format!("{CONFIGURED} exec {} get --watch --count 1 --endpoint {ADDRESS}", binary());
+    let mut watching =
+        command.args(["-euc", &script]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(watching.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // Where the metadata takes its time, the host name is said first.
+    said.find(|line| line.contains("web-0")).unwrap();
+    // The first has nothing to wait for, the second learns that it may, and the third waits for long.
+    let polls = || ground.service.cli(&["vm", "show", "web-0"])["last_poll_at"].as_str().map(str::to_owned);
+    let first = wait_for("a poll", polls);
+    let second = wait_for("a second", || polls().filter(|last| *last != first));
+    wait_for("a third", || polls().filter(|last| *last != second));
+    let clock = Clock::start();
+    ground.service.namespace.ip("link set vnet0 down");
+    let noticed = said.next().unwrap();
+    assert!(noticed.starts_with(&format!("notbefore: http://{ADDRESS}: ")), "{noticed}");
+    assert!(clock.now().tick < Duration::from_secs(15), "noticed after {:?}", clock.now().tick);
+    ground.service.namespace.ip("link set vnet0 up");
+    assert_eq!(said.next().unwrap(), "notbefore: it answers again");
+    ground.service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
+    let told = watching.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&told.stdout).contains("Freeze mine: web-0 is Scheduled"), "{told:?}");
+}
+
+/// An endpoint that was found is no setting: when it falls silent for good, the VM's agent has to find the next one. What
+/// DHCP said the last time is one, and never the first: anybody on the wire may have said it.
+#[test]
+fn an_agent_whose_endpoint_has_gone_finds_another() {
+    let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]);
+    // Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, state) = (home.path().join("agent.toml"), home.path().join("state"));
+    let text = format!("state = \"{}\"\nlisten = \"none\"\n[[rule]]\nname = \"all\"\n", state.display());
+    std::fs::write(&file, text).unwrap();
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("endpoint"), format!("http://{ELSEWHERE}\n")).unwrap();
+    let script = format!("{CONFIGURED} exec timeout 120 {} agent run --config {}", binary(), file.display());
+    let mut command = ground.guest.command("bash");
+    command.args(["-euc", &script]).env_remove("SCHEDULEDEVENTSIP").env("NO_COLOR", "1");
+    let mut agent = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(agent.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut answers = said.filter(|line| line.contains("the platform answers endpoint="));
+    let first = answers.next().unwrap();
+    assert!(first.contains(&format!("endpoint=http://{ADDRESS} by=the usual address")), "{first}");
+    ground.service.namespace.ip(&format!("addr del {ADDRESS}/32 dev lo"));
+    let second = answers.next().expect("the agent has not found the other endpoint within two minutes");
+    assert!(second.contains(&format!("endpoint=http://{ELSEWHERE} by=DHCP, the last time")), "{second}");
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}

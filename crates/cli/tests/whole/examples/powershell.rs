@@ -1,0 +1,106 @@
+//! PowerShell, which cannot be run here: its samples are read by a grammar, and use the words of the samples that run.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::samples::example;
+
+/// Addresses and fields of the guests' side; the samples that run use every one of them.
+const GUEST_WORDS: [&str; 14] = [
+    "http://169.254.169.254",
+    "/metadata/scheduledevents?api-version=",
+    "/metadata/instance/compute/name?api-version=2021-02-01&format=text",
+    "2020-07-01",
+    "2017-03-01",
+    "Metadata",
+    "DocumentIncarnation",
+    "Events",
+    "StartRequests",
+    "EventId",
+    "EventStatus",
+    "EventType",
+    "Resources",
+    "NotBefore",
+];
+/// The same of the operators' side.
+const OPERATOR_WORDS: [&str; 11] = [
+    "http://127.0.0.1:9255",
+    "/v1/vms/",
+    "/v1/operations/",
+    "Authorization",
+    "Bearer",
+    "Idempotency-Key",
+    "targets",
+    "not_before",
+    "cancelled",
+    "closed",
+    "503",
+];
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(example(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What the grammar says to some files.
+fn parsed(files: &[&Path]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = root.join("../../target/tests-python/bin/python");
+    assert!(python.exists(), "{} is missing: './dev test examples' makes it", python.display());
+    Command::new(python).arg(root.join("tests/whole/examples/powershell.py")).args(files).output().unwrap()
+}
+
+#[test]
+fn its_samples_follow_the_grammar() {
+    let samples = ["powershell/Watch-Events.ps1", "operator/Restart-VM.ps1"].map(example);
+    let said = parsed(&[&samples[0], &samples[1]]);
+    assert!(
+        said.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr)
+    );
+
+    // And the grammar would say so if they did not.
+    let dir = tempfile::tempdir().unwrap();
+    let broken = dir.path().join("broken.ps1");
+    std::fs::write(&broken, read("powershell/Watch-Events.ps1").replacen("{ throw", "throw", 1)).unwrap();
+    let said = parsed(&[&broken]);
+    assert!(String::from_utf8_lossy(&said.stdout).contains("not PowerShell"), "{said:?}");
+}
+
+/// `$id?` is a variable called `id?`, and `$id:` the beginning of one in a scope called `id`, within strings too; what is
+/// meant is `${id}?`. The grammar takes both.
+#[test]
+fn no_variable_of_its_samples_swallows_what_follows_it() {
+    let swallowed = |text: &str| {
+        let names = text.split('$').skip(1).map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            rest.split_at(end)
+        });
+        let scope = |name: &str, rest: &str| rest.starts_with(':') && name != "env";
+        let of =
+            |(name, rest): (&str, &str)| !name.is_empty() && (rest.starts_with('?') || scope(name, rest));
+        names.filter(|found| of(*found)).map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    for sample in ["powershell/Watch-Events.ps1", "operator/Restart-VM.ps1"] {
+        assert_eq!(swallowed(&read(sample)), Vec::<String>::new(), "{sample}");
+    }
+    let careless = read("powershell/Watch-Events.ps1").replace("${id}", "$id");
+    assert_eq!(swallowed(&careless), ["id", "id"]);
+}
+
+#[test]
+fn its_samples_use_the_words_of_those_that_run() {
+    let guests = [
+        "bash/watch-events.sh",
+        "python3/watch_events.py",
+        "csharp/WatchEvents.cs",
+        "powershell/Watch-Events.ps1",
+    ];
+    let operators = ["operator/restart-vm.sh", "operator/Restart-VM.ps1"];
+    for (files, words) in [(&guests[..], &GUEST_WORDS[..]), (&operators[..], &OPERATOR_WORDS[..])] {
+        for (file, word) in files.iter().flat_map(|file| words.iter().map(move |word| (file, word))) {
+            assert!(read(file).contains(word), "{file} does not speak of {word}");
+        }
+    }
+}

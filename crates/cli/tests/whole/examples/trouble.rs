@@ -1,0 +1,225 @@
+//! A service that knows nothing but trouble, and what the samples make of it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use super::samples::{at, bash, csharp, python3, rust};
+use crate::support::program::Program;
+use crate::support::wait_for;
+
+/// A status and a body. An empty status is a connection that is closed.
+type Answer = (&'static str, &'static str);
+
+/// What is answered to one poll after the other; the last one stays.
+const POLLS: [Answer; 7] = [
+    ("200 OK", ""),
+    ("200 OK", "{\"DocumentIncarnation\":1}"),
+    ("200 OK", "<html>not now</html>"),
+    ("500 Internal Server Error", "{\"DocumentIncarnation\":1,\"Events\":[]}"),
+    ("", ""),
+    ("429 Too Many Requests", "{\"error\":\"Too many requests\"}"),
+    ("200 OK", ODD),
+];
+/// A document whose incarnation is text. Its first event names nobody and no time, the second is none, the third has no id,
+/// the fourth a text for its names and a time in another language; the type of the fifth nobody knows, its VM is
+/// spelt in another case, and the 11th of April 2026 is a Saturday. The last is as it should be.
+const ODD: &str = r#"{"DocumentIncarnation":"7","Events":[
+    {"EventId":"cc-dd","EventStatus":"Scheduled","EventType":"Reboot"},
+    "nothing of the kind",
+    {"EventStatus":"Scheduled","EventType":"Freeze","Resources":["web-0"],"NotBefore":null},
+    {"EventId":"ee-ff","EventStatus":"Scheduled","EventType":"Redeploy","Resources":"web-1",
+     "NotBefore":"lunes, 19 de septiembre de 2026 18:29:47"},
+    {"EventId":"aa-bb","EventStatus":"Scheduled","EventType":"Melt","ResourceType":"VirtualMachine",
+     "Resources":["WEB-0"],"NotBefore":"Mon, 11 Apr 2026 10:00:00 GMT"},
+    {"EventId":"gg-hh","EventStatus":"Scheduled","EventType":"Reboot","Resources":["web-0"],
+     "NotBefore":"2026-04-11T10:00:00Z"}]}"#;
+/// What the samples print of it.
+const ODD_SHOWN: [&str; 6] = [
+    "7 cc-dd Scheduled Reboot  - others",
+    "7 - - -  - others",
+    "7 - Scheduled Freeze web-0 - mine",
+    "7 ee-ff Scheduled Redeploy web-1 lunes, 19 de septiembre de 2026 18:29:47 others",
+    "7 aa-bb Scheduled Melt WEB-0 2026-04-11T10:00:00Z mine",
+    "7 gg-hh Scheduled Reboot web-0 2026-04-11T10:00:00Z mine",
+];
+/// A plain document with one event.
+const PLAIN: Answer = (
+    "200 OK",
+    r#"{"DocumentIncarnation":3,"Events":[{"EventId":"ii-jj","EventStatus":"Scheduled","EventType":"Reboot",
+    "Resources":["web-0"],"NotBefore":""}]}"#,
+);
+/// The id whose approval is refused.
+const REFUSED: &str = "aa-bb";
+/// What a metadata service says of the VM's name that is not up yet.
+const NAMELESS: [Answer; 3] =
+    [("503 Service Unavailable", "not now"), ("404 Not Found", "not found"), ("200 OK", "")];
+
+/// Serves for as long as the test runs, and counts.
+struct Platform {
+    address: SocketAddr,
+    heard: Arc<Mutex<Heard>>,
+}
+
+#[derive(Default)]
+struct Heard {
+    names: usize,
+    polls: usize,
+    approvals: Vec<String>,
+}
+
+impl Platform {
+    /// One that gives these answers for the VM's name, and these to polls, of both the last for ever.
+    fn start(names: &'static [Answer], polls: &'static [Answer]) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let counted = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                answer(&mut stream.unwrap(), |line, body| {
+                    let mut heard = counted.lock().unwrap();
+                    if line.starts_with("GET /metadata/instance/compute/name") {
+                        return nth(names, &mut heard.names);
+                    }
+                    if line.starts_with("GET") {
+                        return nth(polls, &mut heard.polls);
+                    }
+                    heard.approvals.push(body.to_owned());
+                    match body.contains(REFUSED) {
+                        true => ("400 Bad Request", "{\"error\":\"Bad request\"}"),
+                        false => ("200 OK", ""),
+                    }
+                });
+            }
+        });
+        Self { address, heard }
+    }
+
+    /// Waits until it was polled so often.
+    fn was_polled(&self, more: usize) {
+        let before = self.heard.lock().unwrap().polls;
+        wait_for("further polls", || (self.heard.lock().unwrap().polls >= before + more).then_some(()));
+    }
+
+    /// The approvals that it has heard.
+    fn approvals(&self) -> Vec<String> {
+        self.heard.lock().unwrap().approvals.clone()
+    }
+}
+
+/// The next of some answers.
+fn nth(answers: &[Answer], count: &mut usize) -> Answer {
+    let now = answers[(*count).min(answers.len() - 1)];
+    *count += 1;
+    now
+}
+
+fn answer(stream: &mut TcpStream, judge: impl FnOnce(&str, &str) -> Answer) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut lines = reader.by_ref().lines().map_while(Result::ok);
+    let Some(first) = lines.next() else { return };
+    let mut length = 0;
+    for line in lines.take_while(|line| !line.is_empty()).map(|line| line.to_lowercase()) {
+        // mono sends the body only when it is told to.
+        if line == "expect: 100-continue" {
+            let _ = stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let (status, body) = judge(&first, std::str::from_utf8(&body).unwrap());
+    if !status.is_empty() {
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+        let _ = stream.write_all((head + body).as_bytes());
+    }
+}
+
+/// It goes on through all of it, and never says that nothing is planned. No event keeps it from another, and a refused
+/// approval is not sent again.
+fn gets_through(sample: Command) {
+    let platform = Platform::start(&[("200 OK", "web-0\n")], &POLLS);
+    let mut client = Program::start(at(sample, platform.address, &["--yes"]));
+    let mut shown = Vec::new();
+    while shown.len() < ODD_SHOWN.len() {
+        shown.push(client.says(&[]));
+    }
+    assert_eq!(shown, ODD_SHOWN, "the first that it says");
+    assert_eq!(client.says(&[]), "approved gg-hh");
+    platform.was_polled(3);
+    let approvals = platform.approvals();
+    let of = |id: &str| approvals.iter().filter(|body| body.contains(id)).count();
+    assert_eq!((of("aa-bb"), of("gg-hh"), approvals.len()), (1, 1, 2), "{approvals:?}");
+}
+
+/// In a script, what cannot be read is a failure.
+fn fails_once(sample: Command) {
+    let platform = Platform::start(&[("200 OK", "web-0")], &POLLS);
+    let complaint = Program::start(at(sample, platform.address, &["--once", "--yes"])).fails();
+    assert!(complaint.contains("no document from"), "{complaint}");
+}
+
+/// Until the platform says which VM this is, nothing is approved: the host name need not be it.
+fn learns_its_name(sample: impl Fn() -> Command) {
+    let platform = Platform::start(&NAMELESS, &[PLAIN]);
+    let complaint = Program::start(at(sample(), platform.address, &["--once", "--yes"])).fails();
+    assert!(complaint.contains("does not say what this VM is called"), "{complaint}");
+    assert!(platform.approvals().is_empty());
+
+    const LATE: [Answer; 4] = [NAMELESS[0], NAMELESS[1], NAMELESS[2], ("200 OK", "web-0")];
+    let platform = Platform::start(&LATE, &[PLAIN]);
+    let mut client = Program::start(at(sample(), platform.address, &["--yes"]));
+    assert_eq!(client.says(&[]), "3 ii-jj Scheduled Reboot web-0 - unknown");
+    assert_eq!(client.says(&[]), "3 ii-jj Scheduled Reboot web-0 - mine");
+    assert_eq!(client.says(&[]), "approved ii-jj");
+    assert_eq!(platform.approvals().len(), 1);
+}
+
+#[test]
+fn bash_gets_through() {
+    gets_through(bash());
+    fails_once(bash());
+}
+
+#[test]
+fn python3_gets_through() {
+    gets_through(python3());
+    fails_once(python3());
+}
+
+#[test]
+fn csharp_gets_through() {
+    gets_through(csharp());
+    fails_once(csharp());
+}
+
+/// The crate rests ever longer after failures, and has tests of its own for what it gets through.
+#[test]
+fn rust_fails_once() {
+    fails_once(rust());
+}
+
+#[test]
+fn bash_learns_its_name() {
+    learns_its_name(bash);
+}
+
+#[test]
+fn python3_learns_its_name() {
+    learns_its_name(python3);
+}
+
+#[test]
+fn csharp_learns_its_name() {
+    learns_its_name(csharp);
+}
+
+#[test]
+fn rust_learns_its_name() {
+    learns_its_name(rust);
+}

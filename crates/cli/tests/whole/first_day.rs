@@ -1,0 +1,68 @@
+//! docs/first-day.md, as printed: from an empty machine to a maintained host with two tenants.
+//!
+//! The blocks of the page are one script, run by one shell in namespaces of its own, so that the bridge, the addresses
+//! and the named namespaces that it makes are the test's alone and end with it. The page builds the release binary,
+//! which the README's first command builds too.
+
+use std::process::Command;
+
+use crate::support::pages::{as_typed, blocks, root};
+
+/// Names of network namespaces are files below /run; the shell is process 1, with which all others end.
+const IN_NAMESPACES: [&str; 7] =
+    ["unshare", "--net", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child"];
+
+/// What the script printed after a line that it ran, up to the next one.
+fn after<'a>(printed: &'a str, line: &str) -> &'a str {
+    let rest = printed
+        .split_once(&format!("\n+ {line}\n"))
+        .unwrap_or_else(|| panic!("{line} was not run:\n{printed}"))
+        .1;
+    rest.split("\n+ ").next().unwrap_or_default()
+}
+
+#[test]
+fn the_page_leads_from_an_empty_machine_to_a_maintained_host_with_two_tenants() {
+    let page = std::fs::read_to_string(root().join("docs/first-day.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (printed, here) = ("mkdir -p first-day && cd first-day", format!("cd {}", dir.path().display()));
+    assert!(page.contains(printed), "the page works in a directory of its own");
+    let script = blocks(&page, "sh").join("\n").replace(printed, &here);
+    let mut shell = Command::new("timeout");
+    shell.args(["--kill-after=1", "600"]).args(IN_NAMESPACES).args(["bash", "-exc"]);
+    shell
+        .arg(format!("exec 2>&1\nmount -t tmpfs none /run\nip link set lo up\n{script}"))
+        .current_dir(root());
+    as_typed(&mut shell);
+    let done = shell.output().unwrap();
+    let printed = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{printed}\n{}", String::from_utf8_lossy(&done.stderr));
+
+    // A tenant sees its own, and of the other not even that it is there.
+    let own = after(&printed, "notbefore vm list");
+    assert!(own.contains("web-0") && !own.contains("db-0"), "{own}");
+    assert!(printed.contains("\nto acme there is no db-0\n"), "{printed}");
+
+    // The plan names both events, and both VMs listen.
+    let plan = after(&printed, "notbefore host maintain h1 --type reboot --dry-run");
+    assert!(plan.contains("acme/default/web") && plan.contains("globex/default/db"), "{plan}");
+    assert!(plan.contains("2 of 2"), "both listen: {plan}");
+
+    // One approval is not enough, two are.
+    let lists: Vec<&str> = printed.split("\n+ notbefore event list\n").skip(1).collect();
+    let status = |list: &str, word: &str| list.split("\n+ ").next().unwrap().matches(word).count();
+    assert_eq!((status(lists[0], "Scheduled"), status(lists[0], "Started")), (2, 0), "{printed}");
+
+    let history = after(&printed, "notbefore event history --host h1");
+    assert_eq!(history.matches("Completed").count(), 2, "{history}");
+    let own = after(&printed, "notbefore event history");
+    assert_eq!(own.matches("Completed").count(), 1, "{own}");
+    let audit = after(&printed, "notbefore audit");
+    let lines = |fact: &str| {
+        audit.lines().enumerate().filter(|(_, line)| line.contains(fact)).map(|(n, _)| n).collect()
+    };
+    let (approved, started): (Vec<usize>, Vec<usize>) = (lines("EventApproved"), lines("EventStarted"));
+    assert_eq!((approved.len(), started.len()), (2, 2), "{audit}");
+    assert!(approved.iter().max() < started.iter().min(), "{audit}");
+    assert!(audit.contains("acme-team") && audit.contains("web-0"), "{audit}");
+}

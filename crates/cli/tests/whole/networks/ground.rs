@@ -1,0 +1,219 @@
+//! The hypervisor of the page: namespaces, the service in one of them, guests in the others.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::page::block;
+use crate::support::namespace::{Namespace, complaint, need};
+use crate::support::{binary, wait_for};
+
+/// The address that every published client calls.
+pub const ADDRESS: &str = "169.254.169.254";
+/// How long a guest waits for an answer that must not come. Longer than any answer on one machine takes.
+const NO_ANSWER_SECONDS: &str = "3";
+
+/// A machine: a namespace, and the directory that its commands run in.
+pub struct Machine {
+    children: Vec<Child>,
+    /// Where its files are, and the service's data.
+    pub dir: TempDir,
+    /// Its network. Dropped last: whatever still runs in it is ended then.
+    pub namespace: Namespace,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        for (file, package) in [
+            ("/usr/sbin/nft", "nftables"),
+            ("/usr/sbin/haproxy", "haproxy"),
+            ("/usr/sbin/dnsmasq", "dnsmasq-base"),
+            ("/sbin/udhcpc", "udhcpc"),
+            ("/usr/bin/openssl", "openssl"),
+            ("/sbin/sysctl", "procps"),
+            ("/usr/bin/curl", "curl"),
+        ] {
+            need(file, package);
+        }
+        Self { children: Vec::new(), dir: tempfile::tempdir().unwrap(), namespace: Namespace::new() }
+    }
+
+    /// The hypervisor of the page's example with its two guests.
+    pub fn with_guests() -> (Self, [Machine; 2]) {
+        let host = Self::new();
+        host.bridge("br0");
+        host.namespace.ip("addr add 10.0.0.1/24 dev br0");
+        let guests = [4, 5].map(|number| host.guest("br0", &format!("vnet{}", number - 4), number));
+        (host, guests)
+    }
+
+    pub fn bridge(&self, name: &str) {
+        self.namespace.ip(&format!("link add {name} type bridge"));
+        self.namespace.ip(&format!("link set {name} up"));
+    }
+
+    /// A guest behind a port of a bridge; the last part of its addresses is a number.
+    pub fn guest(&self, bridge: &str, port: &str, number: u8) -> Machine {
+        let guest = Machine::new();
+        let (host, inside) = (&self.namespace, &guest.namespace);
+        host.ip(&format!("link add {port} type veth peer name eth0 netns {}", inside.name()));
+        host.ip(&format!("link set {port} master {bridge} up"));
+        inside.ip(&format!("link set eth0 address 02:00:00:00:00:{number:02x} up"));
+        inside.ip(&format!("addr add 10.0.0.{number}/24 dev eth0"));
+        inside.ip("route add default via 10.0.0.1");
+        guest
+    }
+
+    fn prepared(&self, command: &mut Command) {
+        let programs = Path::new(binary()).parent().unwrap();
+        let path = format!(
+            "{}:{}:{}",
+            self.dir.path().display(),
+            programs.display(),
+            std::env::var("PATH").unwrap()
+        );
+        command
+            .current_dir(self.dir.path())
+            .env("PATH", path)
+            .env("NOTBEFORE_DATA", self.dir.path().join("data"));
+    }
+
+    /// Commands to run here, ended if they hang.
+    pub fn shell(&self, text: &str) -> Command {
+        let mut command = self.namespace.bounded("bash");
+        command.args(["-euc", text]);
+        self.prepared(&mut command);
+        command
+    }
+
+    /// Runs a block of the page here and gives what it says.
+    pub fn run(&self, name: &str) -> String {
+        let output = self.shell(block(name)).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", complaint(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Starts a block of the page here that is one command, and leaves it running.
+    pub fn start(&mut self, name: &str, also: &str) -> u32 {
+        let block = block(name);
+        let exec = if block.contains("exec ") { "" } else { "exec " };
+        let mut command = self.namespace.command("bash");
+        command.args(["-euc", &format!("{exec}{block} {also}")]).stdout(Stdio::piped());
+        self.prepared(&mut command);
+        let child = command.spawn().unwrap();
+        self.children.push(child);
+        self.children.last().unwrap().id()
+    }
+
+    /// Starts the service as a block of the page says, and waits until it is ready. Its events stay Started until
+    /// they are completed. Gives its process.
+    pub fn serve(&mut self, name: &str) -> u32 {
+        let id = self.start(name, "--simulated-duration 1h");
+        let mut lines = BufReader::new(self.children.last_mut().unwrap().stdout.take().unwrap()).lines();
+        let ready =
+            |line: std::io::Result<String>| line.is_ok_and(|line| line.trim_start().starts_with("operators"));
+        assert!(lines.by_ref().any(ready), "{name}: the service ended before it was ready");
+        // What it prints later must not fill the pipe and stop it.
+        std::thread::spawn(move || for _ in lines.by_ref() {});
+        id
+    }
+
+    /// Ends what was started last.
+    pub fn end_last(&mut self) {
+        let mut child = self.children.pop().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Waits until a socket here is as `ss` shows it with these words.
+    pub fn wait_for_socket(&self, words: &str, shown: &str) {
+        wait_for(&format!("a socket at {shown}"), || {
+            let listed = self.namespace.command("ss").args(words.split(' ')).output().unwrap();
+            String::from_utf8_lossy(&listed.stdout).contains(shown).then_some(())
+        });
+    }
+
+    /// Runs the command line here and gives what it says as JSON.
+    pub fn cli(&self, words: &[&str]) -> Value {
+        let mut command = self.namespace.bounded(binary());
+        self.prepared(&mut command);
+        let output = command.args(words).args(["--output", "json"]).output().unwrap();
+        assert!(output.status.success(), "notbefore {words:?}: {}", complaint(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// A VM's id, by the end of its path.
+    pub fn id(&self, vm: &str) -> String {
+        self.cli(&["vm", "show", vm])["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A request of this machine for the scheduled events at an address: status and body, or curl's number for
+    /// why there was no answer.
+    pub fn asks(&self, address: &str, words: &[&str]) -> Result<(u16, String), i32> {
+        let url = format!("http://{address}/metadata/scheduledevents?api-version=2020-07-01");
+        let mut curl = self.namespace.bounded("curl");
+        curl.args(["-q", "-s", "-w", "\n%{http_code}", "-H", "Metadata: true", "-m", NO_ANSWER_SECONDS]);
+        let output = curl.args(words).arg(url).output().unwrap();
+        if !output.status.success() {
+            return Err(output.status.code().unwrap());
+        }
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (body, status) = text.rsplit_once('\n').unwrap();
+        Ok((status.parse().unwrap(), body.to_owned()))
+    }
+
+    /// The ids of the events that this guest sees.
+    pub fn events(&self) -> Vec<String> {
+        let (status, body) = self.asks(ADDRESS, &[]).unwrap();
+        assert_eq!(status, 200, "{body}");
+        let document: Value = serde_json::from_str(&body).unwrap();
+        let id = |event: &Value| event["EventId"].as_str().unwrap().to_owned();
+        document["Events"].as_array().unwrap().iter().map(id).collect()
+    }
+
+    pub fn approves(&self, event: &str) -> (u16, String) {
+        self.asks(ADDRESS, &["-d", &format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}")]).unwrap()
+    }
+
+    /// Who it is, by the page's own command.
+    pub fn name(&self) -> String {
+        self.run("guest")
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What every way must achieve: each guest sees what happens to its own VM and nothing else, and what it approves is
+/// approved in that VM's name. `service` is where the service runs, `vms` are the guests' VMs by the end of their
+/// path, with the address that the trail shall name.
+pub fn each_guest_is_its_own_vm(service: &Machine, guests: &[Machine; 2], vms: [(&str, &str); 2]) {
+    // The first request is what makes user operations give notice in a scope.
+    assert!(guests.iter().all(|guest| guest.events().is_empty()));
+    let events = vms.map(|(vm, _)| {
+        let operation = service.cli(&["vm", "restart", vm]);
+        operation["targets"][0]["event"].as_str().unwrap().to_uppercase()
+    });
+    for (own, other) in [(0, 1), (1, 0)] {
+        let (guest, event) = (&guests[own], &events[own]);
+        let ((vm, address), name) = (vms[own], vms[own].0.rsplit('/').next().unwrap());
+        assert_eq!(guest.name(), name);
+        assert_eq!(guest.events(), std::slice::from_ref(event), "{vm}");
+        assert_eq!(guest.approves(&events[other]).0, 400, "{vm} approves another's");
+        assert_eq!(guest.approves(event), (200, String::new()), "{vm}");
+        let shown = service.cli(&["event", "show", event]);
+        assert_eq!(shown["status"], "Started", "{vm}");
+        let by = shown["trail"][1]["by"].as_str().unwrap();
+        assert_eq!(by, format!("vm {name} at {address}"), "{vm}");
+        service.cli(&["event", "complete", event]);
+    }
+}

@@ -1,0 +1,78 @@
+//! A guest that takes its neighbour's address: what it gets without the page's rules, and with them.
+
+use super::ground::{ADDRESS, Machine};
+use crate::support::wait_for;
+
+/// What the lie is made of. The neighbour is off, so that nobody contradicts.
+const LIES: [(&str, &[&str]); 2] = [
+    ("the address", &["addr add 10.0.0.4/24 dev eth0"]),
+    (
+        "the address and the MAC address",
+        &[
+            "link set eth0 down",
+            "link set eth0 address 02:00:00:00:00:04",
+            "link set eth0 up",
+            "addr add 10.0.0.4/24 dev eth0",
+            "route replace default via 10.0.0.1",
+        ],
+    ),
+];
+
+#[test]
+fn a_guest_that_takes_its_neighbours_address() {
+    for (lie, commands) in LIES {
+        let (mut host, [victim, liar]) = Machine::with_guests();
+        host.run("bridge");
+        host.serve("bridge-serve");
+        host.run("fleet");
+        assert!(victim.events().is_empty());
+        host.cli(&["vm", "restart", "web-0"]);
+        let own = victim.events();
+        assert_eq!(own.len(), 1);
+        victim.namespace.ip("link set eth0 down");
+        for command in commands {
+            liar.namespace.ip(command);
+        }
+
+        let asks = || liar.asks(ADDRESS, &["--interface", "10.0.0.4"]);
+        let (status, body) = asks().unwrap();
+        assert_eq!(status, 200, "{lie}");
+        assert!(body.contains(&own[0]), "{lie}: this is why the rules are needed: {body}");
+
+        host.run("guard");
+        host.namespace.ip("neigh flush dev br0");
+        asks().expect_err("the liar is not heard");
+        assert!(!neighbour(&host).contains("02:00:00:00:00:0"), "{lie}: nobody answers for the address");
+
+        // The truth goes on.
+        victim.namespace.ip("link set eth0 up");
+        victim.namespace.ip("route replace default via 10.0.0.1");
+        heard(&victim);
+        assert_eq!(victim.events(), own, "{lie}");
+    }
+}
+
+/// Who the hypervisor takes for the owner of the address, once it had to find out.
+fn neighbour(host: &Machine) -> String {
+    let looked = host.shell("curl -q -s -m 2 http://10.0.0.4/ || true; ip neigh show 10.0.0.4 dev br0");
+    let output = { looked }.output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_new_guest_is_heard_once_it_is_in_the_rules() {
+    let (mut host, _guests) = Machine::with_guests();
+    let third = host.guest("br0", "vnet2", 6);
+    host.run("bridge");
+    host.run("guard");
+    host.serve("bridge-serve");
+    host.run("fleet");
+    assert!(third.asks(ADDRESS, &[]).is_err());
+    host.run("guard-add");
+    assert_eq!(heard(&third), 403, "nobody that the fleet knows");
+}
+
+/// Waits until a guest is heard: whoever could not be found a moment ago is looked for again only after a while.
+fn heard(guest: &Machine) -> u16 {
+    wait_for("an answer to the guest", || guest.asks(ADDRESS, &[]).ok()).0
+}

@@ -1,0 +1,188 @@
+//! The Debian package, installed by dpkg on a machine that is thrown away: what it puts where, what runs, what it
+//! leaves when it is removed and when it is purged.
+//!
+//! `./dev test deb` builds the package and says in `NOTBEFORE_DEB` where it is.
+
+mod licences;
+mod machine;
+mod named;
+mod units;
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::pages::root;
+use machine::Machine;
+
+const UNITS: [&str; 2] = ["notbefore.service", "notbefore-agent.service"];
+
+fn deb() -> PathBuf {
+    let deb = std::env::var_os("NOTBEFORE_DEB").map(PathBuf::from);
+    let deb = deb.expect("NOTBEFORE_DEB does not name the package; './dev test deb' builds it and does");
+    assert!(deb.is_file(), "{} is no file", deb.display());
+    deb
+}
+
+fn installed() -> Machine {
+    installed_on(Machine::at_rest(&deb()))
+}
+
+fn installed_on(machine: Machine) -> Machine {
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    machine
+}
+
+/// The files whose name has ours in it; those of other packages, too.
+fn named_like_us(machine: &Machine) -> BTreeSet<String> {
+    let found = machine.said("find", &["/etc", "/usr", "/var", "-xdev", "-iname", "*notbefore*"]);
+    found.lines().map(str::to_owned).collect()
+}
+
+/// Every file of the package: its mode, its owner, its path.
+fn contents() -> Vec<(String, String, String)> {
+    let listed = Command::new("dpkg-deb").arg("--contents").arg(deb()).output().unwrap();
+    assert!(listed.status.success());
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let entry = |line: &str| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap(), words.nth(3).unwrap())
+    };
+    listed.lines().map(entry).collect()
+}
+
+/// Every file that people are to have beside the program, where the package has to have it, and whether it is a program.
+fn documents() -> Vec<(String, bool)> {
+    let root = root();
+    let mut find = Command::new("find");
+    find.args(["docs", "recipes", "examples", "dist", "-type", "f", "-not", "-path", "dist/debian/*"]);
+    // For who works on the code.
+    find.args(["-not", "-name", "ARCHITECTURE.md"]);
+    let listed = find.current_dir(&root).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let is_program = |file: &str| root.join(file).metadata().unwrap().permissions().mode() & 0o111 != 0;
+    let files: Vec<_> =
+        listed.lines().map(|file| (format!("./usr/share/doc/notbefore/{file}"), is_program(file))).collect();
+    assert!(files.len() > 40, "there are only {files:?}");
+    files
+}
+
+#[test]
+fn files_are_where_debian_has_them_and_belong_to_root() {
+    let homes = [
+        "./etc/notbefore/",
+        "./usr/bin/notbefore",
+        "./usr/lib/systemd/system/",
+        "./usr/share/bash-completion/completions/notbefore",
+        "./usr/share/doc/notbefore/",
+        "./usr/share/fish/vendor_completions.d/notbefore.fish",
+        "./usr/share/lintian/overrides/notbefore",
+        "./usr/share/man/man1/",
+        "./usr/share/man/man5/notbefore-agent.toml.5.gz",
+        "./usr/share/zsh/vendor-completions/_notbefore",
+    ];
+    let documents = documents();
+    let is_program = |path: &str| {
+        path == "./usr/bin/notbefore" || documents.iter().any(|(file, program)| file == path && *program)
+    };
+    let contents = contents();
+    for (file, _) in &documents {
+        assert!(contents.iter().any(|(_, _, path)| path == file), "{file} is not in the package");
+    }
+    for (mode, owner, path) in contents {
+        assert!(owner == "0/0" || owner == "root/root", "{path} belongs to {owner}");
+        let expected = match path.as_str() {
+            _ if mode.starts_with('d') => "drwxr-xr-x",
+            // Secrets of webhooks belong into it.
+            "./etc/notbefore/agent.toml" => "-rw-r-----",
+            path if is_program(path) => "-rwxr-xr-x",
+            _ => "-rw-r--r--",
+        };
+        assert_eq!(mode, expected, "{path}");
+        let at_home = homes
+            .iter()
+            .any(|home| path.starts_with(home) || (mode.starts_with('d') && home.starts_with(&path)));
+        assert!(at_home, "what is {path} doing in the package?");
+        let is_manual = path.starts_with("./usr/share/man/") && !mode.starts_with('d');
+        assert!(!is_manual || path.ends_with(".gz"), "{path} is not compressed");
+    }
+}
+
+/// The sections of a program or a debug file.
+fn sections(file: &Path) -> String {
+    let listed = Command::new("readelf").args(["--wide", "--sections"]).arg(file).output().unwrap();
+    assert!(listed.status.success(), "{}", machine::all_of(&listed));
+    String::from_utf8(listed.stdout).unwrap()
+}
+
+#[test]
+fn line_tables_are_in_the_debug_file_that_the_binary_names() {
+    let (tree, debug) = (tempfile::tempdir().unwrap(), deb().with_file_name("notbefore.debug"));
+    let mut extract = Command::new("dpkg-deb");
+    assert!(extract.arg("--extract").arg(deb()).arg(tree.path()).status().unwrap().success());
+    let binary = tree.path().join("usr/bin/notbefore");
+    assert!(!sections(&binary).contains(".debug_line") && !sections(&binary).contains(".symtab"));
+    assert!(sections(&debug).contains(".debug_line") && sections(&debug).contains(".symtab"));
+    let named = Command::new("readelf").arg("--string-dump=.gnu_debuglink").arg(&binary).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&named.stdout).contains("notbefore.debug"),
+        "{}",
+        machine::all_of(&named)
+    );
+}
+
+#[test]
+fn what_is_installed_runs_and_waits_to_be_told() {
+    let machine = installed();
+    let version = format!("notbefore {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(machine.said("notbefore", &["--version"]), version);
+    assert!(machine.said("notbefore", &["serve", "--check-config"]).contains("no mistakes"));
+    let checked = machine.said("notbefore", &["agent", "check", "--offline"]);
+    assert!(checked.contains("drain"), "{checked}");
+    for unit in UNITS {
+        let path = format!("/usr/lib/systemd/system/{unit}");
+        let verified = machine.command("systemd-analyze", &["verify", &path]).output().unwrap();
+        assert!(verified.status.success() && verified.stderr.is_empty(), "{}", machine::all_of(&verified));
+        // Nobody has said yet what this machine is to do.
+        let enabled = machine.command("systemctl", &["--root=/", "is-enabled", unit]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&enabled.stdout).trim(), "disabled");
+    }
+    // dpkg finds what is no longer as it came.
+    assert_eq!(machine.said("dpkg", &["--verify", "notbefore"]), "");
+    let changed = "echo >>/usr/share/doc/notbefore/docs/agent.md; dpkg --verify notbefore";
+    assert!(machine.said("sh", &["-c", changed]).contains("/docs/agent.md"));
+    for page in ["notbefore", "notbefore-serve", "notbefore-agent-run"] {
+        let shown = machine.said("man", &[page]);
+        assert!(shown.contains("SYNOPSIS") && shown.contains(&page.replacen('-', " ", 2)), "{page}: {shown}");
+    }
+    let shown = machine.said("man", &["5", "notbefore-agent.toml"]);
+    assert!(shown.contains("on_interrupt") && shown.contains("NOTBEFORE_EVENT_TYPE"), "{shown}");
+    // As bash does when somebody types 'notbefore ev' and the tabulator.
+    let typed = "source /usr/share/bash-completion/completions/notbefore; COMP_WORDS=(notbefore ev); COMP_CWORD=1; \
+                 _notbefore notbefore ev notbefore; echo \"${COMPREPLY[@]}\"";
+    assert_eq!(machine.said("bash", &["-c", typed]), "event\n");
+}
+
+#[test]
+fn a_package_that_is_removed_leaves_what_is_the_sites_own_and_a_purged_one_nothing() {
+    let machine = Machine::at_rest(&deb());
+    let others = named_like_us(&machine);
+    let machine = installed_on(machine);
+    let mine = "echo '# mine' >> /etc/notbefore/agent.toml; mkdir -p /var/lib/notbefore-agent; echo > /var/lib/notbefore-agent/journal";
+    machine.said("sh", &["-c", mine]);
+    let keeps = "grep -q '# mine' /etc/notbefore/agent.toml && test -f /var/lib/notbefore-agent/journal";
+    // A further installation is an upgrade.
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    assert!(machine.finds(keeps), "an upgrade has thrown away what the site wrote");
+    machine.said("dpkg", &["--remove", "notbefore"]);
+    assert!(machine.finds(keeps), "what the site wrote has gone with the package");
+    for path in
+        ["/usr/bin/notbefore", "/usr/lib/systemd/system/notbefore-agent.service", "/usr/share/doc/notbefore"]
+    {
+        assert!(!machine.finds(&format!("test -e {path}")), "{path} is still there");
+    }
+    machine.said("dpkg", &["--purge", "notbefore"]);
+    let left: Vec<String> = named_like_us(&machine).difference(&others).cloned().collect();
+    assert_eq!(left, Vec::<String>::new());
+}

@@ -1,0 +1,173 @@
+//! The package's units under a systemd that runs: the service tells, the agent does, and systemd keeps both.
+
+use super::machine::{Machine, all_of};
+use crate::support::wait_for;
+
+const CONFIG: &str = r#"
+endpoint = "http://127.0.0.1:9254"
+
+[[rule]]
+name = "drain"
+[[rule.before]]
+write_file = { path = "/run/work.state", content = "{EVENT_TYPE}" }
+[[rule.before]]
+stop_unit = "work.service"
+[[rule.after]]
+start_unit = "work.service"
+"#;
+
+/// One property of a unit.
+fn property(machine: &Machine, unit: &str, name: &str) -> String {
+    machine.said("systemctl", &["show", "--value", "--property", name, unit]).trim().to_owned()
+}
+
+/// Has systemctl do something with a unit, and says what is in the journal if it cannot.
+fn systemctl(machine: &Machine, words: &[&str]) {
+    let output = machine.command("systemctl", words).output().unwrap();
+    let journal = || machine.said("journalctl", &["--no-pager", "--lines=30"]);
+    assert!(output.status.success(), "systemctl {words:?}: {}\n{}", all_of(&output), journal());
+}
+
+fn wait_until(machine: &Machine, unit: &str, name: &str, value: &str) {
+    wait_for(&format!("{unit}: {name}={value}"), || (property(machine, unit, name) == value).then_some(()));
+}
+
+/// The command line of the machine's own service.
+fn operator(machine: &Machine, words: &[&str]) -> String {
+    machine.said("notbefore", &[words, &["--data", "/var/lib/notbefore"]].concat())
+}
+
+/// Announces a redeployment of the machine itself.
+fn redeploy(machine: &Machine) {
+    let name = machine.said("uname", &["-n"]);
+    operator(machine, &["vm", "redeploy", name.trim()]);
+}
+
+/// Waits until an event has started, and ends it.
+fn complete(machine: &Machine) {
+    let started = || {
+        let events = operator(machine, &["event", "list", "--output", "json"]);
+        let events: serde_json::Value = serde_json::from_str(&events).unwrap();
+        let event = events.as_array()?.iter().find(|event| event["status"] == "Started")?;
+        Some(event["id"].as_str()?.to_owned())
+    };
+    let event = wait_for("the event to start", started);
+    operator(machine, &["event", "complete", &event]);
+}
+
+/// A redeployment from its announcement to its end: the work rests for as long as it lasts.
+fn goes_through(machine: &Machine) {
+    redeploy(machine);
+    wait_until(machine, "work", "ActiveState", "inactive");
+    complete(machine);
+    wait_until(machine, "work", "ActiveState", "active");
+}
+
+/// The sample that takes away what hooks without commands do not need.
+fn confine(machine: &Machine) {
+    let sample = "/usr/share/doc/notbefore/dist/systemd/notbefore-agent.service.d";
+    machine.said("cp", &["-r", sample, "/etc/systemd/system/"]);
+    systemctl(machine, &["daemon-reload"]);
+}
+
+#[test]
+fn systemd_starts_both_and_an_event_goes_through() {
+    let machine = super::installed_on(Machine::booted(&super::deb()));
+    machine.write("/etc/systemd/system/work.service", "[Service]\nExecStart=/bin/sleep infinity\n");
+    machine.write("/etc/notbefore/agent.toml", CONFIG);
+    systemctl(&machine, &["daemon-reload"]);
+    systemctl(&machine, &["start", "work"]);
+    // Both say themselves when they are ready, and systemctl waits for it.
+    systemctl(&machine, &["start", "notbefore"]);
+    machine.said("notbefore", &["agent", "check"]);
+    systemctl(&machine, &["enable", "--now", "notbefore-agent"]);
+    assert_eq!(machine.said("stat", &["--format=%a %U", "/var/lib/notbefore-agent"]), "700 root\n");
+    goes_through(&machine);
+
+    // An upgrade restarts what runs, and nothing else.
+    let pids = || ["notbefore", "notbefore-agent"].map(|unit| property(&machine, unit, "MainPID"));
+    let before = pids();
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    for unit in ["notbefore", "notbefore-agent"] {
+        wait_until(&machine, unit, "ActiveState", "active");
+    }
+    let after = pids();
+    assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
+    systemctl(&machine, &["stop", "notbefore-agent"]);
+    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "inactive");
+    systemctl(&machine, &["start", "notbefore-agent"]);
+
+    // Somebody kills it.
+    systemctl(&machine, &["kill", "--signal=KILL", "notbefore-agent"]);
+    wait_until(&machine, "notbefore-agent", "NRestarts", "1");
+    wait_until(&machine, "notbefore-agent", "ActiveState", "active");
+
+    // With less, it can still replace a file that only its owner may read.
+    let anothers =
+        "echo before >/run/work.state; chmod 0640 /run/work.state; chown games:games /run/work.state";
+    machine.said("sh", &["-ec", anothers]);
+    confine(&machine);
+    systemctl(&machine, &["restart", "notbefore-agent"]);
+    goes_through(&machine);
+    assert_eq!(machine.said("cat", &["/run/work.state"]), "Redeploy");
+    assert_eq!(machine.said("stat", &["--format=%a %U %G", "/run/work.state"]), "640 games games\n");
+
+    systemctl(&machine, &["reload", "notbefore-agent"]);
+    systemctl(&machine, &["stop", "notbefore-agent"]);
+    assert_eq!(property(&machine, "notbefore-agent", "Result"), "success");
+
+    // A configuration with mistakes is not tried again and again.
+    machine.write("/etc/notbefore/agent.toml", "rules = 1\n");
+    assert!(!machine.finds("systemctl start notbefore-agent 2>/dev/null"));
+    assert_eq!(property(&machine, "notbefore-agent", "ExecMainStatus"), "2");
+    assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "failed");
+
+    // Removing the package stops what runs.
+    machine.said("dpkg", &["--remove", "notbefore"]);
+    assert_eq!(property(&machine, "notbefore", "ActiveState"), "inactive");
+}
+
+#[test]
+fn a_confined_agent_can_ask_dhcp() {
+    let machine = super::installed_on(Machine::booted(&super::deb()));
+    // A network with nobody on it.
+    machine.said("ip", &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]);
+    for end in ["eth0", "eth1"] {
+        machine.said("ip", &["link", "set", end, "up"]);
+    }
+    confine(&machine);
+    systemctl(&machine, &["start", "notbefore-agent"]);
+    // The configuration that the package brings names no endpoint. Port 68, as the kernel writes it:
+    let asks = || machine.finds("grep -q ' 00000000:0044 ' /proc/net/udp").then_some(());
+    wait_for("somebody at the DHCP client's port", asks);
+}
+
+/// The recipe as its page has it installed, from where the package puts it.
+#[test]
+fn a_job_that_a_recipe_has_started_outlives_the_agent() {
+    let machine = super::installed_on(Machine::booted(&super::deb()));
+    let install = "cd /usr/share/doc/notbefore
+        install -D -t /usr/local/lib/notbefore recipes/process recipes/checkpoint/batch-job
+        { echo 'endpoint = \"http://127.0.0.1:9254\"'; cat recipes/checkpoint/agent.toml; } >/etc/notbefore/agent.toml";
+    machine.said("sh", &["-ec", install]);
+    systemctl(&machine, &["start", "notbefore", "notbefore-agent"]);
+    let process = "/usr/local/lib/notbefore/process";
+    machine
+        .said(process, &["start", "/var/lib/batch", "/usr/local/lib/notbefore/batch-job", "/var/lib/batch"]);
+    wait_for("the job", || machine.finds("grep -q '^from 1$' /var/lib/batch/log").then_some(()));
+    redeploy(&machine);
+    complete(&machine);
+    let resumed = "test \"$(grep -c ^from /var/lib/batch/log)\" = 2";
+    wait_for("the job to go on", || machine.finds(resumed).then_some(()));
+
+    let groups = machine.said("sh", &["-c", "read -r pid _ </var/lib/batch/pid; cat /proc/$pid/cgroup"]);
+    assert!(groups.contains(".scope") && !groups.contains("notbefore-agent"), "{groups}");
+    systemctl(&machine, &["restart", "notbefore-agent"]);
+    assert!(!machine.finds(&format!("{process} ended /var/lib/batch")), "it has ended with the agent");
+    // What cannot be started says so, and is not taken for something that runs.
+    let refused =
+        "mv /usr/bin/systemd-run /root; ! /usr/local/lib/notbefore/process start /var/lib/none sleep 1h 2>&1";
+    assert!(machine.said("sh", &["-c", refused]).contains("systemd-run did not start it"));
+    machine.said(process, &["ended", "/var/lib/none"]);
+}

@@ -1,0 +1,198 @@
+//! The README, as printed: its first command, its five calls and its command lines are taken from the page
+//! and run, in a network namespace of their own so that the ports it names are free.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::support;
+use crate::support::pages::{as_typed, blocks, links, root};
+use serde_json::Value;
+
+/// A namespace with loopback, and a directory that looks like a fresh clone to whoever types there.
+struct Place {
+    namespace: String,
+    dir: tempfile::TempDir,
+    service: Option<Child>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let namespace = format!("nbt-readme-{}", std::process::id());
+        let ip = |words: &[&str]| {
+            let status = Command::new("ip").args(words).status().expect("Debian's iproute2 is installed");
+            assert!(
+                status.success(),
+                "ip {words:?} failed; this test makes a network namespace and needs root"
+            );
+        };
+        ip(&["netns", "add", &namespace]);
+        ip(&["-n", &namespace, "link", "set", "lo", "up"]);
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        for name in ["dev", "target"] {
+            let _ = std::os::unix::fs::symlink(root().join(name), dir.path().join(name));
+        }
+        Self { namespace, dir, service: None }
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, "bash", "-ec", line]).current_dir(self.dir.path());
+        as_typed(&mut command);
+        command
+    }
+
+    fn run(&self, line: &str) -> String {
+        let Output { status, stdout, stderr } = self.shell(line).output().expect("bash starts");
+        let out = String::from_utf8_lossy(&stdout).into_owned();
+        assert!(status.success(), "{line}\n{out}{}", String::from_utf8_lossy(&stderr));
+        out
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(service) = &mut self.service {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+        let _ = Command::new("ip").args(["netns", "del", &self.namespace]).status();
+    }
+}
+
+#[test]
+fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
+    let page = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let commands = blocks(&page, "sh");
+    let mut place = Place::new();
+
+    // Its build is shown, and what the service prints is not mixed with it.
+    assert_eq!(commands[0], "./dev run");
+    let checked = place.shell("./dev run --check-config").output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    assert!(out.ends_with("no mistakes\n") && out.lines().count() == 1, "{out}");
+    assert!(err.contains("Finished `release` profile"), "{err}");
+    let sections = place.run("readelf --wide --sections target/release/notbefore");
+    assert!(!sections.contains(".debug_line") && sections.contains(".symtab"), "{sections}");
+
+    // The first command. It is run with exec so that ending it ends the service and not a shell.
+    let mut service = place.shell("exec ./dev run").stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = BufReader::new(service.stdout.take().unwrap()).lines().map(Result::unwrap);
+    place.service = Some(service);
+    let name = place.run("uname -n").trim().to_owned();
+    for line in blocks(&page, "text")[0].lines() {
+        let shown = line.replace("the VM lab.", &format!("the VM {name}."));
+        assert_eq!(printed.next().as_deref(), Some(shown.as_str()), "what the page says one then sees");
+    }
+
+    // The five calls.
+    let calls: Vec<&str> = commands[1].lines().filter(|line| line.starts_with("curl")).collect();
+    assert_eq!(calls.len(), 5);
+    let answers: Vec<String> =
+        calls.iter().map(|call| place.run(&call.replacen("curl", "curl -s", 1))).collect();
+    let json = |n: usize| {
+        serde_json::from_str::<Value>(&answers[n]).unwrap_or_else(|error| panic!("{error}: {answers:?}"))
+    };
+    assert_eq!(answers[0], "{\"DocumentIncarnation\":1,\"Events\":[]}");
+    assert_eq!(json(1)["cause"], "host-reboot");
+    assert_eq!(
+        (&json(2)["Events"][0]["EventStatus"], &json(2)["Events"][0]["Resources"][0]),
+        (&"Scheduled".into(), &name.as_str().into())
+    );
+    assert_eq!(answers[3], "");
+    assert_eq!(json(4)["Events"][0]["EventStatus"], "Started");
+
+    // The command line, one line after the other in one shell.
+    let said = place.run(&format!("shopt -s expand_aliases\n{}", commands[2]));
+    assert!(said.contains(&format!("default/default/{name}/{name}")), "{said}");
+    assert!(said.contains(&format!("user-restart of {name}, not before")), "{said}");
+    assert!(said.contains("Scheduled") && said.contains("Started"), "{said}");
+    assert!(said.contains("MINE"), "what the guest sees: {said}");
+
+    // Then the event ends by itself: here at once, since nobody wants to wait for its minute.
+    let id = json(2)["Events"][0]["EventId"].as_str().unwrap().to_owned();
+    place.run(&format!("./target/release/notbefore event complete {id}"));
+    let left = serde_json::from_str::<Value>(&place.run(&calls[4].replacen("curl", "curl -s", 1))).unwrap();
+    assert_eq!(left["Events"].as_array().unwrap().len(), 1, "only the restart is left: {left}");
+}
+
+#[test]
+fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
+    let page = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let commands = blocks(&page, "sh");
+    let service = support::Service::start(&[
+        "--notice",
+        "0.01",
+        "--simulated-duration",
+        "5s",
+        "--guest-vm",
+        "web-0=127.0.0.1:0",
+    ]);
+    let run_block = |block: &str| {
+        for line in block.lines().filter(|line| !line.contains("event watch")) {
+            let words: Vec<&str> =
+                line.strip_prefix("notbefore ").unwrap_or_else(|| panic!("{line}")).split(' ').collect();
+            service.cli(&words);
+        }
+    };
+    assert_eq!(commands[3].lines().last(), Some("notbefore event watch"));
+    let mut watch = Command::new(support::binary())
+        .args(["event", "watch"])
+        .env("NOTBEFORE_DATA", service.data())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Should it connect only after all of these: what has started ends by itself, and that is a fact as well.
+    let mut seen = BufReader::new(watch.stdout.take().unwrap()).lines();
+    run_block(&commands[3]);
+    service.cli(&["vm", "restart", "web-0"]);
+    let line = seen.next().unwrap().unwrap();
+    let _ = watch.kill();
+    let _ = watch.wait();
+    assert!(line.contains("(by "), "a fact a line: {line}");
+
+    let service = support::Service::start(&[]);
+    let yaml = &blocks(&page, "yaml")[0];
+    let file = service.data().join("fleet.yaml");
+    std::fs::write(&file, yaml).unwrap();
+    for line in commands[4].lines() {
+        let line = line.replace("fleet.yaml", file.to_str().unwrap());
+        let words: Vec<&str> =
+            line.strip_prefix("notbefore ").unwrap_or_else(|| panic!("{line}")).split(' ').collect();
+        service.cli(&words);
+    }
+    assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_fleet_file_of_the_docs_has_no_mistakes() {
+    let page = std::fs::read_to_string(root().join("docs/fleet.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("fleet.yaml");
+    std::fs::write(&file, &blocks(&page, "yaml")[0]).unwrap();
+    let check = ["fleet", "apply", "--check", file.to_str().unwrap()];
+    // Checking a file needs no service.
+    let output =
+        Command::new(support::binary()).args(check).env("NOTBEFORE_DATA", dir.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.ends_with(": 3 scopes and 4 VMs, no mistakes\n"), "{output:?}");
+    let service = support::Service::start(&[]);
+    assert!(
+        service.cli(&["fleet", "apply", file.to_str().unwrap()]).contains("default/shop/web: created, 2 VMs")
+    );
+}
+
+#[test]
+fn every_page_that_is_linked_to_is_there() {
+    let mut find = Command::new("find");
+    find.args(["README.md", "CONTRIBUTING.md", "docs", "examples", "recipes", "-name", "*.md"]);
+    let pages = String::from_utf8(find.current_dir(root()).output().unwrap().stdout).unwrap();
+    assert!(pages.lines().count() > 20, "{pages}");
+    for page in pages.lines() {
+        let path = root().join(page);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+        for file in links(&text) {
+            assert!(path.parent().unwrap().join(&file).exists(), "{page} links to {file}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A batch job saves where it is, and goes on from there.
+
+use super::ground::{Vm, lines, need};
+use crate::support::wait_for;
+
+/// How many numbers a job adds up that does not end before the test does.
+const ENDLESS: u64 = 1_000_000;
+
+/// A VM whose job of so many numbers has begun, with further words of its `agent.toml` replaced.
+fn job(numbers: u64, replaced: &[(&str, &str)]) -> Vm {
+    need("/usr/bin/python3", "python3");
+    let mut vm = Vm::new("checkpoint", &[]);
+    vm.start(&[&[("/var/lib/batch", &*vm.text("batch"))], replaced].concat());
+    let (program, place) = (vm.text("lib/batch-job"), vm.text("batch"));
+    vm.run("batch", &[&program, &place, &numbers.to_string()]);
+    // Python may write a line in parts.
+    wait_for("the job to begin", || {
+        let log = std::fs::read_to_string(vm.path("batch/log")).unwrap_or_default();
+        log.starts_with("from 1\n").then_some(())
+    });
+    vm
+}
+
+/// Where the job saved itself, and where it went on, each time.
+fn saved_and_resumed(vm: &Vm) -> (Vec<u64>, Vec<u64>) {
+    let log = lines(&vm.path("batch/log"));
+    let numbers = |words: &str| -> Vec<u64> {
+        log.iter().filter_map(|line| line.strip_prefix(words)?.trim().parse().ok()).collect()
+    };
+    (numbers("saved before"), numbers("from"))
+}
+
+fn ended(vm: &Vm) -> bool {
+    vm.script("process", &["ended", &vm.text("batch")]).status.success()
+}
+
+#[test]
+fn it_is_saved_before_the_event_and_goes_on_after_it_where_it_was() {
+    let mut vm = job(ENDLESS, &[]);
+    let event = vm.announce("reboot");
+    vm.approved(&event);
+    assert!(ended(&vm), "approved only when it is saved");
+    vm.reboot();
+    vm.complete(&event);
+    vm.back_in_service();
+
+    // Once more, without a reboot.
+    wait_for("the job to go on", || (saved_and_resumed(&vm).1.len() == 2).then_some(()));
+    let event = vm.announce("redeploy");
+    vm.approved(&event);
+    let checkpoint = std::fs::read(vm.path("batch/checkpoint.json")).unwrap();
+    let checkpoint: serde_json::Value = serde_json::from_slice(&checkpoint).unwrap();
+    let next = checkpoint["next"].as_u64().unwrap();
+    assert_eq!(checkpoint["sum"], next * (next - 1) / 2, "nothing was left out, nothing done twice");
+    vm.complete(&event);
+    vm.back_in_service();
+    let (saved, resumed) = wait_for("the job to go on again", || {
+        Some(saved_and_resumed(&vm)).filter(|(_, resumed)| resumed.len() == 3)
+    });
+    assert_eq!(saved, resumed[1..], "it went on where it was");
+    assert_eq!(saved.last(), Some(&next));
+}
+
+#[test]
+fn a_job_that_is_done_is_not_started_again() {
+    let vm = job(10, &[]);
+    let result = vm.path("batch/result.json");
+    let sum: u64 = wait_for("the result", || std::fs::read_to_string(&result).ok()?.parse().ok());
+    assert_eq!(sum, 55);
+    wait_for("the job to end", || ended(&vm).then_some(()));
+    let event = vm.announce("reboot");
+    vm.approved(&event);
+    vm.complete(&event);
+    vm.back_in_service();
+    assert_eq!(saved_and_resumed(&vm), (vec![], vec![1]));
+}
+
+#[test]
+fn an_event_that_is_called_off_while_it_saves_is_undone() {
+    // An attempt at starting it again has a second here, as printed an hour.
+    let vm = job(ENDLESS, &[("timeout = \"1h\"", "timeout = \"1s\"")]);
+    // It is held where it is, so that it cannot save before the event is called off.
+    let pid = lines(&vm.path("batch/pid"))[0].split(' ').next().unwrap().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let event = vm.announce("reboot");
+    wait_for("the stop", || vm.path("batch/stopped").exists().then_some(()));
+    assert_eq!(vm.status(&event), "Scheduled", "it is not approved before the job is saved");
+    vm.cancel(&event);
+    vm.logs("attempt 2");
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    vm.back_in_service();
+    let (saved, resumed) = wait_for("the job to go on", || {
+        let (saved, resumed) = saved_and_resumed(&vm);
+        (resumed.len() == 2).then_some((saved, resumed))
+    });
+    assert_eq!(saved, resumed[1..]);
+    assert!(!ended(&vm) && !vm.path("batch/stopped").exists());
+}
+
+#[test]
+fn a_freeze_leaves_it_alone() {
+    let vm = job(ENDLESS, &[]);
+    let event = vm.announce("freeze");
+    vm.approved(&event);
+    assert!(!vm.draining() && !ended(&vm));
+    vm.complete(&event);
+    assert_eq!(saved_and_resumed(&vm).0.len(), 0);
+}

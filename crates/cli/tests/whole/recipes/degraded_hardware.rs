@@ -1,0 +1,154 @@
+//! A VM on failing hardware drains and asks for its own redeploy.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::ground::{VM, Vm, lines, write_program};
+use crate::support::administrator::administrator;
+use crate::support::in_namespace::{ADDRESS, Service as InNamespace};
+use crate::support::{PATIENCE, wait_for};
+
+/// A VM with a tenant's token, which finds no load balancers that it would have to wait for.
+fn tenant(replaced: &[(&str, &str)]) -> Vm {
+    let mut vm = Vm::new("degraded-hardware", &[]);
+    let token = vm.service.cli_json(&["token", "create", "team", "--role", "tenant", "--on", "default"]);
+    std::fs::write(vm.path("tenant.token"), token["secret"].as_str().unwrap()).unwrap();
+    let (operator, token) = (format!("http://{}", vm.service.operator), vm.text("tenant.token"));
+    let here = [("https://ops.example.com:9255", &*operator), ("/etc/notbefore/tenant.token", &*token)];
+    vm.start(&[&here, replaced].concat());
+    vm
+}
+
+/// Nobody wants to wait for load balancers that are not there.
+const NO_WAIT: (&str, &str) = ("wait = \"30s\"", "wait = \"1s\"");
+
+/// The platform expects the VM's hardware to fail in a week.
+fn predict(vm: &Vm) -> String {
+    vm.announced(&["event", "schedule", "--cause", "predicted-failure", VM])
+}
+
+/// The events of users' redeploys, live ones and those that have ended.
+fn redeploys(vm: &Vm) -> Vec<String> {
+    let of = |words: &[&str]| vm.service.cli_json(words).as_array().unwrap().clone();
+    let events = [of(&["event", "list"]), of(&["event", "history"])].concat();
+    let asked = events.iter().filter(|event| event["cause"] == "user-redeploy");
+    asked.map(|event| event["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn it_drains_asks_to_be_redeployed_and_the_platform_s_own_event_is_called_off() {
+    let mut vm = tenant(&[NO_WAIT]);
+    let predicted = predict(&vm);
+    wait_for("/drainz", || vm.draining().then_some(()));
+    let asked = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
+    vm.approved(&asked);
+    wait_for("the end of the prediction", || (vm.status(&predicted) == "Cancelled").then_some(()));
+    assert!(vm.draining(), "it is being redeployed");
+
+    // The new hardware boots; nothing is asked for twice.
+    vm.reboot();
+    assert!(vm.draining());
+    vm.complete(&asked);
+    vm.back_in_service();
+    assert_eq!(redeploys(&vm), [asked]);
+    let by = vm.service.cli_json(&["event", "show", &redeploys(&vm)[0]])["trail"][0]["by"].clone();
+    assert_eq!(by, Value::from("token team"));
+}
+
+/// The platform changes its mind before anybody is asked, for which there is half a minute.
+#[test]
+fn a_prediction_that_is_taken_back_is_undone() {
+    let vm = tenant(&[]);
+    let predicted = predict(&vm);
+    wait_for("/drainz", || vm.draining().then_some(()));
+    vm.cancel(&predicted);
+    vm.back_in_service();
+    vm.logs("the Redeploy is cancelled");
+    assert_eq!((vm.begun("ask"), redeploys(&vm).len()), (0, 0));
+}
+
+/// With a token that is not taken somebody is told, and when it is put right the redeploy is asked for. The times between
+/// are shorter here than as printed.
+#[test]
+fn what_cannot_be_asked_for_is_told_and_asked_for_until_it_can() {
+    let (url, heard) = administrator();
+    let vm = tenant(&[
+        NO_WAIT,
+        (
+            "#[notify]\n#url = \"https://hooks.example/vm-events\"\n#on",
+            &format!("[notify]\nurl = \"{url}\"\non"),
+        ),
+        ("retries = 20\nretry_delay = \"1m\"", "retries = 1"),
+        ("retry_delay = \"2h\"", "retry_delay = \"1s\""),
+    ]);
+    let secret = std::fs::read(vm.path("tenant.token")).unwrap();
+    std::fs::write(vm.path("tenant.token"), "expired").unwrap();
+    predict(&vm);
+    let (_, told) = heard.recv_timeout(PATIENCE).unwrap();
+    assert_eq!((&told["what"], &told["vm"]), (&Value::from("failed"), &Value::from(VM)));
+    wait_for("it to ask on", || (vm.begun("ask-on") > 1).then_some(()));
+    std::fs::write(vm.path("tenant.token"), secret).unwrap();
+    let asked = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
+    vm.approved(&asked);
+}
+
+/// The hook may be killed after it has asked: asking again with the same event is the same request.
+#[test]
+fn asking_twice_is_asking_once() {
+    let vm = tenant(&[NO_WAIT]);
+    let predicted = predict(&vm);
+    let asked = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
+    let mut again = vm.command(&vm.text("lib/ask-for-redeploy"));
+    again.args(["notbefore", &format!("http://{}", vm.service.operator), &vm.text("tenant.token")]);
+    let said =
+        again.env("NOTBEFORE_EVENT_ID", predicted.to_uppercase()).env("NOTBEFORE_VM", VM).output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    assert_eq!(redeploys(&vm), [asked]);
+}
+
+/// Asks on Azure, in the name of a VM of a service in a namespace, with an `az` that writes its calls down there.
+fn ask_azure(service: &InNamespace, vm: &str, dir: &Path) -> Output {
+    let recipe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/degraded-hardware/ask-for-redeploy");
+    write_program(&dir.join("az"), "#!/bin/sh\necho \"$*\" >>\"$PLAYED\"\n");
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
+    let mut script = service.namespace.bounded(recipe);
+    script.arg("azure").env("PATH", path).env("PLAYED", dir.join("played"));
+    script.env("NOTBEFORE_MARKS", dir.join("marks"));
+    script.env("NOTBEFORE_EVENT_ID", "A-1").env("NOTBEFORE_VM", vm).output().unwrap()
+}
+
+/// On Azure it asks through `az`, which is played; the resource group comes from the instance metadata.
+#[test]
+fn on_azure_it_asks_az_once() {
+    let service = InNamespace::start(&[]);
+    let vm = service.first_run_vm();
+    let dir = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let said = ask_azure(&service, &vm, dir.path());
+        assert!(said.status.success(), "at {ADDRESS}: {said:?}");
+    }
+    let told = lines(&dir.path().join("played"));
+    let redeploy = format!("vm redeploy --resource-group default --name {vm} --no-wait");
+    assert_eq!(told, ["login --identity --output none".to_owned(), redeploy]);
+}
+
+/// `az vm redeploy` would not find an instance of a uniform scale set, which has a number; one of a flexible scale set is a
+/// VM like any other.
+#[test]
+fn on_azure_an_instance_of_a_uniform_scale_set_is_refused() {
+    let service = InNamespace::start(&[]);
+    service.apply_fleet(
+        "scopes:
+  - { name: pool, kind: scale-set, vms: [ { name: pool_3, addresses: [169.254.169.254] } ] }
+",
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let said = ask_azure(&service, "pool_3", dir.path());
+    let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && complaint.contains("the uniform scale set pool"), "{said:?}");
+    assert!(lines(&dir.path().join("played")).is_empty());
+    let said = ask_azure(&service, "pool_a1b2c3d4", dir.path());
+    assert!(said.status.success() && lines(&dir.path().join("played")).len() == 2, "{said:?}");
+}

@@ -1,0 +1,102 @@
+//! Everything ends in order before the VM is gone, the database last and with time enough.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use super::ground::{Vm, lines};
+use crate::support::{Service, wait_for};
+
+/// Plays systemd for `systemctl --no-ask-password VERB -- UNIT`: a unit is a process of `recipes/process`, and stopping
+/// one waits until it has ended.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+set -eu
+process=$(dirname "$0")/../lib/process units=$(dirname "$0")/..
+verb=$2 unit=$4
+echo "$verb $unit" >>"$PLAYED"
+case $verb in
+  stop)
+    "$process" stop "$units/$unit"
+    until "$process" ended "$units/$unit"; do sleep 0.05; done
+    echo "stopped $unit" >>"$PLAYED"
+    ;;
+  start) "$process" again "$units/$unit" "$(dirname "$0")/unit" "$unit" ;;
+esac
+"#;
+
+/// A unit that needs a moment to end well. One whose file is there does not end at all.
+const UNIT: &str = r#"#!/bin/sh
+trap '[ -e "$PLAYED.$1.hangs" ] || { sleep 0.5; exit; }' TERM
+echo "runs $1" >>"$PLAYED"
+while true; do sleep 0.05; done
+"#;
+
+const UNITS: [&str; 3] = ["nginx.service", "app.service", "postgresql.service"];
+
+fn units(vm: &mut Vm) {
+    vm.play("systemctl", SYSTEMCTL);
+    vm.play("unit", UNIT);
+    vm.start(&[]);
+    for unit in UNITS {
+        let program = vm.text("bin/unit");
+        vm.run(unit, &[&program, unit]);
+    }
+    wait_for("the units", || (lines(&vm.path("played")).len() == UNITS.len()).then_some(()));
+    std::fs::write(vm.path("played"), "").unwrap();
+}
+
+/// An eviction with half the usual notice, fifteen seconds, of which one unit would take all: the database's ten are its own.
+#[test]
+fn one_that_hangs_does_not_take_the_database_s_time() {
+    let mut vm = Vm::new("graceful-shutdown", &["--notice", "0.5"]);
+    units(&mut vm);
+    std::fs::write(vm.path("played.app.service.hangs"), "").unwrap();
+    let event = vm.announced(&["vm", "evict", super::ground::VM]);
+    vm.approved(&event);
+    let told = lines(&vm.path("played"));
+    assert_eq!(
+        told,
+        [
+            "stop nginx.service",
+            "stopped nginx.service",
+            "stop app.service",
+            "stop postgresql.service",
+            "stopped postgresql.service",
+        ]
+    );
+}
+
+/// A deletion that is called off: what was stopped is started again, in the other order.
+#[test]
+fn a_deletion_that_is_called_off_is_undone() {
+    let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
+    service.apply_fleet(
+        "scopes:
+  - name: web
+    kind: scale-set
+    terminate_notification: 5m
+    vms: [ { name: web-0, addresses: [127.0.0.1] }, { name: web-1, addresses: [127.0.0.2] } ]
+",
+    );
+    // Somebody has to have asked, or nobody is given notice.
+    assert_eq!(service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").status, 200);
+    let endpoint: SocketAddr = service.guest;
+    let mut vm = Vm::known_to(service, endpoint, "graceful-shutdown");
+    units(&mut vm);
+    std::fs::write(vm.path("played.app.service.hangs"), "").unwrap();
+    let event = vm.announced(&["vm", "delete", "--yes", super::ground::VM]);
+    wait_for("the second unit to be asked", || vm.path("app.service/stopped").exists().then_some(()));
+    vm.cancel(&event);
+    std::fs::remove_file(vm.path("played.app.service.hangs")).unwrap();
+    // It was asked to end, and would not; somebody has to.
+    vm.does("process", &["kill", &vm.text("app.service")]);
+    vm.back_in_service();
+    let told = lines(&vm.path("played"));
+    let started: Vec<&str> = told.iter().filter_map(|line| line.strip_prefix("start ")).collect();
+    assert_eq!(started, ["postgresql.service", "app.service", "nginx.service"]);
+    wait_for("the units to run again", || {
+        let told = lines(&vm.path("played"));
+        ["runs nginx.service", "runs app.service"]
+            .iter()
+            .all(|line| told.contains(&(*line).to_owned()))
+            .then_some(())
+    });
+}

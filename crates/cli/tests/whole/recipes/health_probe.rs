@@ -1,0 +1,75 @@
+//! Out of the pool of a load balancer that probes, and back into it.
+
+use super::ground::{Vm, lines, need};
+use super::site::Balanced;
+use crate::support::wait_for;
+
+/// The real one, which leaves a line, and fails as long as the file that says so is there.
+const SS: &str = r#"#!/bin/sh
+echo asked >>"$PLAYED"
+if [ -e "$PLAYED.fails" ]; then
+  echo 'Cannot open netlink socket: Operation not permitted' >&2
+  exit 1
+fi
+exec /usr/bin/ss "$@"
+"#;
+
+/// HAProxy, which asks the agent whether the VM is in service: as the recipe's page has it, but more often.
+fn probed() -> Balanced {
+    need("/usr/bin/ss", "iproute2");
+    let vm = Vm::new("health-probe", &[]);
+    vm.play("ss", SS);
+    let signals = vm.signals();
+    let probe = format!("check addr {} port {} inter 100ms fall 2 rise 1", signals.ip(), signals.port());
+    let mut site = Balanced::new(vm, "  option httpchk GET /drainz\n", &probe);
+    let port = format!("sport = :{}", site.servers[0].address.port());
+    site.vm.start(&[
+        ("0.0.0.0:9256", &signals.to_string()),
+        ("wait = \"15s\"", "wait = \"1s\""),
+        ("sport = :80", &port),
+    ]);
+    site.both_serve();
+    site
+}
+
+#[test]
+fn it_is_probed_out_finishes_what_it_has_and_is_probed_in_again() {
+    let mut site = probed();
+    let request = site.under_way();
+    let event = site.vm.announce("reboot");
+    site.only_the_other_serves();
+    wait_for("the second look at who is connected", || {
+        (lines(&site.vm.path("played")).len() > 1).then_some(())
+    });
+    assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
+    site.servers[0].let_go();
+    assert_eq!(request.join().unwrap(), "web-0", "it was finished where it was begun");
+    site.vm.approved(&event);
+    site.vm.reboot();
+    site.only_the_other_serves();
+    site.vm.complete(&event);
+    site.both_serve();
+}
+
+#[test]
+fn a_cancelled_event_is_undone() {
+    let site = probed();
+    let event = site.vm.announce("redeploy");
+    site.only_the_other_serves();
+    site.vm.cancel(&event);
+    site.both_serve();
+}
+
+/// Not to know who is connected is not to know that nobody is.
+#[test]
+fn it_waits_while_nobody_can_say_who_is_connected() {
+    let site = probed();
+    std::fs::write(site.vm.path("played.fails"), "").unwrap();
+    let event = site.vm.announce("reboot");
+    wait_for("the third look at who is connected", || {
+        (lines(&site.vm.path("played")).len() > 2).then_some(())
+    });
+    assert_eq!(site.vm.status(&event), "Scheduled");
+    std::fs::remove_file(site.vm.path("played.fails")).unwrap();
+    site.vm.approved(&event);
+}

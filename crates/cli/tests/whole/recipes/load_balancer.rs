@@ -1,0 +1,115 @@
+//! Out of HAProxy's pool before the event, back in after it.
+
+use super::ground::{VM, Vm, need};
+use super::site::Balanced;
+use crate::support::wait_for;
+
+/// HAProxy, with the recipe that talks to its admin socket.
+fn balanced() -> Balanced {
+    need("/usr/bin/socat", "socat");
+    let mut site = Balanced::new(Vm::new("load-balancer", &[]), "", "");
+    site.vm.start(&[("/run/haproxy/admin.sock", site.socket.to_str().unwrap())]);
+    site.both_serve();
+    site
+}
+
+/// A request under way is finished, new ones go elsewhere, and the agent's own end in the middle of it changes nothing.
+#[test]
+fn requests_under_way_are_finished_and_new_ones_go_elsewhere() {
+    let mut site = balanced();
+    let request = site.under_way();
+    let event = site.vm.announce("reboot");
+    site.only_the_other_serves();
+    assert!(site.vm.draining());
+    site.vm.restart_agent();
+    wait_for("it to go on waiting", || (site.vm.begun("finish-requests") == 2).then_some(()));
+    assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
+
+    site.servers[0].let_go();
+    assert_eq!(request.join().unwrap(), "web-0", "it was finished where it was begun");
+    site.vm.approved(&event);
+    site.vm.reboot();
+    site.only_the_other_serves();
+    site.vm.complete(&event);
+    site.vm.back_in_service();
+    site.both_serve();
+}
+
+#[test]
+fn a_cancelled_event_is_undone() {
+    let site = balanced();
+    let request = site.under_way();
+    let event = site.vm.announce("redeploy");
+    site.only_the_other_serves();
+    site.vm.cancel(&event);
+    site.vm.back_in_service();
+    site.both_serve();
+    site.servers[0].let_go();
+    assert_eq!(request.join().unwrap(), "web-0");
+}
+
+#[test]
+fn what_somebody_took_out_by_hand_stays_out() {
+    let site = balanced();
+    site.admin("set server web/web-0 state maint");
+    let event = site.vm.announce("reboot");
+    site.vm.approved(&event);
+    site.vm.complete(&event);
+    site.vm.back_in_service();
+    assert!(
+        site.admin("show stat")
+            .lines()
+            .any(|line| line.starts_with("web,web-0,") && line.contains(",MAINT,"))
+    );
+    site.only_the_other_serves();
+}
+
+#[test]
+fn a_short_freeze_is_let_happen() {
+    let site = balanced();
+    let event = site.vm.announced(&["event", "schedule", "--type", "freeze", "--duration", "9", VM]);
+    site.vm.approved(&event);
+    assert!(!site.vm.draining());
+    site.both_serve();
+}
+
+/// Without HAProxy's word the VM does not say that it is out.
+#[test]
+fn without_haproxy_the_event_is_not_approved() {
+    let mut site = balanced();
+    site.stop();
+    let event = site.vm.announce("reboot");
+    site.vm.logs("HAProxy does not answer");
+    site.vm.logs("the Reboot is not approved");
+    assert_eq!(site.vm.status(&event), "Scheduled");
+}
+
+#[test]
+fn what_cannot_be_asked_is_named() {
+    let site = balanced();
+    let socket = format!("UNIX-CONNECT:{}", site.socket.display());
+    let refused = |words: [&str; 4], why: &str| {
+        let said = site.vm.script("haproxy-server", &words);
+        let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(!said.status.success() && complaint.contains(why), "{words:?}: {complaint}");
+    };
+    refused(["drain", &socket, "web", "nobody"], "knows no web/nobody");
+    refused(["idle", &socket, "web", "nobody"], "knows no web/nobody");
+    refused(["drain", "UNIX-CONNECT:/nowhere", "web", "web-0"], "does not answer at UNIX-CONNECT:/nowhere");
+    refused(["idle", "UNIX-CONNECT:/nowhere", "web", "web-0"], "does not answer at UNIX-CONNECT:/nowhere");
+}
+
+/// One that hangs takes what it is told, and says nothing, as one does that has done it.
+#[test]
+fn a_haproxy_that_hangs_has_not_agreed() {
+    let site = balanced();
+    let socket = format!("UNIX-CONNECT:{}", site.socket.display());
+    site.vm.does("haproxy-server", &["drain", &socket, "web", "web-0"]);
+    site.freeze(true);
+    let said = site.vm.script("haproxy-server", &["ready", &socket, "web", "web-0"]);
+    let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && complaint.contains("does not answer"), "{complaint}");
+    site.freeze(false);
+    site.vm.does("haproxy-server", &["ready", &socket, "web", "web-0"]);
+    site.both_serve();
+}

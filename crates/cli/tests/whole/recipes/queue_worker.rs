@@ -1,0 +1,192 @@
+//! A queue worker finishes what it has, or hands it on.
+
+use super::ground::{Vm, lines, need};
+use super::redis::Redis;
+use crate::support::wait_for;
+
+/// A job that says when it begins and ends, and in between waits for a file of its name. What is not called by a word needs no
+/// file, and one that is called so fails.
+const DO_JOB: &str = r#"#!/bin/sh
+echo "begin $1" >>"$PLAYED"
+case $1 in
+  fails) exit 1 ;;
+  *[!a-z]* | '') ;;
+  *) until [ -e "$PLAYED.$1" ]; do sleep 0.05; done ;;
+esac
+echo "end $1" >>"$PLAYED"
+"#;
+
+/// A VM with a worker that has taken the first of two jobs.
+fn worker(flags: &[&str]) -> (Vm, Redis) {
+    worker_with(flags, &[])
+}
+
+/// The same, with further words of its `agent.toml` replaced.
+fn worker_with(flags: &[&str], replaced: &[(&str, &str)]) -> (Vm, Redis) {
+    need("/usr/bin/redis-cli", "redis-server");
+    let mut vm = Vm::new("queue-worker", flags);
+    let redis = Redis::start(&vm.path("redis"), "");
+    vm.play("do-job", DO_JOB);
+    let (job, place) = (vm.text("bin/do-job"), vm.text("worker"));
+    let address = redis.address();
+    let here =
+        [("127.0.0.1:6379", &*address), ("/var/lib/worker", &*place), ("/usr/local/bin/do-job", &*job)];
+    vm.start(&[&here, replaced].concat());
+    redis.says("RPUSH jobs one two").unwrap();
+    work(&mut vm, &redis);
+    wait_for("the first job", || (story(&vm) == ["begin one"]).then_some(()));
+    (vm, redis)
+}
+
+fn work(vm: &mut Vm, redis: &Redis) {
+    let (program, job) = (vm.text("lib/queue-worker"), vm.text("bin/do-job"));
+    vm.run("worker", &[&program, "work", &redis.address(), "jobs", "worker-0", &job]);
+}
+
+fn story(vm: &Vm) -> Vec<String> {
+    lines(&vm.path("played"))
+}
+
+/// Lets a job end.
+fn let_end(vm: &Vm, job: &str) {
+    std::fs::write(vm.path(&format!("played.{job}")), "").unwrap();
+}
+
+fn ends(vm: &Vm, told: &[&str]) {
+    wait_for(&format!("{told:?}"), || (story(vm) == told).then_some(()));
+}
+
+#[test]
+fn it_finishes_the_job_it_has_and_takes_no_other_until_the_event_is_over() {
+    let (mut vm, redis) = worker(&[]);
+    let event = vm.announce("reboot");
+    wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
+    assert_eq!(vm.status(&event), "Scheduled", "it is still at work");
+    let_end(&vm, "one");
+    vm.approved(&event);
+    assert_eq!(
+        (story(&vm), redis.list("jobs")),
+        (vec!["begin one".to_owned(), "end one".to_owned()], vec!["two".to_owned()])
+    );
+    vm.reboot();
+    vm.complete(&event);
+    vm.back_in_service();
+    let_end(&vm, "two");
+    ends(&vm, &["begin one", "end one", "begin two", "end two"]);
+    wait_for("nothing to be left", || {
+        (redis.list("jobs").is_empty() && redis.list("jobs:worker-0").is_empty()).then_some(())
+    });
+}
+
+/// The notice is nine seconds here, of which five are kept for handing on.
+#[test]
+fn what_it_cannot_finish_in_time_goes_back_into_the_queue() {
+    let (vm, redis) = worker(&["--notice", "0.015"]);
+    let event = vm.announce("redeploy");
+    vm.approved(&event);
+    assert_eq!(redis.list("jobs"), ["one", "two"], "at the head, where it was");
+    assert!(vm.script("process", &["ended", &vm.text("worker")]).status.success());
+    vm.complete(&event);
+    vm.back_in_service();
+    let_end(&vm, "one");
+    let_end(&vm, "two");
+    ends(&vm, &["begin one", "begin one", "end one", "begin two", "end two"]);
+}
+
+#[test]
+fn a_cancelled_event_has_it_work_on() {
+    let (vm, redis) = worker(&[]);
+    let event = vm.announce("reboot");
+    wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
+    vm.cancel(&event);
+    let_end(&vm, "one");
+    let_end(&vm, "two");
+    ends(&vm, &["begin one", "end one", "begin two", "end two"]);
+    vm.back_in_service();
+    wait_for("nothing to be left", || redis.list("jobs:worker-0").is_empty().then_some(()));
+}
+
+/// The job takes longer than one attempt at starting the worker again may: here a second, as printed an hour.
+#[test]
+fn a_cancelled_event_has_it_work_on_however_long_its_job_takes() {
+    let (vm, _redis) = worker_with(&[], &[("timeout = \"1h\"", "timeout = \"1s\"")]);
+    let event = vm.announce("reboot");
+    wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
+    vm.cancel(&event);
+    vm.logs("attempt 2");
+    let_end(&vm, "one");
+    let_end(&vm, "two");
+    ends(&vm, &["begin one", "end one", "begin two", "end two"]);
+    vm.back_in_service();
+}
+
+/// When the machine goes down, worker and job are both told to end.
+#[test]
+fn a_shutdown_loses_no_job() {
+    let (mut vm, redis) = worker(&[]);
+    let pid = lines(&vm.path("worker/pid"))[0].split(' ').next().unwrap().parse().unwrap();
+    let group = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process_group(group, rustix::process::Signal::TERM).unwrap();
+    wait_for("the worker to end", || {
+        vm.script("process", &["ended", &vm.text("worker")]).status.success().then_some(())
+    });
+    assert_eq!((redis.list("jobs:worker-0"), redis.list("jobs")), (vec!["one".into()], vec!["two".into()]));
+    let_end(&vm, "one");
+    let_end(&vm, "two");
+    work(&mut vm, &redis);
+    ends(&vm, &["begin one", "begin one", "end one", "begin two", "end two"]);
+}
+
+/// Whatever a job looks like, it is done once; and one that fails is kept.
+#[test]
+fn odd_jobs_are_done_once_and_failing_ones_are_kept() {
+    let (vm, redis) = worker(&[]);
+    redis.says(r#"RPUSH jobs "ends in a line\n\n" "" fails "--raw *""#).unwrap();
+    let_end(&vm, "one");
+    let_end(&vm, "two");
+    let odd = ["begin ends in a line", "", "", "end ends in a line", "", "", "begin ", "end ", "begin fails"];
+    let told =
+        [&["begin one", "end one", "begin two", "end two"], &odd[..], &["begin --raw *", "end --raw *"]];
+    ends(&vm, &told.concat());
+    wait_for("nothing to be left", || redis.list("jobs:worker-0").is_empty().then_some(()));
+    assert_eq!((redis.list("jobs"), redis.list("jobs:failed")), (vec![], vec!["fails".to_owned()]));
+}
+
+/// All of a worker's list is handed on, jobs without a text too.
+#[test]
+fn all_that_it_has_is_handed_on() {
+    let (vm, redis) = worker(&[]);
+    vm.does("process", &["kill", &vm.text("worker")]);
+    redis.says(r#"RPUSH jobs:worker-0 "" more"#).unwrap();
+    vm.does("queue-worker", &["hand-on", &redis.address(), "jobs", "worker-0"]);
+    assert_eq!(redis.list("jobs"), ["one", "", "more", "two"]);
+}
+
+/// A worker waits until Redis is back.
+#[test]
+fn a_restart_of_redis_does_not_end_it() {
+    let (vm, mut redis) = worker(&[]);
+    redis.kill();
+    let_end(&vm, "one");
+    wait_for("the worker to miss it", || {
+        lines(&vm.path("worker/log")).iter().any(|line| line.contains("no answer from Redis")).then_some(())
+    });
+    redis.restart();
+    redis.says("RPUSH jobs again").unwrap();
+    let_end(&vm, "again");
+    ends(&vm, &["begin one", "end one", "begin again", "end again"]);
+}
+
+/// A worker that was killed leaves its job where the next one finds it.
+#[test]
+fn a_killed_worker_loses_no_job() {
+    let (vm, redis) = worker(&[]);
+    vm.does("process", &["kill", &vm.text("worker")]);
+    assert_eq!(redis.list("jobs:worker-0"), ["one"]);
+    let hand_on = ["hand-on", &redis.address(), "jobs", "worker-0"];
+    vm.does("queue-worker", &hand_on);
+    vm.does("queue-worker", &hand_on);
+    assert_eq!(redis.list("jobs"), ["one", "two"]);
+    let nowhere = vm.script("queue-worker", &["hand-on", "127.0.0.1:1", "jobs", "worker-0"]);
+    assert!(!nowhere.status.success(), "what cannot be handed on is no success: {nowhere:?}");
+}

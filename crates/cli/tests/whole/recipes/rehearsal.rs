@@ -1,0 +1,20 @@
+//! The rehearsal, as `recipes/README.md` prints it.
+
+use super::ground::lines;
+use crate::support::pages::{Rehearsal, blocks, root};
+use crate::support::{free_address, wait_for};
+
+#[test]
+fn the_rehearsal_does_as_the_page_says() {
+    let page = std::fs::read_to_string(root().join("recipes/README.md")).unwrap();
+    let blocks = blocks(&page, "sh");
+    let mut rehearsal = Rehearsal::start(&blocks[1], free_address());
+    rehearsal.run_agent(&blocks[2]);
+    let (asks, looks) = blocks[3].rsplit_once('\n').unwrap();
+    let said = rehearsal.terminal(asks).output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains("Scheduled"), "{said:?}");
+    let log = rehearsal.path("rehearsal/notbefore-events.jsonl");
+    wait_for("the event to be over", || (lines(&log).len() == 2).then_some(()));
+    let said = rehearsal.terminal(looks).output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains("\"stage\":\"after\""), "{said:?}");
+}

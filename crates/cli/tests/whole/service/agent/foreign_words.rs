@@ -1,0 +1,53 @@
+//! A platform whose words would take a terminal over.
+
+use std::process::Command;
+
+use notbefore_wire::text::is_unprintable;
+
+use super::vm::{complaint, printed, waits};
+use crate::support::agent::Place;
+use crate::support::scripted::scripted_platform;
+use crate::support::{binary, exchange, free_address, wait_for};
+
+/// An id that clears the screen, a type that sets the window's title, and a VM that writes backwards.
+const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa\\u001b[2Jbb\\u2066\\nc\",\"EventStatus\":\"Scheduled\",\
+    \"EventType\":\"Re\\u001b]0;boot\\u0007\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web-0\",\"a\\u202eb\"],\
+    \"Description\":\"two\\nlines\",\"NotBefore\":\"\"}]}";
+
+#[test]
+fn they_are_spelled_out_wherever_people_look() {
+    let endpoint = scripted_platform(|line| match line {
+        _ if line.starts_with("GET /metadata/instance/compute/name") => Some(("200 OK", "web-0")),
+        _ if line.starts_with("GET") => Some(("200 OK", DOCUMENT)),
+        _ => Some(("400 Bad Request", "no\u{1b}[2Jt now")),
+    });
+    let (place, signals) = (Place::new(), free_address());
+    place.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", waits()));
+    let mut agent = Command::new(binary());
+    agent.env("NOTBEFORE_AGENT_LISTEN", signals.to_string());
+    let _agent = place.start_with(agent, "boot 1");
+    place.wait_for_trace(1);
+
+    let run = |words: &[&str]| Command::new(binary()).args(words).output().unwrap();
+    let status = run(&["agent", "status", "--listen", &signals.to_string()]);
+    let got = run(&["get", "--endpoint", &endpoint]);
+    let watched = run(&["get", "--watch", "--count", "1", "--endpoint", &endpoint]);
+    let approved = run(&["approve", "--all-mine", "--endpoint", &endpoint]);
+    let meant = run(&["approve", "nothing", "--endpoint", &endpoint]);
+    let request = b"GET /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let drains = wait_for("the agent to drain", || {
+        let answer = exchange(signals.ip(), signals, request);
+        (answer.status == 503).then_some(answer.body)
+    });
+    let seen =
+        [&status, &got, &watched, &approved, &meant].map(|output| printed(output) + &complaint(output));
+    for said in seen.into_iter().chain([drains, place.log()]) {
+        assert!(said.replace("\\x1b", "\\u{1b}").contains("aa\\u{1b}[2Jbb\\u{2066}\\nc"), "{said:?}");
+        assert!(!said.chars().any(|c| is_unprintable(c) && c != '\n'), "{said:?}");
+    }
+    assert!(printed(&got).contains("two\\nlines") && printed(&got).contains("a\\u{202e}b"), "{got:?}");
+    // Programs get what was sent.
+    let json = run(&["get", "--endpoint", &endpoint, "--output", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["events"][0]["id"], "aa\u{1b}[2Jbb\u{2066}\nc");
+}

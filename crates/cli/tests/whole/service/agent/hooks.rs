@@ -1,0 +1,73 @@
+//! Hooks that do not behave, and the administrator who hears of it.
+
+use serde_json::Value;
+
+use super::vm::Vm;
+use crate::support::administrator::administrator;
+use crate::support::agent::Place;
+use crate::support::{PATIENCE, wait_for};
+
+#[test]
+fn a_hook_that_hangs_or_fails_withholds_the_approval_and_somebody_is_told() {
+    let vm = Vm::new();
+    let (url, heard) = administrator();
+    let notify = format!("[notify]\nurl = \"{url}\"\nheaders = {{ Authorization = \"Bearer s3cret\" }}\n");
+    // It leaves no line: its second may be over before its shell has begun.
+    let hang =
+        "name = \"hang\"\nshell = \"exec sleep 600\"\ntimeout = \"1s\"\non_failure = \"go-on\"\n".to_owned();
+    let fail =
+        format!("{}retries = 1\nretry_delay = \"0s\"\n", Place::traced("fail", "; echo too bad >&2; exit 3"));
+    let steps: String = [hang, fail, Place::traced("never", "")]
+        .iter()
+        .map(|step| format!("[[rule.before]]\n{step}"))
+        .collect();
+    let after = format!("[[rule.after]]\n{}", Place::traced("back", ""));
+    vm.configure(&format!("{notify}[[rule]]\nname = \"all\"\n{steps}{after}"));
+    let _agent = vm.start_ready();
+    let event = vm.announce("reboot");
+    let told: Vec<(String, Value)> = (0..4).map(|_| heard.recv_timeout(PATIENCE).unwrap()).collect();
+    let what: Vec<&str> = told.iter().map(|(_, word)| word["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["appeared", "failed", "failed", "withheld"]);
+    let (head, failed) = &told[2];
+    assert!(head.to_lowercase().contains("authorization: bearer s3cret"), "{head}");
+    assert_eq!(
+        failed["text"],
+        "step fail before the Reboot failed: exit code 3: too bad; the rest is not run, and the event not approved"
+    );
+    assert_eq!(
+        (&failed["vm"], &failed["event"]["EventId"]),
+        (&vm.name.as_str().into(), &event.as_str().into())
+    );
+    assert_eq!(vm.shown(&event)["status"], "Scheduled");
+    assert!(!vm.place.log().contains("s3cret"));
+    // When it is over, what was done is undone all the same.
+    vm.service.cli(&["event", "start", &event]);
+    vm.complete(&event);
+    assert_eq!(vm.place.wait_for_trace(3), ["before fail Reboot", "before fail Reboot", "after back Reboot"]);
+}
+
+#[test]
+fn a_hook_that_floods_costs_no_memory_and_one_that_daemonises_no_time() {
+    let vm = Vm::new();
+    let flood = Place::traced("flood", "; head -c 50000000 /dev/zero | tr \"\\\\0\" x");
+    // It keeps both pipes open, in a session of its own, and would for a minute.
+    let daemon = Place::traced("daemon", "; setsid sleep 60 & echo $! > {trace}.daemon");
+    let steps: String = [flood, daemon].iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
+    vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}"));
+    let agent = vm.start_ready();
+    let peak = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().to_owned();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let before = peak();
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    let grown = peak() - before;
+    assert!(grown < 8 * 1024, "50 MB of output took {grown} KiB");
+    let daemon = std::fs::read_to_string(vm.place.path("trace.daemon")).unwrap();
+    let daemon = rustix::process::Pid::from_raw(daemon.trim().parse().unwrap()).unwrap();
+    wait_for("the daemon to be there still, and to end", || {
+        rustix::process::kill_process(daemon, rustix::process::Signal::KILL).ok()
+    });
+}

@@ -1,0 +1,198 @@
+//! The journal on disks that fail, or do not last.
+
+use std::process::Command;
+
+use super::vm::{BOUNDED, Vm, complaint, waits};
+use crate::support::administrator::administrator;
+use crate::support::agent::{Agent, Place};
+use crate::support::mounts::Ground;
+use crate::support::{PATIENCE, binary, wait_for};
+
+fn rules() -> String {
+    format!(
+        "[[rule]]\nname = \"all\"\n[[rule.before]]\n{}[[rule.after]]\n{}",
+        waits(),
+        Place::traced("back", "")
+    )
+}
+
+/// Where the state is on the disk that was mounted.
+const ON_THE_DISK: &str = "fs/state";
+
+/// Starts an agent whose state is there.
+fn start_on(vm: &Vm, ground: &Ground) -> Agent {
+    let mut command = ground.command(binary());
+    command.env("NOTBEFORE_AGENT_STATE", ground.place().join(ON_THE_DISK));
+    vm.start_with(command)
+}
+
+#[test]
+fn a_full_disk_stops_nobody_and_is_said_aloud() {
+    let vm = Vm::new();
+    let (url, heard) = administrator();
+    vm.configure(&format!("[notify]\nurl = \"{url}\"\non = [\"failed\"]\n{}", rules()));
+    let ground = Ground::new();
+    ground.mount_ext4();
+    let start = || start_on(&vm, &ground);
+    let agent = start();
+    vm.wait_for_answer("/readyz", 200, "ready");
+    // What is left after a large file is room enough for small ones.
+    let fill = "cat /dev/zero > fs/fill || true; n=0; while head -c 1000 /dev/zero > fs/fill.$n; do n=$((n+1)); done";
+    ground.run(fill);
+    let event = vm.announce("reboot");
+    vm.place.wait_for_trace(1);
+    let red = vm.wait_for_answer("/readyz", 503, "the journal is not on disk");
+    assert!(red.body.contains("No space left on device"), "{red:?}");
+    let (_, word) = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(word["text"].as_str().unwrap().contains("goes on without its journal"), "{word}");
+    vm.go();
+    vm.wait_for_status(&event, "Started");
+    assert!(!vm.ask("/metrics").body.contains("journal_failures_total 0"));
+
+    ground.run("rm fs/fill*");
+    vm.wait_for_answer("/readyz", 200, "ready");
+    assert!(vm.place.log().contains("the journal is on disk again"), "{}", vm.place.log());
+    // What happened while there was no room is there for the next agent.
+    agent.kill();
+    let _agent = start();
+    vm.wait_for_answer("/drainz", 503, "draining: Reboot");
+    vm.complete(&event);
+    assert_eq!(vm.place.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
+}
+
+#[test]
+fn an_agent_that_starts_on_a_read_only_disk_goes_on_with_what_is_there() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let ground = Ground::new();
+    ground.mount_ext4();
+    let start = || start_on(&vm, &ground);
+    vm.go();
+    let agent = start();
+    let event = vm.announce("reboot");
+    vm.wait_for_status(&event, "Started");
+    agent.kill();
+    // As the kernel does when it finds that the disk fails.
+    ground.run("mount -o remount,ro fs");
+    let _agent = start();
+    let red = vm.wait_for_answer("/readyz", 503, "the journal is not on disk");
+    assert!(red.body.contains("Read-only file system"), "{red:?}");
+    vm.wait_for_answer("/drainz", 503, "draining: Reboot");
+    let mut second = ground.command("timeout");
+    second.args(BOUNDED).arg(binary()).args(["agent", "run", "--listen", "none", "--config"]);
+    let second = second
+        .arg(vm.place.path("agent.toml"))
+        .arg("--state")
+        .arg(ground.place().join(ON_THE_DISK))
+        .output()
+        .unwrap();
+    assert!(complaint(&second).contains("another agent holds"), "{}", complaint(&second));
+    vm.complete(&event);
+    assert_eq!(vm.place.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
+
+    ground.run("mount -o remount,rw fs");
+    vm.wait_for_answer("/readyz", 200, "ready");
+}
+
+#[test]
+fn a_disk_that_hangs_takes_its_time_from_the_hook_and_leaves_the_vm_out_of_service() {
+    let vm = Vm::new();
+    let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";
+    vm.configure(&format!("[[rule]]\nname = \"all\"\n[[rule.before]]\nshell = \"{line}\"\n"));
+    // Whoever opens a pipe to write to it waits for a reader, as for a disk that hangs.
+    let pipe = vm.place.path("state/.journal.json.new");
+    let hang = || assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let go_on = || std::fs::read(&pipe).unwrap();
+    let agent = vm.start_ready();
+    hang();
+    vm.announce("preempt");
+    let budget: u64 = vm.place.wait_for_trace(1)[0].parse().unwrap();
+    // NotBefore is rounded up to a second: 31 at most, less three, and half a one for the approval. Without the disk's three
+    // it is 29 or 30, as a rule.
+    assert!(budget <= 27, "of 30 seconds the journal took three, and the hook was given {budget}");
+    go_on();
+    vm.wait_for_answer("/readyz", 200, "ready");
+    agent.kill();
+    hang();
+    let _agent = vm.start();
+    wait_for("the journal to hang", || {
+        std::net::TcpStream::connect(vm.signals).ok()?;
+        let answer = vm.ask("/drainz");
+        assert_eq!(answer.status, 503, "it has drained all the time: {answer:?}");
+        vm.ask("/readyz").body.contains("the journal is not on disk").then_some(())
+    });
+    go_on();
+    vm.go();
+}
+
+#[test]
+fn a_corrupt_journal_is_kept_aside_and_said_aloud() {
+    let vm = Vm::new();
+    let (url, heard) = administrator();
+    vm.configure(&format!("[notify]\nurl = \"{url}\"\n{}", rules()));
+    let state = vm.place.path("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("journal.json"), "{\"format\":2,\"state\":{\"boot\":").unwrap();
+    vm.go();
+    let _agent = vm.start_ready();
+    assert!(vm.place.log().contains("the journal cannot be read"), "{}", vm.place.log());
+    let (_, word) = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(word["text"].as_str().unwrap().starts_with("the journal cannot be read"), "{word}");
+    assert_eq!((&word["what"], &word["event"]), (&"failed".into(), &serde_json::Value::Null));
+    let names: Vec<String> = std::fs::read_dir(&state)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("journal.corrupt-"))
+        .collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+}
+
+/// As an agent wrote it before the first release: it has stopped something, and is ready.
+const LEVEL_1: &str = r#"{"format":1,"state":{"boot":"boot 1","events":[{"event":{"EventId":"602D9444","EventType":"Reboot",
+"ResourceType":"VirtualMachine","Resources":["web-0"],"EventStatus":"Scheduled","NotBefore":""},"mine":true,"phase":"ready",
+"approval":"given","prepared":true,"begun":true,"booted":false,"heard":true,"listed":true,"cancelled":false}],"next_run":2}}"#;
+
+#[test]
+fn a_journal_of_another_release_is_left_as_it_is_and_keeps_the_agent_from_starting() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let state = vm.place.path("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("journal.json"), LEVEL_1).unwrap();
+    let event = vm.announce("freeze");
+    let output = vm.agent_cli(&["run"]);
+    let said = complaint(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("journal.json is of format 1, and this release reads format 2 only"), "{said}");
+    assert_eq!(std::fs::read_to_string(state.join("journal.json")).unwrap(), LEVEL_1);
+    let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());
+    let others: Vec<_> = names.filter(|name| name != "journal.json" && name != "lock").collect();
+    assert!(others.is_empty(), "{others:?}");
+    assert!(vm.place.trace().is_empty() && vm.shown(&event)["status"] == "Scheduled");
+}
+
+#[test]
+fn a_directory_that_will_be_empty_after_the_event_is_refused() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let ground = Ground::new();
+    let refused = |script: &str, why: &str| {
+        ground.run(script);
+        let mut command = ground.command("timeout");
+        command
+            .args(BOUNDED)
+            .arg(binary())
+            .args(["agent", "run", "--config"])
+            .arg(vm.place.path("agent.toml"));
+        let output = command.arg("--state").arg(ground.place().join("fs/state")).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
+        assert!(complaint(&output).contains(why), "{}", complaint(&output));
+        assert!(complaint(&output).contains("on the OS disk"), "{}", complaint(&output));
+    };
+    refused("mkdir memory; mount -t tmpfs none memory; ln -s memory fs", "is in memory (tmpfs)");
+    ground.run("rm fs");
+    ground.mount_ext4();
+    refused("touch fs/DATALOSS_WARNING_README.txt", "is on the ephemeral disk");
+}

@@ -1,0 +1,176 @@
+//! What the agent is told while it runs.
+
+use std::process::Command;
+use std::sync::mpsc;
+
+use rustix::process::Signal;
+
+use super::vm::{Vm, complaint, waits};
+use crate::support::administrator::busy_administrator;
+use crate::support::agent::Place;
+use crate::support::manager::Manager;
+use crate::support::{PATIENCE, binary, processes_with, wait_for};
+
+fn rule(name: &str, step: &str) -> String {
+    format!("[[rule]]\nname = \"{name}\"\n[[rule.before]]\n{step}")
+}
+
+#[test]
+fn told_to_stop_it_ends_what_runs_and_the_next_one_goes_on() {
+    let vm = Vm::new();
+    // A number that nobody else sleeps for tells the hook's processes from others.
+    let sleep = format!("sleep 5{}", std::process::id());
+    let slow = Place::traced("slow", &format!("; [ -e {{trace}}.go ] || {sleep}"));
+    vm.configure(&rule("all", &slow));
+    let agent = vm.start_ready();
+    let event = vm.announce("freeze");
+    vm.place.wait_for_trace(1);
+    wait_for("the hook to sleep", || (!processes_with(&sleep.replace(' ', "\0")).is_empty()).then_some(()));
+    assert!(agent.terminate().success());
+    assert_eq!(processes_with(&sleep.replace(' ', "\0")), [0_u32; 0], "nothing of the hook is left");
+    assert_eq!(vm.shown(&event)["status"], "Scheduled");
+    let status = String::from_utf8(vm.agent_cli(&["status"]).stdout).unwrap();
+    assert!(status.contains("no agent runs") && status.contains("preparing"), "{status}");
+    vm.go();
+    let _agent = vm.start();
+    let first = wait_for("the agent to listen", || {
+        std::net::TcpStream::connect(vm.signals).ok()?;
+        Some(vm.ask("/drainz"))
+    });
+    assert_eq!(first.status, 503, "its first word is that it drains still: {first:?}");
+    vm.wait_for_status(&event, "Started");
+    assert_eq!(vm.place.trace(), ["before slow Freeze"; 2]);
+}
+
+#[test]
+fn what_an_administrator_has_yet_to_hear_is_said_before_it_ends() {
+    let vm = Vm::new();
+    let (leave, waits_for) = mpsc::channel();
+    let (url, heard) = busy_administrator(waits_for);
+    let notify = format!("[notify]\nurl = \"{url}\"\non = [\"appeared\", \"withheld\"]\n");
+    vm.configure(&format!("{notify}{}", rule("all", &Place::traced("fail", "; exit 3"))));
+    let agent = vm.start_ready();
+    vm.announce("reboot");
+    let what = || heard.recv_timeout(PATIENCE).unwrap().1["what"].clone();
+    assert_eq!(what(), "appeared");
+    vm.wait_for_log("the Reboot is not approved");
+    let ending = std::thread::spawn(move || agent.terminate());
+    vm.wait_for_log("stopping: steps that run are ended");
+    drop(leave);
+    assert_eq!(what(), "withheld");
+    assert!(ending.join().unwrap().success());
+    assert!(!vm.place.log().contains("the administrator was not told"), "{}", vm.place.log());
+}
+
+#[test]
+fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
+    let vm = Vm::new();
+    vm.configure("[[rule]]\nname = \"old\"\ntypes = [\"Preempt\"]\n");
+    let agent = vm.start_ready();
+    // An event that no rule is for has one as soon as there is one.
+    let event = vm.announce("freeze");
+    vm.wait_for_log("Freeze of this VM");
+    vm.configure(&rule("new", &Place::traced("new", "")));
+    agent.signal(Signal::HUP);
+    vm.wait_for_status(&event, "Started");
+    vm.complete(&event);
+
+    vm.configure("[[rule]]\nname = \"bad\"\ntipes = [\"Freeze\"]\n");
+    agent.signal(Signal::HUP);
+    let refused = vm.wait_for_answer("/readyz", 503, "is not in force");
+    assert!(
+        refused.body.contains("not in force: 1 mistake") && !refused.body.contains("tipes"),
+        "{refused:?}"
+    );
+    vm.wait_for_log("unknown key rule.tipes; did you mean types?");
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    assert_eq!(vm.place.trace(), ["before new Freeze"; 2]);
+
+    vm.configure(&rule("new", &Place::traced("new", "")));
+    agent.signal(Signal::HUP);
+    vm.wait_for_answer("/readyz", 200, "ready");
+}
+
+#[test]
+fn a_dry_run_tells_and_does_nothing() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &Place::traced("drain", "")));
+    let mut command = Command::new(binary());
+    command.env("NOTBEFORE_AGENT_DRY_RUN", "true");
+    let _agent = vm.start_with(command);
+    vm.wait_for_answer("/readyz", 200, "ready");
+    let event = vm.announce("reboot");
+    vm.wait_for_log("dry run: the Reboot is approved");
+    vm.wait_for_answer("/drainz", 503, "draining");
+    assert_eq!(vm.shown(&event)["status"], "Scheduled", "nothing was approved");
+    assert!(vm.place.trace().is_empty(), "nothing was run");
+    assert!(!vm.place.path("state").exists(), "nothing was written");
+}
+
+#[test]
+fn a_second_agent_does_not_share_the_journal() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &Place::traced("drain", "")));
+    let _agent = vm.start_ready();
+    let second = vm.agent_cli(&["run"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(complaint(&second).contains("another agent holds"), "{}", complaint(&second));
+}
+
+#[test]
+fn the_log_can_be_objects() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &Place::traced("drain", "")));
+    let _agent = vm.start_json();
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    vm.wait_for_log("has started");
+    let log = vm.place.log();
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let done = lines.iter().find(|line| line["message"] == "step drain before the Freeze is done").unwrap();
+    assert_eq!(
+        (&done["event"], &done["type"], &done["rule"], &done["step"], &done["level"]),
+        (&event.as_str().into(), &"Freeze".into(), &"all".into(), &"drain".into(), &"INFO".into())
+    );
+}
+
+#[test]
+fn systemd_hears_how_it_is() {
+    let vm = Vm::new();
+    vm.configure(&rule("all", &waits()));
+    let manager = Manager::new();
+    let mut command = Command::new(binary());
+    command.env("NOTIFY_SOCKET", &manager.path).env("WATCHDOG_USEC", "400000");
+    let agent = vm.start_with(command);
+    manager.hears("READY=1");
+    manager.hears(&format!("STATUS={}: in service", vm.name));
+    manager.hears("WATCHDOG=1");
+    vm.announce("reboot");
+    manager.hears(&format!("STATUS={}: draining: Reboot", vm.name));
+    agent.signal(Signal::HUP);
+    manager.hears("RELOADING=1");
+    manager.hears("READY=1");
+    manager.hears("WATCHDOG=1");
+    assert!(agent.terminate().success());
+    manager.hears("STOPPING=1");
+}
+
+#[test]
+fn a_vm_whose_clock_is_wrong_prepares_in_time() {
+    let vm = Vm::new();
+    let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";
+    vm.configure(&rule("all", &format!("shell = \"{line}\"\n")));
+    let faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+    assert!(std::path::Path::new(faketime).exists(), "install the Debian package libfaketime");
+    let mut command = Command::new(binary());
+    command.env("LD_PRELOAD", faketime).env("FAKETIME", "+3h").env("DONT_FAKE_MONOTONIC", "1");
+    let _agent = vm.start_with(command);
+    vm.wait_for_answer("/readyz", 200, "ready");
+    let event = vm.announce("reboot");
+    let budget: u64 = vm.place.wait_for_trace(1)[0].parse().unwrap();
+    // By the VM's own clock its time was up hours ago, and all that bounded the hook would be its timeout of an hour.
+    assert!((840..=900).contains(&budget), "of a quarter of an hour the hook was given {budget} s");
+    vm.go();
+    vm.wait_for_status(&event, "Started");
+}

@@ -1,0 +1,144 @@
+//! `check --run`: a rule's steps for real, and the VM put back whatever becomes of them.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::vm::{Vm, complaint, free_address, printed, waits};
+use crate::support::agent::Place;
+use crate::support::{Service, binary};
+
+/// A step after that says whether it undoes a cancelled event.
+fn back(name: &str) -> String {
+    format!("[[rule.after]]\n{}", Place::traced(name, "; echo cancelled $NOTBEFORE_CANCELLED >> {trace}"))
+}
+
+fn before(step: &str) -> String {
+    format!("[[rule.before]]\n{step}")
+}
+
+const RULE: &str = "[[rule]]\nname = \"all\"\ntypes = [\"Redeploy\"]\n";
+
+#[test]
+fn a_rules_steps_are_tried_for_real_and_not_without_asking() {
+    let vm = Vm::new();
+    let drain = before(&Place::traced("drain", "; echo word of the hook"));
+    vm.configure(&format!("{RULE}{drain}{}", back("back")));
+    let asked = vm.agent_cli(&["check", "--run", "all"]);
+    assert!(complaint(&asked).contains("nothing was run"), "{}", complaint(&asked));
+    assert!(vm.place.trace().is_empty());
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(printed(&output).contains("before drain: done in "), "{}", printed(&output));
+    assert!(complaint(&output).contains("word of the hook"), "{}", complaint(&output));
+    assert_eq!(vm.place.trace(), ["before drain Redeploy", "after back Redeploy", "cancelled false"]);
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "preempt", "--stage", "after"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert_eq!(vm.place.trace()[3], "after back Preempt");
+    let unknown = vm.agent_cli(&["check", "--run", "nothing", "--yes"]);
+    assert!(
+        complaint(&unknown).contains("there is no rule \"nothing\"; there are all"),
+        "{}",
+        complaint(&unknown)
+    );
+}
+
+#[test]
+fn where_a_step_fails_the_vm_is_put_back() {
+    let vm = Vm::new();
+    let steps = [Place::traced("drain", ""), Place::traced("fails", "; exit 7"), Place::traced("never", "")];
+    let steps: String = steps.iter().map(|step| before(step)).collect();
+    let after = format!("[[rule.after]]\n{}", Place::traced("first", "; exit 3")) + &back("back");
+    vm.configure(&format!("{RULE}{steps}{after}"));
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = complaint(&output);
+    assert!(said.contains("notbefore: before fails: exit code 7; after first: exit code 3\n"), "{said}");
+    assert!(printed(&output).contains("before never: not run\n"), "{}", printed(&output));
+    let put_back =
+        ["before drain Redeploy", "before fails Redeploy", "after first Redeploy", "after back Redeploy"];
+    assert_eq!(vm.place.trace()[..4], put_back);
+    assert_eq!(vm.place.trace()[4..], ["cancelled true"]);
+
+    // Who asks for the steps before alone is told how to undo them.
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--stage", "before", "--output", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(complaint(&output).contains("--run all --stage after' runs them"), "{}", complaint(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let outcomes: Vec<&str> =
+        report["steps"].as_array().unwrap().iter().filter_map(|step| step["outcome"].as_str()).collect();
+    assert_eq!(outcomes, ["done", "failed", "not_run"], "{report}");
+}
+
+/// As the agent has it: who was only to wait has waited for as long as there was time.
+#[test]
+fn a_wait_that_the_notice_cuts_short_is_done() {
+    let vm = Vm::new();
+    // Of a Preempt's thirty seconds the step that follows keeps nearly all.
+    let drain = format!("{}keep = \"29s\"\n", Place::traced("drain", ""));
+    let steps = before("name = \"settle\"\nwait = \"5m\"\n") + &before(&drain);
+    vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}{}", back("back")));
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "preempt"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(printed(&output).contains("before settle: done: cut short to "), "{}", printed(&output));
+    assert_eq!(vm.place.trace(), ["before drain Preempt", "after back Preempt", "cancelled false"]);
+}
+
+#[test]
+fn where_it_is_interrupted_the_vm_is_put_back() {
+    let vm = Vm::new();
+    // Ended after a while also where nobody hears of the interruption.
+    vm.configure(&format!("{RULE}{}timeout = \"15s\"\n{}", before(&waits()), back("back")));
+    let config = vm.place.path("agent.toml");
+    let mut command = Command::new(binary());
+    command.args(["agent", "check", "--run", "all", "--yes", "--config"]).arg(config);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    vm.place.wait_for_trace(1);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(complaint(&output).contains("before slow: stopped after "), "{}", complaint(&output));
+    assert_eq!(vm.place.trace(), ["before slow Redeploy", "after back Redeploy", "cancelled true"]);
+}
+
+#[test]
+fn a_dry_run_runs_nothing() {
+    let vm = Vm::new();
+    let rules = format!("{RULE}{}{}", before(&Place::traced("drain", "")), back("back"));
+    vm.configure(&rules);
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--dry-run"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(complaint(&output).contains("before  drain: "), "{}", complaint(&output));
+    // Nobody has typed it; who wants the steps run must not believe that they were.
+    vm.configure(&format!("dry_run = true\n{rules}"));
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--output", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(complaint(&output).contains("nothing was run"), "{}", complaint(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["dry_run"], &report["steps"][1]["outcome"]), (&true.into(), &"not_run".into()));
+    assert!(vm.place.trace().is_empty());
+    let mut once = vm.agent_command(&["check", "--run", "all", "--yes"]);
+    assert!(once.env("NOTBEFORE_AGENT_DRY_RUN", "false").status().unwrap().success());
+    assert_eq!(vm.place.trace().len(), 3);
+}
+
+#[test]
+fn a_rehearsal_goes_by_the_name_that_the_platform_gives() {
+    let service = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
+    let vm = Vm::with(service);
+    let named = before(&Place::traced("drain", "; echo $NOTBEFORE_VM >> {trace}"));
+    vm.place.configure(Some(&format!("http://{}", vm.service.guest_vms[0])), &format!("{RULE}{named}"));
+    for (words, name) in [(&[][..], "web-0"), (&["--name", "db-1"], "db-1")] {
+        let output = vm.agent_cli(&[&["check", "--run", "all", "--yes"], words].concat());
+        assert!(output.status.success(), "{}", complaint(&output));
+        assert_eq!(vm.place.trace().last().unwrap(), name);
+    }
+    // Without it, and without a word of it, by the host's.
+    let host = std::process::Command::new("uname").arg("-n").output().unwrap();
+    vm.place.configure(Some(&format!("http://{}", free_address())), &format!("{RULE}{named}"));
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
+    assert!(complaint(&output).contains("cannot learn this VM's name"), "{}", complaint(&output));
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--offline"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert_eq!(vm.place.trace().last().unwrap(), printed(&host).trim().split('.').next().unwrap());
+}

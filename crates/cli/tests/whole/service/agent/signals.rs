@@ -1,0 +1,114 @@
+//! What others can ask the agent.
+
+use super::vm::{Vm, free_address, waits};
+use crate::support::agent::Place;
+use crate::support::{Service, exchange};
+
+fn rules() -> String {
+    format!(
+        "[[rule]]\nname = \"all\"\n[[rule.before]]\n{}[[rule.after]]\n{}",
+        waits(),
+        Place::traced("back", "")
+    )
+}
+
+#[test]
+fn a_load_balancer_and_prometheus_see_an_event_come_and_go() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let _agent = vm.start_ready();
+    assert_eq!(vm.ask("/drainz").body, "in service\n");
+    let event = vm.announce("reboot");
+    let draining = vm.wait_for_answer("/drainz", 503, "draining: Reboot");
+    assert!(draining.body.contains(&event) && draining.head.contains("no-store"), "{draining:?}");
+    vm.place.wait_for_trace(1);
+    let events = vm.ask("/events").json();
+    assert_eq!((&events["vm"], &events["draining"]), (&vm.name.as_str().into(), &true.into()));
+    let shown = &events["events"][0];
+    assert_eq!(
+        (&shown["phase"], &shown["step"], &shown["rule"]),
+        (&"preparing".into(), &"slow".into(), &"all".into())
+    );
+    let status = String::from_utf8(vm.agent_cli(&["status"]).stdout).unwrap();
+    assert!(
+        status.contains("draining") && status.contains(&event) && status.contains("preparing"),
+        "{status}"
+    );
+
+    vm.go();
+    vm.wait_for_status(&event, "Started");
+    assert_eq!(vm.ask("/drainz").status, 503, "it drains until the VM is back");
+    vm.complete(&event);
+    vm.wait_for_answer("/drainz", 200, "in service");
+    let metrics = vm.ask("/metrics").body;
+    for line in [
+        "notbefore_agent_events_seen_total{type=\"Reboot\",mine=\"true\"} 1",
+        "notbefore_agent_steps_total{rule=\"all\",stage=\"before\",outcome=\"done\"} 1",
+        "notbefore_agent_steps_total{rule=\"all\",stage=\"after\",outcome=\"done\"} 1",
+        "notbefore_agent_facts_total{what=\"approved\"} 1",
+        "notbefore_agent_facts_total{what=\"withheld\"} 0",
+        "notbefore_agent_step_seconds_count 2",
+        "notbefore_agent_approvals_total{outcome=\"accepted\"} 1",
+        "notbefore_agent_draining 0",
+        "notbefore_agent_events_handled 0",
+        "notbefore_agent_journal_failures_total 0",
+    ] {
+        assert!(metrics.contains(line), "no {line} in {metrics}");
+    }
+    assert!(metrics.contains("notbefore_agent_polls_total{result=\"document\"}"), "{metrics}");
+    assert!(metrics.contains("notbefore_agent_last_answer_age_seconds"), "{metrics}");
+}
+
+#[test]
+fn odd_requests_are_answered_and_do_no_harm() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let _agent = vm.start_ready();
+    assert_eq!(vm.ask("/healthz").body, "alive\n");
+    let nowhere = vm.ask("/metadata");
+    assert!(nowhere.status == 404 && nowhere.body.contains("/drainz"), "{nowhere:?}");
+    let local = std::net::Ipv4Addr::LOCALHOST.into();
+    let send = |bytes: &[u8]| exchange(local, vm.signals, bytes).status;
+    assert_eq!(
+        send(b"POST /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+        405
+    );
+    let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000));
+    assert_eq!(send(long.as_bytes()), 431);
+    assert_eq!(send(b"\x16\x03\x01 what is this\r\n\r\n"), 400);
+    // A page in a browser calls under its own name, wherever the DNS has sent it.
+    for (host, expected) in
+        [("127.0.0.1", 200), ("[::1]:9256", 200), ("localhost", 200), ("evil.example", 421)]
+    {
+        let request = format!("GET /drainz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        assert_eq!(send(request.as_bytes()), expected, "{host}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_not_there_yet_is_looked_for_until_it_is() {
+    let guest = free_address();
+    let flags = ["--strict", "--simulated-duration", "1h", "--guest", &guest.to_string()];
+    let service = Service::start(&flags);
+    let mut vm = Vm::with(service);
+    vm.configure(&rules());
+    vm.service.kill();
+    let _agent = vm.start();
+    vm.wait_for_answer("/readyz", 503, "the platform has not answered yet");
+    assert_eq!(vm.ask("/healthz").status, 200);
+    let Vm { service, name, place, signals } = vm;
+    let mut vm = Vm { service: service.restart(), name, place, signals };
+    vm.wait_for_answer("/readyz", 200, "ready");
+    // And one that goes away and comes back loses nothing.
+    let event = vm.announce("freeze");
+    vm.place.wait_for_trace(1);
+    vm.service.kill();
+    vm.wait_for_log("what was last read holds");
+    vm.go();
+    vm.wait_for_log("could not be approved");
+    let Vm { service, name, place, signals } = vm;
+    let vm = Vm { service: service.restart(), name, place, signals };
+    vm.wait_for_status(&event, "Started");
+    vm.complete(&event);
+    assert_eq!(vm.place.wait_for_trace(2), ["before slow Freeze", "after back Freeze"]);
+}

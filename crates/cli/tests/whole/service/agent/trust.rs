@@ -1,0 +1,267 @@
+//! Files that another user can have written: the agent trusts its own, and root's.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rustix::process::Signal;
+
+use super::vm::{BOUNDED, Vm, complaint};
+use crate::support::agent::Place;
+use crate::support::binary;
+use crate::support::mounts::Ground;
+
+/// A user who is neither root nor the agent's.
+const OTHER_USER: u32 = 1000;
+/// The agent's own directory in one that others can write to.
+const OWN: &str = "state/notbefore-agent";
+
+fn rules() -> String {
+    let (before, after) = (Place::traced("out", ""), Place::traced("back", ""));
+    format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{before}[[rule.after]]\n{after}")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// A VM that an agent has taken out of service for an event; the agent is dead, and the event is over.
+fn left_out_of_service() -> Vm {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let agent = vm.start_ready();
+    let event = vm.announce("reboot");
+    vm.wait_for_status(&event, "Started");
+    agent.kill();
+    vm.complete(&event);
+    vm
+}
+
+/// Asserts that a command refuses with a code, and says all of these words.
+fn refuses(output: &Output, code: i32, words: &[&str]) {
+    let said = complaint(output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    for word in words {
+        assert!(said.contains(word), "{word:?} is not in {said}");
+    }
+}
+
+#[test]
+fn planted_journal_runs_nothing_until_its_owner_and_mode_are_right() {
+    let vm = left_out_of_service();
+    let journal = vm.place.path("state/journal.json");
+    let shown = journal.to_str().unwrap();
+    let refused = |words: &[&str]| {
+        refuses(&vm.agent_cli(&["run"]), 1, words);
+        refuses(&vm.agent_cli(&["check", "--offline"]), 1, words);
+        refuses(&vm.agent_cli(&["status"]), 1, words);
+        assert_eq!(vm.place.trace(), ["before out Reboot"]);
+    };
+    chown(&journal, Some(OTHER_USER), None).unwrap();
+    refused(&[shown, "belongs to uid 1000, not to root", "mode 0600", &format!("'chown 0 {shown}'")]);
+    set_mode(&journal, 0o666);
+    refused(&["(owner uid 1000, mode 0666)", &format!("'chown 0 {shown} && chmod go-w {shown}'")]);
+    chown(&journal, Some(0), None).unwrap();
+    set_mode(&journal, 0o620);
+    refused(&["can be written by its group (", &format!("'chmod g-w {shown}'")]);
+    // A link is not followed, wherever it leads.
+    let elsewhere = vm.place.path("elsewhere");
+    set_mode(&journal, 0o600);
+    fs::rename(&journal, &elsewhere).unwrap();
+    symlink(&elsewhere, &journal).unwrap();
+    refused(&[&format!("{shown} is a symbolic link"), &format!("'rm {shown}'")]);
+
+    fs::rename(&elsewhere, &journal).unwrap();
+    let _agent = vm.start_ready();
+    assert_eq!(vm.place.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
+}
+
+#[test]
+fn files_beside_the_journal_are_judged_as_it_is() {
+    let vm = left_out_of_service();
+    for name in ["vm", "lock", "name", "endpoint"] {
+        let path = vm.place.path("state").join(name);
+        fs::File::options().create(true).append(true).open(&path).unwrap();
+        let before = mode(&path);
+        chown(&path, Some(OTHER_USER), None).unwrap();
+        refuses(&vm.agent_cli(&["run"]), 1, &[path.to_str().unwrap(), "belongs to uid 1000"]);
+        chown(&path, Some(0), None).unwrap();
+        set_mode(&path, before);
+    }
+    fs::remove_file(vm.place.path("state/name")).unwrap();
+    fs::remove_file(vm.place.path("state/endpoint")).unwrap();
+    let _agent = vm.start_ready();
+    assert_eq!(vm.place.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
+}
+
+#[test]
+fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
+    let vm = left_out_of_service();
+    let (state, own) = (vm.place.path("state"), vm.place.path(OWN));
+    chown(state.join("journal.json"), Some(OTHER_USER), None).unwrap();
+    for (owner, open) in [(0, 0o1777), (0, 0o775), (OTHER_USER, 0o755)] {
+        chown(&state, Some(owner), None).unwrap();
+        set_mode(&state, open);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "umask 0; exec \"$0\" \"$@\"", binary()]);
+        let agent = vm.start_with(command);
+        vm.wait_for_answer("/readyz", 200, "ready");
+        let event = vm.announce("freeze");
+        vm.wait_for_status(&event, "Started");
+        assert!(!vm.place.log().contains("back"), "the journal outside is not believed: {}", vm.place.log());
+        assert_eq!((mode(&own), mode(&own.join("journal.json"))), (0o700, 0o600));
+        assert!(vm.place.log().contains("the agent uses "), "{}", vm.place.log());
+        agent.kill();
+        // The next one finds what the last has begun.
+        vm.complete(&event);
+        let agent = vm.start_ready();
+        vm.wait_for_log("after the Freeze is done");
+        assert!(agent.terminate().success());
+        fs::remove_file(vm.place.path("log")).unwrap();
+        fs::remove_dir_all(&own).unwrap();
+    }
+    // One that somebody else has put there is not the agent's.
+    let shown = own.to_str().unwrap();
+    fs::create_dir(&own).unwrap();
+    fs::copy(state.join("journal.json"), own.join("journal.json")).unwrap();
+    chown(&own, Some(OTHER_USER), None).unwrap();
+    refuses(&vm.agent_cli(&["run"]), 1, &[shown, "belongs to uid 1000", &format!("'chown 0 {shown}'")]);
+    refuses(&vm.agent_cli(&["check", "--offline"]), 1, &[shown, "belongs to uid 1000"]);
+    fs::remove_dir_all(&own).unwrap();
+    symlink(vm.place.path("elsewhere"), &own).unwrap();
+    refuses(&vm.agent_cli(&["run"]), 1, &[&format!("{shown} is a symbolic link")]);
+    assert!(!vm.place.path("elsewhere").exists());
+}
+
+/// A journal that is left behind unread would leave the VM out of service for good.
+#[test]
+fn journal_is_not_left_behind_when_the_directorys_mode_changes() {
+    let vm = left_out_of_service();
+    let state = vm.place.path("state");
+    set_mode(&state, 0o777);
+    let cure = format!("'chmod go-w {}'", state.display());
+    refuses(&vm.agent_cli(&["run"]), 1, &["can be written by its group and everybody", &cure]);
+    assert!(!vm.place.path(OWN).exists());
+    set_mode(&state, 0o700);
+    let agent = vm.start_ready();
+    assert_eq!(vm.place.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
+    assert!(agent.terminate().success());
+
+    fs::remove_dir_all(&state).unwrap();
+    fs::create_dir(&state).unwrap();
+    set_mode(&state, 0o777);
+    let agent = vm.start_ready();
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    agent.kill();
+    vm.complete(&event);
+    set_mode(&state, 0o700);
+    let _agent = vm.start_ready();
+    vm.wait_for_log("after the Freeze is done");
+}
+
+#[test]
+fn file_that_the_agents_user_may_not_open_is_named_with_its_owner() {
+    let vm = left_out_of_service();
+    let state = vm.place.path("state");
+    let journal = state.join("journal.json");
+    chown(&journal, Some(OTHER_USER), None).unwrap();
+    // Root without the right to open everything is as any other user is.
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-dac_override,-dac_read_search", binary(), "agent", "status"]);
+    let output = command.args(["--state", state.to_str().unwrap(), "--listen", "none"]).output().unwrap();
+    let cure = format!("'chown 0 {}'", journal.display());
+    refuses(&output, 1, &["belongs to uid 1000 (mode 0600)", "(uid 0) may not open it", &cure]);
+}
+
+#[test]
+fn state_directory_is_made_private_whatever_the_umask_and_no_link_is_followed() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    for umask in ["0", "0277"] {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\""), binary()]);
+        command.env("NOTBEFORE_AGENT_STATE", vm.place.path(umask).join("below"));
+        let agent = vm.start_with(command);
+        vm.wait_for_answer("/readyz", 200, "ready");
+        let modes = ["", "below", "below/journal.json"].map(|name| mode(&vm.place.path(umask).join(name)));
+        assert_eq!(modes, [0o700, 0o700, 0o600], "umask {umask}");
+        assert!(agent.terminate().success());
+    }
+    let link = vm.place.path("link");
+    symlink(vm.place.path("0/below"), &link).unwrap();
+    for spelled in [link.display().to_string(), format!("{}/", link.display())] {
+        let output = vm.agent_cli(&["run", "--state", &spelled]);
+        refuses(&output, 1, &[&format!("{} is a symbolic link", link.display())]);
+    }
+}
+
+#[test]
+fn configuration_that_others_can_write_is_refused_and_one_that_is_named_may_be_anybodys() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let file = vm.place.path("agent.toml");
+    let shown = file.to_str().unwrap();
+    for (open, letters) in [(0o666, "go"), (0o664, "g"), (0o646, "o")] {
+        set_mode(&file, open);
+        let cure = format!("'chmod {letters}-w {shown}'");
+        for words in [&["run"][..], &["check", "--offline"]] {
+            refuses(&vm.agent_cli(words), 2, &[shown, &format!("mode {open:04o}"), &cure]);
+        }
+        let status = vm.agent_cli(&["status"]);
+        assert!(complaint(&status).contains(&cure), "{}", complaint(&status));
+    }
+    // Links are followed, and the file at their end is judged.
+    let link = vm.place.path("link.toml");
+    symlink(&file, &link).unwrap();
+    let by_link = || {
+        let words = ["agent", "check", "--offline", "--config"];
+        Command::new(binary()).args(words).arg(&link).output().unwrap()
+    };
+    refuses(&by_link(), 2, &["mode 0646"]);
+    set_mode(&file, 0o644);
+    chown(&file, Some(OTHER_USER), None).unwrap();
+    assert!(by_link().status.success(), "{}", complaint(&by_link()));
+
+    // At the usual path it has to be root's, or the agent's own.
+    let ground = Ground::new();
+    ground.run(&format!(
+        "mkdir -p etc/notbefore; cp --preserve=all {shown} etc/notbefore; mount --bind etc /etc"
+    ));
+    let by_default = || {
+        let mut command = ground.command("timeout");
+        command.args(BOUNDED).arg(binary()).args(["agent", "check", "--offline"]).output().unwrap()
+    };
+    refuses(
+        &by_default(),
+        2,
+        &["/etc/notbefore/agent.toml belongs to uid 1000", "'chown 0 /etc/notbefore/agent.toml'"],
+    );
+    ground.run("chown 0 etc/notbefore/agent.toml");
+    assert!(by_default().status.success(), "{}", complaint(&by_default()));
+}
+
+#[test]
+fn configuration_is_judged_again_when_it_is_read_anew() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let agent = vm.start_ready();
+    let file = vm.place.path("agent.toml");
+    vm.configure(&rules().replace("out", "planted"));
+    set_mode(&file, 0o666);
+    agent.signal(Signal::HUP);
+    vm.wait_for_answer("/readyz", 503, "is not in force");
+    vm.wait_for_log("chmod go-w");
+    vm.wait_for_log("the rules stay as they were");
+    let event = vm.announce("freeze");
+    vm.wait_for_status(&event, "Started");
+    assert_eq!(vm.place.trace(), ["before out Freeze"]);
+    set_mode(&file, 0o644);
+    agent.signal(Signal::HUP);
+    vm.wait_for_answer("/readyz", 200, "ready");
+}

@@ -1,0 +1,213 @@
+//! The agent through events of every kind, against the service as strict as Azure: prepared for, approved, undone;
+//! cancelled; rebooted and killed in the middle; two at once.
+
+use std::path::Path;
+
+use crate::support::agent::Place;
+use crate::support::{Service, free_address, wait_for};
+use serde_json::Value;
+
+/// A service on which an event stays started until a test completes it.
+fn service() -> Service {
+    Service::start(&["--strict", "--simulated-duration", "1h"])
+}
+
+fn vm(service: &Service) -> String {
+    service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned()
+}
+
+fn endpoint(service: &Service) -> String {
+    format!("http://{}", service.guest)
+}
+
+/// Announces an event and gives its id as guests read it.
+fn announce(service: &Service, kind: &str, vm: &str) -> String {
+    let made = service.cli_json(&["event", "schedule", "--type", kind, vm]);
+    made["targets"][0]["event"].as_str().unwrap_or_else(|| panic!("no event in {made}")).to_uppercase()
+}
+
+/// What a hook does until a file is there. It ends with the test, too: nobody ends the hooks of an agent that is killed.
+fn until(file: &Path) -> String {
+    let (file, dir) = (file.display(), file.parent().unwrap().display());
+    format!("; while [ -d {dir} ] && [ ! -e {file} ]; do sleep 0.05; done")
+}
+
+fn wait_for_status(service: &Service, event: &str, status: &str) {
+    wait_for(&format!("{event} to be {status}"), || {
+        (service.cli_json(&["event", "show", event])["status"] == status).then_some(())
+    });
+}
+
+/// What happened to an event, and by whom.
+fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
+    let shown = service.cli_json(&["event", "show", event]);
+    let text = |fact: &Value, key: &str| fact[key].as_str().unwrap().to_owned();
+    shown["trail"].as_array().unwrap().iter().map(|fact| (text(fact, "fact"), text(fact, "by"))).collect()
+}
+
+/// One rule for everything: two steps before, one after, all traced.
+fn one_rule() -> String {
+    let step = |list: &str, name: &str| format!("[[rule.{list}]]\n{}", Place::traced(name, ""));
+    format!(
+        "[[rule]]\nname = \"all\"\n{}{}{}",
+        step("before", "drain"),
+        step("before", "stop"),
+        step("after", "start")
+    )
+}
+
+#[test]
+fn every_kind_of_event_is_prepared_for_approved_and_undone() {
+    let service = service();
+    let vm = vm(&service);
+    let place = Place::new();
+    place.configure(Some(&endpoint(&service)), &one_rule());
+    let _agent = place.start("boot 1");
+    let mut traced = 0;
+    for kind in ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"] {
+        let event = announce(&service, kind, &vm);
+        wait_for_status(&service, &event, "Started");
+        service.cli(&["event", "complete", &event]);
+        traced += 3;
+        let trace = place.wait_for_trace(traced);
+        let expected =
+            [format!("before drain {kind}"), format!("before stop {kind}"), format!("after start {kind}")];
+        assert_eq!(trace[traced - 3..], expected, "{}", place.log());
+        let by = format!("vm {vm} at 127.0.0.1");
+        let trail = trail(&service, &event);
+        assert!(trail.contains(&("EventApproved".into(), by.clone())), "{kind}: {trail:?}");
+        assert!(trail.contains(&("EventStarted".into(), by)), "{kind}: {trail:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_event_is_undone() {
+    let service = service();
+    let vm = vm(&service);
+    let place = Place::new();
+    // The second step takes longer than anybody waits: the cancellation has to stop it.
+    let hangs = format!("[[rule.before]]\n{}", Place::traced("hang", "; exec sleep 600"));
+    let start =
+        "[[rule.after]]\nname = \"start\"\nshell = 'echo \"cancelled $NOTBEFORE_CANCELLED\" >> {trace}'\n";
+    let rule =
+        format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}{hangs}{start}", Place::traced("drain", ""));
+    place.configure(Some(&endpoint(&service)), &rule);
+    let _agent = place.start("boot 1");
+    let event = announce(&service, "reboot", &vm);
+    place.wait_for_trace(2);
+    service.cli(&["event", "cancel", &event]);
+    assert_eq!(place.wait_for_trace(3), ["before drain Reboot", "before hang Reboot", "cancelled true"]);
+    assert!(trail(&service, &event).iter().all(|(fact, _)| fact != "EventApproved"));
+}
+
+#[test]
+fn killed_in_the_reboot_and_started_again_it_restores() {
+    let service = service();
+    let vm = vm(&service);
+    let place = Place::new();
+    place.configure(Some(&endpoint(&service)), &one_rule());
+    let agent = place.start("boot 1");
+    let event = announce(&service, "reboot", &vm);
+    wait_for_status(&service, &event, "Started");
+    wait_for("the approval in the journal", || {
+        std::fs::read_to_string(place.path("state/journal.json"))
+            .is_ok_and(|text| text.contains("given"))
+            .then_some(())
+    });
+    agent.kill();
+    let _agent = place.start("boot 2");
+    wait_for("the agent to read how it is after the boot", || {
+        let journal = std::fs::read(place.path("state/journal.json")).unwrap();
+        let journal: Value = serde_json::from_slice(&journal).unwrap();
+        let event = &journal["state"]["events"][0];
+        (event["booted"] == true && event["heard"] == true).then_some(())
+    });
+    assert_eq!(place.trace().len(), 2, "nothing is put back while the event is there, nothing prepared anew");
+    service.cli(&["event", "complete", &event]);
+    assert_eq!(place.wait_for_trace(3)[2], "after start Reboot");
+}
+
+#[test]
+fn killed_in_a_step_and_started_again_it_goes_on_as_the_step_says() {
+    for (on_interrupt, expected) in [
+        (
+            "rerun",
+            vec!["before drain Freeze", "before slow Freeze", "before slow Freeze", "before stop Freeze"],
+        ),
+        ("skip", vec!["before drain Freeze", "before slow Freeze", "before stop Freeze"]),
+    ] {
+        let service = service();
+        let vm = vm(&service);
+        let place = Place::new();
+        let go = place.path("go");
+        let wait = until(&go);
+        let slow = format!("{}on_interrupt = \"{on_interrupt}\"\n", Place::traced("slow", &wait));
+        let steps = [Place::traced("drain", ""), slow, Place::traced("stop", "")];
+        let steps: String = steps.iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
+        place.configure(Some(&endpoint(&service)), &format!("[[rule]]\nname = \"all\"\n{steps}"));
+        let agent = place.start("boot 1");
+        let event = announce(&service, "freeze", &vm);
+        place.wait_for_trace(2);
+        agent.kill();
+        let _agent = place.start("boot 1");
+        wait_for("the agent to find the step", || {
+            place.log().contains("had begun when the agent ended").then_some(())
+        });
+        std::fs::write(&go, "").unwrap();
+        wait_for_status(&service, &event, "Started");
+        assert_eq!(place.trace(), expected, "{on_interrupt}");
+    }
+}
+
+#[test]
+fn of_two_events_at_once_each_is_approved_for_itself() {
+    let service = service();
+    let vm = vm(&service);
+    let place = Place::new();
+    let (go, after) = (place.path("go"), format!("[[rule.after]]\n{}", Place::traced("start", "")));
+    let wait = until(&go);
+    let rule = |kind: &str, before: &str| {
+        format!("[[rule]]\nname = \"{kind}\"\ntypes = [\"{kind}\"]\n[[rule.before]]\n{before}{after}")
+    };
+    let rules = rule("Reboot", &Place::traced("slow", &wait)) + &rule("Freeze", &Place::traced("quick", ""));
+    place.configure(Some(&endpoint(&service)), &rules);
+    let _agent = place.start("boot 1");
+    let reboot = announce(&service, "reboot", &vm);
+    place.wait_for_trace(1);
+    let freeze = announce(&service, "freeze", &vm);
+    wait_for_status(&service, &freeze, "Started");
+    assert_eq!(service.cli_json(&["event", "show", &reboot])["status"], "Scheduled", "its hook still runs");
+    service.cli(&["event", "complete", &freeze]);
+    wait_for("word that the VM stays out", || place.log().contains("is put back when event").then_some(()));
+    assert_eq!(place.trace().len(), 2, "put back only when the reboot is over, too");
+    std::fs::write(&go, "").unwrap();
+    wait_for_status(&service, &reboot, "Started");
+    service.cli(&["event", "complete", &reboot]);
+    let trace = place.wait_for_trace(4);
+    assert_eq!(
+        trace[2..],
+        ["after start Freeze", "after start Reboot"],
+        "what was taken out last comes back first"
+    );
+}
+
+#[test]
+fn an_endpoint_that_is_down_is_no_event_that_is_over() {
+    let data = tempfile::tempdir().unwrap();
+    let guest = free_address().to_string();
+    let flags = ["--simulated-duration", "1h", "--guest", &guest];
+    let mut service = Service::start_in(data.path(), &flags);
+    let vm = vm(&service);
+    let place = Place::new();
+    place.configure(Some(&endpoint(&service)), &one_rule());
+    let _agent = place.start("boot 1");
+    let event = announce(&service, "freeze", &vm);
+    wait_for_status(&service, &event, "Started");
+    service.kill();
+    wait_for("the agent to notice", || place.log().contains("what was last read holds").then_some(()));
+    let service = Service::start_in(data.path(), &flags);
+    wait_for("the agent to be answered", || place.log().contains("the platform answers again").then_some(()));
+    assert_eq!(place.trace().len(), 2, "{}", place.log());
+    service.cli(&["event", "complete", &event]);
+    assert_eq!(place.wait_for_trace(3)[2], "after start Freeze");
+}

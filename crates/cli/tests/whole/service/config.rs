@@ -1,0 +1,197 @@
+//! Settings from file, environment and flags, as the whole binary sees them; the samples in `dist/`; and word to
+//! systemd.
+
+mod samples;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support;
+use crate::support::manager::Manager;
+use crate::support::{Service, binary};
+use serde_json::Value;
+
+/// Runs `serve` with these words and variables and nothing else in its environment.
+fn serve(words: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(binary());
+    command.arg("serve").args(words).env_clear().envs(variables.iter().copied());
+    command.output().unwrap()
+}
+
+fn printed(words: &[&str], variables: &[(&str, &str)]) -> String {
+    let words: Vec<&str> = words.iter().copied().chain(["--print-config"]).collect();
+    let output = serve(&words, variables);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(words: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = serve(words, variables);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn file(dir: &Path, text: &str) -> String {
+    let path = dir.join("n.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The value of a key (the first of that name) and where it came from.
+fn entry<'a>(printed: &'a str, name: &str) -> (&'a str, &'a str) {
+    let begin = format!("{name} = ");
+    let found = printed.lines().find_map(|line| line.strip_prefix(&begin)?.split_once('#'));
+    let (value, source) = found.unwrap_or_else(|| panic!("no {name} in {printed}"));
+    (value.trim(), source.trim())
+}
+
+#[test]
+fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(
+        dir.path(),
+        "[guest]\nlisten = [\"127.0.0.1:1\", \"blue=127.0.0.1:2\"]\nmode = \"lenient\"\nrate_limit = 5\n\n[guest.limits]\nidle_timeout = \"1h\"\n",
+    );
+    let words = ["--config", &path, "--guest", "127.0.0.1:7", "--guest", "red=127.0.0.1:8"];
+    let said =
+        printed(&words, &[("NOTBEFORE_GUEST_RATE_LIMIT", "9"), ("NOTBEFORE_GUEST_LISTEN", "127.0.0.1:5")]);
+    assert_eq!(entry(&said, "listen"), ("[\"127.0.0.1:7\", \"red=127.0.0.1:8\"]", "flag --guest"));
+    assert_eq!(entry(&said, "rate_limit"), ("9", "environment NOTBEFORE_GUEST_RATE_LIMIT"));
+    assert_eq!(entry(&said, "mode"), ("\"lenient\"", &*format!("{path}:3")));
+    assert_eq!(entry(&said, "idle_timeout"), ("\"1h\"", &*format!("{path}:7")));
+    assert_eq!(entry(&said, "kind"), ("\"simulated\"", "default"));
+
+    // The file can be named by the environment, and a flag takes back what it says.
+    let said = printed(&["--strict", "--rate-limit", "none"], &[("NOTBEFORE_CONFIG", &path)]);
+    assert_eq!(entry(&said, "mode"), ("\"strict\"", "flag --strict"));
+    assert_eq!(entry(&said, "rate_limit"), ("\"none\"", "flag --rate-limit"));
+    let on = file(dir.path(), "operator.without_tls = true\n");
+    assert!(printed(&["--config", &on], &[]).contains("without_tls = true "));
+    assert!(
+        printed(&["--config", &on, "--operator-without-tls=false"], &[]).contains("without_tls = false ")
+    );
+}
+
+#[test]
+fn what_is_printed_is_a_file_that_says_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "--notice",
+        "0.25",
+        "--guest-vm",
+        "web-0=127.0.0.1:9301",
+        "--always-give-notice",
+        "--data",
+        "a \"b\"",
+    ];
+    let first =
+        printed(&words, &[("NOTBEFORE_LOG", "warn,hyper=info"), ("NOTBEFORE_EVENTS_KEEP_HISTORY", "36h")]);
+    let path = file(dir.path(), &first);
+    let second = printed(&["--config", &path], &[]);
+    let values = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter_map(|line| line.rsplit_once('#'))
+            .map(|(value, _)| value.trim_end().to_owned())
+            .collect()
+    };
+    assert_eq!(values(&first)[1..], values(&second)[1..]);
+    let json = serve(&["--config", &path, "--print-config", "--output", "json"], &[]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["file"], path);
+    let notice =
+        json["settings"].as_array().unwrap().iter().find(|one| one["key"] == "events.notice").unwrap();
+    assert_eq!(notice["value"], 0.25);
+    assert!(notice["source"].as_str().unwrap().starts_with(&format!("{path}:")), "{notice}");
+}
+
+#[test]
+fn mistakes_are_told_with_their_line_and_the_cure() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "[guest]\n\nlimts = 3\nrate_limit = true\n");
+    let said =
+        refused(&["--config", &path], &[("NOTBEFORE_OPERATOR_LISTN", "x"), ("NOTBEFORE_LOG", "loud=very")]);
+    assert!(said.contains("the configuration has 4 mistakes"), "{said}");
+    assert!(
+        said.contains(&format!("{path}:3: unknown key guest.limts; did you mean guest.limits?")),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("{path}:4: guest.rate_limit: expected a whole number from 1 on")),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "NOTBEFORE_OPERATOR_LISTN: there is no such setting; did you mean NOTBEFORE_OPERATOR_LISTEN?"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("NOTBEFORE_LOG: expected a level"), "{said}");
+
+    assert!(refused(&["--config", "/nowhere.toml"], &[]).contains("cannot read /nowhere.toml"));
+    let huge = file(dir.path(), &"# a long remark\n".repeat(100_000));
+    assert!(refused(&["--config", &huge], &[]).contains("larger than 1048576 bytes"));
+    assert!(refused(&["--rate-limit", "0"], &[]).contains("whole number from 1 on, or \"none\""));
+    assert!(refused(&["--check-config", "--print-config"], &[]).contains("cannot be used with"));
+
+    let good = file(dir.path(), "log = \"debug\"\n");
+    let output = serve(&["--check-config", "--config", &good], &[]);
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{good}: no mistakes\n"));
+    assert!(serve(&["--check-config"], &[("NOTBEFORE_CONFIG", "")]).status.success(), "says nothing");
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_mistakes_and_found_without_starting() {
+    let twice = ["--guest", "127.0.0.1:1", "--guest-vm", "a=127.0.0.1:1"];
+    let no_secret = ["--proxy", "10.9.0.2", "--proxy-secret-file", "/nowhere.secret"];
+    let cases: [(&[&str], &str); 6] = [
+        (&["--operator", "0.0.0.0:9255"], "--operator-without-tls"),
+        (&["--driver", "exec"], "name it with --exec FILE"),
+        (&["--driver", "exec", "--exec", "/nowhere"], "--exec /nowhere: No such file"),
+        (&twice, "127.0.0.1:1 is named twice"),
+        (&["--guest-vm", "web 0=127.0.0.1:1"], "expected a VM and an address"),
+        (&no_secret, "/nowhere.secret"),
+    ];
+    for (words, said) in cases {
+        let words: Vec<&str> = words.iter().copied().chain(["--check-config"]).collect();
+        let error = refused(&words, &[]);
+        assert!(error.contains(said), "{error}");
+    }
+    // Who said it can be looked up all the same.
+    let output = serve(&["--print-config", "--operator", "0.0.0.0:9255"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("listen = \"0.0.0.0:9255\""), "{shown}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("without encryption"));
+}
+
+#[test]
+fn a_service_goes_by_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "[guest]\nmode = \"strict\"\n[guest.limits]\nconnections_max = 7\n");
+    let service = Service::start(&["--config", &path]);
+    let loose = "GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nMetadata: True\r\nConnection: close\r\n\r\n";
+    let answer = support::exchange([127, 0, 0, 1].into(), service.guest, loose.as_bytes());
+    assert_eq!(answer.status, 400, "{answer:?}");
+}
+
+#[test]
+fn systemd_hears_how_the_service_is() {
+    let manager = Manager::new();
+    let socket = manager.path.to_str().unwrap();
+    let mut service = Service::start_with(&[("NOTIFY_SOCKET", socket), ("WATCHDOG_USEC", "200000")], &[]);
+    let ready = manager.hears("READY=1");
+    let status = format!("STATUS=guests at {}, operators at {}", service.guest, service.operator);
+    assert!(ready.contains(&status), "{ready}");
+    manager.hears("WATCHDOG=1");
+    manager.hears("WATCHDOG=1");
+
+    let pid = rustix::process::Pid::from_raw(service.pid().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    assert!(manager.hears("RELOADING=1").contains("MONOTONIC_USEC="));
+    manager.hears("READY=1");
+    assert_eq!(service.document()["DocumentIncarnation"], 1, "it runs on");
+
+    assert!(service.terminate().success());
+    manager.hears("STOPPING=1");
+}

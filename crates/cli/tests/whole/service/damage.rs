@@ -1,0 +1,317 @@
+//! A store that is lost or damaged under the real binary: it is noticed, said with the way back, and never taken for an
+//! empty fleet. Also who can read what the service writes.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::{Service, binary, wait_for};
+use serde_json::Value;
+
+const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 41, 1);
+
+fn run(words: &[&str]) -> Output {
+    Command::new(binary()).args(words).env_remove("NOTBEFORE_DATA").output().unwrap()
+}
+
+/// Runs the command line; it must end with this code. Answers what it printed and what it complained of.
+fn ends(code: i32, words: &[&str]) -> (String, String) {
+    let output = run(words);
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {out}{err}");
+    (out, err)
+}
+
+/// Starts the service, which must refuse to; answers why. One that does start is ended.
+fn refused(data: &str, flags: &[&str]) -> String {
+    let doors = ["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--data", data];
+    let mut command = Command::new("timeout");
+    let output = command.args(["20", binary()]).args(doors).args(flags).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{data} {flags:?}: {said}");
+    said
+}
+
+/// A stopped service's data directory with a VM, an event that was called off and one that is announced.
+fn lived_in(data: &Path) {
+    let mut service = Service::start_in(data, &["--always-give-notice"]);
+    service.cli(&["vm", "add", "lab", "--address", &GUEST.to_string()]);
+    let called_off = service.cli_json(&["vm", "redeploy", "lab"])["id"].as_str().unwrap().to_owned();
+    service.cli(&["operation", "cancel", &called_off]);
+    service.cli(&["vm", "restart", "lab"]);
+    assert!(service.terminate().success());
+}
+
+/// Flips a bit in every place of the store where a record of this kind says something, be it of use or not.
+fn damage(data: &Path, says: &str) {
+    let store = data.join("store.redb");
+    let mut bytes = fs::read(&store).unwrap();
+    let found: Vec<usize> =
+        (0..bytes.len() - says.len()).filter(|at| bytes[*at..].starts_with(says.as_bytes())).collect();
+    assert!(!found.is_empty(), "{says} is nowhere");
+    found.iter().for_each(|at| bytes[*at] ^= 1);
+    fs::write(store, bytes).unwrap();
+}
+
+#[test]
+fn a_store_that_is_gone_is_not_an_empty_fleet() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, backup) = (place.path().join("data"), place.path().join("backup.jsonl"));
+    let (dir, file) = (data.to_str().unwrap(), backup.to_str().unwrap());
+    let mut service = Service::start_in(&data, &[]);
+    service.cli(&["vm", "add", "lab"]);
+    service.cli(&["export", file]);
+    assert!(service.terminate().success());
+    assert_eq!(fs::read_to_string(data.join("format")).unwrap(), "2\nstore\n");
+    drop(service);
+
+    let store = data.join("store.redb");
+    let aside = data.join("aside");
+    fs::rename(&store, &aside).unwrap();
+    for _ in ["missing", "empty"] {
+        let said = refused(dir, &[]);
+        assert!(
+            said.contains("store.redb is missing or empty") && said.contains("notbefore import"),
+            "{said}"
+        );
+        ends(1, &["check", "--data", dir]);
+        fs::write(&store, "").unwrap();
+    }
+    // The cures: an import, and the file itself.
+    fs::remove_file(&store).unwrap();
+    ends(0, &["import", file, "--data", dir]);
+    let mut service = Service::start_in(&data, &[]);
+    assert_eq!(service.cli_json(&["vm", "list"])[0]["name"], "lab");
+    assert!(service.terminate().success());
+    fs::rename(&aside, &store).unwrap();
+    drop(Service::start_in(&data, &[]));
+    // Whoever means it begins anew.
+    fs::remove_file(&store).unwrap();
+    fs::remove_file(data.join("format")).unwrap();
+    drop(Service::start_in(&data, &[]));
+}
+
+#[test]
+fn nothing_is_acknowledged_while_the_data_directory_is_gone() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, aside) = (place.path().join("data"), place.path().join("aside"));
+    let service = Service::start_in(&data, &[]);
+    service.cli(&["vm", "add", "lab", "--address", &GUEST.to_string()]);
+    let token = fs::read_to_string(data.join("operator.token")).unwrap();
+    let add = |name: &str| {
+        let body = format!("{{\"vm\":{{\"name\":\"{name}\"}}}}");
+        service.request_with(&token, "POST", "/v1/vms", &format!("Idempotency-Key: {name}\r\n"), &body)
+    };
+    let document = service.poll(GUEST, "2020-07-01").body;
+
+    fs::rename(&data, &aside).unwrap();
+    for name in ["a", "b"] {
+        let answer = add(name);
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.body.contains("store.redb was removed while it was open"), "{answer:?}");
+    }
+    let ready = service.request_with(&token, "GET", "/readyz", "", "");
+    assert!(ready.status == 503 && ready.body.contains("put the same file back"), "{ready:?}");
+    assert_eq!(service.poll(GUEST, "2020-07-01").body, document, "guests go on");
+    // The way back, if the file is gone for good: the running service still has all of it.
+    let export = service.request_with(&token, "GET", "/v1/export", "", "");
+    assert!(export.status == 200 && export.body.contains("notbefore_export_end"), "{export:?}");
+
+    fs::rename(&aside, &data).unwrap();
+    wait_for("the service to find out by itself", || {
+        (service.request_with(&token, "GET", "/readyz", "", "").status == 200).then_some(())
+    });
+    assert_eq!((add("a").status, add("b").status), (201, 201));
+
+    // And for good.
+    fs::remove_dir_all(&data).unwrap();
+    assert_eq!(add("c").status, 503);
+}
+
+/// The file is the same, and its content is not: further changes would be lost with it.
+#[test]
+fn nothing_is_acknowledged_once_the_store_was_cut_or_copied_over() {
+    let place = tempfile::tempdir().unwrap();
+    for cut in [true, false] {
+        let data = place.path().join(format!("data-{cut}"));
+        let (store, copy) = (data.join("store.redb"), place.path().join("older"));
+        let service = Service::start_in(&data, &[]);
+        service.cli(&["vm", "add", "one"]);
+        fs::copy(&store, &copy).unwrap();
+        service.cli(&["vm", "add", "two"]);
+        match cut {
+            true => fs::OpenOptions::new().write(true).open(&store).unwrap().set_len(4096).unwrap(),
+            // Through the same file, as cp does.
+            false => fs::write(&store, fs::read(&copy).unwrap()).unwrap(),
+        }
+        let answer = service.operator_request("POST", "/v1/vms", "", "{\"vm\":{\"name\":\"three\"}}");
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.body.contains("was changed by another process while it was open"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_damaged_record_that_is_loaded_refuses_the_start() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, rest, new) =
+        (place.path().join("data"), place.path().join("rest.jsonl"), place.path().join("new"));
+    let (dir, file, new_dir) = (data.to_str().unwrap(), rest.to_str().unwrap(), new.to_str().unwrap());
+    lived_in(&data);
+    let (whole, _) = ends(0, &["check", "--data", dir]);
+    assert!(whole.contains("1 live events, 1 ended") && whole.contains("it is whole"), "{whole}");
+    assert_eq!(
+        ends(0, &["check", "--data", dir, "--output", "json"]).0.parse::<Value>().unwrap()["whole"],
+        true
+    );
+
+    damage(&data, "\"members\":[{");
+    let said = refused(dir, &[]);
+    let way_back =
+        ["record scope/default/default/lab is damaged", "notbefore check --data", "--skip-damaged"];
+    assert!(way_back.iter().all(|words| said.contains(words)), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    let (listed, said) = ends(1, &["check", "--data", dir]);
+    assert!(listed.contains("scope/default/default/lab: its checksum does not match"), "{listed}");
+    assert!(said.contains("is damaged") && said.contains("--skip-damaged"), "{said}");
+    let json: Value = ends(1, &["check", "--data", dir, "--output", "json"]).0.parse().unwrap();
+    assert_eq!(json["whole"], false);
+    assert!(json["findings"].as_array().unwrap().iter().any(|one| one["key"] == "scope/default/default/lab"));
+
+    let (said, left_out) = ends(0, &["export", file, "--data", dir, "--skip-damaged"]);
+    assert!(said.contains(file) && left_out.contains("scope/default/default/lab"), "{said}{left_out}");
+    assert_eq!(fs::metadata(&rest).unwrap().permissions().mode() & 0o777, 0o600);
+    ends(0, &["import", file, "--data", new_dir]);
+    fs::copy(data.join("operator.token"), new.join("operator.token")).unwrap();
+    let service = Service::start_in(&new, &[]);
+    let history = service.cli_json(&["event", "history", "--since", "1h"]);
+    assert_eq!(history.as_array().unwrap().len(), 1, "the rest is there");
+}
+
+#[test]
+fn damaged_history_is_passed_over_and_counted() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let dir = data.to_str().unwrap();
+    lived_in(&data);
+    damage(&data, "\"scope\":\"default/default/lab\",\"outcome\"");
+    let mut service = Service::start_in(&data, &[]);
+    let history = service.cli_json(&["event", "history", "--since", "1h"]);
+    assert_eq!(history.as_array().unwrap().len(), 0, "{history}");
+    let metrics = service.operator_request("GET", "/metrics", "", "").body;
+    assert!(metrics.contains("notbefore_store_damaged_records 1"), "{metrics}");
+    let cut = service.cli_refused(&["export", place.path().join("cut.jsonl").to_str().unwrap()]);
+    assert!(cut.contains("the export is not whole") && cut.contains("--skip-damaged"), "{cut}");
+    assert!(!place.path().join("cut.jsonl").exists());
+    ends(1, &["check", "--data", dir]);
+    assert!(service.terminate().success());
+    let (listed, _) = ends(1, &["check", "--data", dir]);
+    assert!(listed.contains("past/") && listed.contains("its checksum does not match"), "{listed}");
+}
+
+/// A page of the file itself: whatever it is, nothing is made up, and no panic is shown.
+#[test]
+fn a_damaged_page_is_an_error_with_the_way_back() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let dir = data.to_str().unwrap();
+    lived_in(&data);
+    let store = data.join("store.redb");
+    let whole = fs::read(&store).unwrap();
+    let pages = whole.chunks(4096).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0));
+    for (number, _) in pages.skip(1).collect::<Vec<_>>() {
+        let mut holed = whole.clone();
+        holed[number * 4096..(number + 1) * 4096].fill(0xff);
+        fs::write(&store, holed).unwrap();
+        let output = run(&["check", "--data", dir]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!said.contains("panicked"), "page {number}: {said}");
+        assert!([0, 1].contains(&output.status.code().unwrap()), "page {number}: {said}");
+    }
+}
+
+#[test]
+fn check_says_what_it_does_not_understand() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().to_str().unwrap();
+    let (_, said) = ends(2, &["check", "--data", dir]);
+    assert!(said.contains("is not a data directory"), "{said}");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "nothing was touched");
+    fs::write(place.path().join("format"), "9\n").unwrap();
+    ends(2, &["check", "--data", dir]);
+    let service = Service::start(&[]);
+    let (_, said) = ends(1, &["check", "--data", service.data().to_str().unwrap()]);
+    assert!(said.contains("is in use"), "{said}");
+}
+
+#[test]
+fn two_services_do_not_share_a_directory_without_its_store() {
+    let service = Service::start(&[]);
+    let data = service.data().to_str().unwrap();
+    assert!(refused(data, &[]).contains("is in use: another notbefore serve has it open"));
+    fs::rename(service.data().join("store.redb"), service.data().join("aside")).unwrap();
+    fs::write(service.data().join("format"), "2\n").unwrap();
+    assert!(refused(data, &[]).contains("is in use: another notbefore serve has it open"));
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn files_are_for_their_owner_alone_whatever_the_umask() {
+    for umask in ["000", "277"] {
+        let place = tempfile::tempdir().unwrap();
+        let (data, url) = (place.path().join("a/b"), place.path().join("a/b/operator.url"));
+        let script = format!(
+            "umask {umask}; exec {} serve --guest 127.0.0.1:0 --operator 127.0.0.1:0 --driver exec --exec /bin/true --data {}",
+            binary(),
+            data.display()
+        );
+        let mut child =
+            Command::new("sh").args(["-c", &script]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        wait_for("the service to start", || url.exists().then_some(()));
+        let modes = ["", "exec", "store.redb", "lock", "operator.token", "operator.url", "format"];
+        let found = modes.map(|name| format!("{:o}", mode(&data.join(name))));
+        let _ = (child.kill(), child.wait());
+        assert_eq!(found, ["700", "700", "600", "600", "600", "644", "644"], "umask {umask}");
+        assert_eq!(mode(&place.path().join("a")), 0o700, "umask {umask}");
+    }
+}
+
+#[test]
+fn a_short_first_token_and_a_linked_exec_directory_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, elsewhere) = (place.path().join("data"), place.path().join("elsewhere"));
+    let dir = data.to_str().unwrap();
+    fs::create_dir(&data).unwrap();
+    for (token, chars) in [("", "0"), ("nineteen-characters", "19")] {
+        fs::write(data.join("operator.token"), format!("{token}\n")).unwrap();
+        let said = refused(dir, &[]);
+        let says =
+            format!("operator.token holds a first token of {chars} characters, at least 20 are needed");
+        assert!(said.contains(&says), "{said}");
+    }
+    fs::write(data.join("operator.token"), "twenty-characters-it\n").unwrap();
+    let service = Service::start_in(&data, &[]);
+    service.cli(&["vm", "list"]);
+    drop(service);
+
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("precious"), "").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, data.join("exec")).unwrap();
+    let said = refused(dir, &["--driver", "exec", "--exec", "/bin/true"]);
+    assert!(said.contains("exec is a symbolic link") && said.contains("remove the link"), "{said}");
+    assert!(elsewhere.join("precious").exists());
+}
+
+#[test]
+fn a_refused_import_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let export = place.path().join("cut.jsonl");
+    fs::write(&export, "{\"notbefore_export\":1}\n").unwrap();
+    let data = place.path().join("a/b");
+    ends(1, &["import", export.to_str().unwrap(), "--data", data.to_str().unwrap()]);
+    assert!(!place.path().join("a").exists());
+}

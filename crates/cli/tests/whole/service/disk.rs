@@ -1,0 +1,121 @@
+//! Real file systems that fail under the running binary: one that fills up, one whose syncs fail, one that turns
+//! read-only. Commands are answered 503, guests go on polling, `/readyz` says why, and when the disk is well the
+//! service finds out by itself; nothing acknowledged is lost and nothing happens twice.
+//!
+//! The file systems are a few megabytes large; `support/mounts.rs` makes them.
+
+use std::net::Ipv4Addr;
+
+use crate::support::mounts::Ground;
+use crate::support::{Answer, Service, wait_for};
+use serde_json::Value;
+
+const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 40, 1);
+
+/// Adds a VM that takes so much room that a disk without any is soon found out.
+fn add(service: &Service, n: usize) -> Answer {
+    let data = "x".repeat(60_000);
+    let body = format!("{{\"vm\":{{\"name\":\"large-{n}\",\"instance\":{{\"user_data\":\"{data}\"}}}}}}");
+    service.operator_request("POST", "/v1/vms", &format!("Idempotency-Key: large-{n}\r\n"), &body)
+}
+
+fn restart(service: &Service) -> Answer {
+    service.operator_request("POST", "/v1/vms/lab/restart", "Idempotency-Key: restart\r\n", "")
+}
+
+fn readyz(service: &Service) -> Answer {
+    service.operator_request("GET", "/readyz", "", "")
+}
+
+fn larges(service: &Service) -> Vec<String> {
+    let vms: Value = service.cli_json(&["vm", "list"]);
+    let names = vms.as_array().unwrap().iter().map(|vm| vm["name"].as_str().unwrap().to_owned());
+    names.filter(|name| name.starts_with("large-")).collect()
+}
+
+/// Lets the disk under a service fail and mends it. `says` is what is to be heard of it meanwhile.
+fn endure(ground: &Ground, says: &str, fail: impl FnOnce(), mend: impl FnOnce()) -> Service {
+    let service = Service::start_in(&ground.data(), &["--always-give-notice"]);
+    service.cli(&["vm", "add", "lab", "--address", &GUEST.to_string()]);
+    let restarted = restart(&service);
+    assert_eq!(restarted.status, 201, "{restarted:?}");
+    let document = service.poll(GUEST, "2020-07-01").body;
+
+    fail();
+    let mut acknowledged = 0;
+    let refused = loop {
+        let answer = add(&service, acknowledged);
+        if answer.status != 201 {
+            break answer;
+        }
+        acknowledged += 1;
+        assert!(acknowledged < 1_000, "everything was taken");
+    };
+    let code = refused.json()["code"].as_str().unwrap().to_owned();
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(["unavailable", "outcome_unknown"].contains(&code.as_str()), "{refused:?}");
+    let ready = readyz(&service);
+    assert!(ready.status == 503 && ready.body.contains(says), "{ready:?}");
+    // Guests read what they have read, operators list what there is, and the process is alive.
+    assert_eq!(service.poll(GUEST, "2020-07-01").body, document);
+    assert_eq!(larges(&service).len(), acknowledged);
+    assert_eq!(service.operator_request("GET", "/healthz", "", "").status, 200);
+    let approval = service.approve(GUEST, "00000000-0000-4000-8000-000000000000");
+    assert_eq!(approval.status, 400, "what needs no writing is answered: {approval:?}");
+
+    mend();
+    wait_for("the service to find out by itself", || (readyz(&service).status == 200).then_some(()));
+    // Whoever asks again gets what was done, and what was not done is done now.
+    for n in 0..=acknowledged {
+        let again = add(&service, n);
+        assert_eq!(again.status, 201, "{again:?}");
+    }
+    assert_eq!(larges(&service).len(), acknowledged + 1);
+    assert_eq!(restart(&service).json()["id"], restarted.json()["id"]);
+    assert_eq!(service.poll(GUEST, "2020-07-01").body, document);
+    service
+}
+
+#[test]
+fn a_disk_that_is_full() {
+    let ground = Ground::new();
+    ground.run("mkdir fs; mount -t tmpfs -o size=8m none fs");
+    let fill = || ground.run("cat /dev/zero > fs/fill || true");
+    let mut service = endure(&ground, "No space left on device", fill, || ground.run("rm fs/fill"));
+    let before = larges(&service);
+    service.kill();
+    let service = Service::start_in(&ground.data(), &[]);
+    assert_eq!(larges(&service), before);
+}
+
+#[test]
+fn a_disk_whose_syncs_fail() {
+    let ground = Ground::new();
+    ground.mount_ext4();
+    let fill = || ground.run("sync -f fs; fstrim fs; cat /dev/zero > back/fill || true");
+    let mut service = endure(&ground, "I/O error", fill, || ground.run("rm back/fill"));
+    let before = larges(&service);
+    assert!(service.terminate().success());
+    // Mounted anew it shows what is on the device, and not what memory still holds of it.
+    wait_for("the file system to be let go", || ground.try_run("umount fs").then_some(()));
+    ground.remount_ext4();
+    let service = Service::start_in(&ground.data(), &[]);
+    assert_eq!(larges(&service), before);
+}
+
+#[test]
+fn a_disk_that_turns_read_only() {
+    let ground = Ground::new();
+    ground.mount_ext4();
+    // The kernel does so when it finds the file system damaged; an ordinary remount is refused while files are open.
+    let damage = "echo test > /sys/fs/ext4/$(basename $(findmnt -no SOURCE fs))/trigger_fs_error";
+    let mend = || {
+        wait_for("the file system to be let go", || ground.try_run("umount fs").then_some(()));
+        ground.remount_ext4();
+    };
+    let mut service = endure(&ground, "Read-only file system", || ground.run(damage), mend);
+    let before = larges(&service);
+    service.kill();
+    let service = Service::start_in(&ground.data(), &[]);
+    assert_eq!(larges(&service), before);
+}

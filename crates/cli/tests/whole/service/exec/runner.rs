@@ -1,0 +1,355 @@
+//! Single runs, without a service around them: the runner with the real keeper.
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use notbefore_core::{Cause, Ending, EventId, EventType, OperationId, StartReason, VmId};
+use notbefore_engine::{CommandId, DriverRun};
+use notbefore_service::driver::{Driver, Report};
+use notbefore_service::exec::{Exec, ExecConfig};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+use super::{shell_of, write_script};
+use crate::support::{PATIENCE, binary, processes_with, wait_for};
+
+/// A runner with a script of the test's own.
+struct Trial {
+    dir: TempDir,
+    runtime: Runtime,
+    config: ExecConfig,
+}
+
+impl Trial {
+    fn new(script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let command = dir.path().join("carry-out");
+        write_script(&command, script);
+        let mut config = ExecConfig::new(command);
+        config.keeper = binary().into();
+        config.grace = Duration::from_millis(200);
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        Self { dir, runtime, config }
+    }
+
+    fn exec(&self) -> Exec {
+        let results = self.path("results");
+        self.runtime.block_on(Exec::prepare(self.config.clone(), &results)).unwrap()
+    }
+
+    /// Runs it once and waits for its end.
+    fn run(&self) -> Ending {
+        let exec = self.exec();
+        let (send, ended) = mpsc::channel();
+        let _in = self.runtime.enter();
+        exec.run(some_run(1), report(1, &send));
+        let (_, ending) = ended.recv_timeout(PATIENCE).expect("the run ends");
+        let left: Vec<_> = std::fs::read_dir(self.path("results")).unwrap().collect();
+        assert!(left.is_empty(), "results are removed: {left:?}");
+        ending
+    }
+
+    /// Runs it once and gives the reason of its failure.
+    fn failure(&self) -> String {
+        match self.run() {
+            Ending::Failed { why } => why,
+            other @ (Ending::Succeeded { .. } | Ending::Blocked { .. }) => {
+                panic!("it should have failed: {other:?}")
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+const DONE: Ending = Ending::Succeeded { host: None };
+
+fn id(event: u128) -> CommandId {
+    let vm = VmId(Uuid::from_u128(event + 2));
+    CommandId { event: EventId(Uuid::from_u128(event)), vm, fence: 6, attempt: 5 }
+}
+
+fn report(event: u128, to: &mpsc::Sender<(u128, Ending)>) -> Report {
+    let to = to.clone();
+    Report::new(id(event), move |report| to.send((event, report.ending)).unwrap())
+}
+
+fn some_run(event: u128) -> DriverRun {
+    DriverRun {
+        id: id(event),
+        operation: OperationId(Uuid::from_u128(2)),
+        event_type: EventType::Redeploy,
+        cause: Cause::HostRedeploy,
+        description: String::new(),
+        duration_s: -1,
+        scope: "shop/web".parse().unwrap(),
+        name: "web-0".parse().unwrap(),
+        host: Some("h1".to_owned()),
+        update_domain: 4,
+        owner: "node".to_owned(),
+        why: StartReason::Approved,
+        started_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+#[test]
+fn exit_code_0_is_done_and_the_result_says_where_the_vm_is() {
+    assert_eq!(Trial::new("exit 0").run(), DONE);
+    let trial = Trial::new("echo host=h9 > \"$NOTBEFORE_RESULT\"");
+    assert_eq!(trial.run(), Ending::Succeeded { host: Some("h9".to_owned()) });
+}
+
+#[test]
+fn the_environment_is_the_facts_and_no_more() {
+    let mut trial = Trial::new("");
+    let seen = trial.path("seen");
+    write_script(&trial.config.command, &format!("env > {}; pwd >> {0}", seen.display()));
+    trial.config.pass_on = vec![("LIBVIRT_DEFAULT_URI".into(), "test:///default".into())];
+    assert_eq!(trial.run(), DONE);
+    let seen = std::fs::read_to_string(seen).unwrap();
+    for line in [
+        "LIBVIRT_DEFAULT_URI=test:///default",
+        "NOTBEFORE_EVENT_ID=00000000-0000-0000-0000-000000000001",
+        "NOTBEFORE_EVENT_TYPE=Redeploy",
+        "NOTBEFORE_CAUSE=host-redeploy",
+        "NOTBEFORE_SUBSCRIPTION=default",
+        "NOTBEFORE_GROUP=shop",
+        "NOTBEFORE_SCOPE=web",
+        "NOTBEFORE_VM=web-0",
+        "NOTBEFORE_HOST=h1",
+        "NOTBEFORE_UPDATE_DOMAIN=4",
+        "NOTBEFORE_ATTEMPT=5",
+        "NOTBEFORE_FENCE=6",
+        "NOTBEFORE_OWNER=node",
+        "/",
+    ] {
+        assert!(seen.lines().any(|found| found == line), "{line} is missing in {seen}");
+    }
+    // Cargo's own variables are in the environment of this test, and stand for the operator's secrets.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    assert!(!seen.contains("CARGO"), "{seen}");
+}
+
+#[test]
+fn a_bad_end_says_which_and_what_the_command_last_said() {
+    let trial = Trial::new("echo one >&2; echo 'no such \u{1b}domain' >&2; echo fine; exit 3");
+    let reason = trial.failure();
+    assert!(reason.starts_with("exit code 3: no such \\u{1b}domain (/"), "{reason}");
+    assert!(Trial::new("kill -SEGV $$").failure().contains("killed by signal 11 (SIGSEGV"));
+}
+
+#[test]
+fn a_command_that_kills_its_keeper_has_failed() {
+    let reason = Trial::new("kill -9 $PPID; exit 0").failure();
+    assert!(reason.starts_with("nobody can tell how it ended"), "{reason}");
+}
+
+#[test]
+fn what_a_killed_keeper_leaves_is_ended_before_the_run_is_over() {
+    // One that stays in the group of the command, which ends; a session of its own below a command that goes on.
+    for (marker, end) in [("group", "exit 0"), ("session", "sleep 600")] {
+        let marker = format!("{marker}-{}", std::process::id());
+        let leave = if end == "exit 0" { "sh" } else { "setsid sh" };
+        let trial = Trial::new("");
+        let up = trial.path("up").display().to_string();
+        let script = format!(
+            "{leave} -c ': >{up}; sleep 600; : {marker}' >/dev/null 2>&1 &
+             while ! [ -e {up} ]; do sleep 0.02; done; kill -9 $PPID; {end}"
+        );
+        write_script(&trial.config.command, &script);
+        assert!(trial.failure().starts_with("nobody can tell how it ended"));
+        assert_eq!(processes_with(&marker), Vec::<u32>::new());
+    }
+}
+
+#[test]
+fn a_command_has_the_default_for_the_signals_that_its_keeper_survives() {
+    let trial = Trial::new("");
+    let seen = trial.path("seen");
+    write_script(&trial.config.command, &format!("grep SigIgn: /proc/self/status > {}", seen.display()));
+    assert_eq!(trial.run(), DONE);
+    let seen = std::fs::read_to_string(seen).unwrap();
+    let ignored = u64::from_str_radix(seen.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert_eq!(ignored & 0x7fff_ffff, 0, "{seen}");
+}
+
+#[test]
+fn a_command_that_vanishes_says_so() {
+    let trial = Trial::new("exit 0");
+    std::fs::remove_file(&trial.config.command).unwrap();
+    let reason = trial.failure();
+    assert!(reason.contains("No such file or directory") && reason.contains("put it back"), "{reason}");
+    std::fs::write(&trial.config.command, "x").unwrap();
+    assert!(trial.failure().contains("make it executable"));
+    write_script(&trial.config.command, "exit 0");
+    assert_eq!(trial.run(), DONE, "and runs again when it is back");
+}
+
+#[test]
+fn results_that_nobody_can_understand_fail() {
+    for (script, said) in [
+        ("echo h9 > \"$NOTBEFORE_RESULT\"", "it wrote \"h9\""),
+        ("head -c 100000 /dev/zero > \"$NOTBEFORE_RESULT\"", "more than 4 KiB"),
+        ("mkfifo \"$NOTBEFORE_RESULT\"", "no regular file"),
+        ("mkdir -p \"$NOTBEFORE_RESULT/a\"", "no regular file"),
+        ("ln -s /etc/passwd \"$NOTBEFORE_RESULT\"", "no regular file"),
+    ] {
+        let reason = Trial::new(script).failure();
+        assert!(reason.contains("it ended well, but") && reason.contains(said), "{script}: {reason}");
+    }
+}
+
+/// Why a command has failed that hangs. The runner's clock stands still but where this sets it forward: the timeout is over
+/// when the command has made the file `up`, its grace when it has made `asked`, if it goes on after that.
+fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
+    let mut trial = Trial::new("");
+    let here = format!("here={}\n", trial.dir.path().display());
+    write_script(&trial.config.command, &(here + script));
+    trial.config.timeout = Duration::from_mins(5);
+    trial.config.grace = Duration::from_mins(1);
+    trial.runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let exec = trial.exec();
+    // The clock does not set itself forward while something blocks.
+    let made = |name: &str| {
+        let (name, path) = (name.to_owned(), trial.path(name));
+        async move {
+            tokio::task::spawn_blocking(move || wait_for(&name, || path.exists().then_some(())))
+                .await
+                .unwrap();
+        }
+    };
+    let ending = trial.runtime.block_on(async {
+        let (send, ended) = mpsc::channel();
+        exec.run(some_run(1), report(1, &send));
+        made("up").await;
+        tokio::time::advance(trial.config.timeout).await;
+        if goes_on {
+            made("asked").await;
+            tokio::time::advance(trial.config.grace).await;
+        }
+        tokio::task::spawn_blocking(move || ended.recv_timeout(PATIENCE).unwrap().1).await.unwrap()
+    });
+    match ending {
+        Ending::Failed { why } => why,
+        other @ (Ending::Succeeded { .. } | Ending::Blocked { .. }) => {
+            panic!("it should have failed: {other:?}")
+        }
+    }
+}
+
+#[test]
+fn what_hangs_is_asked_to_end_and_then_killed() {
+    // It says that it was asked, and goes on; so do its children.
+    let deaf =
+        "trap 'echo asked >&2; : >$here/asked' TERM; : >$here/up; sleep 600 & while :; do sleep 0.05; done";
+    let reason = failure_of_one_that_hangs(deaf, true);
+    assert!(reason.contains("not done within 5m"), "{reason}");
+    assert!(reason.contains("--exec-timeout: asked ("), "{reason}");
+    // One that obeys has the time to tidy up. It leaves no child that would be waited for: one that is just being started
+    // may miss the signal.
+    let obeys = "trap 'sleep 0.1; echo tidied >&2; exit 0' TERM; : >$here/up; while :; do sleep 0.05; done";
+    let reason = failure_of_one_that_hangs(obeys, false);
+    assert!(reason.contains(": tidied ("), "{reason}");
+}
+
+#[test]
+fn a_flood_neither_blocks_nor_grows_and_its_end_is_known() {
+    let trial =
+        Trial::new("yes flood | head -c 6000000; yes flood | head -c 6000000 >&2; echo out >&2; exit 4");
+    let reason = trial.failure();
+    assert!(reason.starts_with("exit code 4: out ("), "{reason}");
+}
+
+#[test]
+fn what_a_command_leaves_behind_ends_with_it_however_it_hides() {
+    // Forked twice, in a session and a group of its own, deaf to all that can be ignored, its output elsewhere.
+    let marker = format!("left-{}", std::process::id());
+    let daemon = format!(
+        "setsid sh -c 'trap \"\" TERM HUP INT; (sh -c \"sleep 600; : {marker}\" &) ; sleep 600; : {marker}' \
+         >/dev/null 2>&1 & sleep 0.2"
+    );
+    let trial = Trial::new(&daemon);
+    assert_eq!(trial.run(), DONE);
+    assert_eq!(processes_with(&marker), Vec::<u32>::new(), "nothing is left when the run is over");
+}
+
+#[test]
+fn only_so_many_run_at_once_and_whoever_waits_can_be_stopped() {
+    let mut trial = Trial::new("");
+    let (log, go) = (trial.path("log"), trial.path("go"));
+    write_script(
+        &trial.config.command,
+        &format!(
+            "echo $NOTBEFORE_EVENT_ID >> {}; while ! [ -e {} ]; do sleep 0.02; done",
+            log.display(),
+            go.display()
+        ),
+    );
+    trial.config.at_once = 2;
+    let exec = trial.exec();
+    let (send, endings) = mpsc::channel();
+    let _in = trial.runtime.enter();
+    for event in 1..=5 {
+        exec.run(some_run(event), report(event, &send));
+    }
+    let begun = || -> Vec<u128> {
+        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        log.lines().map(|id| id.parse::<Uuid>().unwrap().as_u128()).collect()
+    };
+    let running = wait_for("two to begin", || Some(begun()).filter(|begun| begun.len() == 2));
+    let waiting = (1..=5).find(|event| !running.contains(event)).unwrap();
+    // One that waits is forgotten; one that runs is ended, and the next takes its place.
+    exec.stop(id(waiting));
+    exec.stop(id(running[0]));
+    wait_for("a third to begin", || (begun().len() == 3).then_some(()));
+    std::fs::write(go, "").unwrap();
+    let mut done: Vec<_> = (0..3).map(|_| endings.recv_timeout(PATIENCE).unwrap().0).collect();
+    done.sort_unstable();
+    let expected: Vec<u128> = (1..=5).filter(|event| ![waiting, running[0]].contains(event)).collect();
+    assert_eq!(done, expected);
+    drop(send);
+    assert!(endings.recv_timeout(PATIENCE).is_err(), "of what was stopped nothing is said");
+    assert!(!begun().contains(&waiting), "what was stopped while it waited never ran");
+}
+
+#[test]
+fn commands_of_one_vm_take_turns() {
+    let trial = Trial::new("");
+    let busy = trial.path("busy");
+    let script = format!("mkdir {0} || exit 1; sleep 0.2; rmdir {0}", busy.display());
+    write_script(&trial.config.command, &script);
+    let exec = trial.exec();
+    let (send, endings) = mpsc::channel();
+    let _in = trial.runtime.enter();
+    for event in 1..=3 {
+        let mut run = some_run(event);
+        run.id.vm = id(1).vm;
+        exec.run(run, report(event, &send));
+    }
+    for _ in 0..3 {
+        assert_eq!(endings.recv_timeout(PATIENCE).unwrap().1, DONE);
+    }
+}
+
+#[test]
+fn closing_ends_what_runs_and_says_nothing_of_it() {
+    let trial = Trial::new("sleep 600 & sleep 601");
+    let exec = trial.exec();
+    let (send, endings) = mpsc::channel();
+    let _in = trial.runtime.enter();
+    exec.run(some_run(1), report(1, &send));
+    let script = shell_of(&trial.config.command);
+    wait_for("it to run", || (!processes_with(&script).is_empty()).then_some(()));
+    trial.runtime.block_on(exec.close());
+    assert_eq!(processes_with(&script), Vec::<u32>::new());
+    exec.run(some_run(2), report(2, &send));
+    drop(send);
+    assert!(endings.recv_timeout(PATIENCE).is_err(), "it has not failed, and nothing is begun any more");
+}

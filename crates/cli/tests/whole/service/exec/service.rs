@@ -1,0 +1,366 @@
+//! The whole service with a command of the test's own.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{shell_of, write_script};
+use crate::support::{Service, binary, processes_with, wait_for};
+
+const FLEET: &str = "scopes:
+  - name: web
+    kind: standalone
+    vms: [ { name: web, addresses: [127.1.20.1], host: h1 } ]
+";
+
+/// A service whose command is a script; `$here` in it is a directory that test and script share.
+struct Trial {
+    here: TempDir,
+    service: Service,
+}
+
+impl Trial {
+    fn new(script: &str, flags: &[&str]) -> Self {
+        let here = tempfile::tempdir().unwrap();
+        let command = here.path().join("carry-out");
+        let trial_script = with_here(&here, script);
+        write_script(&command, &trial_script);
+        let mut all = vec!["--driver", "exec", "--exec", command.to_str().unwrap()];
+        // A token in the service's environment is not for commands.
+        let variables = [("NOTBEFORE_TOKEN", "not-for-commands"), ("NOTBEFORE_LOG", "info")];
+        all.extend(if flags.contains(&"--exec-backoff") { &[][..] } else { &["--exec-backoff", "0s"] });
+        all.extend(flags);
+        let service = Service::start_with(&variables, &all);
+        service.apply_fleet(FLEET);
+        Self { here, service }
+    }
+
+    /// What the script has left under a name.
+    fn left(&self, name: &str) -> String {
+        std::fs::read_to_string(self.here.path().join(name)).unwrap_or_default()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.here.path().join(name)
+    }
+
+    fn rewrite(&self, script: &str) {
+        write_script(&self.path("carry-out"), &with_here(&self.here, script));
+    }
+
+    /// Starts an event that carries out at once: nobody listens, so a user's operation gives no notice.
+    fn begin(&self, verb: &str) -> String {
+        let made = self.service.cli_json(&["vm", verb, "web"]);
+        made["targets"][0]["event"].as_str().unwrap().to_owned()
+    }
+
+    fn show(&self, event: &str) -> Value {
+        self.service.cli_json(&["event", "show", event])
+    }
+
+    fn ended(&self, event: &str) -> Value {
+        wait_for("the event to end", || Some(self.show(event)).filter(|event| event["status"] == "Completed"))
+    }
+
+    /// Waits until the command for the one VM stands so.
+    fn stands(&self, event: &str, state: &str) -> Value {
+        wait_for(&format!("the command to be {state}"), || {
+            let command = self.show(event)["exec"]["commands"][0].clone();
+            Some(command).filter(|command| command["state"] == state)
+        })
+    }
+}
+
+fn with_here(here: &TempDir, script: &str) -> String {
+    format!("here={}\n{script}", here.path().display())
+}
+
+fn facts(event: &Value) -> Vec<&str> {
+    event["trail"].as_array().unwrap().iter().map(|fact| fact["fact"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_command_carries_an_event_out_and_says_where_the_vm_is_now() {
+    let trial =
+        Trial::new("env > $here/env; echo moving $NOTBEFORE_VM; echo host=h9 > \"$NOTBEFORE_RESULT\"", &[]);
+    let event = trial.begin("redeploy");
+    let shown = trial.ended(&event);
+    assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"], "{shown}");
+    assert_eq!(trial.service.cli_json(&["vm", "show", "web"])["host"], "h9");
+    let environment = trial.left("env");
+    for line in ["NOTBEFORE_EVENT_TYPE=Redeploy", "NOTBEFORE_CAUSE=user-redeploy", "NOTBEFORE_HOST=h1"] {
+        assert!(environment.contains(line), "{line} is missing in {environment}");
+    }
+    assert!(!environment.contains("not-for-commands"), "{environment}");
+    let log = trial.service.log();
+    let line = log.lines().find(|line| line.contains("moving web")).unwrap_or_else(|| panic!("{log}"));
+    for said in ["notbefore::exec", &format!("event={event}"), "vm=web", "attempt=1", "stream=\"stdout\""] {
+        assert!(line.contains(said), "{said} is missing in {line}");
+    }
+    assert!(log.contains("carry-out is done"), "{log}");
+}
+
+#[test]
+fn what_fails_is_tried_again() {
+    let trial = Trial::new(
+        "echo $NOTBEFORE_ATTEMPT >> $here/attempts
+         [ $NOTBEFORE_ATTEMPT = 3 ] || { echo \"not yet\" >&2; exit 7; }",
+        &[],
+    );
+    let event = trial.begin("restart");
+    let shown = trial.ended(&event);
+    assert_eq!(trial.left("attempts"), "1\n2\n3\n");
+    assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"]);
+    let log = trial.service.log();
+    let failed: Vec<_> = log.lines().filter(|line| line.contains("exit code 7: not yet")).collect();
+    assert!(failed.len() == 2 && failed[1].contains("attempt=2"), "{log}");
+}
+
+#[test]
+fn attempts_used_up_leave_the_event_to_be_retried() {
+    let trial =
+        Trial::new("[ -e $here/fixed ] || { echo 'no such domain' >&2; exit 1; }", &["--exec-attempts", "2"]);
+    let event = trial.begin("restart");
+    let failed = trial.stands(&event, "failed");
+    assert_eq!(failed["attempt"], 2);
+    let text = trial.service.cli(&["event", "show", &event]);
+    assert!(text.contains("DriverFailed") && text.contains("no such domain"), "{text}");
+    assert_eq!(trial.show(&event)["status"], "Started");
+    let list = trial.service.cli(&["event", "list"]);
+    assert!(list.contains("Started, failed"), "{list}");
+    let metrics = trial.service.operator_request("GET", "/metrics", "", "").body;
+    assert!(metrics.contains("notbefore_commands{state=\"failed\"} 1\n"), "{metrics}");
+    std::fs::write(trial.path("fixed"), "").unwrap();
+    trial.service.cli(&["event", "retry", &event]);
+    let shown = trial.ended(&event);
+    assert_eq!(facts(&shown)[2..], ["DriverFailed", "DriverRetried", "EventCompleted"]);
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_with_all_that_it_started() {
+    let marker = format!("hangs-{}", std::process::id());
+    let script = format!("sh -c 'sleep 600; : {marker}' & wait");
+    let trial = Trial::new(&script, &["--exec-timeout", "1s", "--exec-attempts", "1"]);
+    let event = trial.begin("restart");
+    let failed = trial.stands(&event, "failed");
+    let why = failed["why"].as_str().unwrap();
+    assert!(why.contains("not done within 1s"), "{why}");
+    assert!(trial.service.log().contains("raise --exec-timeout"));
+    assert_eq!(processes_with(&marker), Vec::<u32>::new());
+}
+
+#[test]
+fn a_flood_of_output_fills_no_log() {
+    let trial =
+        Trial::new("yes again and again | head -c 30000000; yes | tr -d '\\n' | head -c 3000000", &[]);
+    let event = trial.begin("restart");
+    trial.ended(&event);
+    let log = trial.service.log();
+    assert_eq!(log.matches("further output was dropped").count(), 1);
+    assert!(log.len() < 500_000, "{} bytes of log", log.len());
+}
+
+#[test]
+fn a_command_that_vanishes_says_so_and_runs_again_when_it_is_back() {
+    let trial = Trial::new("rm $here/carry-out; exit 1", &["--exec-attempts", "2"]);
+    let event = trial.begin("restart");
+    let failed = trial.stands(&event, "failed");
+    let why = failed["why"].as_str().unwrap();
+    assert!(why.contains("cannot be run") && why.contains("No such file"), "{why}");
+    trial.rewrite("exit 0");
+    trial.service.cli(&["event", "retry", &event]);
+    trial.ended(&event);
+}
+
+#[test]
+fn nothing_outlives_a_service_that_is_killed_and_the_next_one_tries_again() {
+    let marker = format!("outlives-{}", std::process::id());
+    let forks_away = format!(
+        "echo $NOTBEFORE_ATTEMPT $NOTBEFORE_FENCE >> $here/runs
+         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+         setsid sh -c 'trap \"\" TERM HUP INT; (setsid sh -c \"sleep 600; : {marker}\" &); sleep 600; : {marker}' \\
+           >/dev/null 2>&1 </dev/null &
+         sh -c 'sleep 600; : {marker}'"
+    );
+    let mut trial = Trial::new(&forks_away, &[]);
+    let event = trial.begin("restart");
+    // The script itself, and three that it started in three ways.
+    wait_for("all to run", || (processes_with(&marker).len() >= 3).then_some(()));
+    trial.service.kill();
+    let Trial { here, service } = trial;
+    let script = shell_of(&here.path().join("carry-out"));
+    wait_for("all to be gone", || {
+        (processes_with(&marker).is_empty() && processes_with(&script).is_empty()).then_some(())
+    });
+    let trial = Trial { here, service: service.restart() };
+    let shown = trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1 1\n2 2\n", "a further attempt, with a higher fence");
+    assert!(facts(&shown).contains(&"DriverTookOver"), "{shown}");
+}
+
+/// The keeper of the trial's command.
+fn keeper_of(trial: &Trial) -> Pid {
+    let keepers = processes_with("exec-keeper");
+    let command = processes_with(trial.path("carry-out").to_str().unwrap());
+    let keeper = keepers.into_iter().find(|keeper| command.contains(keeper));
+    Pid::from_raw(i32::try_from(keeper.expect("a keeper runs")).unwrap()).unwrap()
+}
+
+/// Kills the keeper and then the service, which has no time to act on that.
+fn kill_with_keeper(trial: &mut Trial) {
+    let service = Pid::from_raw(i32::try_from(trial.service.pid()).unwrap()).unwrap();
+    kill_process(service, Signal::STOP).unwrap();
+    kill_process(keeper_of(trial), Signal::KILL).unwrap();
+    trial.service.kill();
+}
+
+#[test]
+fn a_keeper_survives_the_signals_of_terminals_and_scripts() {
+    let script =
+        ": > $here/begun; while ! [ -e $here/go ]; do sleep 0.02; done; echo host=h9 > $NOTBEFORE_RESULT";
+    let trial = Trial::new(script, &["--exec-attempts", "1"]);
+    let event = trial.begin("redeploy");
+    wait_for("it to run", || trial.path("begun").exists().then_some(()));
+    let keeper = keeper_of(&trial);
+    let signals = [
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::USR1,
+        Signal::USR2,
+        Signal::PIPE,
+        Signal::ALARM,
+        Signal::IO,
+        Signal::VTALARM,
+        Signal::PROF,
+        Signal::XCPU,
+        Signal::XFSZ,
+        Signal::POWER,
+        Signal::TSTP,
+        Signal::TTIN,
+        Signal::TTOU,
+    ];
+    for signal in signals {
+        kill_process(keeper, signal).unwrap();
+    }
+    let kept = std::fs::read_dir(trial.service.data().join("exec")).unwrap();
+    for file in kept.map(|entry| entry.unwrap()) {
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "{file:?}");
+    }
+    std::fs::write(trial.path("go"), "").unwrap();
+    let shown = trial.ended(&event);
+    assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"], "{shown}");
+    assert_eq!(trial.service.cli_json(&["vm", "show", "web"])["host"], "h9");
+}
+
+#[test]
+fn command_of_a_killed_keeper_ends_before_the_next_service_runs_it_again() {
+    let marker = format!("orphan-{}", std::process::id());
+    // The lock is free when the last process that inherited it has ended.
+    let script = format!(
+        "exec 9> $here/lock
+         flock -n 9 && echo $NOTBEFORE_ATTEMPT $NOTBEFORE_FENCE >> $here/runs || echo overlap >> $here/runs
+         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+         sh -c 'trap \"\" TERM HUP INT; : > '$here'/begun; sleep 600; : {marker}'"
+    );
+    let mut trial = Trial::new(&script, &[]);
+    let event = trial.begin("restart");
+    wait_for("it to run", || trial.path("begun").exists().then_some(()));
+    kill_with_keeper(&mut trial);
+    assert!(!processes_with(&marker).is_empty(), "the command goes on without a keeper");
+    let Trial { here, service } = trial;
+    let trial = Trial { here, service: service.restart() };
+    trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1 1\n2 2\n");
+    assert_eq!(processes_with(&marker), Vec::<u32>::new());
+}
+
+#[test]
+fn command_that_cannot_be_ended_fails_the_driver_and_no_attempt_runs() {
+    // The command becomes another user's process, and the next service may not kill those.
+    let script = "echo $NOTBEFORE_ATTEMPT >> $here/runs
+        [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+        echo $$ > $here/pid.new; mv $here/pid.new $here/pid
+        exec setpriv --reuid 65534 --clear-groups sleep 600";
+    let mut trial = Trial::new(script, &[]);
+    let event = trial.begin("restart");
+    let pid = wait_for("it to run", || trial.left("pid").trim().parse().ok());
+    wait_for("it to be another user's", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.contains("Uid:\t65534").then_some(())
+    });
+    kill_with_keeper(&mut trial);
+    let Trial { here, service } = trial;
+    let through = ["setpriv", "--bounding-set=-kill", "--inh-caps=-all"];
+    let trial = Trial { here, service: service.restart_through(&through) };
+    let failed = trial.stands(&event, "failed");
+    let why = failed["why"].as_str().unwrap();
+    assert!(why.contains(&format!("cannot be ended: process {pid} (Operation not permitted")), "{why}");
+    assert!(facts(&trial.show(&event)).contains(&"DriverFailed"));
+    assert_eq!(trial.left("runs"), "1\n", "nothing runs beside it");
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    trial.service.cli(&["event", "retry", &event]);
+    trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1\n3\n");
+}
+
+#[test]
+fn a_service_that_is_asked_to_end_ends_its_commands_first() {
+    let script = "trap 'echo asked >> $here/asked; exit 1' TERM
+        echo $NOTBEFORE_ATTEMPT >> $here/runs
+        [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
+        while :; do sleep 0.05; done";
+    let mut trial = Trial::new(script, &[]);
+    let event = trial.begin("restart");
+    wait_for("it to run", || (trial.left("runs") == "1\n").then_some(()));
+    let command = shell_of(&trial.path("carry-out"));
+    assert!(trial.service.terminate().success());
+    assert_eq!(processes_with(&command), Vec::<u32>::new());
+    assert_eq!(trial.left("asked"), "asked\n");
+    let Trial { here, service } = trial;
+    let trial = Trial { here, service: service.restart() };
+    let shown = trial.ended(&event);
+    assert_eq!(trial.left("runs"), "1\n2\n");
+    assert!(!facts(&shown).contains(&"DriverAttemptFailed"), "it was cut off and did not fail: {shown}");
+}
+
+#[test]
+fn completing_an_event_by_hand_stops_its_command() {
+    let trial = Trial::new("echo > $here/begun; sleep 600", &[]);
+    let event = trial.begin("restart");
+    wait_for("it to run", || trial.path("begun").exists().then_some(()));
+    trial.service.cli(&["event", "complete", &event]);
+    let shown = trial.ended(&event);
+    assert_eq!(shown["exec"]["commands"][0]["state"], "stopped", "it does not run any more: {shown}");
+    let command = shell_of(&trial.path("carry-out"));
+    wait_for("the command to be gone", || processes_with(&command).is_empty().then_some(()));
+    wait_for("the log to say so", || trial.service.log().contains("carry-out was stopped").then_some(()));
+}
+
+#[test]
+fn what_cannot_work_is_refused_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plain");
+    std::fs::write(&file, "").unwrap();
+    let (plain, nowhere) = (file.to_str().unwrap(), dir.path().join("nowhere"));
+    let cases: [(&[&str], &str); 6] = [
+        (&["--driver", "exec"], "--exec"),
+        (&["--exec", "/bin/true"], "--driver exec"),
+        (&["--driver", "manual", "--exec", "/bin/true"], "--driver exec"),
+        (&["--driver", "exec", "--exec", plain], "chmod +x"),
+        (&["--driver", "exec", "--exec", nowhere.to_str().unwrap()], "No such file"),
+        (&["--driver", "exec", "--exec", "/bin/true", "--exec-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE"),
+    ];
+    for (flags, said) in cases {
+        let data = dir.path().join("data");
+        let output =
+            Command::new(binary()).arg("serve").arg("--data").arg(&data).args(flags).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(said), "{flags:?}: {error}");
+        assert!(!data.exists(), "{flags:?} leaves nothing behind");
+    }
+}

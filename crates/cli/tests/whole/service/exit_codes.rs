@@ -1,0 +1,114 @@
+//! The exit codes: 0 done, 1 failed or refused, 2 not understood, 3 time over, the same for every command.
+
+use std::process::{Command, Output};
+
+use crate::support;
+use crate::support::{Service, binary, wait_for};
+
+fn ends(output: &Output, code: i32, words: &[&str]) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+    said
+}
+
+/// A service with an operation that stays open.
+fn waiting() -> (Service, String) {
+    let service = Service::start(&[]);
+    service.cli(&["vm", "add", "a", "--host", "h1"]);
+    let made = service.cli_json(&["event", "schedule", "--type", "reboot", "--in", "1h", "a"]);
+    let operation = made["id"].as_str().unwrap().to_owned();
+    (service, operation)
+}
+
+#[test]
+fn every_code_means_the_same_for_every_command() {
+    let (service, operation) = waiting();
+    let bad = service.data().join("bad.yaml");
+    std::fs::write(&bad, "scopes:\n  - { name: a, kind: nothing }\n").unwrap();
+    let agent = service.data().join("agent.toml");
+    std::fs::write(&agent, "nothing = 1\n").unwrap();
+    let (bad, agent) = (bad.to_str().unwrap(), agent.to_str().unwrap());
+    let guest = format!("http://{}", service.guest);
+    let cases: &[(i32, &[&str])] = &[
+        (0, &["vm", "list"]),
+        (0, &["completions", "bash"]),
+        (0, &["openapi"]),
+        (0, &["--help"]),
+        (0, &["--version"]),
+        (0, &["agent", "sample"]),
+        (0, &["operation", "cancel", &operation, "--dry-run"]),
+        (1, &["vm", "show", "nobody"]),
+        (1, &["event", "show", "abcd"]),
+        (1, &["fleet", "apply", "/nowhere.yaml"]),
+        (1, &["get", "--endpoint", &guest]),
+        (1, &["approve", "--endpoint", &guest, "abcd"]),
+        (1, &["agent", "status", "--listen", "127.0.0.1:1", "--state", "/nowhere"]),
+        (1, &["import", "/nowhere.jsonl"]),
+        (2, &["vm", "nothing"]),
+        (2, &["get", "--nothing"]),
+        (2, &["completions", "cobol"]),
+        (2, &["fleet", "apply", bad]),
+        (2, &["fleet", "apply", bad, "--check"]),
+        (2, &["fleet", "diff", bad]),
+        (2, &["agent", "check", "--config", agent]),
+        (2, &["agent", "install"]),
+        (2, &["serve", "--config", agent]),
+        (2, &["serve", "--driver", "exec"]),
+        (2, &["token", "create", "x", "--role", "viewer"]),
+        (2, &["vm", "remove", "a"]),
+        (2, &["host", "failed", "h1", "--timeout", "1s"]),
+        (3, &["operation", "wait", &operation, "--timeout", "0s"]),
+        (3, &["operation", "wait", &operation, "--timeout", "1s", "--output", "json"]),
+        (3, &["host", "maintain", "h1", "--type", "freeze", "--wait", "--timeout", "0s"]),
+    ];
+    for (code, words) in cases {
+        ends(&service.run(words), *code, words);
+    }
+}
+
+#[test]
+fn help_and_manual_list_the_codes() {
+    let help = Command::new(binary()).arg("--help").output().unwrap();
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    for line in ["0  done", "1  failed or refused", "2  not understood", "3  time over"] {
+        assert!(help.contains(line), "{help}");
+    }
+    let page = std::fs::read_to_string(support::pages::root().join("docs/operators.md")).unwrap();
+    for line in ["| 0 | done", "| 1 | failed or refused", "| 2 | not understood", "| 3 | time over"] {
+        assert!(page.contains(line), "docs/operators.md has no {line:?}");
+    }
+}
+
+#[test]
+fn waiting_ends_with_the_operation_or_with_the_time() {
+    let (service, operation) = waiting();
+    let words = ["operation", "wait", &operation, "--timeout", "0s"];
+    let said = ends(&service.run(&words), 3, &words);
+    assert!(
+        said.contains(&format!("operation {operation} is open")) && said.contains("it goes on"),
+        "{said}"
+    );
+    service.cli(&["operation", "cancel", &operation]);
+    let said = service.cli(&["operation", "wait", &operation, "--timeout", "20s"]);
+    assert!(said.contains("is closed: called off"), "{said}");
+}
+
+#[test]
+fn waiting_ends_with_the_reason_when_a_command_has_failed() {
+    let service = Service::start(&["--driver", "exec", "--exec", "/bin/false", "--exec-attempts", "1"]);
+    service.cli(&["vm", "add", "a", "--host", "h1"]);
+    let words = ["host", "failed", "h1", "--wait", "--timeout", "20s"];
+    let said = ends(&service.run(&words), 1, &words);
+    assert!(said.contains("the command for a has failed") && said.contains("exit code 1"), "{said}");
+    assert!(said.contains("notbefore event retry"), "{said}");
+    let operations = service.cli_json(&["operation", "list"]);
+    let operation = operations[0]["id"].as_str().unwrap();
+    let words = ["operation", "wait", operation, "--timeout", "20s"];
+    assert!(ends(&service.run(&words), 1, &words).contains("the command for a has failed"));
+    let event = operations[0]["targets"][0]["event"].as_str().unwrap();
+    service.cli(&["event", "complete", event]);
+    wait_for("the operation to close", || {
+        service.cli(&["operation", "list"]).contains("no operation").then_some(())
+    });
+    assert!(service.cli(&["operation", "wait", operation]).contains("is closed: done"));
+}

@@ -1,0 +1,35 @@
+//! The agent's listener.
+
+use super::{Flood, REQUESTS, SOURCES, local};
+use crate::support::agent::Place;
+use crate::support::{Service, exchange, free_address, wait_for};
+
+const DRAINZ: &[u8] = b"GET /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_load_balancer_is_answered_in_a_flood_of_connections() {
+    let service = Service::start(&[]);
+    for sources in SOURCES {
+        let place = Place::new();
+        let rules = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", Place::traced("step", ""));
+        place.configure(Some(&format!("http://{}", service.guest)), &rules);
+        let signals = free_address();
+        let mut command = std::process::Command::new(crate::support::binary());
+        command.env("NOTBEFORE_AGENT_LISTEN", signals.to_string());
+        let _agent = place.start_with(command, "boot 1");
+        wait_for("the agent to listen", || std::net::TcpStream::connect(signals).ok());
+        wait_for("the agent to be ready", || {
+            (exchange(local(), signals, DRAINZ).status == 200).then_some(())
+        });
+        let words: [&[u8]; 2] = [b"", b"GET /drainz HTTP/1.1\r\nHost:"];
+        let mut flood = Flood::new(signals, sources, &words);
+        // Were they to wait for one another, the last would wait for more than the patience of this test.
+        flood.rise(320);
+        assert_eq!(
+            flood.answered(|| exchange(local(), signals, DRAINZ).status),
+            REQUESTS,
+            "{sources} sources"
+        );
+        assert!(place.log().contains("too many connections to the agent's listener"), "{}", place.log());
+    }
+}

@@ -1,0 +1,114 @@
+//! Records of every format level that a release may meet: what an older version wrote is opened, read and
+//! carried on by this one. `fixtures/` has a folder for each level, written by the last version of that level.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Service, binary};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The fixtures' history is swept after 90 days unless the service is told to keep it.
+const FLAGS: [&str; 2] = ["--keep-history", "36500d"];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/level-1").join(name)
+}
+
+fn copied(name: &str) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(fixture(name)).unwrap() {
+        let from = entry.unwrap().path();
+        let to = copy.path().join(from.file_name().unwrap());
+        fs::copy(&from, &to).unwrap();
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    copy
+}
+
+/// Events as the expectation files list them: id, type, status, approved, VMs.
+fn lines(events: &Value) -> Vec<String> {
+    let line = |event: &Value| {
+        let vms = event["resources"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
+        let vms: Vec<&str> = vms.collect();
+        let word = |key: &str| event[key].as_str().unwrap().to_owned();
+        format!("{} {} {} {} {}", word("id"), word("type"), word("status"), event["approved"], vms.join(","))
+    };
+    let mut lines: Vec<String> = events.as_array().unwrap().iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+fn expected(name: &str) -> Vec<String> {
+    fs::read_to_string(fixture(name)).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Checks that a service has what the fixture says, and that it can go on from there.
+fn holds_what_was_written(service: &Service) {
+    assert_eq!(lines(&service.cli_json(&["event", "list"])), expected("events.txt"));
+    let history = service.cli_json(&["event", "history", "--since", "2026-01-01T00:00:00Z"]);
+    assert_eq!(lines(&history), expected("history.txt"));
+    assert_eq!(service.cli_json(&["vm", "list"]).as_array().unwrap().len(), 9);
+    let names: Vec<String> = service
+        .cli_json(&["token", "list"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|token| token["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(names.contains(&"alice".to_owned()) && names.contains(&"shop".to_owned()), "{names:?}");
+    // What was announced is approved, started and ended by this version.
+    let freeze = "850052dc-6274-527e-b52c-48cb4aa8cd52";
+    for verb in ["approve", "complete"] {
+        service.cli(&["event", verb, freeze]);
+    }
+    let reboots = ["aac21e74-34db-556d-8d63-2a68d7a9c712", "51414fc2-5fc4-54a8-9aa2-bd606501e9ea"];
+    for event in reboots {
+        service.cli(&["event", "approve", event]);
+        service.cli(&["event", "show", event]);
+    }
+}
+
+#[test]
+fn data_directory_of_level_1_is_opened_and_carried_on() {
+    let data = copied("data");
+    let service = Service::start_in(data.path(), &FLAGS);
+    holds_what_was_written(&service);
+    // What is written now is read by the next start, beside what was never written again.
+    let service = service.restart();
+    assert_eq!(service.cli_json(&["vm", "list"]).as_array().unwrap().len(), 9);
+    let shown = service.cli_json(&["event", "show", "850052dc-6274-527e-b52c-48cb4aa8cd52"]);
+    assert_eq!(shown["status"], "Completed");
+}
+
+#[test]
+fn export_of_level_1_is_imported() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, export) = (place.path().join("data"), fixture("export.jsonl"));
+    let words = ["import", export.to_str().unwrap(), "--data", data.to_str().unwrap()];
+    let imported = Command::new(binary()).args(words).env_remove("NOTBEFORE_DATA").output().unwrap();
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    // An export has no token file; the one of the data directory is for the same root token.
+    fs::copy(fixture("data/operator.token"), data.join("operator.token")).unwrap();
+    holds_what_was_written(&Service::start_in(&data, &FLAGS));
+}
+
+#[test]
+fn agent_journal_of_level_1s_time_is_resumed() {
+    let state = copied("agent");
+    let words = ["agent", "status", "--config"];
+    let config = fixture("agent.toml");
+    let output = Command::new(binary())
+        .args(words)
+        .arg(&config)
+        .arg("--state")
+        .arg(state.path())
+        .args(["--output", "json"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("A591DA1C-0F50-5719-B453-2343131F7A8D"), "{output:?}");
+    assert!(text.contains("finish-requests"), "{output:?}");
+}

@@ -1,0 +1,220 @@
+//! `notbefore get` and `notbefore approve` against the real service, which is as strict as Azure is.
+
+mod names;
+
+use std::process::{Command, Output};
+
+use crate::support::program::Program;
+use crate::support::{Service, binary, first_event, free_address, wait_for};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long changes may take to be told, a restart of the service among them, on a busy computer.
+const WATCH_SECONDS_MAX: &str = "60";
+
+/// Two VMs that see one document.
+const FLEET: &str = "scopes:
+  - name: web
+    kind: availability-set
+    vms:
+      - { name: web-0, update_domain: 0, addresses: [127.0.1.1] }
+      - { name: web-1, update_domain: 1, addresses: [127.0.1.2] }
+";
+
+/// A service with a door for each of the two, at ports that it keeps when it is started again.
+fn service(data: &TempDir) -> Service {
+    Service::start_in(data.path(), &[]).apply_fleet(FLEET);
+    let door = |vm: &str| format!("web/{vm}={}", free_address());
+    let (first, second) = (door("web-0"), door("web-1"));
+    let doors = ["--guest-vm", &first, "--guest-vm", &second];
+    Service::start_in(data.path(), &[&doors[..], &["--strict", "--simulated-duration", "1h"]].concat())
+}
+
+/// Runs the command line as the VM of a door.
+fn guest(service: &Service, door: usize, words: &[&str]) -> Output {
+    let endpoint = format!("http://{}", service.guest_vms[door]);
+    let mut command = Command::new(binary());
+    // A proxy that is not there must not be asked.
+    command.env("http_proxy", "http://127.0.0.1:9").env("HTTP_PROXY", "http://127.0.0.1:9");
+    command.args(words).args(["--endpoint", &endpoint]).output().unwrap()
+}
+
+fn said(output: Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {out}{err}", output.status);
+    out.into_owned()
+}
+
+fn refused(output: Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn json(output: Output) -> Value {
+    serde_json::from_str(&said(output)).unwrap()
+}
+
+#[test]
+fn an_event_is_seen_approved_and_over() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    assert_eq!(said(guest(&service, 0, &["get"])), "no event is announced or under way\n");
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
+
+    let table = said(guest(&service, 0, &["get"]));
+    let lines: Vec<&str> = table.lines().collect();
+    let head =
+        ["EVENT", "TYPE", "STATUS", "NOT", "BEFORE", "MINE", "RESOURCES", "SOURCE", "LASTS", "DESCRIPTION"];
+    assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), head);
+    let event = lines[1].split_whitespace().next().unwrap();
+    for cell in ["Reboot", "Scheduled", "(in 1", " min)", "yes", "web-0", "Platform"] {
+        assert!(lines[1].contains(cell), "{table}");
+    }
+
+    // The other VM of the scope sees the same event, and that it is not its own.
+    let seen = json(guest(&service, 1, &["get", "-o", "json"]));
+    assert_eq!((&seen["vm"], &seen["api_version"]), (&"web-1".into(), &"2020-07-01".into()));
+    assert_eq!(seen["events"][0]["id"], event);
+    assert_eq!((&seen["events"][0]["mine"], &seen["events"][0]["type"]), (&false.into(), &"Reboot".into()));
+    assert_eq!(said(guest(&service, 1, &["approve", "--all-mine"])), "no event waits that names this VM\n");
+    assert_eq!(
+        json(guest(&service, 1, &["get", "-o", "json", "--name", "WEB-0"]))["events"][0]["mine"],
+        true
+    );
+
+    assert_eq!(said(guest(&service, 0, &["approve", "--all-mine"])), format!("event {event}: approved\n"));
+    assert_eq!(json(guest(&service, 0, &["get", "-o", "json"]))["events"][0]["status"], "Started");
+    assert_eq!(said(guest(&service, 0, &["approve", "--all-mine"])), "no event waits that names this VM\n");
+    // Again by its id: the platform answers 200 to what has started.
+    assert_eq!(json(guest(&service, 0, &["approve", event, "-o", "json"]))[0]["outcome"], "approved");
+    service.cli(&["event", "complete", event]);
+    assert_eq!(json(guest(&service, 0, &["get", "-o", "json"]))["events"], Value::Array(vec![]));
+}
+
+#[test]
+fn the_raw_document_is_what_any_guest_reads_at_any_version() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
+    for version in ["2017-03-01", "2019-01-01", "2020-07-01"] {
+        let raw = said(guest(&service, 0, &["get", "--raw", "--api-version", version]));
+        assert_eq!(raw, service.poll([127, 0, 1, 1].into(), version).body, "{version}");
+    }
+    let old = json(guest(&service, 0, &["get", "-o", "json", "--api-version", "2017-03-01"]));
+    assert_eq!(old["events"][0]["resources"][0], "web-0", "without the underscore");
+    assert_eq!(old["events"][0]["mine"], true);
+    assert_eq!(old["events"][0]["source"], Value::Null);
+    let event = first_event(&service.poll([127, 0, 1, 1].into(), "2020-07-01").json());
+    assert_eq!(
+        json(guest(
+            &service,
+            0,
+            &["approve", &event.to_lowercase(), "-o", "json", "--api-version", "2017-08-01"]
+        ))[0]["outcome"],
+        "approved"
+    );
+}
+
+#[test]
+fn an_event_is_approved_by_how_its_id_begins_and_one_that_is_not_there_is_an_error() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    let unknown = "602D9444-D2CD-49C7-8624-8643E7171297";
+    let told = refused(guest(&service, 0, &["approve", unknown]), 1);
+    assert!(told.contains(&format!("event {unknown} is not approved")), "{told}");
+    assert!(told.contains("no such event, but none at all"), "{told}");
+
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
+    service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
+    let ids = || -> Vec<(String, String)> {
+        let seen = json(guest(&service, 0, &["get", "-o", "json"]));
+        let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
+        let events = seen["events"].as_array().unwrap().iter();
+        events.map(|event| (text(event, "id"), text(event, "status"))).collect()
+    };
+    let [(first, _), (second, _)] = ids().try_into().unwrap();
+    // Nothing at all, as of a variable that was never set, and hardly anything, are no ids of any event.
+    for not_an_id in ["", &first[..3], unknown, "no-such-event"] {
+        let told = refused(guest(&service, 0, &["approve", not_an_id]), 1);
+        assert!(told.contains(&first) && told.contains(&second), "{not_an_id:?}: {told}");
+    }
+    assert!(ids().iter().all(|(_, status)| status == "Scheduled"), "{:?}", ids());
+
+    // As the operator's commands print it; what is wrong beside it does not keep it.
+    let outcome = guest(&service, 0, &["approve", &first[..8].to_lowercase(), unknown]);
+    assert_eq!(String::from_utf8_lossy(&outcome.stdout), format!("event {first}: approved\n"));
+    assert!(refused(outcome, 1).contains(unknown));
+    assert_eq!(ids().iter().filter(|(_, status)| status == "Started").count(), 1, "{:?}", ids());
+    service.cli(&["event", "complete", &first]);
+    assert!(refused(guest(&service, 0, &["approve", &first]), 1).contains(&second), "it is over");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_exit_code() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    for (words, complaint) in [
+        (&["approve"][..], "required"),
+        (&["approve", "a", "--all-mine"], "cannot be used with"),
+        (&["get", "--api-version", "latest"], "known are 2017-03-01"),
+        (&["get", "--raw", "--watch"], "cannot be used with"),
+        (&["get", "--count", "1"], "--watch"),
+        (&["get", "--name", ""], "value is required"),
+    ] {
+        let told = refused(guest(&service, 0, words), 2);
+        assert!(told.contains(complaint), "{words:?}: {told}");
+    }
+    let bad = Command::new(binary()).args(["get", "--endpoint", "https://169.254.169.254"]).output().unwrap();
+    assert!(refused(bad, 2).contains("plain HTTP only"));
+    let bad =
+        Command::new(binary()).args(["get", "--endpoint", "http://127.0.0.1:9254/events"]).output().unwrap();
+    assert!(refused(bad, 2).contains("it has a path"));
+    let whole = format!("http://{}/metadata/scheduledevents?api-version=2020-07-01", service.guest_vms[0]);
+    said(Command::new(binary()).args(["get", "--endpoint", &whole]).output().unwrap());
+    let nobody = free_address().to_string();
+    let there = Command::new(binary()).args(["get", "--endpoint", &nobody]).output().unwrap();
+    assert!(refused(there, 1).contains("cannot connect"), "nobody is there");
+    // A caller who is no VM is refused, and not told that there are no events.
+    let stranger =
+        Command::new(binary()).args(["get", "--endpoint", &service.guest.to_string()]).output().unwrap();
+    assert!(refused(stranger, 1).contains("403 Forbidden"));
+}
+
+#[test]
+fn changes_are_told_as_they_come_and_over_a_restart_of_the_service() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(&data);
+    let mut command = Command::new("timeout");
+    let endpoint = service.guest_vms[1].to_string();
+    command.args(["--kill-after=1", WATCH_SECONDS_MAX, binary()]);
+    // With a name that is set, no change is told again because the metadata took its time to say one.
+    command.args([
+        "get",
+        "--watch",
+        "--count",
+        "4",
+        "-o",
+        "json",
+        "--name",
+        "web-1",
+        "--endpoint",
+        &endpoint,
+    ]);
+    let mut watching = Program::start(command);
+    let mut next = || serde_json::from_str::<Value>(&watching.says(&[])).unwrap();
+    // The first poll is what lets it hear of anything.
+    wait_for("the first poll", || service.cli(&["vm", "show", "web-1"]).contains("listens").then_some(()));
+    service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
+    let change = next();
+    assert_eq!((&change["change"], &change["event"]["mine"]), (&"appeared".into(), &true.into()));
+    let event = change["event"]["id"].as_str().unwrap().to_owned();
+    let service = service.restart();
+    service.cli(&["event", "start", &event]);
+    assert_eq!(next()["change"], "started");
+    service.cli(&["event", "complete", &event]);
+    assert_eq!(next()["change"], "gone");
+    service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
+    let change = next();
+    assert_eq!((&change["change"], &change["event"]["mine"]), (&"appeared".into(), &false.into()));
+    watching.ends_well();
+}

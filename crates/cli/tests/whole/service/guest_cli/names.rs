@@ -1,0 +1,93 @@
+//! A platform that is in trouble, or does not say what this VM is called.
+
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::{WATCH_SECONDS_MAX, refused, said};
+use crate::support::binary;
+use crate::support::program::Program;
+use crate::support::scripted::scripted_platform;
+
+/// An event of instance 36 of a scale set, whose own system calls it `web000010`.
+const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa-bb\",\"EventStatus\":\"Scheduled\",\
+    \"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web_36\"],\"NotBefore\":\"\"}]}";
+const BAD_VERSION: (&str, &str) = ("400 Bad Request", "{\"error\":\"Bad request. api-version is invalid\"}");
+const APPROVED: &str = "event aa-bb: approved\n";
+
+/// A platform that has this event, and says this where it is asked for the VM's name. It counts approvals.
+fn platform(name: (&'static str, &'static str)) -> (String, Arc<AtomicUsize>) {
+    let approvals = Arc::new(AtomicUsize::new(0));
+    let counted = approvals.clone();
+    let endpoint = scripted_platform(move |line| match line {
+        _ if line.starts_with("GET /metadata/instance/compute/name") => Some(name),
+        _ if line.contains("api-version=2020-07-01") => Some(BAD_VERSION),
+        _ if line.starts_with("GET") => Some(("200 OK", DOCUMENT)),
+        // The first approval comes at a bad moment.
+        _ if counted.fetch_add(1, Ordering::SeqCst) == 0 => Some(("429 Too Many Requests", "")),
+        _ => Some(("200 OK", "")),
+    });
+    (endpoint, approvals)
+}
+
+fn run(endpoint: &str, words: &[&str]) -> Output {
+    Command::new(binary()).args(words).args(["--endpoint", endpoint]).output().unwrap()
+}
+
+#[test]
+fn an_approval_is_sent_until_it_gets_through_and_warnings_are_said() {
+    let (endpoint, approvals) = platform(("200 OK", "web_36"));
+    let output = run(&endpoint, &["approve", "--all-mine"]);
+    let warned = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        warned.starts_with(
+            "notbefore: the platform does not know api-version 2020-07-01: asking for 2019-08-01"
+        ),
+        "{warned}"
+    );
+    assert_eq!(said(output), APPROVED);
+    assert_eq!(approvals.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn nothing_is_approved_by_a_name_that_may_be_anothers() {
+    let (endpoint, approvals) = platform(("404 Not Found", ""));
+    let told = refused(run(&endpoint, &["approve", "--all-mine"]), 1);
+    assert!(told.contains("nothing is approved: the platform does not say what this VM is called"), "{told}");
+    assert!(told.contains("name it with --name"), "{told}");
+    let got = run(&endpoint, &["get"]);
+    let warned = String::from_utf8_lossy(&got.stderr);
+    assert!(warned.contains("the instance metadata has no name for this VM, so it goes by "), "{warned}");
+    assert_eq!(approvals.load(Ordering::SeqCst), 0);
+    // A name that is given may be what the host is called.
+    assert_eq!(said(run(&endpoint, &["approve", "--all-mine", "--name", "web000010"])), APPROVED);
+
+    let (endpoint, approvals) = platform(("200 OK", "web_37"));
+    let told = refused(run(&endpoint, &["approve", "--all-mine", "--name", "web_36"]), 1);
+    assert!(told.contains("web_36 is named, and the platform calls this VM web_37"), "{told}");
+    assert_eq!(approvals.load(Ordering::SeqCst), 0);
+    assert_eq!(said(run(&endpoint, &["approve", "aa-bb"])), APPROVED, "whoever names the event means it");
+}
+
+#[test]
+fn whoever_watches_hears_what_is_this_vms_when_the_platform_says_its_name() {
+    let knows = Arc::new(AtomicBool::new(false));
+    let asked = knows.clone();
+    let endpoint = scripted_platform(move |line| match line {
+        _ if line.starts_with("GET /metadata/instance") && asked.load(Ordering::SeqCst) => {
+            Some(("200 OK", "web_36"))
+        }
+        _ if line.starts_with("GET /metadata/instance") => Some(("503 Service Unavailable", "")),
+        _ => Some(("200 OK", DOCUMENT)),
+    });
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=1", WATCH_SECONDS_MAX, binary()]);
+    command.args(["get", "--watch", "--count", "2", "--endpoint", &endpoint]);
+    let mut watching = Program::start(command);
+    let first = watching.says(&["appeared"]);
+    assert!(first.contains("others': web_36 is Scheduled"), "{first}");
+    knows.store(true, Ordering::SeqCst);
+    let second = watching.says(&["changed"]);
+    assert!(second.contains(" mine: web_36 is Scheduled"), "{second}");
+    watching.ends_well();
+}

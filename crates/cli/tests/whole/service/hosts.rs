@@ -1,0 +1,324 @@
+//! Hosts through the binary: what is shown before anything happens, one operation for each host, what is refused
+//! and who is left out, and a power cut in the middle of hundreds of scopes.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+
+use crate::support::{Service, binary, wait_for};
+use notbefore_core::{Fact, Operation, OperationState, Past, Scope};
+use notbefore_engine::records::{self, FactBatch, prefix};
+use notbefore_store::redb::RedbStore;
+use notbefore_store::{Revision, Store};
+use serde_json::Value;
+
+/// A name with all that a path or a query could trip over.
+const ODD: &str = "rack 7/Ü%2F#?&+.";
+
+const FLEET: &str = "scopes:
+  - name: web
+    kind: availability-set
+    vms:
+      - { name: web-0, update_domain: 0, addresses: [127.1.20.1], host: h1 }
+      - { name: web-1, update_domain: 1, addresses: [127.1.20.2], host: h1 }
+      - { name: web-2, update_domain: 2, addresses: [127.1.20.3], host: h2 }
+  - name: db
+    kind: standalone
+    vms: [ { name: db, addresses: [127.1.20.4], host: h1 } ]
+  - name: spot
+    kind: scale-set
+    vms:
+      - { name: spot_0, spot: true, addresses: [127.1.20.5], host: h1 }
+      - { name: spot_1, spot: true, addresses: [127.1.20.6], host: \"rack 7/Ü%2F#?&+.\" }
+";
+
+fn guest(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 1, 20, n)
+}
+
+fn texts<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    list.as_array().unwrap().iter().map(|one| one[field].as_str().unwrap()).collect()
+}
+
+/// Carries an event of the manual driver out.
+fn carry_out(service: &Service, event: &str) {
+    service.cli(&["event", "start", event]);
+    service.cli(&["event", "complete", event]);
+}
+
+#[test]
+fn a_host_is_maintained_after_it_was_shown_what_that_means() {
+    let service = Service::start(&["--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    let evicted = service.cli_json(&["vm", "evict", "spot_0"]);
+    carry_out(&service, evicted["targets"][0]["event"].as_str().unwrap());
+    service.poll(guest(1), "2020-07-01");
+
+    let hosts = service.cli_json(&["host", "list"]);
+    assert_eq!(texts(&hosts, "host"), ["h1", "h2", ODD]);
+    let h1 = &hosts[0];
+    assert_eq!((&h1["vms"], &h1["deallocated"], &h1["scopes"]), (&4.into(), &1.into(), &3.into()));
+    assert_eq!((&h1["listening"], &h1["events"]), (&1.into(), &0.into()), "{h1}");
+    assert_eq!(
+        texts(&service.cli_json(&["vm", "list", "--host", "h1"]), "name"),
+        ["db", "spot_0", "web-0", "web-1"]
+    );
+
+    // What it would come to, without anything happening.
+    let words = ["host", "maintain", "h1", "--type", "reboot", "--dry-run"];
+    let plan = &service.cli_json(&words)["hosts"][0];
+    assert_eq!((&plan["vms"], &plan["deallocated"], &plan["scopes"]), (&3.into(), &1.into(), &2.into()));
+    assert_eq!((&plan["listening"], &plan["release"]), (&1.into(), &"together".into()), "{plan}");
+    let silent: Vec<&str> = plan["silent"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(silent, ["default/default/db/db", "default/default/web/web-1"]);
+    let notice = plan["notice_seconds"].as_u64().unwrap();
+    assert!((900..=906).contains(&notice), "{notice}");
+    assert_eq!(
+        texts(&plan["events"], "scope"),
+        ["default/default/db", "default/default/web", "default/default/web"]
+    );
+    assert!(plan["events"][1].get("waits_for").is_none(), "all events of a host start together: {plan}");
+    let shown = service.cli(&words);
+    for part in [
+        "host h1: Reboot (host-reboot) of 3 VMs in 2 scopes, 3 events",
+        "1 of 3 VMs",
+        "left out",
+        "nothing was announced",
+    ] {
+        assert!(shown.contains(part), "no {part:?} in {shown}");
+    }
+    assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
+
+    // One operation for each host, each with its own NotBefore and parts.
+    let made = service.cli_json(&["host", "maintain", "h1", "h2", "h1", ODD, "--type", "reboot"]);
+    assert_eq!(texts(&made, "host"), ["h1", "h2", ODD]);
+    assert_eq!((&made[0]["progress"]["events"], &made[2]["progress"]["events"]), (&3.into(), &1.into()));
+    assert_eq!(service.cli_json(&["host", "show", ODD])["operations"][0], made[2]["id"]);
+    let listed = service.cli_json(&["event", "list", "--vm", "web-0"]);
+    assert_eq!(listed[0]["resources"][0]["host"], "h1");
+    let again = service.cli(&["host", "maintain", "h1", "--type", "freeze", "--dry-run"]);
+    assert!(again.contains("is not closed yet"), "{again}");
+
+    // A host reboots once for all of its VMs, and others do not wait for them.
+    let h2 = made[1]["targets"][0]["event"].as_str().unwrap();
+    assert_eq!(service.approve(guest(3), h2).status, 200);
+    let waits = |event: &str| service.cli_json(&["event", "show", event])["waits_for"].to_string();
+    wait_for("the event of h2 to be ready", || waits(h2).contains("somebody to start it").then_some(()));
+    let db = made[0]["targets"][0]["event"].as_str().unwrap();
+    assert_eq!(service.approve(guest(4), db).status, 200);
+    assert!(waits(db).contains("2 more parts"), "{}", waits(db));
+
+    // The whole of it is called off, and history knows of the host.
+    carry_out(&service, h2);
+    let operation = made[0]["id"].as_str().unwrap();
+    let cancelled = service.cli(&["operation", "cancel", operation]);
+    assert!(cancelled.contains("cancelled") && cancelled.contains("3 ended"), "{cancelled}");
+    let waited = service.cli(&["operation", "wait", operation, made[1]["id"].as_str().unwrap()]);
+    assert!(waited.contains("is closed: called off") && waited.contains("is closed: done"), "{waited}");
+    let history = |words: &[&str]| {
+        let words: Vec<&str> = ["event", "history"].into_iter().chain(words.iter().copied()).collect();
+        service.cli_json(&words).as_array().unwrap().len()
+    };
+    assert_eq!(history(&["--host", "h1"]), 4, "three called off, and an eviction");
+    assert_eq!(history(&["--host", "h1", "--type", "reboot", "--outcome", "cancelled"]), 3);
+    assert_eq!(history(&["--host", "h2", "--outcome", "completed"]), 1);
+    assert_eq!(history(&["--until", "1h"]), 0);
+    assert_eq!(history(&["--newest", "--limit", "2"]), 2);
+    assert_eq!(history(&["--vm", "web/web-1"]), 1);
+}
+
+#[test]
+fn what_cannot_be_done_to_a_host_is_said_with_the_next_step() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let unknown = service.cli_refused(&["host", "maintain", "h1", "h11", "--type", "freeze"]);
+    assert!(unknown.contains("there is no host \"h11\"") && unknown.contains("did you mean h1"), "{unknown}");
+    assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()), "nor is the first announced");
+    let problem = service.operator_request("GET", "/v1/hosts/H2", "", "");
+    assert_eq!((problem.status, &problem.json()["code"]), (404, &"unknown_host".into()));
+    assert_eq!(problem.json()["candidates"][0], "h2");
+    let near = service.cli_refused(&["host", "maintain", "h1", "--type", "reboot", "--in", "1m"]);
+    assert!(near.contains("not_before_too_near"), "{near}");
+    let post = |verb: &str, body: &str| {
+        let answer = service.operator_request("POST", &format!("/v1/hosts/h1/{verb}"), "", body);
+        (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(post("maintain", "{}"), (400, "bad_type".into()));
+    assert_eq!(post("maintain", "{\"type\":\"paint\"}"), (400, "bad_type".into()));
+    assert_eq!(post("failed", "{\"type\":\"reboot\"}"), (400, "bad_type".into()));
+    assert_eq!(post("failed", "{\"in_seconds\":900}"), (400, "not_before_without_notice".into()));
+    assert_eq!(post("burn", ""), (404, "unknown_verb".into()));
+    assert_eq!(post("degraded", "{\"dryrun\":true}"), (400, "bad_body".into()));
+
+    // What is left is done: a failure starts at once, a prediction is a week ahead.
+    let failed = &service.cli_json(&["host", "failed", "h2"])[0];
+    assert_eq!(
+        (&failed["not_before"], &failed["progress"]["started"]),
+        (&Value::Null, &1.into()),
+        "{failed}"
+    );
+    let degraded = &service.cli_json(&["host", "degraded", "h1"])[0];
+    assert_eq!(
+        (&degraded["cause"], &degraded["progress"]["events"]),
+        (&"predicted-failure".into(), &4.into())
+    );
+    let plan = &service.cli_json(&["host", "degraded", ODD, "--in", "3d", "--dry-run"])["hosts"][0];
+    assert!((259_000..259_300).contains(&plan["notice_seconds"].as_u64().unwrap()), "{plan}");
+}
+
+#[test]
+fn at_a_terminal_a_person_is_asked_first() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let at_terminal = |answer: &str| {
+        let mut person = Command::new("script")
+            .args(["-qec", &format!("{} host maintain h2 --type freeze", binary()), "/dev/null"])
+            .env("NOTBEFORE_DATA", service.data())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        writeln!(person.stdin.take().unwrap(), "{answer}").unwrap();
+        let output = person.wait_with_output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (done, said) = at_terminal("n");
+    assert!(
+        !done && said.contains("Announce this? [y/N]") && said.contains("nothing was announced"),
+        "{said}"
+    );
+    assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
+    let (done, said) = at_terminal("y");
+    assert!(done && said.contains("host h2: Freeze") && said.contains("operation "), "{said}");
+    assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 1);
+}
+
+const SCOPES: usize = 500;
+
+/// So many standalone VMs and availability sets on one host.
+fn many_scopes() -> String {
+    let one = |n: usize| match n % 2 {
+        0 => format!("  - {{ name: s{n}, kind: standalone, vms: [{{ name: vm-{n}, host: big }}] }}\n"),
+        _ => format!("  - {{ name: s{n}, kind: availability-set, vms: [{{ name: vm-{n}, host: big }}] }}\n"),
+    };
+    "scopes:\n".to_owned() + &(0..SCOPES).map(one).collect::<String>()
+}
+
+/// What the files of a service that has died hold.
+struct Image {
+    revision: Revision,
+    scopes: Vec<Scope>,
+    /// The newest, if there is any.
+    operation: Option<Operation>,
+    past: Vec<Past>,
+    /// How often each fact of an event was written down.
+    facts: BTreeMap<String, usize>,
+}
+
+impl Image {
+    fn read(service: &Service) -> Self {
+        let store = RedbStore::open(service.data().join("store.redb")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let snapshot = store.snapshot().await.unwrap();
+            let all = |page: notbefore_store::Page| page.records.into_iter();
+            let scopes = all(snapshot.scan(prefix::SCOPE, None, 10_000).await.unwrap());
+            let past = all(snapshot.scan(prefix::PAST, None, 10_000).await.unwrap());
+            let mut operations: Vec<Operation> =
+                all(snapshot.scan(prefix::OPERATION, None, 10_000).await.unwrap())
+                    .map(|(key, record)| records::decode(&key, &record.value).unwrap())
+                    .collect();
+            operations.sort_by_key(|one| one.requested_at);
+            let mut facts = BTreeMap::new();
+            for (key, record) in all(snapshot.scan(prefix::FACT, None, 100_000).await.unwrap()) {
+                let batch: FactBatch = records::decode(&key, &record.value).unwrap();
+                for fact in batch.facts {
+                    if let Fact::Event { event, what, .. } = fact.fact {
+                        let what = format!("{what:?}");
+                        let what = what.split(' ').next().unwrap_or_default();
+                        *facts.entry(format!("{event} {what}")).or_default() += 1;
+                    }
+                }
+            }
+            Self {
+                revision: snapshot.revision(),
+                scopes: scopes.map(|(key, record)| records::decode(&key, &record.value).unwrap()).collect(),
+                operation: operations.pop(),
+                past: past.map(|(key, record)| records::decode(&key, &record.value).unwrap()).collect(),
+                facts,
+            }
+        })
+    }
+
+    fn operation(&self) -> &Operation {
+        self.operation.as_ref().unwrap()
+    }
+
+    /// How many scopes have a live event of the newest operation.
+    fn live(&self) -> usize {
+        let newest = self.operation().id;
+        let of_it = |scope: &&Scope| scope.events.iter().any(|one| one.operation == newest);
+        self.scopes.iter().filter(of_it).count()
+    }
+}
+
+/// How many transactions are durable when the service crashes: more than a start, a command and its operation write, and
+/// fewer than there are scopes, each of which is a transaction.
+const COMMITS_UNTIL_CRASH: u64 = 100;
+
+/// Runs a command that changes every scope, with a service that crashes in the middle of it.
+fn crash_in_the_middle(mut service: Service, words: &[&str]) -> (Service, Image) {
+    service.kill();
+    let before = Image::read(&service).revision.0;
+    let variable = ("NOTBEFORE_ABORT_AFTER_COMMITS", &*COMMITS_UNTIL_CRASH.to_string());
+    service = service.restart_with(&[variable]);
+    // The service may crash before it has answered, or after it.
+    service.run(words);
+    service.aborted();
+    let image = Image::read(&service);
+    assert_eq!(image.revision.0, before + COMMITS_UNTIL_CRASH);
+    assert!((1..SCOPES).contains(&image.live()), "{} of {SCOPES} scopes have an event", image.live());
+    (service.restart_with(&[]), image)
+}
+
+/// Whether nothing was opened or called off twice.
+fn nothing_twice(image: &Image) -> bool {
+    image.facts.values().all(|count| *count == 1)
+}
+
+#[test]
+fn a_power_cut_in_the_middle_of_five_hundred_scopes_is_made_good() {
+    let service = Service::start(&[]);
+    service.apply_fleet(&many_scopes());
+    let maintain = ["host", "maintain", "big", "--type", "reboot", "--in", "2h"];
+    let (service, found) = crash_in_the_middle(service, &maintain);
+    assert_eq!(found.operation().state, OperationState::Opening);
+    let id = found.operation().id.to_string();
+    let shown = wait_for("the operation to be open", || {
+        let shown = service.cli_json(&["operation", "show", &id]);
+        (shown["state"] == "open").then_some(shown)
+    });
+    assert_eq!(shown["progress"]["scopes_told"], SCOPES, "{}", shown["progress"]);
+    assert_eq!(shown["progress"]["waiting"], SCOPES, "{}", shown["progress"]);
+    let events = service.cli_json(&["event", "list"]);
+    let mut scopes = texts(&events, "scope");
+    scopes.sort_unstable();
+    scopes.dedup();
+    assert_eq!((events.as_array().unwrap().len(), scopes.len()), (SCOPES, SCOPES), "one event in each");
+    let not_before = found.operation().not_before.unwrap().to_string();
+    assert!(texts(&events, "not_before").iter().all(|time| *time == not_before), "and one NotBefore");
+
+    // The same in the middle of calling it off.
+    let (mut service, found) = crash_in_the_middle(service, &["operation", "cancel", &id]);
+    assert!(found.operation().cancelled_by.is_some());
+    wait_for("the operation to close", || {
+        (service.cli_json(&["operation", "show", &id])["state"] == "closed").then_some(())
+    });
+    assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
+    service.kill();
+    let image = Image::read(&service);
+    assert!(nothing_twice(&image), "{:?}", image.facts.iter().find(|(_, count)| **count != 1));
+    let of_it = image.past.iter().filter(|past| past.event.operation == image.operation().id).count();
+    assert_eq!((of_it, image.live()), (SCOPES, 0));
+}

@@ -1,0 +1,487 @@
+//! The operator's side through the binary: operations, drivers, retries, the stream, a restart in between.
+
+use std::net::Ipv4Addr;
+
+use crate::support;
+use crate::support::{Service, first_event, wait_for};
+use serde_json::Value;
+
+const FLEET: &str = "scopes:
+  - name: web
+    kind: availability-set
+    vms:
+      - { name: web-0, update_domain: 0, addresses: [127.1.10.1], host: h1 }
+      - { name: web-1, update_domain: 1, addresses: [127.1.10.2], host: h1 }
+  - name: db
+    kind: standalone
+    vms: [ { name: db, addresses: [127.1.10.3], host: h1 } ]
+  - name: batch
+    kind: scale-set
+    terminate_notification: 5m
+    vms:
+      - { name: batch_0, spot: true, addresses: [127.1.10.4] }
+      - { name: batch_1, spot: true, addresses: [127.1.10.5] }
+";
+
+fn guest(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 1, 10, n)
+}
+
+fn status(service: &Service, n: u8) -> String {
+    let document = service.poll(guest(n), "2020-07-01").json();
+    document["Events"][0]["EventStatus"].as_str().unwrap_or("none").to_owned()
+}
+
+#[test]
+fn a_host_reboot_goes_early_only_when_every_scope_has_approved_and_one_update_domain_at_a_time() {
+    let service = Service::start(&["--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    let made = service.cli_json(&["event", "schedule", "--cause", "host-reboot", "web-0", "web-1", "db"]);
+    assert_eq!((made["release"].as_str(), made["targets"].as_array().unwrap().len()), (Some("together"), 3));
+    let times: Vec<Value> = service
+        .cli_json(&["event", "list"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["not_before"].clone())
+        .collect();
+    assert!(times.iter().all(|time| *time == times[0]), "one NotBefore for all: {times:?}");
+
+    // Approved by the web scope alone: nothing is ready.
+    for event in service.poll(guest(1), "2020-07-01").json()["Events"].as_array().unwrap() {
+        assert_eq!(service.approve(guest(1), event["EventId"].as_str().unwrap()).status, 200);
+    }
+    let waits =
+        service.cli_json(&["event", "list", "--vm", "web-0"])[0]["waits_for"].as_str().unwrap().to_owned();
+    assert!(waits.starts_with("the approval of 1 more parts of its operation"), "{waits}");
+    // The last approval releases all of them.
+    let last = first_event(&service.poll(guest(3), "2020-07-01").json());
+    assert_eq!(service.approve(guest(3), &last).status, 200);
+    let ready = |vm: &str| {
+        let waits =
+            service.cli_json(&["event", "list", "--vm", vm])[0]["waits_for"].as_str().unwrap().to_owned();
+        waits.starts_with("somebody to start it").then_some(())
+    };
+    for vm in ["web-0", "web-1", "db"] {
+        wait_for(&format!("the event of {vm} to be ready"), || ready(vm));
+    }
+    // One update domain is under way, so the other must wait, even if somebody insists.
+    let id =
+        |vm: &str| service.cli_json(&["event", "list", "--vm", vm])[0]["id"].as_str().unwrap().to_owned();
+    let (zero, one) = (id("web-0"), id("web-1"));
+    service.cli(&["event", "start", &zero]);
+    let refused = service.cli_refused(&["event", "start", &one]);
+    assert!(
+        refused.contains("must wait") && refused.contains(&zero) && refused.contains("update_domain_busy"),
+        "{refused}"
+    );
+    let refused = service.cli_refused(&["event", "retry", &zero]);
+    assert!(refused.contains("manual driver") && refused.contains("not_exec"), "{refused}");
+    service.cli(&["event", "complete", &zero]);
+    service.cli(&["event", "start", &one]);
+    service.cli(&["event", "complete", &one]);
+    let third = id("db");
+    service.cli(&["event", "start", &third]);
+    service.cli(&["event", "complete", &third]);
+    let operation = made["id"].as_str().unwrap();
+    wait_for("the operation to close", || {
+        (service.cli_json(&["operation", "show", operation])["state"] == "closed").then_some(())
+    });
+}
+
+#[test]
+fn completion_updates_the_fleet() {
+    let service = Service::start(&["--driver", "manual", "--always-give-notice"]);
+    service.apply_fleet(FLEET);
+    let run = |words: &[&str], complete: &[&str]| {
+        let made = service.cli_json(words);
+        let id = made["targets"][0]["event"].as_str().unwrap().to_owned();
+        service.cli(&["event", "start", &id]);
+        let mut finish = vec!["event", "complete", id.as_str()];
+        finish.extend(complete);
+        service.cli(&finish);
+    };
+    run(&["vm", "redeploy", "db"], &["--host", "db=h9"]);
+    assert_eq!(service.cli_json(&["vm", "show", "db"])["host"], "h9");
+    run(&["vm", "evict", "batch_0"], &[]);
+    assert_eq!(service.cli_json(&["vm", "show", "batch_0"])["state"], "deallocated");
+    let refused = service.cli_refused(&["vm", "restart", "batch_0"]);
+    assert!(refused.contains("notbefore vm start batch_0"), "{refused}");
+    assert!(service.cli(&["vm", "start", "batch_0"]).contains("is running"));
+    run(&["vm", "delete", "--yes", "batch_1"], &[]);
+    assert!(service.cli_refused(&["vm", "show", "batch_1"]).contains("there is no VM batch_1"));
+    assert_eq!(service.poll(guest(5), "2020-07-01").status, 403, "its address is nobody's now");
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_power_cut() {
+    let mut service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    service.cli(&[
+        "event",
+        "schedule",
+        "--type",
+        "freeze",
+        "web-0",
+        "--in",
+        "1h",
+        "--description",
+        "patch day",
+    ]);
+    let before = service.poll(guest(1), "2020-07-01").body;
+    service.kill();
+    let mut service = service.restart();
+    assert_eq!(service.poll(guest(1), "2020-07-01").body, before, "the same document, to the byte");
+    assert!(service.terminate().success(), "SIGTERM ends it with exit code 0");
+    let service = service.restart();
+    assert_eq!(service.poll(guest(1), "2020-07-01").body, before);
+}
+
+#[test]
+fn not_before_starts_what_nobody_approves() {
+    // A thousandth of 15 minutes is less than a second.
+    let service = Service::start(&["--notice", "0.001", "--simulated-duration", "1s"]);
+    service.apply_fleet(FLEET);
+    assert_eq!(status(&service, 3), "none");
+    service.cli(&["vm", "restart", "db"]);
+    let ended =
+        wait_for("the event to start and end", || service.cli_json(&["event", "history"]).get(0).cloned());
+    // The trail says what happened in that time, whoever looked.
+    let shown = service.cli_json(&["event", "show", ended["id"].as_str().unwrap()]);
+    let fact =
+        |fact: &Value| (fact["fact"].as_str().unwrap().to_owned(), fact["by"].as_str().unwrap().to_owned());
+    let trail: Vec<_> = shown["trail"].as_array().unwrap().iter().map(fact).collect();
+    let expected =
+        [("EventScheduled", "token root"), ("EventStarted", "timer"), ("EventCompleted", "driver simulated")];
+    assert_eq!(trail, expected.map(|(fact, by)| (fact.to_owned(), by.to_owned())));
+    assert_eq!(status(&service, 3), "none");
+}
+
+#[test]
+fn user_operations_run_at_once_where_nobody_listens() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    service.cli(&["vm", "restart", "db"]);
+    let event = service.cli_json(&["event", "list"])[0].clone();
+    assert_eq!(event["status"], "Started", "{event}");
+    // The first poll shows what is under way, and from then on there is notice.
+    assert_eq!(status(&service, 3), "Started");
+    service.cli(&["event", "complete", event["id"].as_str().unwrap()]);
+    service.cli(&["vm", "restart", "db"]);
+    assert_eq!(status(&service, 3), "Scheduled");
+}
+
+#[test]
+fn a_repeated_request_takes_effect_once() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let body = "{\"type\":\"Reboot\",\"vms\":[\"db\"]}";
+    let post = |key: &str, body: &str| {
+        service.operator_request("POST", "/v1/events", &format!("Idempotency-Key: {key}\r\n"), body)
+    };
+    let (first, second) = (post("k1", body), post("k1", body));
+    assert_eq!((first.status, second.status), (201, 201), "{second:?}");
+    assert_eq!(first.json()["id"], second.json()["id"]);
+    assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 1);
+    // A retry of something that would now be refused finds that it was done.
+    let id = first.json()["targets"][0]["event"].as_str().unwrap().to_owned();
+    let cancel = || {
+        service.operator_request("POST", &format!("/v1/events/{id}/cancel"), "Idempotency-Key: k2\r\n", "")
+    };
+    assert_eq!((cancel().status, cancel().status), (200, 200));
+    let again =
+        service.operator_request("POST", &format!("/v1/events/{id}/cancel"), "Idempotency-Key: k3\r\n", "");
+    assert_eq!((again.status, again.json()["code"].clone()), (409, "event_ended".into()));
+    let other = post("k1", "{\"type\":\"Freeze\",\"vms\":[\"db\"]}");
+    assert_eq!((other.status, other.json()["code"].clone()), (422, "idempotency_key_reused".into()));
+}
+
+#[test]
+fn a_stale_if_match_is_refused() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let scope = service.operator_request("GET", "/v1/scopes/default/default/db", "", "").json();
+    let put = |revision: u64| {
+        let body = "{\"kind\":\"standalone\",\"policy\":{\"automatically_approve_reboot\":true},\"vms\":[{\"name\":\"db\"}]}";
+        service.operator_request(
+            "PUT",
+            "/v1/scopes/default/default/db",
+            &format!("If-Match: \"{revision}\"\r\n"),
+            body,
+        )
+    };
+    let revision = scope["revision"].as_u64().unwrap();
+    assert_eq!(put(revision).status, 200);
+    let stale = put(revision);
+    assert_eq!((stale.status, stale.json()["code"].clone()), (412, "revision_differs".into()));
+}
+
+#[test]
+fn the_stream_tells_what_happens_and_resumes() {
+    use std::io::{BufRead, BufReader, Write};
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
+    let follow = |last: &str| {
+        let mut stream = support::connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
+        let request = format!(
+            "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{last}\r\n",
+            token.trim()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream).lines().map(Result::unwrap)
+    };
+    let mut lines = follow("");
+    lines.find(|line| line.contains("connected")).unwrap();
+    service.cli(&["vm", "evict", "batch_0"]);
+    let id = lines.find(|line| line.starts_with("id: ")).unwrap();
+    let data = lines.find(|line| line.starts_with("data: ")).unwrap();
+    let facts = lines.find(|line| line.contains("EventScheduled"));
+    assert!(data.contains("OperationRequested") || facts.is_some(), "{data}");
+    // Whoever comes back with the id before it gets it again.
+    let before = id.trim_start_matches("id: ").parse::<u64>().unwrap() - 1;
+    let mut again = follow(&format!("Last-Event-ID: {before}\r\n"));
+    assert_eq!(again.find(|line| line.starts_with("id: ")).unwrap(), id);
+}
+
+#[test]
+fn lists_come_in_pages_that_miss_nothing() {
+    let service = Service::start(&[]);
+    let mut yaml = "scopes:\n".to_owned();
+    for n in 0..30 {
+        yaml += &format!(
+            "  - {{ name: s{n}, kind: availability-set, vms: [ {{ name: a{n} }}, {{ name: B{n} }}, {{ name: c{n} }} ] }}\n"
+        );
+    }
+    service.apply_fleet(&yaml);
+    let mut names = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = service.operator_request("GET", &format!("/v1/vms?limit=7{cursor}"), "", "").json();
+        let items = page["items"].as_array().unwrap();
+        assert!(items.len() <= 7);
+        names.extend(items.iter().map(|vm| vm["name"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    let mut distinct = names.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!((names.len(), distinct.len()), (90, 90));
+}
+
+#[test]
+fn a_fleet_file_converges_and_prunes_only_what_a_file_made() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    assert_eq!(
+        service.apply_fleet(FLEET),
+        "default/default/web: unchanged\ndefault/default/db: unchanged\ndefault/default/batch: unchanged\n"
+    );
+    service.cli(&["vm", "add", "web-9", "--scope", "web"]);
+    service.cli(&["vm", "add", "own", "--address", "127.1.10.9"]);
+    let file = service.data().join("smaller.yaml");
+    let smaller = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n      - { name: web-0, update_domain: 3, addresses: [127.1.10.1] }\n";
+    std::fs::write(&file, smaller).unwrap();
+    let path = file.to_str().unwrap();
+    assert_eq!(service.cli(&["fleet", "apply", path]), "default/default/web: 1 changed\n");
+    let pruned = service.cli(&["fleet", "apply", path, "--prune", "--yes"]);
+    assert_eq!(
+        pruned,
+        "default/default/web: 1 removed\ndefault/default/batch: removed\ndefault/default/db: removed\n"
+    );
+    let left: Vec<String> = service
+        .cli_json(&["vm", "list"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|vm| vm["path"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(left, ["default/default/own/own", "default/default/web/web-0", "default/default/web/web-9"]);
+}
+
+#[test]
+fn the_door_for_operators_is_closed_without_a_token() {
+    let service = Service::start(&[]);
+    for path in ["/v1/vms", "/v1/events", "/v1/stream", "/v1/nothing"] {
+        for header in ["", "Authorization: Bearer nb_wrong\r\n", "Authorization: Basic cm9vdDo=\r\n"] {
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}Connection: close\r\n\r\n");
+            let answer = support::exchange(Ipv4Addr::LOCALHOST.into(), service.operator, request.as_bytes());
+            assert_eq!(answer.status, 401, "{path} {header}");
+        }
+    }
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        assert_eq!(
+            support::exchange(Ipv4Addr::LOCALHOST.into(), service.operator, request.as_bytes()).status,
+            200
+        );
+    }
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(service.data().join("operator.token")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+/// A scope takes in only as much as it can carry to its end: what was announced can be approved, called off and
+/// ended however full the scope is, and what does not fit is refused as a whole.
+#[test]
+fn a_full_scope_can_still_be_emptied() {
+    let service = Service::start(&[]);
+    let mut yaml = "scopes:\n  - name: big\n    kind: scale-set\n    vms:\n".to_owned();
+    for n in 0..1_000 {
+        let address = format!("127.1.{}.{}", 100 + n / 250, 1 + n % 250);
+        yaml += &format!("      - {{ name: big_{n}, host: a-host-name-{n:04}, addresses: [{address}] }}\n");
+    }
+    service.apply_fleet(&yaml);
+    let guest = Ipv4Addr::new(127, 1, 100, 1);
+    let announce = |from: usize, to: usize| {
+        let vms: Vec<String> = (from..to).map(|n| format!("big_{n}")).collect();
+        let body = serde_json::json!({ "cause": "host-redeploy", "vms": vms }).to_string();
+        service.operator_request("POST", "/v1/events", "", &body)
+    };
+    let all = announce(0, 1_000);
+    assert_eq!((all.status, all.json()["code"].clone()), (409, "scope_too_large".into()));
+    assert_eq!(
+        service.cli_json(&["event", "list"]).as_array().unwrap().len(),
+        0,
+        "nothing of it was announced"
+    );
+    let mut operations = Vec::new();
+    for from in (0..1_000).step_by(50) {
+        let made = announce(from, from + 50);
+        if made.status != 201 {
+            assert_eq!(made.json()["code"], "scope_too_large", "{made:?}");
+            break;
+        }
+        operations.push(made.json()["id"].as_str().unwrap().to_owned());
+    }
+    assert!(operations.len() >= 4, "{} operations fitted", operations.len());
+    let document = service.poll(guest, "2020-07-01").json();
+    let events = document["Events"].as_array().unwrap();
+    assert_eq!(events.len(), operations.len() * 50);
+    for event in events.iter().rev().take(20) {
+        assert_eq!(service.approve(guest, event["EventId"].as_str().unwrap()).status, 200);
+    }
+    for operation in &operations {
+        service.cli(&["operation", "cancel", operation]);
+    }
+    let left = service.cli_json(&["event", "list"]);
+    assert!(
+        left.as_array().unwrap().iter().all(|event| event["status"] == "Started"),
+        "only what had started is left"
+    );
+}
+
+#[test]
+fn if_match_is_compared_once_and_with_what_is_there() {
+    let service = Service::start(&[]);
+    let vms: Vec<Value> = (0..200).map(|n| serde_json::json!({ "name": format!("v{n}") })).collect();
+    let put = |revision: &str, vms: &[Value]| {
+        let body = serde_json::json!({ "kind": "availability-set", "vms": vms }).to_string();
+        service.operator_request(
+            "PUT",
+            "/v1/scopes/default/default/s",
+            &format!("If-Match: {revision}\r\n"),
+            &body,
+        )
+    };
+    let absent = put("\"5\"", &[]);
+    assert_eq!((absent.status, absent.json()["code"].clone()), (412, "revision_differs".into()));
+    service.operator_request("PUT", "/v1/scopes/default/default/s", "", "{\"kind\":\"availability-set\"}");
+    let revision = service.operator_request("GET", "/v1/scopes/default/default/s", "", "").json()["revision"]
+        .to_string();
+    assert_eq!(put(&revision, &vms).json()["added"], 200, "a change of several steps compares its first one");
+    let stale =
+        service.operator_request("POST", "/v1/vms/v1/restart", &format!("If-Match: {revision}\r\n"), "");
+    assert_eq!(stale.status, 412);
+    let remove = || {
+        service.operator_request("DELETE", "/v1/scopes/default/default/s", "Idempotency-Key: gone\r\n", "")
+    };
+    let (first, again) = (remove(), remove());
+    assert_eq!(
+        (&first.json()["removed"], &again.json()["removed"]),
+        (&200.into(), &200.into()),
+        "all steps count"
+    );
+}
+
+#[test]
+fn pruning_leaves_what_no_file_has_made() {
+    let service = Service::start(&[]);
+    service.apply_fleet("scopes:\n  - { name: web, kind: availability-set, vms: [ { name: a } ] }\n  - { name: x, kind: standalone, vms: [ { name: x } ] }\n");
+    service.cli(&["vm", "add", "extra", "--scope", "web"]);
+    let file = service.data().join("none.yaml");
+    std::fs::write(&file, "scopes: []\n").unwrap();
+    let said = service.cli(&["fleet", "apply", "--prune", "--yes", "--allow-empty", file.to_str().unwrap()]);
+    assert_eq!(
+        said,
+        "default/default/web: 1 removed, 1 that no file has made are left\ndefault/default/x: removed\n"
+    );
+    assert_eq!(service.cli_json(&["vm", "list"])[0]["path"], "default/default/web/extra");
+}
+
+#[test]
+fn a_lost_token_is_made_anew_and_the_old_one_refused() {
+    let mut service = Service::start(&[]);
+    let token = service.data().join("operator.token");
+    let old = std::fs::read_to_string(&token).unwrap();
+    service.kill();
+    std::fs::remove_file(&token).unwrap();
+    let service = service.restart();
+    assert_ne!(std::fs::read_to_string(&token).unwrap(), old);
+    service.cli(&["vm", "list"]);
+    std::fs::write(&token, old).unwrap();
+    assert!(service.cli_refused(&["vm", "list"]).contains("token_refused"));
+}
+
+#[test]
+fn a_bound_listener_keeps_to_its_vm() {
+    let service = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
+    service.cli(&["vm", "add", "web-0", "--scope", "other/web-0"]);
+    let ask = |service: &Service| {
+        let request = "GET /metadata/instance/compute/resourceGroupName?api-version=2021-02-01&format=text HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n\r\n";
+        support::exchange(Ipv4Addr::LOCALHOST.into(), service.guest_vms[0], request.as_bytes())
+    };
+    assert_eq!(ask(&service).body, "default");
+    let service = service.restart();
+    assert_eq!(ask(&service).body, "default", "also after a restart");
+    service.cli(&["vm", "remove", "--yes", "default/web-0/web-0"]);
+    assert_eq!(ask(&service).status, 403, "and it never speaks for another");
+}
+
+#[test]
+fn what_starts_at_once_is_said_to() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let said = service.cli(&["vm", "restart", "db"]);
+    assert!(said.contains("started at once: no guest of the scope listens"), "{said}");
+}
+
+#[test]
+fn addresses_of_two_networks_may_be_the_same() {
+    let service = Service::start(&["--guest", "tenant-a=127.0.0.1:0"]);
+    service.cli(&["vm", "add", "a", "--address", "tenant-a/127.1.30.1"]);
+    service.cli(&["vm", "add", "b", "--address", "127.1.30.1"]);
+    let answer = service.guest_request(
+        Ipv4Addr::new(127, 1, 30, 1),
+        "GET",
+        "/metadata/instance/compute/name?api-version=2021-02-01&format=text",
+        "",
+    );
+    assert_eq!(answer.body, "a");
+}
+
+#[test]
+fn a_path_that_is_not_utf8_gets_a_problem() {
+    let service = Service::start(&[]);
+    for target in ["/v1/vms/%ff", "/v1/scopes/a/%c3%28/c", "/v1/events/%e2%82", "/v1/hosts/%ff/maintain"] {
+        let method = if target.ends_with("maintain") { "POST" } else { "GET" };
+        let answer = service.operator_request(method, target, "", "");
+        assert_eq!((answer.status, answer.json()["code"].as_str()), (400, Some("bad_path")), "{answer:?}");
+        assert!(answer.head.contains("application/problem+json"), "{answer:?}");
+    }
+}

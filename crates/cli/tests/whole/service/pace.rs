@@ -1,0 +1,82 @@
+//! A tenant cannot fill the disk: changes have a pace, and a scope a number of stored operations.
+
+use crate::support::{Answer, Service, binary, wait_for};
+use serde_json::json;
+
+const FLEET: &str = "scopes:
+  - { name: a, group: shop, kind: standalone, vms: [ { name: a } ] }
+  - { name: b, group: shop, kind: standalone, vms: [ { name: b } ] }
+";
+
+/// A tenant's token for both scopes.
+fn tenant(service: &Service, name: &str) -> String {
+    let made = service.cli_json(&["token", "create", name, "--role", "tenant", "--on", "default/shop"]);
+    made["secret"].as_str().unwrap().to_owned()
+}
+
+/// Restarts VM a in a tenant's name.
+fn restart(service: &Service, token: &str, key: &str) -> Answer {
+    service.request_with(token, "POST", "/v1/vms/a/restart", &format!("Idempotency-Key: {key}\r\n"), "{}")
+}
+
+#[test]
+fn tenants_changes_have_a_pace_and_repeats_are_free() {
+    let limits =
+        [("NOTBEFORE_OPERATOR_CHANGES_AT_ONCE", "3"), ("NOTBEFORE_OPERATOR_CHANGES_PER_SECOND", "1")];
+    let service = Service::start_with(&limits, &["--simulated-duration", "1s"]);
+    service.apply_fleet(FLEET);
+    let (token, other) = (tenant(&service, "shop"), tenant(&service, "desk"));
+    let first = restart(&service, &token, "k0");
+    assert_eq!(first.status, 201, "{first:?}");
+    // On a slow machine some come back meanwhile.
+    let (done, refused) = (1..200)
+        .find_map(|n| {
+            Some((n, restart(&service, &token, &format!("k{n}")))).filter(|(_, one)| one.status == 429)
+        })
+        .unwrap();
+    assert!(done >= 3, "{done} were made");
+    assert!(
+        refused.head.contains("Retry-After: 1") || refused.head.contains("retry-after: 1"),
+        "{refused:?}"
+    );
+    assert_eq!(refused.json()["code"], "too_many_changes");
+    for _ in 0..20 {
+        let again = restart(&service, &token, "k0");
+        assert_eq!((again.status, again.json()["id"].clone()), (201, first.json()["id"].clone()));
+    }
+    assert_eq!(restart(&service, &other, "k").status, 201, "each token has its own");
+    for n in 0..5 {
+        service.cli(&["vm", "restart", if n % 2 == 0 { "a" } else { "b" }]);
+    }
+    // The command line waits for as long as it is told to.
+    let waited = std::process::Command::new(binary())
+        .args(["vm", "restart", "a", "-o", "json"])
+        .env("NOTBEFORE_DATA", service.data())
+        .env("NOTBEFORE_TOKEN", &token)
+        .output()
+        .unwrap();
+    assert!(waited.status.success(), "{waited:?}");
+}
+
+#[test]
+fn scope_stores_so_many_operations_of_users_and_no_more() {
+    let limit = [("NOTBEFORE_EVENTS_STORED_USER_OPERATIONS_MAX", "2")];
+    let service = Service::start_with(&limit, &["--simulated-duration", "1s"]);
+    service.apply_fleet(FLEET);
+    let token = tenant(&service, "shop");
+    for n in 0..2 {
+        let made = restart(&service, &token, &format!("k{n}"));
+        assert_eq!(made.status, 201, "{made:?}");
+    }
+    wait_for("both to end", || (service.cli_json(&["event", "list"]) == json!([])).then_some(()));
+    let service = service.restart();
+    let refused = restart(&service, &token, "k2");
+    assert_eq!((refused.status, refused.json()["code"].clone()), (409, json!("too_many_stored_operations")));
+    assert!(refused.body.contains("2 operations of users are stored for scope"), "{refused:?}");
+    let elsewhere = service.request_with(&token, "POST", "/v1/vms/b/restart", "", "{}");
+    assert_eq!(elsewhere.status, 201, "{elsewhere:?}");
+    // Platform and operators pass, and nothing was removed to make room.
+    service.cli(&["event", "schedule", "--cause", "host-failure", "a"]);
+    service.cli(&["vm", "restart", "a"]);
+    assert!(service.cli_json(&["event", "history"]).as_array().unwrap().len() >= 2);
+}

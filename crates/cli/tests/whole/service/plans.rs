@@ -1,0 +1,373 @@
+//! Plans and confirmations: what a destructive command shows, when it asks, when it needs `--yes`, and that it does what
+//! it has shown.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Output;
+
+use crate::support::Service;
+use crate::support::terminal::{at_a_terminal, at_a_terminal_while};
+use serde_json::{Value, json};
+
+const FLEET: &str = "
+scopes:
+  - { name: web, kind: availability-set, vms: [ { name: web-0, addresses: [10.0.0.1] }, { name: web-1, update_domain: 1 } ] }
+  - { name: db, kind: standalone, vms: [ { name: db } ] }
+";
+
+/// Another web-0, no web-1, no db, and a new scope with web-0's address.
+const SMALLER: &str = "
+scopes:
+  - { name: new, kind: standalone, vms: [ { name: new, addresses: [10.0.0.1] } ] }
+  - { name: web, kind: availability-set, automatically_approve_reboot: true, vms: [ { name: web-0, update_domain: 3, addresses: [10.0.0.2] } ] }
+";
+
+fn file(service: &Service, name: &str, text: &str) -> String {
+    let path: PathBuf = service.data().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A service with a fleet and a live event of web-1.
+fn busy() -> (Service, String) {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let made = service.cli_json(&["event", "schedule", "--type", "reboot", "--in", "1h", "web-1"]);
+    let event = made["targets"][0]["event"].as_str().unwrap().to_owned();
+    (service, event)
+}
+
+fn vms(service: &Service) -> Vec<String> {
+    let listed = service.cli_json(&["vm", "list"]);
+    listed.as_array().unwrap().iter().map(|vm| vm["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn diff_shows_scopes_vms_fields_and_live_events() {
+    let (service, event) = busy();
+    let smaller = file(&service, "smaller.yaml", SMALLER);
+    let before = service.cli_json(&["fleet", "show"]);
+    let expected = format!(
+        "~ default/default/web: 1 changed, 1 removed
+    ~ automatically_approve_reboot false -> true
+    - web-1
+    ~ web-0: update_domain 0 -> 3, addresses 10.0.0.1 -> 10.0.0.2
+- default/default/db: removed, 1 VM
+    - db
++ default/default/new: created, 1 VM
+    + new
+! event {event} (Reboot of web-1 in default/default/web) is called off
+scopes: 1 created, 1 changed, 1 removed; VMs: 1 added, 1 changed, 2 removed; live events: 1 ended
+"
+    );
+    assert_eq!(service.cli(&["fleet", "diff", &smaller, "--prune"]), expected);
+    let dry = service.cli(&["fleet", "apply", &smaller, "--prune", "--dry-run"]);
+    assert_eq!(dry, format!("{expected}nothing was applied (--dry-run)\n"));
+    let unpruned = service.cli(&["fleet", "diff", &smaller]);
+    assert!(!unpruned.contains("removed") && !unpruned.contains("is called off"), "{unpruned}");
+
+    let plan = service.cli_json(&["fleet", "diff", &smaller, "--prune"]);
+    assert_eq!((&plan["differs"], &plan["refused"]), (&json!(true), &json!([])));
+    let web = plan["scopes"].as_array().unwrap().iter().find(|one| one["scope"] == "default/default/web");
+    let web = web.unwrap();
+    assert_eq!(web["removed_vms"], json!(["web-1"]));
+    assert_eq!(web["ended"][0]["event"], event.as_str());
+    assert_eq!(
+        web["changed_vms"][0]["fields"][0],
+        json!({ "field": "update_domain", "from": "0", "to": "3" })
+    );
+    assert_eq!(service.cli_json(&["fleet", "show"]), before, "nothing has changed");
+
+    let same = file(&service, "same.yaml", FLEET);
+    assert_eq!(
+        service.cli(&["fleet", "diff", &same, "--prune"]),
+        "no differences: 2 scopes are as described\n"
+    );
+    assert_eq!(service.cli_json(&["fleet", "diff", &same])["differs"], false);
+}
+
+#[test]
+fn diff_names_scopes_that_would_be_refused() {
+    let (service, _) = busy();
+    let bad = "scopes:
+  - { name: web, kind: scale-set, vms: [ { name: web-0 } ] }
+  - { name: new, kind: standalone, vms: [ { name: new, addresses: [10.0.0.1] } ] }
+  - { name: fine, kind: standalone, vms: [ { name: fine } ] }
+";
+    let bad = file(&service, "bad.yaml", bad);
+    let output = service.run(&["fleet", "diff", &bad]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("! default/default/web: refused: "), "{said}");
+    assert!(
+        said.contains(
+            "! default/default/new: refused: address 10.0.0.1 of new is taken by default/default/web/web-0"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("+ default/default/fine: created, 1 VM"), "{said}");
+    assert!(stderr(&output).contains("2 of 3 scopes would be refused"), "{}", stderr(&output));
+}
+
+/// A scope that takes several transactions, with events of VMs that go, of VMs that stay, and of both.
+#[test]
+fn a_change_does_what_its_plan_says() {
+    let service = Service::start(&[]);
+    let scope = |vms: std::ops::Range<usize>, domain: usize| {
+        let mut yaml = "scopes:\n  - name: big\n    kind: availability-set\n    vms:\n".to_owned();
+        for n in vms {
+            writeln!(
+                yaml,
+                "      - {{ name: v{n}, update_domain: {}, addresses: [10.9.0.{n}] }}",
+                n % domain
+            )
+            .unwrap();
+        }
+        yaml
+    };
+    service.apply_fleet(&scope(0..150, 1));
+    let schedule = |vms: &[&str]| {
+        let made =
+            service.cli_json(&[&["event", "schedule", "--type", "freeze", "--in", "1h"], vms].concat());
+        made["targets"][0]["event"].as_str().unwrap().to_owned()
+    };
+    let [gone, both, left] = [&["v0", "v39"][..], &["v1", "v100"], &["v101"]].map(schedule);
+    let smaller = file(&service, "smaller.yaml", &scope(40..200, 2));
+    let plan = service.cli_json(&["fleet", "diff", "--prune", &smaller])["scopes"][0].clone();
+    let count = |field: &str| plan[field].as_array().unwrap().len();
+    assert_eq!(["added_vms", "changed_vms", "removed_vms", "ended"].map(count), [50, 55, 40, 1]);
+    assert_eq!(plan["ended"][0]["event"], gone.as_str());
+    let outcome = service.cli_json(&["fleet", "apply", "--prune", "--yes", &smaller])[0].clone();
+    let counts = ["added", "changed", "removed"].map(|field| outcome[field].as_u64().unwrap());
+    assert_eq!(counts, [50, 55, 40]);
+    let live = service.cli_json(&["event", "list"]);
+    let mut live: Vec<&str> =
+        live.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    live.sort_unstable();
+    let mut expected = [both.as_str(), left.as_str()];
+    expected.sort_unstable();
+    assert_eq!(live, expected);
+    assert_eq!(service.cli_json(&["fleet", "diff", "--prune", &smaller])["differs"], false);
+}
+
+#[test]
+fn pruning_without_a_terminal_needs_yes() {
+    let (service, event) = busy();
+    let smaller = file(&service, "smaller.yaml", SMALLER);
+    let refused = service.run(&["fleet", "apply", &smaller, "--prune"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("nothing was applied") && stderr(&refused).contains("--yes"));
+    assert!(String::from_utf8_lossy(&refused.stdout).contains(&event), "the plan is shown");
+    assert_eq!(vms(&service), ["db", "web-0", "web-1"]);
+
+    let more = file(
+        &service,
+        "more.yaml",
+        &format!("{FLEET}  - {{ name: x, kind: standalone, vms: [ {{ name: x }} ] }}\n"),
+    );
+    service.cli(&["fleet", "apply", &more, "--prune"]);
+    assert_eq!(vms(&service).len(), 4, "what only adds and changes needs no --yes");
+    let done = service.cli(&["fleet", "apply", &smaller, "--prune", "--yes"]);
+    assert!(done.contains("default/default/web: 1 changed, 1 removed; 1 live event ended\n"), "{done}");
+    assert_eq!(vms(&service), ["new", "web-0"]);
+}
+
+#[test]
+fn an_empty_file_needs_allow_empty_besides_yes() {
+    let (service, _) = busy();
+    let empty = file(&service, "empty.yaml", "scopes: []\n");
+    for words in [&["--prune", "--yes"][..], &["--prune"], &["--yes"], &["--prune", "--allow-empty"]] {
+        let output = service.run(&[&["fleet", "apply", &empty], words].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
+    }
+    let checked = service.run(&["fleet", "apply", &empty, "--check", "--prune"]);
+    assert_eq!(checked.status.code(), Some(2));
+    assert!(stderr(&checked).contains(&format!("fleet diff {empty} --prune")), "{}", stderr(&checked));
+    assert!(service.cli(&["fleet", "apply", &empty, "--check"]).contains("needs --allow-empty"));
+    let diff = service.cli(&["fleet", "diff", &empty, "--prune"]);
+    assert!(diff.contains("scopes: 2 removed; VMs: 3 removed; live events: 1 ended"), "{diff}");
+    assert_eq!(vms(&service).len(), 3);
+    service.cli(&["fleet", "apply", &empty, "--prune", "--yes", "--allow-empty"]);
+    assert_eq!(service.cli_json(&["fleet", "show"]), json!([]));
+}
+
+#[test]
+fn fleet_apply_asks_at_a_terminal_before_it_removes() {
+    let (service, event) = busy();
+    let smaller = file(&service, "smaller.yaml", SMALLER);
+    let words = ["fleet", "apply", &smaller, "--prune"];
+    for answer in ["n", "", "yep"] {
+        let seen = at_a_terminal(&service, &words, answer);
+        assert_eq!(seen.code, 1, "{seen:?}");
+        assert!(
+            seen.asked() && seen.text.contains(&event) && seen.text.contains("nothing was applied"),
+            "{seen:?}"
+        );
+    }
+    assert_eq!(vms(&service).len(), 3);
+    let seen = at_a_terminal(&service, &words, "y");
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert_eq!(vms(&service), ["new", "web-0"]);
+    let more = format!("{SMALLER}  - {{ name: more, kind: standalone, vms: [ {{ name: more }} ] }}\n");
+    let words = ["fleet", "apply", &file(&service, "more.yaml", &more), "--prune"];
+    let seen = at_a_terminal(&service, &words, "n");
+    assert!(seen.code == 0 && !seen.asked(), "what only adds and changes does not ask: {seen:?}");
+}
+
+#[test]
+fn a_scope_that_changes_after_the_plan_is_refused_by_name() {
+    let (service, _) = busy();
+    let smaller = file(&service, "smaller.yaml", SMALLER);
+    let words = ["fleet", "apply", &smaller, "--prune"];
+    let seen = at_a_terminal_while(&service, &words, "y", &["vm", "add", "late", "--scope", "web"]);
+    assert_eq!(seen.code, 1, "{seen:?}");
+    assert!(
+        seen.text.contains("default/default/web: it has changed since the plan was made; run it again"),
+        "{seen:?}"
+    );
+    assert!(vms(&service).contains(&"web-1".to_owned()), "nothing was done to it");
+
+    // A scope that did not exist and does now, and one that is pruned.
+    let (service, _) = busy();
+    let smaller = file(&service, "smaller.yaml", SMALLER);
+    let words = ["fleet", "apply", &smaller, "--prune"];
+    let seen = at_a_terminal_while(&service, &words, "y", &["vm", "add", "new"]);
+    assert_eq!(seen.code, 1, "{seen:?}");
+    assert!(
+        seen.text.contains("default/default/new: it has changed since the plan was made; run it again"),
+        "{seen:?}"
+    );
+    let empty = file(&service, "empty.yaml", "scopes: []\n");
+    let words = ["fleet", "apply", &empty, "--prune", "--allow-empty"];
+    let meanwhile = ["event", "schedule", "--type", "reboot", "db"];
+    let seen = at_a_terminal_while(&service, &words, "y", &meanwhile);
+    assert_eq!(seen.code, 1, "{seen:?}");
+    assert!(
+        seen.text.contains("default/default/db: it has changed since the plan was made; run it again"),
+        "{seen:?}"
+    );
+    assert!(vms(&service).contains(&"db".to_owned()), "{seen:?}");
+}
+
+#[test]
+fn vm_remove_and_delete_show_live_events_and_ask() {
+    let (service, event) = busy();
+    for (verb, shown) in [("remove", "is removed at once"), ("delete", "is deleted at once")] {
+        let refused = service.run(&["vm", verb, "web-1"]);
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        let said = String::from_utf8_lossy(&refused.stdout);
+        assert!(said.contains("default/default/web/web-1") && said.contains(shown), "{said}");
+        assert!(said.contains(&format!("event {event} (Reboot, Scheduled) is called off")), "{said}");
+        assert!(stderr(&refused).contains("--yes"), "{}", stderr(&refused));
+        let dry: Value = service.cli_json(&["vm", verb, "web-1", "--dry-run"]);
+        let one = if verb == "delete" { &dry[0] } else { &dry };
+        assert_eq!(
+            (&one["scope"], &one["events"][0]["event"]),
+            (&json!("default/default/web"), &json!(event))
+        );
+        let seen = at_a_terminal(&service, &["vm", verb, "web-1"], "n");
+        assert!(seen.asked() && seen.code == 1 && seen.text.contains(&event), "{seen:?}");
+    }
+    assert_eq!(vms(&service).len(), 3);
+    let meanwhile = ["vm", "add", "late", "--scope", "web"];
+    let seen = at_a_terminal_while(&service, &["vm", "remove", "web-1"], "y", &meanwhile);
+    assert!(
+        seen.code == 1 && seen.text.contains("it has changed since the plan was made; run it again"),
+        "{seen:?}"
+    );
+    let seen = at_a_terminal(&service, &["vm", "remove", "web-1"], "y");
+    assert!(seen.code == 0 && seen.text.contains("removed web-1"), "{seen:?}");
+    let seen = at_a_terminal(&service, &["vm", "delete", "late"], "yes");
+    assert!(seen.code == 0 && seen.text.contains("deletion of late"), "{seen:?}");
+    service.cli(&["vm", "remove", "web-0", "--yes"]);
+    assert!(!vms(&service).contains(&"web-0".to_owned()));
+}
+
+#[test]
+fn plan_of_a_deletion_says_which_notice_is_given_and_when_none_is() {
+    let service = Service::start(&[]);
+    service.apply_fleet(
+        "scopes:
+  - { name: web, kind: scale-set, terminate_notification: PT7M, vms: [ { name: web-0 } ] }
+",
+    );
+    let plan = service.cli(&["vm", "delete", "web-0", "--dry-run"]);
+    assert!(
+        plan.contains(
+            "is deleted by a Terminate event, with 7 min notice, or at once if no guest of its scope has polled within a day"
+        ),
+        "{plan}"
+    );
+    // No guest has polled, so there is no notice.
+    let deleted = service.cli_json(&["vm", "delete", "web-0", "--yes"]);
+    assert_eq!(deleted["targets"][0]["status"], "Started", "{deleted}");
+}
+
+#[test]
+fn token_revoke_and_operation_cancel_ask_at_a_terminal_only() {
+    let (service, event) = busy();
+    service.cli(&["token", "create", "shop", "--role", "tenant", "--on", "default/default"]);
+    let shown = service.cli(&["token", "revoke", "shop", "--dry-run"]);
+    assert!(shown.contains("tenant on default/default") && shown.contains("last used  not since"), "{shown}");
+    let seen = at_a_terminal(&service, &["token", "revoke", "shop"], "n");
+    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was revoked"), "{seen:?}");
+    assert_eq!(service.cli_json(&["token", "list"]).as_array().unwrap().len(), 2);
+    service.cli(&["token", "revoke", "shop"]);
+    assert!(service.cli_refused(&["token", "revoke", "shop", "--dry-run"]).contains("unknown_token"));
+
+    let started =
+        service.cli_json(&["event", "schedule", "--cause", "host-reboot", "--in", "1h", "web-0", "db"]);
+    let operation = started["id"].as_str().unwrap();
+    let of_db =
+        started["targets"].as_array().unwrap().iter().find(|part| part["scope"] == "default/default/db");
+    service.cli(&["event", "start", of_db.unwrap()["event"].as_str().unwrap()]);
+    let shown = service.cli(&["operation", "cancel", operation, "--dry-run"]);
+    assert_eq!(shown.matches("is called off").count(), 1, "{shown}");
+    assert_eq!(shown.matches("no: it has started and goes on").count(), 1, "{shown}");
+    let seen = at_a_terminal(&service, &["operation", "cancel", operation], "n");
+    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was called off"), "{seen:?}");
+    assert_eq!(service.cli_json(&["operation", "show", operation])["cancelled"], false);
+    service.cli(&["operation", "cancel", operation]);
+    assert_eq!(service.cli_json(&["operation", "show", operation])["cancelled"], true);
+    assert_eq!(service.cli_json(&["event", "show", &event])["status"], "Scheduled", "another operation's");
+}
+
+#[test]
+fn host_commands_ask_at_a_terminal_only() {
+    let service = Service::start(&[]);
+    service.cli(&["vm", "add", "a", "--host", "h1"]);
+    let words = ["host", "maintain", "h1", "--type", "reboot"];
+    let seen = at_a_terminal(&service, &words, "n");
+    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was announced"), "{seen:?}");
+    let seen = at_a_terminal(&service, &[&words[..], &["--yes"]].concat(), "n");
+    assert!(!seen.asked() && seen.code == 0, "{seen:?}");
+}
+
+#[test]
+fn a_scope_is_made_only_where_there_is_none() {
+    let service = Service::start(&[]);
+    let put = |headers: &str| {
+        service.operator_request(
+            "PUT",
+            "/v1/scopes/default/default/s",
+            headers,
+            "{\"kind\":\"availability-set\",\"vms\":[{\"name\":\"x\"}]}",
+        )
+    };
+    assert_eq!(put("If-Match: \"7\"\r\n").status, 412);
+    assert_eq!(put("If-None-Match: *\r\n").status, 200);
+    let again = put("If-None-Match: *\r\n");
+    assert_eq!((again.status, again.json()["code"].clone()), (412, "revision_differs".into()));
+    assert!(again.body.contains("it exists by now"), "{again:?}");
+    assert_eq!(put("If-None-Match: \"7\"\r\n").json()["code"], "bad_if_none_match");
+    let plan = |body: &str| {
+        service.operator_request("POST", "/v1/scopes/default/default/s/plan?fleet=true", "", body).json()
+    };
+    let nothing = plan("");
+    assert_eq!((&nothing["removed"], &nothing["vms"]), (&json!(false), &json!(1)), "no file has made it");
+    assert_eq!(plan("{\"kind\":\"availability-set\"}")["revision"], nothing["revision"]);
+}

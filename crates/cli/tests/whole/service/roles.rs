@@ -1,0 +1,722 @@
+//! Who may do what: roles below paths, what does not exist for whom, tokens and their ends, and the audit trail.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Command;
+
+use crate::support;
+use crate::support::{Answer, Service, connect, wait_for};
+use serde_json::{Value, json};
+
+/// Two tenants with a VM of the same name, on one host.
+const FLEET: &str = "scopes:
+  - name: web
+    subscription: acme
+    group: shop
+    kind: availability-set
+    vms:
+      - { name: web-0, addresses: [127.1.40.1], host: h1 }
+      - { name: web-1, update_domain: 1, addresses: [127.1.40.2], host: h1, spot: true }
+  - name: db
+    subscription: acme
+    group: core
+    kind: standalone
+    vms: [ { name: db, addresses: [127.1.40.3], host: h1 } ]
+  - name: web
+    subscription: globex
+    group: shop
+    kind: availability-set
+    vms:
+      - { name: web-0, addresses: [127.1.40.4], host: h1 }
+      - { name: web-9, addresses: [127.1.40.5], host: h1 }
+  - name: web
+    subscription: acme-two
+    group: shop
+    kind: standalone
+    vms: [ { name: solo, addresses: [127.1.40.6] } ]
+";
+
+/// A service with the fleet, and a platform event and a user's event in each tenant's scope.
+struct World {
+    service: Service,
+}
+
+impl World {
+    fn new() -> Self {
+        let service = Service::start(&["--driver", "manual", "--always-give-notice"]);
+        service.apply_fleet(FLEET);
+        Self { service }
+    }
+
+    fn token(&self, name: &str, grants: &[&str]) -> String {
+        let mut words = vec!["token", "create", name];
+        for grant in grants {
+            words.extend(["--grant", grant]);
+        }
+        self.service.cli_json(&words)["secret"].as_str().unwrap().to_owned()
+    }
+
+    fn ask(&self, token: &str, method: &str, target: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.service.request_with(token, method, target, "", &body)
+    }
+
+    fn get(&self, token: &str, target: &str) -> Answer {
+        self.ask(token, "GET", target, &Value::Null)
+    }
+
+    fn schedule(&self, cause: &str, vms: &[&str]) -> Value {
+        let mut words = vec!["event", "schedule", "--cause", cause, "--in", "2h"];
+        words.extend(vms);
+        self.service.cli_json(&words)
+    }
+
+    fn event_of(&self, cause: &str, vm: &str) -> String {
+        self.schedule(cause, &[vm])["targets"][0]["event"].as_str().unwrap().to_owned()
+    }
+}
+
+fn code(answer: &Answer) -> String {
+    answer.json()["code"].as_str().unwrap_or_default().to_owned()
+}
+
+fn column(answer: &Answer, field: &str) -> Vec<String> {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let items = answer.json()["items"].clone();
+    items.as_array().unwrap().iter().map(|one| one[field].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn each_role_may_do_what_it_may_and_nothing_else() {
+    let world = World::new();
+    let tokens = [
+        world.token("chief", &["operator:/"]),
+        world.token("keeper", &["operator:acme"]),
+        world.token("owner", &["tenant:Acme/Shop"]),
+        world.token("looker", &["viewer:acme/shop/web"]),
+        world.token("onlooker", &["viewer:/"]),
+        world.token("stranger", &["operator:globex"]),
+        "nb_wrong".to_owned(),
+    ];
+    let root = std::fs::read_to_string(world.service.data().join("operator.token")).unwrap();
+    let vm = json!({"scope": "acme/shop/web", "vm": {"name": "web-2"}});
+    let scope = json!({"kind": "availability-set", "vms": []});
+    let not_before = "2099-01-01T00:00:00Z";
+    let announce =
+        |cause: &str| json!({"cause": cause, "vms": ["acme/shop/web/web-0"], "not_before": not_before});
+    let grant = json!({"name": "more", "grants": [{"role": "viewer", "path": "acme"}]});
+    // What each of the tokens is answered. An event is made anew for whoever acts on it: `{platform}`, `{user}`.
+    let ok = 200;
+    type Row<'a> = (&'a str, &'a str, Value, [u16; 7]);
+    let rows: Vec<Row<'_>> = vec![
+        ("GET", "/v1/scopes", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1/scopes/acme/shop/web", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
+        ("PUT", "/v1/scopes/acme/shop/web", scope.clone(), [ok, ok, 403, 403, 403, 404, 401]),
+        ("PUT", "/v1/scopes/acme/shop/new", scope.clone(), [ok, ok, 403, 404, 403, 404, 401]),
+        ("POST", "/v1/scopes/acme/shop/web/plan", scope.clone(), [ok, ok, 403, 403, 403, 404, 401]),
+        ("DELETE", "/v1/scopes/acme/shop/new", Value::Null, [ok, 404, 403, 404, 403, 404, 401]),
+        ("GET", "/v1/vms", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1/vms/web-1", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
+        ("POST", "/v1/vms", vm, [201, 409, 403, 403, 403, 404, 401]),
+        ("DELETE", "/v1/vms/web-2", Value::Null, [204, 404, 404, 404, 404, 404, 401]),
+        ("DELETE", "/v1/vms/web-1", Value::Null, [0, 0, 403, 403, 403, 404, 401]),
+        ("POST", "/v1/vms/web-1/restart", Value::Null, [201, 201, 201, 403, 403, 404, 401]),
+        ("POST", "/v1/vms/web-1/redeploy", Value::Null, [201, 201, 201, 403, 403, 404, 401]),
+        ("POST", "/v1/vms/web-1/delete", Value::Null, [0, 0, 0, 403, 403, 404, 401]),
+        ("POST", "/v1/vms/web-1/evict", Value::Null, [201, 201, 403, 403, 403, 404, 401]),
+        ("POST", "/v1/vms/web-1/start", Value::Null, [ok, ok, 403, 403, 403, 404, 401]),
+        ("POST", "/v1/events", announce("user-restart"), [201, 201, 201, 403, 403, 404, 401]),
+        ("POST", "/v1/events", announce("host-reboot"), [201, 201, 403, 403, 403, 404, 401]),
+        ("POST", "/v1/events", announce("host-freeze"), [201, 201, 403, 403, 403, 404, 401]),
+        ("GET", "/v1/events", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1/events/{platform}", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
+        ("POST", "/v1/events/{platform}/approve", Value::Null, [ok, ok, ok, 403, 403, 404, 401]),
+        ("POST", "/v1/events/{platform}/cancel", Value::Null, [ok, ok, 403, 403, 403, 404, 401]),
+        ("POST", "/v1/events/{user}/cancel", Value::Null, [ok, ok, ok, 403, 403, 404, 401]),
+        ("POST", "/v1/events/{user}/start", Value::Null, [ok, ok, 403, 403, 403, 404, 401]),
+        ("POST", "/v1/events/{user}/complete", Value::Null, [409, 409, 403, 403, 403, 404, 401]),
+        ("POST", "/v1/events/{user}/nonsense", Value::Null, [404, 404, 404, 404, 404, 404, 401]),
+        ("GET", "/v1/operations", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1/operations/{operation}", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
+        ("POST", "/v1/operations/{operation}/cancel", Value::Null, [ok, ok, ok, 403, 403, 404, 401]),
+        ("GET", "/v1/history", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1/openapi.json", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1/tokens", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
+        ("POST", "/v1/tokens", grant, [201, 403, 403, 403, 403, 403, 401]),
+        ("DELETE", "/v1/tokens/more", Value::Null, [204, 403, 403, 403, 403, 403, 401]),
+        ("GET", "/v1/hosts", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
+        ("GET", "/v1/hosts/h1", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
+        ("POST", "/v1/hosts/h1/failed", json!({"dry_run": true}), [ok, 403, 403, 403, 403, 403, 401]),
+        ("GET", "/v1/audit", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
+        ("GET", "/v1/export", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
+        ("GET", "/v1/nothing", Value::Null, [404, 404, 404, 404, 404, 404, 401]),
+    ];
+    let made = |cause: &str| world.ask(&root, "POST", "/v1/events", &announce(cause)).json();
+    for (method, target, body, expected) in rows {
+        for (token, status) in tokens.iter().zip(expected) {
+            if status == 0 {
+                continue; // It would take away what the next rows need.
+            }
+            let mut target = target.to_owned();
+            for (word, cause, field) in [
+                ("{platform}", "host-reboot", "/targets/0/event"),
+                ("{user}", "user-restart", "/targets/0/event"),
+                ("{operation}", "user-restart", "/id"),
+            ] {
+                if target.contains(word) {
+                    target = target.replace(word, made(cause).pointer(field).unwrap().as_str().unwrap());
+                }
+            }
+            let answer = world.ask(token, method, &target, &body);
+            assert_eq!(answer.status, status, "{method} {target} as {token}: {answer:?}");
+            if status == 403 {
+                let problem = answer.json();
+                assert_eq!(problem["code"], "not_permitted");
+                let detail = problem["detail"].as_str().unwrap();
+                assert!(detail.contains("needs the role "), "{detail}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_anothers_is_answered_like_what_was_never_there() {
+    let world = World::new();
+    let owner = world.token("owner", &["tenant:acme/shop"]);
+    let keeper = world.token("keeper", &["operator:acme/shop"]);
+    let root = std::fs::read_to_string(world.service.data().join("operator.token")).unwrap();
+    let theirs_id = world.get(&root, "/v1/vms/globex/shop/web/web-0").status;
+    assert_eq!(theirs_id, 404, "a path is one segment, encoded");
+    let shown = world.get(&root, "/v1/vms/globex%2Fshop%2Fweb%2Fweb-0");
+    let vm = shown.json()["id"].as_str().unwrap().to_owned();
+    let live = world.schedule("host-reboot", &["web-9"]);
+    let event = live["targets"][0]["event"].as_str().unwrap().to_owned();
+    let operation = live["id"].as_str().unwrap().to_owned();
+    let ended = world.event_of("host-reboot", "web-9");
+    world.service.cli(&["event", "cancel", &ended]);
+
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    // (method, what there is, what there is not, a body): the answers differ in nothing but the name asked for.
+    let mut pairs: Vec<(&str, String, String, Value)> = Vec::new();
+    let mut pair =
+        |method, theirs: String, nobodys: String, body| pairs.push((method, theirs, nobodys, body));
+    for (theirs, nobodys) in [
+        ("web-9", "web-7"),
+        (vm.as_str(), unknown),
+        ("globex%2Fshop%2Fweb%2Fweb-9", "globex%2Fshop%2Fweb%2Fweb-7"),
+    ] {
+        pair("GET", format!("/v1/vms/{theirs}"), format!("/v1/vms/{nobodys}"), Value::Null);
+        pair("DELETE", format!("/v1/vms/{theirs}"), format!("/v1/vms/{nobodys}"), Value::Null);
+        pair("GET", format!("/v1/events?vm={theirs}"), format!("/v1/events?vm={nobodys}"), Value::Null);
+        for verb in ["restart", "evict", "start"] {
+            pair(
+                "POST",
+                format!("/v1/vms/{theirs}/{verb}"),
+                format!("/v1/vms/{nobodys}/{verb}"),
+                Value::Null,
+            );
+        }
+    }
+    pair("GET", "/v1/scopes/globex/shop/web".into(), "/v1/scopes/globex/shop/wib".into(), Value::Null);
+    pair("DELETE", "/v1/scopes/globex/shop/web".into(), "/v1/scopes/globex/shop/wib".into(), Value::Null);
+    let scope = json!({"kind": "availability-set", "vms": []});
+    pair("PUT", "/v1/scopes/globex/shop/web".into(), "/v1/scopes/globex/shop/wib".into(), scope.clone());
+    let plan = |scope: &str| format!("/v1/scopes/globex/shop/{scope}/plan");
+    pair("POST", plan("web"), plan("wib"), scope);
+    for id in [&event, &ended] {
+        pair("GET", format!("/v1/events/{id}"), format!("/v1/events/{unknown}"), Value::Null);
+        for verb in ["approve", "cancel", "start", "complete"] {
+            pair(
+                "POST",
+                format!("/v1/events/{id}/{verb}"),
+                format!("/v1/events/{unknown}/{verb}"),
+                Value::Null,
+            );
+        }
+    }
+    pair("GET", format!("/v1/events/{}", &event[..8]), "/v1/events/00000000".into(), Value::Null);
+    pair("GET", format!("/v1/operations/{operation}"), format!("/v1/operations/{unknown}"), Value::Null);
+    pair(
+        "POST",
+        format!("/v1/operations/{operation}/cancel"),
+        format!("/v1/operations/{unknown}/cancel"),
+        Value::Null,
+    );
+    let name = |target: &str| {
+        let end = target.rsplit_once("vm=").map_or(target, |(_, name)| name);
+        let parts: Vec<&str> =
+            end.trim_end_matches("/restart").trim_end_matches("/plan").split('/').collect();
+        let named = match parts.as_slice() {
+            ["", "v1", "scopes", rest @ ..] => rest.join("/"),
+            ["", "v1", _, name, ..] => (*name).to_owned(),
+            [name] => (*name).to_owned(),
+            _ => panic!("{target}"),
+        };
+        named.replace("%2F", "/")
+    };
+    let answered = |token: &str, method: &str, target: &str, headers: &str, body: &Value| {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = world.service.request_with(token, method, target, headers, &text);
+        let head: Vec<&str> =
+            answer.head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("date:")).collect();
+        (answer.status, head.join("\n"), answer.body.replace(&name(target), "NAME"))
+    };
+    for token in [&owner, &keeper] {
+        for (method, theirs, nobodys, body) in &pairs {
+            for headers in ["", "If-Match: \"1\"\r\n", "Idempotency-Key: same\r\n"] {
+                let (one, other) = (
+                    answered(token, method, theirs, headers, body),
+                    answered(token, method, nobodys, headers, body),
+                );
+                assert_eq!(one.0, 404, "{method} {theirs}: {one:?}");
+                assert_eq!(one, other, "{method} {theirs} and {nobodys} with {headers:?}");
+            }
+        }
+    }
+    // Named in a body.
+    let announce = |vm: &str| json!({"cause": "user-restart", "vms": ["acme/shop/web/web-0", vm]});
+    let body = |vm: &str| world.ask(&owner, "POST", "/v1/events", &announce(vm)).body.replace(vm, "NAME");
+    assert_eq!(body("web-9"), body("web-7"));
+    let add = |scope: &str| json!({"scope": scope, "vm": {"name": "x"}});
+    let body = |scope: &str| world.ask(&keeper, "POST", "/v1/vms", &add(scope)).body.replace(scope, "NAME");
+    assert_eq!(body("globex/shop/web"), body("globex/shop/wib"));
+    // An address that another's VM has is taken, and nobody says whose it is.
+    let taken = json!({"scope": "acme/shop/web", "vm": {"name": "x", "addresses": ["127.1.40.4"]}});
+    let answer = world.ask(&keeper, "POST", "/v1/vms", &taken);
+    assert_eq!((answer.status, code(&answer).as_str()), (409, "address_taken"));
+    assert!(!answer.body.contains(&vm) && !answer.body.contains("globex"), "{answer:?}");
+    let plan = json!({"kind": "availability-set", "vms": [taken["vm"]]});
+    let answer = world.ask(&keeper, "POST", "/v1/scopes/acme/shop/web/plan", &plan);
+    assert_eq!(answer.json()["taken"][0]["owner"], Value::Null, "{answer:?}");
+    assert!(!answer.body.contains(&vm) && !answer.body.contains("globex"), "{answer:?}");
+    // Nothing of it was done.
+    assert_eq!(world.service.cli_json(&["event", "show", &event])["status"], "Scheduled");
+    assert_eq!(
+        world.service.cli_json(&["vm", "list", "--scope", "globex/shop/web"]).as_array().unwrap().len(),
+        2
+    );
+}
+
+#[test]
+fn lists_and_names_hold_what_one_may_see() {
+    let world = World::new();
+    let owner = world.token("owner", &["tenant:acme/shop"]);
+    let both = world.token("both", &["viewer:globex", "tenant:acme/shop/web", "viewer:acme"]);
+    world.schedule("host-reboot", &["acme/shop/web/web-0", "globex/shop/web/web-0", "web-9", "db"]);
+    world.schedule("host-freeze", &["web-9"]);
+
+    assert_eq!(column(&world.get(&owner, "/v1/scopes"), "path"), ["acme/shop/web"]);
+    assert_eq!(column(&world.get(&owner, "/v1/vms"), "name"), ["web-0", "web-1"]);
+    assert_eq!(column(&world.get(&owner, "/v1/vms?scope=globex/shop/web"), "name"), [""; 0]);
+    assert_eq!(column(&world.get(&owner, "/v1/vms?host=h1"), "name"), ["web-0", "web-1"]);
+    assert_eq!(column(&world.get(&owner, "/v1/events"), "scope"), ["acme/shop/web"]);
+    assert_eq!(
+        column(&world.get(&both, "/v1/scopes"), "path"),
+        ["acme/core/db", "acme/shop/web", "globex/shop/web"]
+    );
+    // Pages of one: every one is there once, and the last has no next.
+    let mut seen = Vec::new();
+    let mut target = "/v1/vms?limit=1".to_owned();
+    loop {
+        let page = world.get(&both, &target);
+        seen.extend(column(&page, "path"));
+        match page.json()["next"].as_str() {
+            Some(next) => target = format!("/v1/vms?limit=1&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            "acme/core/db/db",
+            "acme/shop/web/web-0",
+            "acme/shop/web/web-1",
+            "globex/shop/web/web-0",
+            "globex/shop/web/web-9"
+        ]
+    );
+    assert_eq!(world.get(&owner, "/v1/vms?limit=2").json()["next"], Value::Null);
+    // A cursor of somebody else's leads nowhere.
+    let theirs = world.service.operator_request("GET", "/v1/vms?limit=3", "", "").json()["next"].clone();
+    let page = world.get(&owner, &format!("/v1/vms?cursor={}", theirs.as_str().unwrap()));
+    assert!(column(&page, "path").iter().all(|path| path.starts_with("acme/shop/")));
+
+    // A name that fits two VMs fits one for whoever sees one; who sees both is told of both.
+    assert_eq!(world.get(&owner, "/v1/vms/web-0").json()["path"], "acme/shop/web/web-0");
+    let ambiguous = world.get(&both, "/v1/vms/web-0");
+    assert_eq!(ambiguous.json()["candidates"], json!(["acme/shop/web/web-0", "globex/shop/web/web-0"]));
+
+    // An operation shows the parts that one may see, and says nothing of others.
+    let operations = world.get(&owner, "/v1/operations");
+    let shown = operations.json()["items"].clone();
+    assert_eq!(shown.as_array().unwrap().len(), 1);
+    assert_eq!(shown[0]["targets"].as_array().unwrap().len(), 1);
+    assert!(!operations.body.contains("globex") && !operations.body.contains("acme/core"), "{operations:?}");
+    let id = shown[0]["id"].as_str().unwrap();
+    let event = shown[0]["targets"][0]["event"].as_str().unwrap();
+    let approved = world.ask(&owner, "POST", &format!("/v1/events/{event}/approve"), &Value::Null).json();
+    let waits = approved["waits_for"].as_str().unwrap();
+    assert!(waits.starts_with("the approval of other parts"), "{waits}");
+    // An operator of one part of it may not call off the rest.
+    let keeper = world.token("keeper", &["operator:acme/shop"]);
+    let cancel = world.ask(&keeper, "POST", &format!("/v1/operations/{id}/cancel"), &Value::Null);
+    assert_eq!((cancel.status, code(&cancel).as_str()), (403, "not_permitted"));
+
+    // History, its pages too.
+    for vm in ["web-9", "acme/shop/web/web-0", "web-9", "acme/shop/web/web-1"] {
+        let event = world.event_of("user-restart", vm);
+        world.service.cli(&["event", "cancel", &event]);
+    }
+    let page = world.get(&owner, "/v1/history?limit=1");
+    assert_eq!(column(&page, "scope"), ["acme/shop/web"]);
+    let next = page.json()["next"].as_str().unwrap().to_owned();
+    let page = world.get(&owner, &format!("/v1/history?limit=1&cursor={next}"));
+    assert_eq!(column(&page, "scope"), ["acme/shop/web"]);
+    assert_eq!(page.json()["next"], Value::Null, "there is nothing more of one's own");
+}
+
+/// Reads the stream of a token until it ends.
+struct Stream {
+    reader: BufReader<std::net::TcpStream>,
+}
+
+impl Stream {
+    fn open(service: &Service, token: &str, headers: &str) -> Self {
+        let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
+        let head = format!(
+            "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n{headers}\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while !line.contains(": connected") {
+            line.clear();
+            assert_ne!(reader.read_line(&mut line).unwrap(), 0, "the stream did not begin");
+        }
+        Self { reader }
+    }
+
+    /// The next fact's text.
+    fn next(&mut self) -> String {
+        let mut line = String::new();
+        while !line.starts_with("data: ") {
+            line.clear();
+            assert_ne!(self.reader.read_line(&mut line).unwrap(), 0, "the stream ended");
+        }
+        line
+    }
+
+    /// All there is until the service ends it, which it must before it would only show that it is alive.
+    fn rest(mut self) -> String {
+        let mut text = String::new();
+        while self.reader.read_line(&mut text).unwrap() > 0 {
+            assert!(!text.contains(": alive"), "the stream goes on: {text}");
+        }
+        text
+    }
+}
+
+#[test]
+fn a_stream_tells_of_ones_own_and_ends_with_its_token() {
+    let world = World::new();
+    let owner = world.token("owner", &["tenant:acme/shop"]);
+    let mut own = Stream::open(&world.service, &owner, "");
+    world.event_of("user-restart", "web-9");
+    world.token("another", &["viewer:globex"]);
+    world.event_of("user-restart", "web-1");
+    let first = own.next();
+    assert!(first.contains("acme/shop/web") && first.contains("web-1"), "{first}");
+    assert!(!first.contains("127.0.0.1"), "where an operator calls from is nobody else's business: {first}");
+    world.service.cli(&["token", "revoke", "owner"]);
+    let rest = own.rest();
+    assert!(!rest.contains("globex") && !rest.contains("TokenCreated"), "{rest}");
+
+    // It begins anew from before it was made, and ends again when its time is over.
+    let brief = world.service.cli_json(&[
+        "token",
+        "create",
+        "owner",
+        "--role",
+        "viewer",
+        "--on",
+        "acme/shop",
+        "--expires",
+        "3s",
+    ]);
+    let mut again = Stream::open(&world.service, brief["secret"].as_str().unwrap(), "Last-Event-ID: 1\r\n");
+    assert!(again.next().contains("acme/shop/web"));
+    again.rest();
+    let answer = world.get(brief["secret"].as_str().unwrap(), "/v1/vms");
+    assert_eq!((answer.status, code(&answer).as_str()), (401, "token_refused"));
+}
+
+#[test]
+fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
+    let world = World::new();
+    let service = &world.service;
+    let secret = world.token("Bob", &["tenant:acme/shop", "viewer:globex"]);
+    let refused = |words: &[&str], part: &str| {
+        let complaint = service.cli_refused(words);
+        assert!(complaint.contains(part), "{words:?}: {complaint}");
+    };
+    refused(&["token", "create", "bob", "--role", "operator"], "token_taken");
+    refused(&["token", "create", "x", "--role", "tenant"], "--on");
+    refused(
+        &["token", "create", "x", "--role", "king", "--on", "/"],
+        "is not one of operator, tenant, viewer",
+    );
+    refused(&["token", "create", "x", "--role", "viewer", "--on", "a/b/c/d"], "more than three parts");
+    refused(&["token", "create", "x/y", "--role", "operator"], "bad_name");
+    // An empty path may be a variable that is not set: it grants nothing, and least of all everything.
+    for words in
+        [&["--role", "operator", "--on", ""][..], &["--role", "viewer", "--on="], &["--grant", "operator:"]]
+    {
+        let output = service.run(&[&["token", "create", "x"], words].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("/ is everywhere"), "{words:?}: {said}");
+    }
+    for grant in [
+        json!({"role": "operator", "path": ""}),
+        json!({"role": "operator", "path": "//"}),
+        json!({"role": "operator"}),
+    ] {
+        let body = json!({"name": "x", "grants": [grant]}).to_string();
+        let answer = service.operator_request("POST", "/v1/tokens", "", &body);
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        assert!(answer.body.contains("path"), "{answer:?}");
+    }
+    refused(&["token", "revoke", "nobody"], "unknown_token");
+    refused(&["token", "revoke", "root"], "create one first");
+    let many: Vec<Value> = (0..33).map(|n| json!({"role": "viewer", "path": format!("s{n}")})).collect();
+    let answer =
+        service.operator_request("POST", "/v1/tokens", "", &json!({"name": "x", "grants": many}).to_string());
+    assert_eq!((answer.status, code(&answer).as_str()), (400, "bad_grants"));
+    let past = json!({"name": "x", "grants": [{"role": "viewer", "path": "/"}], "expires_at": "2020-01-01T00:00:00Z"});
+    let answer = service.operator_request("POST", "/v1/tokens", "", &past.to_string());
+    assert_eq!((answer.status, code(&answer).as_str()), (400, "bad_expiry"));
+
+    // A retry cannot be given the secret, which nobody has any more.
+    let body = json!({"name": "twice", "grants": [{"role": "viewer", "path": "/"}]}).to_string();
+    let make = || service.operator_request("POST", "/v1/tokens", "Idempotency-Key: one\r\n", &body);
+    assert_eq!(make().status, 201);
+    let again = make();
+    assert_eq!((again.status, code(&again).as_str()), (409, "secret_lost"));
+
+    assert_eq!(world.get(&secret, "/v1/vms").status, 200);
+    let list = service.cli_json(&["token", "list"]);
+    let names: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Bob", "root", "twice"]);
+    assert_eq!(list[0]["created_by"], "token root");
+    // A path is shown as it is given.
+    assert_eq!(list[1]["grants"], json!([{"role": "operator", "path": "/"}]));
+    assert!(list[0]["last_used_at"].is_string() && list[2]["last_used_at"].is_null(), "{list}");
+
+    // Revoked on a connection that is open.
+    let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
+    let request =
+        format!("GET /v1/scopes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n");
+    let mut ask = || {
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        let mut rest = vec![0; 64 * 1024];
+        let _ = stream.read(&mut rest).unwrap();
+        String::from_utf8_lossy(&head).into_owned()
+    };
+    assert_eq!(ask(), "HTTP/1.1 200");
+    // A key that a token of this name used is another one's for the next of that name.
+    let restart = |secret: &str| {
+        service.request_with(secret, "POST", "/v1/vms/web-1/restart", "Idempotency-Key: mine\r\n", "")
+    };
+    let first = restart(&secret).json()["id"].clone();
+    service.cli(&["token", "revoke", "BOB"]);
+    assert_eq!(ask(), "HTTP/1.1 401");
+    let other = world.token("bob", &["tenant:acme"]);
+    let second = restart(&other);
+    assert_eq!(second.status, 201);
+    assert_ne!(second.json()["id"], first);
+
+    // Root goes when somebody else can do all that it could, and its file with it; it does not come back.
+    let chief = world.token("chief", &["operator:/"]);
+    service.cli(&["token", "revoke", "root"]);
+    assert!(!service.data().join("operator.token").exists());
+    let output = Command::new(support::binary())
+        .args(["token", "revoke", "chief"])
+        .env("NOTBEFORE_DATA", service.data())
+        .env("NOTBEFORE_TOKEN", &chief)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("last_operator"), "{output:?}");
+    let World { service } = world;
+    let service = service.restart();
+    assert!(!service.data().join("operator.token").exists());
+    let file = service.data().join("chief");
+    std::fs::write(&file, format!("{chief}\n")).unwrap();
+    let listed = Command::new(support::binary())
+        .args(["token", "list", "-o", "json"])
+        .env("NOTBEFORE_DATA", service.data())
+        .env("NOTBEFORE_TOKEN_FILE", &file)
+        .output()
+        .unwrap();
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bob", "chief", "twice"]);
+}
+
+#[test]
+fn the_audit_trail_has_every_change_and_every_refusal_and_no_secret() {
+    let flags = ["--driver", "manual", "--always-give-notice"];
+    let service = Service::start_with(&[("NOTBEFORE_LOG", "trace")], &flags);
+    let world = World { service };
+    world.service.apply_fleet(FLEET);
+    let owner = world.token("owner", &["tenant:acme/shop"]);
+
+    // Refusals, from an address of their own.
+    let from: IpAddr = Ipv4Addr::new(127, 0, 0, 9).into();
+    let refused = |token: &str, target: &str, method: &str| {
+        let authorization =
+            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{authorization}Connection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        support::exchange(from, world.service.operator, request.as_bytes()).status
+    };
+    assert_eq!(refused("", "/v1/vms", "GET"), 401);
+    assert_eq!(refused("nb_guess", "/v1/vms?x=1", "GET"), 401);
+    assert_eq!(refused(&owner, "/v1/vms/web-1/evict", "POST"), 403);
+    assert_eq!(refused(&owner, "/v1/tokens", "GET"), 403);
+    assert_eq!(refused(&owner, "/v1/vms/web-9", "GET"), 404);
+    assert_eq!(refused(&owner, "/v1/vms/never", "GET"), 404);
+    let entries = wait_for("the refusals to be written", || {
+        let all = world.service.cli_json(&["audit", "--refused"]);
+        (all.as_array().unwrap().len() >= 5).then_some(all)
+    });
+    let brief = |entry: &Value| {
+        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        [text("actor"), text("from"), text("what"), text("detail")].join(" | ")
+    };
+    let lines: Vec<String> = entries.as_array().unwrap().iter().map(brief).collect();
+    assert_eq!(
+        lines,
+        [
+            "unknown | 127.0.0.9 | token_missing | GET /v1/vms",
+            "unknown | 127.0.0.9 | token_refused | GET /v1/vms",
+            "token owner | 127.0.0.9 | not_permitted | POST /v1/vms/web-1/evict",
+            "token owner | 127.0.0.9 | not_permitted | GET /v1/tokens",
+            "token owner | 127.0.0.9 | hidden | GET /v1/vms/web-9",
+        ]
+    );
+
+    // Changes, each with its actor and where it came from.
+    world.service.cli(&["vm", "add", "x", "--scope", "acme/shop/web", "--address", "127.1.40.9"]);
+    let put = |policy: Value, address: &str| {
+        let vm = json!({"name": "x", "addresses": [address]});
+        let body = json!({"kind": "availability-set", "policy": policy, "vms": [vm]});
+        assert_eq!(
+            world.service.operator_request("PUT", "/v1/scopes/acme/shop/web", "", &body.to_string()).status,
+            200
+        );
+    };
+    put(json!({}), "127.1.40.10");
+    put(json!({"automatically_approve_redeploy": true}), "127.1.40.10");
+    let restarted = world.ask(&owner, "POST", "/v1/vms/web-1/restart", &Value::Null).json();
+    let event = restarted["targets"][0]["event"].as_str().unwrap();
+    world.ask(&owner, "POST", &format!("/v1/events/{event}/approve"), &Value::Null);
+    world.service.cli(&["event", "start", event]);
+    world.service.cli(&["event", "complete", event]);
+    let operation = world.schedule("host-reboot", &["web-9"]);
+    world.service.cli(&["operation", "cancel", operation["id"].as_str().unwrap()]);
+    let evicted = world.service.cli_json(&["vm", "evict", "web-1"]);
+    let event = evicted["targets"][0]["event"].as_str().unwrap();
+    world.service.cli(&["event", "start", event]);
+    world.service.cli(&["event", "complete", event]);
+    world.service.cli(&["vm", "start", "web-1"]);
+    world.service.cli(&["vm", "remove", "--yes", "x"]);
+    world.service.operator_request("DELETE", "/v1/scopes/acme/core/db", "", "");
+    world.service.cli(&["token", "revoke", "owner"]);
+    let changes = world.service.cli_json(&["audit", "--changed"]);
+    let by = |actor: &str| -> Vec<String> {
+        let all =
+            changes.as_array().unwrap().iter().filter(|entry| entry["actor"] == format!("token {actor}"));
+        all.map(|entry| {
+            let what = entry["what"].as_str().unwrap().to_owned();
+            // What an operation does to its scopes afterwards is its own doing; the request for it came from there.
+            assert!(what == "EventCancelled" || entry["from"] == "127.0.0.1", "{entry}");
+            what
+        })
+        .collect()
+    };
+    // An event may be ready by itself the moment it is approved; that is the approver's doing.
+    assert_eq!(by("owner")[..3], ["OperationRequested", "EventScheduled", "EventApproved"]);
+    let root = by("root");
+    for what in [
+        "ScopeCreated",
+        "VmAdded",
+        "TokenCreated",
+        "VmChanged",
+        "PolicyChanged",
+        "EventStarted",
+        "EventCompleted",
+        "OperationRequested",
+        "OperationCancelled",
+        "VmDeallocated",
+        "VmStarted",
+        "VmRemoved",
+        "ScopeRemoved",
+        "TokenRevoked",
+    ] {
+        assert!(root.iter().any(|one| one == what), "{what} is missing in {root:?}");
+    }
+    assert_eq!(root.iter().filter(|what| *what == "VmChanged").count(), 1, "of an address");
+    let of_owner = world.service.cli_json(&["audit", "--actor", "owner"]);
+    assert!(of_owner.as_array().unwrap().iter().all(|entry| entry["actor"] == "token owner"));
+    assert!(of_owner.as_array().unwrap().iter().any(|entry| entry["outcome"] == "refused"));
+    let table = world.service.cli(&["audit"]);
+    assert!(table.contains("TokenCreated") && table.contains("owner: tenant on acme/shop"), "{table}");
+
+    // A flood is counted, and told of in few words.
+    for _ in 0..100 {
+        refused("nb_flood", "/v1/vms", "GET");
+    }
+    let counted = wait_for("the flood to be written", || {
+        let all = world.service.cli_json(&["audit", "--refused"]);
+        let count: u64 = all.as_array().unwrap().iter().map(|one| one["count"].as_u64().unwrap()).sum();
+        (count == 105).then_some(all)
+    });
+    assert!(counted.as_array().unwrap().len() < 105, "{counted}");
+    // Pages of it.
+    let mut seen = 0;
+    let mut target = "/v1/audit?limit=7".to_owned();
+    loop {
+        let page = world.service.operator_request("GET", &target, "", "").json();
+        seen += page["items"].as_array().unwrap().len();
+        match page["next"].as_str() {
+            Some(next) => target = format!("/v1/audit?limit=7&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, world.service.cli_json(&["audit"]).as_array().unwrap().len());
+
+    let metrics = world.service.operator_request("GET", "/metrics", "", "").body;
+    assert!(metrics.contains("notbefore_operator_refusals_total{code=\"hidden\"} 1"), "{metrics}");
+
+    // The secrets are nowhere but with those who hold them.
+    let root = std::fs::read_to_string(world.service.data().join("operator.token")).unwrap();
+    let export = world.service.operator_request("GET", "/v1/export", "", "").body;
+    let list = world.service.cli(&["token", "list"]);
+    let World { mut service } = world;
+    assert!(service.terminate().success());
+    let log = service.log();
+    let store = std::fs::read(service.data().join("store.redb")).unwrap();
+    for secret in [root.trim(), &owner] {
+        for (what, text) in [("log", &log), ("export", &export), ("list", &list)] {
+            assert!(!text.contains(secret), "a secret is in the {what}");
+        }
+        let found = store.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
+        assert!(!found, "a secret is in the store");
+    }
+    assert!(log.contains("notbefore::audit") && log.contains("hidden"), "{log}");
+    assert!(log.contains("further refusals"), "{log}");
+}

@@ -1,0 +1,174 @@
+//! One session: a directory with the files that the commands name, the words that stand for what differs from run to run,
+//! and the comparison.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use tempfile::TempDir;
+
+use crate::support::{Service, binary};
+
+static ID: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b").unwrap());
+/// What else differs from run to run, with its word.
+static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    [
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "<time>"),
+        (r"\bin \d+ (s|min|h|d)( \d+ (s|min|h))?\b", "in <span>"),
+        (r"(\b\d+ (ms|s|min|h|d) )+ago\b", "<age>"),
+        (r"\b\d+(\.\d+)? s\b", "<span>"),
+        (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT", "<time>"),
+        (r"  now\b", "  <age>"),
+        // Ports that the kernel gives, or tests do; those of examples have fewer digits.
+        (r"\b(127\.\d+\.\d+\.\d+|localhost):\d{5}\b", "<address>"),
+        (r"\brevision \d+\b", "revision <revision>"),
+        (r#""revision": \d+"#, r#""revision": <revision>"#),
+        (r"\bnb_[A-Za-z0-9_-]+", "<secret>"),
+    ]
+    .map(|(pattern, word)| (Regex::new(pattern).unwrap(), word))
+    .into()
+});
+/// Words of different lengths, whose columns are as wide as the longest of them.
+static WIDTH_VARIES: LazyLock<Regex> = LazyLock::new(|| Regex::new("<time>|<span>|<age>|<secret>").unwrap());
+static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").unwrap());
+
+/// A session in the making.
+pub struct Session {
+    dir: TempDir,
+    data: Option<PathBuf>,
+    /// What a word in angle brackets stands for.
+    words: Vec<(String, String)>,
+    /// The ids that were printed, the oldest first.
+    ids: RefCell<Vec<String>>,
+}
+
+impl Session {
+    /// A session without a service.
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(transcripts().join("files")).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
+        }
+        let words = vec![("dir".to_owned(), dir.path().display().to_string())];
+        Self { dir, data: None, words, ids: RefCell::default() }
+    }
+
+    /// A session with a service, running or not.
+    pub fn with_service(service: &Service) -> Self {
+        let session = Self { data: Some(service.data().to_owned()), ..Self::new() };
+        session.with_word("data", &service.data().display().to_string())
+    }
+
+    /// The same with one more word: the commands use it, and it stands in the transcript for what it means.
+    pub fn with_word(mut self, word: &str, meaning: &str) -> Self {
+        self.words.push((word.to_owned(), meaning.to_owned()));
+        self
+    }
+
+    /// Runs the commands of a transcript and compares what they print.
+    pub fn check(&self, name: &str) {
+        let file = transcripts().join(format!("{name}.txt"));
+        let before = std::fs::read_to_string(&file).unwrap();
+        let mut now = String::new();
+        for line in before.lines() {
+            if let Some(command) = line.strip_prefix("$ ") {
+                now += &format!("\n$ {command}\n{}", self.run(command));
+            } else if line.starts_with("#: ") {
+                now += &format!("{}{line}\n", if now.is_empty() { "" } else { "\n" });
+            }
+        }
+        if std::env::var_os("NOTBEFORE_WRITE").is_some() {
+            std::fs::write(&file, now).unwrap();
+            return;
+        }
+        let differs = before.lines().zip(now.lines()).position(|(before, now)| before != now);
+        let differs = differs.or((before != now).then(|| before.lines().count().min(now.lines().count())));
+        if let Some(at) = differs {
+            let shown =
+                |text: &str| text.lines().skip(at.saturating_sub(3)).take(12).collect::<Vec<_>>().join("\n");
+            panic!(
+                "{name}.txt differs from line {} on. It has\n\n{}\n\nand the commands print\n\n{}\n\nIf that is as it should be: NOTBEFORE_WRITE=1 cargo test --workspace --test whole transcripts::",
+                at + 1,
+                shown(&before),
+                shown(&now)
+            );
+        }
+    }
+
+    /// Runs one command; gives what a transcript shows of it.
+    pub fn run(&self, line: &str) -> String {
+        let mut words = self.meant(line).into_iter();
+        assert_eq!(words.next().as_deref(), Some("notbefore"), "{line}");
+        let mut command = Command::new(binary());
+        command.args(words).current_dir(self.dir.path()).stdin(Stdio::null());
+        // The terminal's width, and whatever the caller has set for other services.
+        for (name, _) in std::env::vars_os() {
+            if name == "COLUMNS" || name.to_str().is_some_and(|name| name.starts_with("NOTBEFORE_")) {
+                command.env_remove(name);
+            }
+        }
+        command.env_remove("STATE_DIRECTORY").env("TZ", "UTC");
+        command.envs(self.data.iter().map(|data| ("NOTBEFORE_DATA", data)));
+        let output = command.output().unwrap();
+        let mut printed = String::from_utf8(output.stdout).unwrap();
+        if !printed.is_empty() && !printed.ends_with('\n') {
+            printed += "\n";
+        }
+        for line in String::from_utf8(output.stderr).unwrap().lines() {
+            printed += format!("2> {line}").trim_end();
+            printed += "\n";
+        }
+        if output.status.code() != Some(0) {
+            printed += &format!("[exit {}]\n", output.status.code().unwrap());
+        }
+        self.shown(&printed)
+    }
+
+    /// The words of a command, with what the words in angle brackets stand for.
+    fn meant(&self, line: &str) -> Vec<String> {
+        let mut line = line.to_owned();
+        for (word, meaning) in &self.words {
+            line = line.replace(&format!("<{word}>"), meaning);
+        }
+        for (at, id) in self.ids.borrow().iter().enumerate() {
+            line = line.replace(&format!("<id {}>", at + 1), id);
+            line = line.replace(&format!("<id {}…>", at + 1), &id[..8]);
+        }
+        line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect()
+    }
+
+    /// What was printed, with words for what differs from run to run.
+    fn shown(&self, printed: &str) -> String {
+        let mut ids = self.ids.borrow_mut();
+        let mut text = ID.replace_all(printed, |found: &Captures<'_>| {
+            let id = found[0].to_lowercase();
+            let at = ids.iter().position(|known| *known == id).unwrap_or_else(|| {
+                ids.push(id);
+                ids.len() - 1
+            });
+            format!("<id {}>", at + 1)
+        });
+        for (at, id) in ids.iter().enumerate() {
+            text = text.replace(&id[..8], &format!("<id {}…>", at + 1)).into();
+        }
+        for (word, meaning) in &self.words {
+            text = text.replace(meaning, &format!("<{word}>")).into();
+        }
+        let mut text = text.into_owned();
+        for (pattern, word) in VARYING.iter() {
+            text = pattern.replace_all(&text, *word).into_owned();
+        }
+        match WIDTH_VARIES.is_match(&text) {
+            true => GAP.replace_all(&text, "$1  ").into_owned(),
+            false => text,
+        }
+    }
+}
+
+fn transcripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/whole/service/transcripts")
+}

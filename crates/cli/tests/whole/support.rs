@@ -1,0 +1,402 @@
+//! What the tests of the whole binary share: a service of their own on free ports, guests that call it from
+//! addresses of their choice, and the command line.
+//!
+//! Nothing here sleeps for luck: a test waits for a condition, and says what it waited for if that never
+//! comes.
+
+pub mod administrator;
+pub mod agent;
+pub mod in_namespace;
+pub mod manager;
+pub mod mounts;
+pub mod namespace;
+pub mod pages;
+pub mod program;
+pub mod scripted;
+pub mod terminal;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up on it.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The binary under test.
+pub fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_notbefore")
+}
+
+/// A running service with a data directory of its own.
+pub struct Service {
+    child: Child,
+    /// Where guests call; port 0, which refuses every connection, where none but the VMs of `--guest-vm` can call.
+    pub guest: SocketAddr,
+    /// Where operators call.
+    pub operator: SocketAddr,
+    /// Where single VMs call, in the order of `--guest-vm`.
+    pub guest_vms: Vec<SocketAddr>,
+    data: DataDir,
+    /// What it was started with, for starting it again.
+    flags: Vec<String>,
+    variables: Vec<(String, String)>,
+    /// A command that starts it, and that command's words; none for the service itself.
+    through: Vec<String>,
+}
+
+/// The data directory: one that goes with the test, or one that the test keeps.
+enum DataDir {
+    Own(TempDir),
+    Kept(PathBuf),
+}
+
+impl DataDir {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(dir) => dir.path(),
+            Self::Kept(path) => path,
+        }
+    }
+}
+
+/// A guest's answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The head as it came, without the empty line.
+    pub head: String,
+    /// The body.
+    pub body: String,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+}
+
+impl Service {
+    /// Starts a service on free ports with these further flags.
+    pub fn start(flags: &[&str]) -> Self {
+        Self::start_with(&[], flags)
+    }
+
+    /// The same with these variables in its environment.
+    pub fn start_with(variables: &[(&str, &str)], flags: &[&str]) -> Self {
+        let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        Self::launch(
+            DataDir::Own(tempfile::tempdir().unwrap()),
+            flags.iter().map(|&flag| flag.to_owned()).collect(),
+            variables.collect(),
+        )
+    }
+
+    /// Starts a service that writes its log to a file.
+    pub fn start_logged(log: &Path, flags: &[&str]) -> Self {
+        let log = std::fs::File::create(log).unwrap();
+        let own = DataDir::Own(tempfile::tempdir().unwrap());
+        Self::launch_with(
+            own,
+            flags.iter().map(|&flag| flag.to_owned()).collect(),
+            Vec::new(),
+            log.into(),
+            Vec::new(),
+        )
+    }
+
+    /// Starts a service over a directory that the test keeps.
+    pub fn start_in(data: &Path, flags: &[&str]) -> Self {
+        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        Self::launch(DataDir::Kept(data.to_owned()), flags, Vec::new())
+    }
+
+    fn launch(data: DataDir, flags: Vec<String>, variables: Vec<(String, String)>) -> Self {
+        Self::launch_with(data, flags, variables, Stdio::inherit(), Vec::new())
+    }
+
+    fn launch_with(
+        data: DataDir,
+        flags: Vec<String>,
+        variables: Vec<(String, String)>,
+        log: Stdio,
+        through: Vec<String>,
+    ) -> Self {
+        let mut words = through.iter().map(String::as_str).chain([binary()]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).arg("serve").arg("--data").arg(data.path());
+        for door in ["--guest", "--operator"] {
+            if !flags.iter().any(|flag| flag == door) {
+                command.args([door, "127.0.0.1:0"]);
+            }
+        }
+        command.args(&flags).stdout(Stdio::piped()).stderr(log);
+        command.env("NOTBEFORE_LOG", "warn");
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        if variables.iter().any(|(name, _)| name == "NOTBEFORE_LOG") {
+            let log =
+                std::fs::OpenOptions::new().create(true).append(true).open(log_of(data.path())).unwrap();
+            command.stderr(log);
+        }
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (mut guest, mut operator, mut guest_vms) = (None, None, Vec::new());
+        while operator.is_none() {
+            let line =
+                lines.next().unwrap_or_else(|| panic!("the service ended before it was ready")).unwrap();
+            let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next());
+            let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
+            match line.trim_start().split(' ').next() {
+                Some("guests") => guest = guest.or(address),
+                Some("guest") => guest_vms.extend(address),
+                Some("operators") => operator = address,
+                _ => {}
+            }
+        }
+        // What it prints later must not fill the pipe and stop it.
+        std::thread::spawn(move || for _ in lines.by_ref() {});
+        let guest = guest.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        Self { child, guest, operator: operator.unwrap(), guest_vms, data, flags, variables, through }
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// What it has logged, its restarts included: a service that is started with `NOTBEFORE_LOG` logs to a file.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(log_of(self.data())).unwrap()).into_owned()
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end and answers whether it did so well.
+    pub fn terminate(&mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap()
+    }
+
+    /// Waits until it has aborted by itself, as `NOTBEFORE_ABORT_AFTER_COMMITS` has it do.
+    pub fn aborted(&mut self) {
+        let status = wait_for("the service to abort", || self.child.try_wait().unwrap());
+        assert_eq!(status.signal(), Some(rustix::process::Signal::ABORT.as_raw()), "{status}");
+    }
+
+    /// Starts it again over the same data, after it was killed or has ended.
+    pub fn restart(mut self) -> Self {
+        let variables = std::mem::take(&mut self.variables);
+        self.restart_in(variables)
+    }
+
+    /// The same, with these variables in its environment and none of those it had.
+    pub fn restart_with(self, variables: &[(&str, &str)]) -> Self {
+        self.restart_in(variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// The same, started by a command such as setpriv.
+    pub fn restart_through(mut self, words: &[&str]) -> Self {
+        self.through = words.iter().map(|&word| word.to_owned()).collect();
+        self.restart()
+    }
+
+    fn restart_in(self, variables: Vec<(String, String)>) -> Self {
+        let mut old = std::mem::ManuallyDrop::new(self);
+        let _ = old.child.kill();
+        let _ = old.child.wait();
+        let flags = std::mem::take(&mut old.flags);
+        let data = std::mem::replace(&mut old.data, DataDir::Kept(PathBuf::new()));
+        let through = std::mem::take(&mut old.through);
+        Self::launch_with(data, flags, variables, Stdio::inherit(), through)
+    }
+
+    /// Runs the command line against this service.
+    pub fn run(&self, words: &[&str]) -> Output {
+        Command::new(binary()).args(words).env("NOTBEFORE_DATA", self.data()).output().unwrap()
+    }
+
+    /// Runs the command line and gives what it printed; it must succeed.
+    pub fn cli(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "notbefore {words:?} failed: {out}{err}");
+        out.into_owned()
+    }
+
+    /// Runs the command line and gives its complaint; it must fail.
+    pub fn cli_refused(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(!output.status.success(), "notbefore {words:?} should have failed");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// Runs the command line with `--output json`.
+    pub fn cli_json(&self, words: &[&str]) -> Value {
+        let words: Vec<&str> = words.iter().copied().chain(["--output", "json"]).collect();
+        serde_json::from_str(&self.cli(&words)).unwrap()
+    }
+
+    /// Applies a fleet file.
+    pub fn apply_fleet(&self, yaml: &str) -> String {
+        let file = self.data().join("fleet.yaml");
+        std::fs::write(&file, yaml).unwrap();
+        self.cli(&["fleet", "apply", file.to_str().unwrap()])
+    }
+
+    /// What a guest at loopback reads at the newest version.
+    pub fn document(&self) -> Value {
+        self.poll(Ipv4Addr::LOCALHOST, "2020-07-01").json()
+    }
+
+    /// A poll from an address of 127.0.0.0/8.
+    pub fn poll(&self, source: Ipv4Addr, version: &str) -> Answer {
+        self.guest_request(source, "GET", &format!("/metadata/scheduledevents?api-version={version}"), "")
+    }
+
+    /// An approval from an address of 127.0.0.0/8.
+    pub fn approve(&self, source: Ipv4Addr, event: &str) -> Answer {
+        let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}");
+        self.guest_request(source, "POST", "/metadata/scheduledevents?api-version=2020-07-01", &body)
+    }
+
+    /// A request with `Metadata: true`.
+    pub fn guest_request(&self, source: Ipv4Addr, method: &str, target: &str, body: &str) -> Answer {
+        let length =
+            if method == "GET" { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n{length}\r\n{body}"
+        );
+        exchange(source.into(), self.guest, request.as_bytes())
+    }
+
+    /// A request to the operator door with the first token.
+    pub fn operator_request(&self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+        let token = std::fs::read_to_string(self.data().join("operator.token")).unwrap();
+        self.request_with(&token, method, target, headers, body)
+    }
+
+    /// A request to the operator door with some token.
+    pub fn request_with(&self, token: &str, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            token.trim(),
+            body.len()
+        );
+        exchange(Ipv4Addr::LOCALHOST.into(), self.operator, request.as_bytes())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn log_of(data: &Path) -> PathBuf {
+    data.join("log")
+}
+
+/// Makes a file that can be executed, whole and at once. Another process writes it: were it open for writing here, a child
+/// of another thread could inherit that for a moment, and the kernel executes no file that is open for writing.
+pub fn write_program(file: &Path, text: &str) {
+    let new = file.with_extension("new");
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(&new).stdin(Stdio::piped());
+    let mut child = install.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", new.display());
+    std::fs::rename(new, file).unwrap();
+}
+
+/// Sends bytes from an address and reads the answer to its end.
+pub fn exchange(source: IpAddr, to: SocketAddr, request: &[u8]) -> Answer {
+    let mut stream = connect(source, to).unwrap();
+    stream.write_all(request).unwrap();
+    let mut text = Vec::new();
+    // A reset after the answer is no harm; the answer is what counts.
+    let _ = stream.read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+/// A connection from an address.
+pub fn connect(source: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::new(source, 0))?;
+        socket.connect(to).await
+    })?;
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// The first of the ports that tests hand out, below those that the kernel gives to whoever does not choose.
+const FIRST_PORT: u16 = 10_000;
+
+/// An address of loopback that nobody else has, nor will have: for programs that cannot choose a port themselves, or come back
+/// to the one they had. It is this process's own as its id is, so no other run of tests is there; and the near ends of
+/// connections are at other ports.
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(FIRST_PORT);
+    // A process id has 22 bits at most. This is never 127.0.0.1.
+    let [_, high, middle, low] = ((std::process::id() << 2) | 2).to_be_bytes();
+    SocketAddr::from(([127, high, middle, low], NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Waits until something holds, looking often; panics with `what` if it does not in time.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let pause = Duration::from_millis(20);
+    let mut waited = Duration::ZERO;
+    let (_keep, never) = std::sync::mpsc::channel::<()>();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(waited < PATIENCE, "waited {PATIENCE:?} in vain for {what}");
+        let _ = never.recv_timeout(pause);
+        waited += pause;
+    }
+}
+
+/// The id of the first event of a document.
+pub fn first_event(document: &Value) -> String {
+    document["Events"][0]["EventId"].as_str().unwrap_or_else(|| panic!("no event in {document}")).to_owned()
+}
+
+/// The processes, but for zombies, whose command line holds a text.
+pub fn processes_with(text: &str) -> Vec<u32> {
+    let own = std::process::id();
+    let numbers = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let holds = |pid: &u32| {
+        // Zombies have an empty command line.
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(text)
+    };
+    numbers.filter(|&pid| pid != own).filter(holds).collect()
+}

@@ -1,0 +1,154 @@
+//! The service in a namespace that owns 169.254.169.254, with the command line and plain requests beside it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::binary;
+use super::namespace::{Namespace, complaint, need};
+
+/// The address that every published client calls.
+pub const ADDRESS: &str = "169.254.169.254";
+
+/// A service that ends, and takes its namespace with it, when it is dropped.
+pub struct Service {
+    child: Child,
+    data: TempDir,
+    /// Where it runs. Dropped last, after the service has ended.
+    pub namespace: Namespace,
+}
+
+impl Service {
+    /// Starts one on 169.254.169.254:80. An event stays Started until the test completes it, so that no client
+    /// has to be quick to see it.
+    pub fn start(flags: &[&str]) -> Self {
+        Self::start_in(Namespace::new(), flags)
+    }
+
+    /// Starts one in a namespace that the test has laid out.
+    pub fn start_in(namespace: Namespace, flags: &[&str]) -> Self {
+        namespace.own(ADDRESS);
+        let data = tempfile::tempdir().unwrap();
+        let mut command = namespace.command(binary());
+        command.arg("serve").arg("--data").arg(data.path()).args(["--guest", &format!("{ADDRESS}:80")]);
+        command.args(["--operator", "127.0.0.1:9255", "--simulated-duration", "1h"]).args(flags);
+        let mut child = command.stdout(Stdio::piped()).env("NOTBEFORE_LOG", "warn").spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let service = Self { child, data, namespace };
+        let ready =
+            lines.by_ref().any(|line| line.is_ok_and(|line| line.trim_start().starts_with("operators")));
+        assert!(ready, "the service ended before it was ready");
+        // What it prints later must not fill the pipe and stop it.
+        std::thread::spawn(move || for _ in lines.by_ref() {});
+        service
+    }
+
+    /// Runs the command line beside the service and gives what it says as JSON.
+    pub fn cli(&self, words: &[&str]) -> Value {
+        let mut command = self.namespace.bounded(binary());
+        let output =
+            command.args(words).args(["--output", "json"]).env("NOTBEFORE_DATA", self.data.path()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "notbefore {words:?}: {}", complaint(&output));
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}: {output:?}"))
+    }
+
+    /// The name of the VM that stands in for a fleet.
+    pub fn first_run_vm(&self) -> String {
+        self.cli(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned()
+    }
+
+    /// Has a user do something to a VM, and gives the id of the event that announces it, as guests read it.
+    pub fn user_asks(&self, verb: &str, vm: &str) -> String {
+        let operation = self.cli(&["vm", verb, vm]);
+        operation["targets"][0]["event"].as_str().unwrap().to_uppercase()
+    }
+
+    /// Applies a fleet file.
+    pub fn apply_fleet(&self, yaml: &str) {
+        let file = self.data.path().join("fleet.yaml");
+        std::fs::write(&file, yaml).unwrap();
+        self.cli(&["fleet", "apply", file.to_str().unwrap()]);
+    }
+
+    /// Says that an event was carried out.
+    pub fn complete(&self, event: &str) {
+        self.cli(&["event", "complete", event]);
+    }
+
+    /// An event's status.
+    pub fn status(&self, event: &str) -> String {
+        self.cli(&["event", "show", event])["status"].as_str().unwrap().to_owned()
+    }
+
+    /// An event's trail: what happened, and by whom.
+    pub fn trail(&self, event: &str) -> Vec<(String, String)> {
+        let shown = self.cli(&["event", "show", event]);
+        let text = |fact: &Value, key: &str| fact[key].as_str().unwrap().to_owned();
+        shown["trail"].as_array().unwrap().iter().map(|fact| (text(fact, "fact"), text(fact, "by"))).collect()
+    }
+
+    /// Asserts that an event has ended, was approved once and by that VM, and was started by that.
+    pub fn assert_approved_by(&self, event: &str, vm: &str, address: &str) {
+        let trail = self.trail(event);
+        let facts: Vec<&str> = trail.iter().map(|(fact, _)| fact.as_str()).collect();
+        assert_eq!(facts, ["EventScheduled", "EventApproved", "EventStarted", "EventCompleted"], "{trail:?}");
+        let guest = format!("vm {vm} at {address}");
+        assert_eq!((&trail[1].1, &trail[2].1), (&guest, &guest));
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A guest's plain requests, from wherever the test wants them to come.
+pub struct Guest<'a> {
+    /// Where it calls from.
+    pub namespace: &'a Namespace,
+    /// The source address, where the namespace's own choice will not do.
+    pub source: Option<&'a str>,
+    /// The address it calls.
+    pub address: &'a str,
+}
+
+impl Guest<'_> {
+    /// Reads the document at the newest version: status and body.
+    pub fn poll(&self) -> (u16, String) {
+        self.request(&[])
+    }
+
+    /// Reads the document and gives its events.
+    pub fn events(&self) -> Vec<Value> {
+        let (status, body) = self.poll();
+        assert_eq!(status, 200, "{body}");
+        let document: Value = serde_json::from_str(&body).unwrap();
+        document["Events"].as_array().unwrap().clone()
+    }
+
+    /// Approves an event: status and body.
+    pub fn approve(&self, event: &str) -> (u16, String) {
+        self.request(&["-d", &format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}")])
+    }
+
+    fn request(&self, words: &[&str]) -> (u16, String) {
+        need("/usr/bin/curl", "curl");
+        let url = format!("http://{}/metadata/scheduledevents?api-version=2020-07-01", self.address);
+        let mut curl = self.namespace.bounded("curl");
+        curl.args(["-q", "-s", "-w", "\n%{http_code}", "-H", "Metadata: true"]).args(words);
+        if let Some(source) = self.source {
+            curl.args(["--interface", source]);
+        }
+        let output = curl.arg(url).output().unwrap();
+        assert!(output.status.success(), "curl from {}: {}", self.namespace.name(), complaint(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (body, status) = text.rsplit_once('\n').unwrap();
+        (status.parse().unwrap(), body.to_owned())
+    }
+}

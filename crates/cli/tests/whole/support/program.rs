@@ -1,0 +1,88 @@
+//! A client program in a namespace, followed line by line.
+//!
+//! Our clients print one line for each thing that they see or do. A test reads on until a line holds the
+//! words it waits for; if the program ends first, the test fails with all that the program said. Reading
+//! waits no longer than the program may run, which `timeout` sees to, so nothing hangs.
+
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A file among the client programs.
+pub fn source(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/whole/clients")).join(name)
+}
+
+/// A running client.
+pub struct Program {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    said: Vec<String>,
+}
+
+impl Program {
+    /// Starts a client from a command that begins with `timeout`.
+    pub fn start(mut command: Command) -> Self {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines, said: Vec::new() }
+    }
+
+    /// Reads on to the next line that holds all these words, and gives it.
+    pub fn says(&mut self, words: &[&str]) -> String {
+        while let Some(Ok(line)) = self.lines.next() {
+            self.said.push(line.clone());
+            if words.iter().all(|word| line.split(' ').any(|part| part == *word)) {
+                return line;
+            }
+        }
+        let said = std::mem::take(&mut self.said).join("\n");
+        panic!("the client ended without a line with {words:?}; it said:\n{said}\n{}", self.complaint());
+    }
+
+    /// Sends it a line, for which it waits.
+    pub fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Reads to the end; the client must have ended well.
+    pub fn ends_well(mut self) {
+        let rest: Vec<String> = self.lines.by_ref().map_while(Result::ok).collect();
+        self.said.extend(rest);
+        let complaint = self.complaint();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}; the client said:\n{}\n{complaint}", self.said.join("\n"));
+    }
+
+    /// Reads to the end; the client must have failed. Gives its complaint.
+    pub fn fails(mut self) -> String {
+        let rest: Vec<String> = self.lines.by_ref().map_while(Result::ok).collect();
+        self.said.extend(rest);
+        let complaint = self.complaint();
+        let status = self.child.wait().unwrap();
+        assert!(!status.success(), "the client should have failed; it said:\n{}", self.said.join("\n"));
+        complaint
+    }
+
+    /// What it has written to stderr, once it has ended.
+    fn complaint(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut text);
+        }
+        text
+    }
+}
+
+impl Drop for Program {
+    /// `timeout` hands the signal on to the program, and kills it if that does not do.
+    fn drop(&mut self) {
+        if let (Ok(None), Some(pid)) = (self.child.try_wait(), Pid::from_raw(self.child.id().cast_signed())) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}

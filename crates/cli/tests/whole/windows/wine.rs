@@ -1,0 +1,123 @@
+//! A Windows to try things on: Wine, with a prefix (its drives and registry) under `target/` that is made once and used
+//! by all tests, and `notbefore.exe` as `./dev test windows` has built it. Nothing of a user's own Wine is touched.
+//!
+//! The machine stays up for as long as a prompt of it waits for somebody to type, which ends with the tests. What
+//! is told to its event log stands in a file: Wine keeps no such log, but says what it was told.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// The variable that says where the program for Windows is.
+const EXE: &str = "NOTBEFORE_WINDOWS_EXE";
+/// How long a program may run that answers by itself: Wine on a busy machine, not more.
+const RUN_SECONDS_MAX: &str = "60";
+/// The library beside it that Wine lacks: taken from there, and no other.
+const OVERRIDES: &str = "bcryptprimitives=n;mscoree,mshtml=";
+
+/// A Windows with our program on it.
+pub struct Windows {
+    exe: PathBuf,
+    prefix: PathBuf,
+    /// Waits for words that never come.
+    _prompt: Option<Child>,
+}
+
+impl Windows {
+    /// The one that all tests share.
+    pub fn get() -> &'static Self {
+        static ONE: OnceLock<Windows> = OnceLock::new();
+        ONE.get_or_init(Self::boot)
+    }
+
+    fn boot() -> Self {
+        let exe = std::env::var_os(EXE).map(PathBuf::from);
+        let exe = exe.unwrap_or_else(|| {
+            panic!("{EXE} does not name the program for Windows; './dev test windows' builds it and does")
+        });
+        assert!(exe.is_file(), "{EXE}: {} is no file", exe.display());
+        let prefix = exe.parent().unwrap().join("wine");
+        let mut windows = Self { exe, prefix, _prompt: None };
+        // What a run that was killed has left behind.
+        let left = windows.wine_with("wineserver", &["-k"]).status();
+        left.unwrap_or_else(|error| panic!("wineserver: {error}; its package is in tools/needs/windows.txt"));
+        let _ = fs::remove_dir_all(&windows.prefix);
+        let log = File::create(windows.log()).unwrap();
+        let mut prompt = windows.wine_with("wine", &["cmd"]);
+        prompt.env("WINEDEBUG", "-all,+eventlog").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        let mut prompt = prompt.spawn().unwrap();
+        // Nothing else may run before it answers: whoever is first starts the machine, and the machine keeps its ends of
+        // the starter's pipes.
+        // It prints its prompt before the answer.
+        writeln!(prompt.stdin.as_mut().unwrap(), "echo booted\r").unwrap();
+        let mut answers = BufReader::new(prompt.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(answers.any(|line| line.trim().ends_with("booted")), "Wine does not boot");
+        std::thread::spawn(move || answers.for_each(drop));
+        windows._prompt = Some(prompt);
+        windows
+    }
+
+    fn log(&self) -> PathBuf {
+        self.prefix.with_extension("log")
+    }
+
+    /// What the event log was told by services.
+    pub fn event_log(&self) -> String {
+        let log = fs::read(self.log()).unwrap();
+        let log = String::from_utf8_lossy(&log);
+        let told = log.lines().filter_map(|line| line.split_once("ReportEventW ")).map(|(_, told)| told);
+        told.collect::<Vec<_>>().join("\n")
+    }
+
+    /// A place on drive C:, as the tests' own system names it.
+    pub fn drive_c(&self, path: &str) -> PathBuf {
+        self.prefix.join("drive_c").join(path)
+    }
+
+    /// One of Wine's own programs. It is ended if it hangs.
+    pub fn wine(&self, words: &[&str]) -> Command {
+        self.wine_with("timeout", &[&["--kill-after=1", RUN_SECONDS_MAX, "wine"], words].concat())
+    }
+
+    fn wine_with(&self, program: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(words).env("WINEPREFIX", &self.prefix).env("WINEDLLOVERRIDES", OVERRIDES);
+        command.env("WINEDEBUG", "-all");
+        command
+    }
+
+    /// `notbefore.exe` with these words. It is ended if it hangs.
+    pub fn notbefore(&self, words: &[&str]) -> Command {
+        self.wine(&[&[self.exe.to_str().unwrap()], words].concat())
+    }
+
+    /// One of the tests' own programs for Windows, which lie beside it.
+    pub fn helper(&self, name: &str, words: &[&str]) -> Command {
+        self.wine(&[&[self.exe.with_file_name(name).to_str().unwrap()], words].concat())
+    }
+
+    /// The program, as Windows sees it.
+    pub fn exe(&self) -> String {
+        format!("Z:{}", self.exe.to_str().unwrap().replace('/', "\\"))
+    }
+
+    /// The same for as long as the test wants it. The process that is spawned becomes the program.
+    pub fn notbefore_at_length(&self, words: &[&str]) -> Command {
+        self.wine_with("wine", &[&[self.exe.to_str().unwrap()], words].concat())
+    }
+}
+
+/// What a program printed; it must have ended well.
+pub fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", complaint(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a program complained of.
+pub fn complaint(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{}\n{out}{err}", output.status)
+}

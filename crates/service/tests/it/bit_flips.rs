@@ -1,0 +1,216 @@
+//! Bits of a store's records are flipped in its file: no such record is started from, exported, or swept. To keep this
+//! short it is one bit in each fifth byte; `crates/store/src/redb/tests/damage.rs` flips every bit and shows that no such
+//! record leaves the store.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{Actor, Cause, OperationId, Settings, VmId};
+use notbefore_engine::records::{ALIVE, LOADED};
+use notbefore_engine::{
+    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, Request, VmSpec, Whom,
+};
+use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::data_dir::DataDir;
+use notbefore_service::driver::NoCommand;
+use notbefore_service::transfer::export::{self, ExportError, PATIENCE, Terms};
+use notbefore_service::transfer::{damaged, import};
+use notbefore_service::view::Views;
+use notbefore_service::{ServeError, janitor, runtime, serve, tokens};
+use notbefore_store::redb::RedbStore;
+use notbefore_store::{Key, Store, Versioned};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+const VM: VmId = VmId(Uuid::from_u128(7));
+
+/// A store with a VM, a live event and one that was called off, and a token.
+async fn lived_in(path: &Path) {
+    let dir = DataDir::prepare(path).unwrap();
+    let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    tokens::ensure_first(&*store, &dir, clock.now()).await.unwrap();
+    let settings = EngineSettings { domain: Settings::default(), node: "test".to_owned() };
+    let revision = store.snapshot().await.unwrap().revision();
+    let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
+    let views = Arc::new(Views::new(false));
+    let engine = runtime::start(engine, effects, store, revision, views, clock, Arc::new(NoCommand));
+    let ask = async |key: &str, command| {
+        let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
+        let by = Actor::Token("root".into());
+        let request = Request { by, from: None, idempotency: Some(idempotency), if_revision: None, command };
+        engine.ask(request).await.unwrap()
+    };
+    let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
+    let vm = VmSpec { addresses: vec![address], ..VmSpec::bare(VM, "web".parse().unwrap()) };
+    ask("add", Command::AddVm { path: "web".parse().unwrap(), kind: None, vm }).await;
+    for id in [1, 2] {
+        let operation = NewOperation {
+            id: OperationId(Uuid::from_u128(id)),
+            cause: Cause::HostReboot,
+            whom: Whom::Vms(vec![VM]),
+            not_before: None,
+            duration_s: None,
+            description: None,
+            force: false,
+        };
+        ask(&format!("schedule-{id}"), Command::Schedule(operation)).await;
+    }
+    ask("cancel", Command::CancelOperation(OperationId(Uuid::from_u128(2)))).await;
+    engine.close().await;
+}
+
+async fn exported(store: &RedbStore) -> Result<Vec<String>, ExportError> {
+    let snapshot = store.snapshot().await?;
+    let (pieces, mut taken) = mpsc::channel(1);
+    let terms = Terms { tokens: true, patience: PATIENCE };
+    let export = tokio::spawn(export::export(snapshot, terms, Timestamp::UNIX_EPOCH, pieces));
+    let mut text = Vec::new();
+    while let Some(piece) = taken.recv().await {
+        text.extend(piece);
+    }
+    export.await.unwrap()?;
+    Ok(String::from_utf8(text).unwrap().lines().map(str::to_owned).collect())
+}
+
+/// The file of a store in which every record was written once, its bytes, and its records.
+fn written_once(place: &Path) -> (PathBuf, Vec<u8>, Vec<(Key, Versioned)>) {
+    let (old, new) = (place.join("old"), place.join("new"));
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    runtime().block_on(lived_in(&old));
+    let lines = runtime().block_on(async {
+        let store = DataDir::prepare(&old).unwrap().open_store().unwrap();
+        exported(&store).await.unwrap().join("\n") + "\n"
+    });
+    import::import(&new, lines.as_bytes(), |_| {}).unwrap();
+    let file = new.join("store.redb");
+    let records = runtime().block_on(async {
+        let store = RedbStore::open_unchanged(&file).unwrap();
+        store.snapshot().await.unwrap().scan("", None, 1_000).await.unwrap().records
+    });
+    let image = fs::read(&file).unwrap();
+    (file, image, records)
+}
+
+/// Where some bytes are in a file.
+fn places(image: &[u8], bytes: &[u8]) -> Vec<usize> {
+    let finds = |at: &usize| image[*at..].starts_with(bytes);
+    (0..=image.len() - bytes.len()).filter(|at| image[*at] == bytes[0]).filter(finds).collect()
+}
+
+/// The bytes of a record in a file, but for its key: checksum, revision and value.
+fn stretch(image: &[u8], record: &Versioned) -> std::ops::Range<usize> {
+    let bytes = [&record.revision.0.to_le_bytes()[..], &record.value].concat();
+    let found = places(image, &bytes);
+    // Records without a value, of which there may be several at one revision, are found by their keys alone.
+    let at = *found.last().unwrap();
+    at - 4..at + bytes.len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_record_with_a_flipped_bit_is_started_from_or_exported() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path().to_owned();
+    let (path, image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    let lines = exported(&RedbStore::open_unchanged(&path).unwrap()).await.unwrap();
+    serve::load(&RedbStore::open_unchanged(&path).unwrap()).await.unwrap();
+    let mut tried = 0;
+    for (key, record) in &records {
+        let is_loaded = **key == *ALIVE || LOADED.iter().any(|kind| key.starts_with(kind));
+        let value = if record.value.is_empty() { 0..0 } else { stretch(&image, record) };
+        let keys = places(&image, key.as_bytes()).into_iter().map(|at| (at..at + key.len(), false));
+        for (range, is_value) in keys.chain([(value, true)]) {
+            for at in range.step_by(5) {
+                tried += 1;
+                file.write_all_at(&[image[at] ^ (1 << (at % 8))], at as u64).unwrap();
+                // A file that does not open is not started from, and nothing is exported.
+                let outcome = match RedbStore::open_unchanged(&path) {
+                    Ok(store) => Some((exported(&store).await, serve::load(&store).await)),
+                    Err(_) => None,
+                };
+                file.write_all_at(&image[at..=at], at as u64).unwrap();
+                let Some((export, loaded)) = outcome else { continue };
+                if let Ok(export) = &export {
+                    assert!(!is_value && *export == lines, "{key}, byte {at}: {export:#?}");
+                } else if is_loaded {
+                    let Err(ServeError::Damaged(why)) = loaded else {
+                        panic!("{key}, byte {at} was started from")
+                    };
+                    assert!(why.to_string().contains("notbefore check --data DIR"), "{why}");
+                }
+            }
+        }
+    }
+    assert!(tried > 500, "only {tried} bytes");
+}
+
+/// The index entry of a damaged event stays with it, and everything else goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_history_is_never_swept() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path().to_owned();
+    let (path, mut image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();
+    let of = |kind: &str| records.iter().filter(|(key, _)| key.starts_with(kind)).collect::<Vec<_>>();
+    let damaged = [of("past/")[0], of("fact/")[0], of("command/")[0]];
+    for (_, record) in damaged {
+        let at = stretch(&image, record).start;
+        image[at] ^= 1;
+    }
+    fs::write(&path, image).unwrap();
+    let store = RedbStore::open_unchanged(&path).unwrap();
+    let later = SystemClock.now().checked_add(SignedDuration::from_hours(100_000)).unwrap();
+    janitor::sweep(&store, later, SignedDuration::from_hours(1)).await.unwrap();
+    let left = async |kind: &str| {
+        let page = store.snapshot().await.unwrap().scan(kind, None, 1_000).await.unwrap();
+        (page.records.len(), page.damaged)
+    };
+    for (kind, (key, _)) in ["past/", "fact/", "command/"].into_iter().zip(damaged) {
+        assert_eq!(left(kind).await, (0, vec![key.clone()]));
+    }
+    assert_eq!(left("ended/").await, (1, vec![]));
+    assert_eq!(store.damaged(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_left_of_a_damaged_store_is_imported() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path().to_owned();
+    let (file, image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();
+    for kind in ["scope/", "vm/", "claim/", "operation/", "token/", "fact/", "past/"] {
+        let (key, record) = records.iter().find(|(key, _)| key.starts_with(kind)).unwrap();
+        let mut flipped = image.clone();
+        flipped[stretch(&image, record).end - 1] ^= 1;
+        fs::write(&file, &flipped).unwrap();
+        let checked = damaged::check(&file).await.unwrap();
+        let named = |finding: &damaged::Finding| finding.key.as_deref() == Some(&**key);
+        assert!(checked.findings.iter().any(named), "{kind}: {checked:?}");
+        let mut lines = Vec::new();
+        let saved = damaged::save(&file, true, Timestamp::UNIX_EPOCH, &mut lines).await.unwrap();
+        assert!(saved.left_out.iter().any(named), "{kind}: {saved:?}");
+        // With a scope go its VMs and their addresses, with anything else nothing.
+        let expected = records.len() - if kind == "scope/" { 3 } else { 1 };
+        assert_eq!(saved.records, expected as u64, "{kind}: {saved:?}");
+        assert!(fs::read(&file).unwrap() == flipped, "the file is left as it is");
+        let new = place.path().join(kind.trim_end_matches('/'));
+        let imported = tokio::task::spawn_blocking(move || import::import(&new, &lines[..], |_| {}));
+        assert_eq!(imported.await.unwrap().unwrap().records, expected as u64, "{kind}");
+    }
+    // What the store says of itself is no record: everything is left.
+    let state = places(&image, b"store ").into_iter().find(|at| image[at + 22] == b'\n').unwrap();
+    let mut flipped = image.clone();
+    flipped[state] ^= 1;
+    fs::write(&file, &flipped).unwrap();
+    assert!(RedbStore::open(&file).is_err());
+    assert!(!damaged::check(&file).await.unwrap().findings.is_empty());
+    let mut lines = Vec::new();
+    let saved = damaged::save(&file, true, Timestamp::UNIX_EPOCH, &mut lines).await.unwrap();
+    assert_eq!(saved.records, records.len() as u64, "{saved:?}");
+    assert_eq!(import::check(&lines[..], |_| {}).unwrap().records, records.len() as u64);
+
+    fs::write(&file, &image).unwrap();
+    assert_eq!(damaged::check(&file).await.unwrap().findings, []);
+}

@@ -1,0 +1,475 @@
+//! The power is cut at every sync of a scripted day.
+//!
+//! The day is played on the real engine over the real store, on a disk in memory that keeps apart what was
+//! written and what was synced. At each sync it yields images of what could be left if the power went then:
+//! nothing of what was not synced, all of it, and torn parts of it. Each image is opened as a service would
+//! open it, and whoever was being answered then asks again with the same key. Then
+//!
+//! 1. what was acknowledged is there, with the answer that was given (invariant 1), and
+//! 2. everything has happened exactly once: fleet, events, incarnations and history are those of the day
+//!    without a power cut, however often the same thing is asked (invariant 2).
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{
+    Actor, Cause, Name, OperationId, Origin, Past, Phase, Policy, Scope, ScopeId, ScopeKind, ScopePath,
+    Settings, Token, VmId,
+};
+use notbefore_engine::records::{self, CommandRecord, LOADED, prefix};
+use notbefore_engine::{
+    Address, Answer, Command, Effect, Engine, EngineSettings, Failure, Idempotency, Input, NewOperation,
+    Progress, PutScope, Request, RequestId, TokenCommand, VmSpec, Whom,
+};
+use notbefore_service::data_dir::DataDir;
+use notbefore_service::tokens;
+use notbefore_store::redb::RedbStore;
+use notbefore_store::{Key, Outcome, Revision, Snapshot, Store, Versioned, Watch};
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+use crate::disk::Disk;
+
+/// What happens in one step of the day.
+#[derive(Clone)]
+enum Step {
+    /// Somebody asks for something, under a key. What it names with a fresh id gets one each time it is asked.
+    Ask(Arc<dyn Fn(&Service) -> Command>),
+    /// A guest approves all that its scope shows.
+    Approve(&'static str),
+    /// So much time passes.
+    Pass(SignedDuration),
+    /// Guests of a scope ask for their document.
+    Poll(&'static str),
+    /// The service makes the first token and the VM that stands in for a fleet, as it does at every start.
+    Begin,
+}
+
+/// An engine over a store, driven by hand: nothing is under way between two calls.
+struct Service {
+    runtime: Arc<Runtime>,
+    /// Where the first token's file is.
+    dir: DataDir,
+    store: RedbStore,
+    watch: Box<dyn Watch>,
+    watched: Revision,
+    engine: Engine,
+    now: Timestamp,
+    requests: u64,
+    answers: BTreeMap<RequestId, Result<Answer, Failure>>,
+}
+
+impl Service {
+    fn open(runtime: &Arc<Runtime>, dir: &DataDir, disk: Disk, node: &str, now: Timestamp) -> Self {
+        let store = RedbStore::open_with("disk", move || disk.open()).unwrap();
+        let (records, revision) = runtime.block_on(load(&store));
+        let settings = EngineSettings { domain: Settings::default(), node: node.to_owned() };
+        let (engine, effects) = Engine::new(settings, records, revision, now).unwrap();
+        let watch = runtime.block_on(store.watch(revision)).unwrap();
+        let mut service = Self {
+            runtime: Arc::clone(runtime),
+            dir: dir.clone(),
+            store,
+            watch,
+            watched: revision,
+            engine,
+            now,
+            requests: 0,
+            answers: BTreeMap::new(),
+        };
+        service.carry_out(effects);
+        service.handle(Input::Tick);
+        service
+    }
+
+    fn handle(&mut self, input: Input) {
+        let effects = self.engine.handle(input, self.now);
+        self.carry_out(effects);
+    }
+
+    /// Carries out effects and what they lead to, until nothing is left to do.
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        let mut waiting: VecDeque<Effect> = effects.into();
+        while let Some(effect) = waiting.pop_front() {
+            match effect {
+                Effect::Commit(id, txn) => {
+                    let outcome = self.runtime.block_on(self.store.commit(txn));
+                    let committed = match outcome {
+                        Outcome::Committed(revision) => revision,
+                        Outcome::Conflict(_) => self.watched,
+                        Outcome::Refused(_) | Outcome::Unknown(_) => panic!("{outcome:?}"),
+                    };
+                    waiting.extend(self.engine.handle(Input::Committed(id, outcome), self.now));
+                    while self.watched < committed {
+                        let batch = self.runtime.block_on(self.watch.next()).unwrap();
+                        self.watched = batch.revision;
+                        waiting.extend(self.engine.handle(Input::Watched(batch), self.now));
+                    }
+                }
+                Effect::Publish(_) => {}
+                Effect::Answer(id, answer) => drop(self.answers.insert(id, answer)),
+                Effect::Run(_) | Effect::Stop(_) => panic!("the day has no commands to run"),
+            }
+        }
+        assert!(self.engine.is_idle(), "something was left undone");
+    }
+
+    fn ask(&mut self, by: Actor, key: Option<&str>, command: Command) -> Result<Answer, Failure> {
+        let idempotency =
+            key.map(|key| Idempotency { principal: "root".into(), key: key.into(), hash: key.into() });
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        self.handle(Input::Request(
+            id,
+            Box::new(Request { by, from: None, idempotency, if_revision: None, command }),
+        ));
+        self.answers.remove(&id).unwrap()
+    }
+
+    /// Does a step under its key; doing it again is what a client does that was not answered.
+    fn take(&mut self, key: &str, step: &Step) -> Option<Answer> {
+        match step {
+            Step::Ask(command) => {
+                let command = command(self);
+                let answer = self.ask(Actor::Token("root".into()), Some(key), command);
+                Some(answer.unwrap_or_else(|failure| panic!("{key}: {failure}")))
+            }
+            Step::Approve(scope) => {
+                let id = scope_id(scope);
+                let events = self.scope(scope).events.iter().map(|event| event.id).collect();
+                let by = Actor::Service;
+                self.ask(by, None, Command::Approve { scope: id, events, network: None }).unwrap();
+                None
+            }
+            Step::Pass(_) => {
+                self.handle(Input::Tick);
+                // What a tick starts may make something else due at once.
+                self.handle(Input::Tick);
+                None
+            }
+            Step::Begin => {
+                let first = tokens::ensure_first(&self.store, &self.dir, self.now);
+                self.runtime.block_on(first).unwrap();
+                let first_run =
+                    Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name: "lab".parse().unwrap() };
+                self.ask(Actor::Service, None, first_run).unwrap();
+                None
+            }
+            Step::Poll(scope) => {
+                self.handle(Input::Heard(scope_id(scope), self.now));
+                None
+            }
+        }
+    }
+
+    fn scope(&self, name: &str) -> &Scope {
+        &self.engine.state().scope(&scope_id(name)).unwrap().value
+    }
+
+    fn vms(&self, scope: &str, names: &[&str]) -> Vec<VmId> {
+        let members = &self.scope(scope).members;
+        let one = |name: &&str| members.iter().find(|member| member.name.as_str() == *name).unwrap().vm;
+        names.iter().map(one).collect()
+    }
+
+    fn snapshot(&self) -> Box<dyn Snapshot> {
+        self.runtime.block_on(self.store.snapshot()).unwrap()
+    }
+
+    /// All that a person would call the state of things, without the ids that a retry makes anew.
+    fn shape(&self) -> Vec<String> {
+        let state = self.engine.state();
+        let mut shape: Vec<String> = state.scopes().map(|(_, held)| scope_shape(&held.value)).collect();
+        let snapshot = self.snapshot();
+        let all = |prefix| self.runtime.block_on(snapshot.scan(prefix, None, usize::MAX)).unwrap().records;
+        for (key, record) in all(prefix::PAST) {
+            let past: Past = records::decode(&key, &record.value).unwrap();
+            let trail: Vec<String> = past.event.trail.iter().map(|one| format!("{:?}", one.fact)).collect();
+            shape.push(format!("past {} {} {trail:?} {:?}", past.scope, past.event.cause, past.outcome));
+        }
+        for (key, record) in all(prefix::OPERATION) {
+            let operation: notbefore_core::Operation = records::decode(&key, &record.value).unwrap();
+            shape.push(format!("operation {} {:?}", operation.cause, operation.state));
+        }
+        shape.extend(all(prefix::CLAIM).iter().map(|(key, _)| key.to_string()));
+        for kind in [prefix::VM, prefix::ENDED, prefix::TOKEN] {
+            shape.push(format!("{} of {kind}", all(kind).len()));
+        }
+        shape.sort();
+        shape
+    }
+}
+
+fn scope_shape(scope: &Scope) -> String {
+    let member = |one: &notbefore_core::Member| format!("{} {:?} {:?}", one.name, one.host, one.state);
+    let members: Vec<String> = scope.members.iter().map(member).collect();
+    let event = |event: &notbefore_core::Event| {
+        let phase = match &event.phase {
+            Phase::Scheduled { not_before, approval, .. } => {
+                format!("scheduled {not_before} {}", approval.is_some())
+            }
+            Phase::Started { at, why, .. } => format!("started {at} {why}"),
+        };
+        let names: Vec<&str> = event.resources.iter().map(|one| one.name.as_str()).collect();
+        format!("{} {names:?} {phase}", event.cause)
+    };
+    let mut events: Vec<String> = scope.events.iter().map(event).collect();
+    events.sort();
+    let (path, incarnation) = (&scope.path, scope.incarnation);
+    format!("{path} {incarnation} {:?} {members:?} {events:?} {} ended", scope.policy, scope.ended.len())
+}
+
+async fn load(store: &RedbStore) -> (Vec<(Key, Versioned)>, Revision) {
+    let snapshot = store.snapshot().await.unwrap();
+    let mut loaded = Vec::new();
+    for prefix in LOADED {
+        loaded.extend(snapshot.scan(prefix, None, usize::MAX).await.unwrap().records);
+    }
+    loaded.extend(snapshot.get(records::ALIVE).await.unwrap().map(|one| (records::ALIVE.into(), one)));
+    (loaded, snapshot.revision())
+}
+
+fn scope_id(name: &str) -> ScopeId {
+    name.parse::<ScopePath>().unwrap().id()
+}
+
+fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, prune: bool) -> Command {
+    let vm = |n: u8| VmSpec {
+        update_domain: u32::from(n % 2),
+        host: Some(format!("h{}", n % 3)),
+        spot: kind == ScopeKind::ScaleSet,
+        addresses: vec![Address { network: "default".parse().unwrap(), ip: [10, 0, network, n].into() }],
+        ..VmSpec::bare(VmId(Uuid::new_v4()), format!("{name}_{n}").parse::<Name>().unwrap())
+    };
+    Command::PutScope(PutScope {
+        path: name.parse().unwrap(),
+        kind,
+        policy: Policy { terminate_notice_s: Some(300), ..Policy::default() },
+        origin: Origin::Fleet,
+        vms: vms.map(vm).collect(),
+        prune,
+        progress: Progress::default(),
+    })
+}
+
+fn ask(command: impl Fn(&Service) -> Command + 'static) -> Step {
+    Step::Ask(Arc::new(command))
+}
+
+/// Announces something to VMs, each given with its scope.
+fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])]) -> Step {
+    ask(move |service| {
+        Command::Schedule(NewOperation {
+            id: OperationId(Uuid::new_v4()),
+            cause,
+            whom: Whom::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect()),
+            not_before: None,
+            duration_s: None,
+            description: None,
+            force: false,
+        })
+    })
+}
+
+fn token(now: Timestamp) -> Token {
+    Token {
+        name: "ci".parse().unwrap(),
+        // A secret is made up anew with every try, as every other id is.
+        hash: tokens::hash(&tokens::new_secret()),
+        grants: Vec::new(),
+        created_at: now,
+        created_by: None,
+        expires_at: None,
+    }
+}
+
+/// Takes a host down, with whoever runs on it.
+fn host_down(host: &str) -> Command {
+    Command::Schedule(NewOperation {
+        id: OperationId(Uuid::new_v4()),
+        cause: Cause::HostReboot,
+        whom: Whom::Host(host.to_owned()),
+        not_before: None,
+        duration_s: None,
+        description: None,
+        force: false,
+    })
+}
+
+/// Something that is done to the first live event of a scope; once that has gone, to what was asked for first.
+fn first_event(scope: &'static str, act: fn(notbefore_core::EventId) -> Command) -> Step {
+    ask(move |service| {
+        let scope = service.scope(scope);
+        let ended = || scope.ended.last().map(|ended| ended.event);
+        act(scope.events.first().map(|event| event.id).or_else(ended).unwrap())
+    })
+}
+
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
+/// A day with something of everything.
+fn day() -> Vec<Step> {
+    use ScopeKind::{AvailabilitySet, ScaleSet};
+    let vm = |name: &'static str| VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap());
+    let redeployed = |event| Command::Complete { event, hosts: Vec::new() };
+    vec![
+        Step::Begin,
+        ask(|_| scope("web", AvailabilitySet, 0..4, 1, false)),
+        // More than fits into one transaction.
+        ask(|_| scope("batch", ScaleSet, 0..30, 2, false)),
+        ask(move |_| Command::AddVm { path: "db".parse().unwrap(), kind: None, vm: vm("db") }),
+        ask(move |_| Command::AddVm { path: "cache".parse().unwrap(), kind: None, vm: vm("cache") }),
+        Step::Poll("web"),
+        Step::Poll("batch"),
+        Step::Poll("db"),
+        Step::Pass(MINUTE),
+        // A user's restart, approved, carried out.
+        schedule(Cause::UserRestart, &[("db", &["db"])]),
+        Step::Approve("db"),
+        Step::Pass(MINUTE * 2),
+        // A host goes down with VMs of three scopes: all approve, all start, an update domain at a time.
+        schedule(
+            Cause::HostReboot,
+            &[("web", &["web_0", "web_1"]), ("batch", &["batch_0"]), ("db", &["db"])],
+        ),
+        Step::Approve("web"),
+        Step::Approve("batch"),
+        Step::Approve("db"),
+        Step::Pass(MINUTE * 2),
+        Step::Pass(MINUTE * 2),
+        // Another is announced and called off; a third starts since its time has come.
+        schedule(Cause::HostFreeze, &[("web", &["web_2"]), ("batch", &["batch_1", "batch_2"])]),
+        ask(|service| {
+            let open = service.engine.state().operations().next().map(|(id, _)| *id);
+            Command::CancelOperation(open.unwrap_or(OperationId(Uuid::nil())))
+        }),
+        schedule(Cause::HostFreeze, &[("web", &["web_3"]), ("db", &["db"])]),
+        Step::Pass(MINUTE * 20),
+        Step::Pass(MINUTE),
+        // All that runs on a host, whatever scope it is in.
+        ask(|_| host_down("h1")),
+        Step::Approve("web"),
+        Step::Pass(MINUTE * 20),
+        Step::Pass(MINUTE * 2),
+        Step::Pass(MINUTE * 2),
+        // An eviction, and the VM comes back.
+        schedule(Cause::Eviction, &[("batch", &["batch_3", "batch_4"])]),
+        Step::Pass(MINUTE),
+        Step::Pass(MINUTE * 2),
+        ask(|service| Command::StartVm(service.vms("batch", &["batch_3"])[0])),
+        // A redeploy by hand.
+        schedule(Cause::UserRedeploy, &[("db", &["db"])]),
+        first_event("db", Command::Start),
+        first_event("db", redeployed),
+        // A token is made and revoked.
+        ask(|service| Command::Token(TokenCommand::Create(token(service.now)))),
+        ask(|service| Command::Token(TokenCommand::Revoke(token(service.now).name))),
+        // VMs are deleted, with notice and at once; a scope shrinks, one goes.
+        schedule(Cause::Deletion, &[("batch", &["batch_5", "batch_6", "batch_7"])]),
+        Step::Pass(MINUTE * 6),
+        Step::Pass(MINUTE * 2),
+        ask(|_| scope("web", AvailabilitySet, 1..4, 1, true)),
+        ask(|_| scope("batch", ScaleSet, 10..28, 2, true)),
+        ask(|_| Command::RemoveScope {
+            scope: scope_id("cache"),
+            fleet_only: false,
+            progress: Progress::default(),
+        }),
+        Step::Pass(MINUTE * 61),
+    ]
+}
+
+/// An image that was taken in the course of a step.
+fn check_image(image: Vec<u8>, day: &Day<'_>, number: usize) {
+    let Day { runtime, dir, now, acknowledged, answers, shape, key, step } = day;
+    let mut service = Service::open(runtime, dir, Disk::holding(image), "image", *now);
+    let snapshot = service.snapshot();
+    let place = format!("image {number} of {key}");
+    assert!(snapshot.revision() >= *acknowledged, "{place} lacks what was acknowledged");
+    for (key, answer) in answers.iter() {
+        let name = records::command("root", key);
+        let record = runtime.block_on(snapshot.get(&name)).unwrap();
+        let record = record.unwrap_or_else(|| panic!("{place} has forgotten {key}"));
+        let record: CommandRecord = records::decode(&name, &record.value).unwrap();
+        assert_eq!(record.answer, *answer, "{place} answers {key} differently");
+    }
+    drop(snapshot);
+
+    let first = service.take(key, step);
+    assert_eq!(service.shape(), *shape, "{place}: not everything has happened exactly once");
+    let revision = service.snapshot().revision();
+    assert_eq!(service.take(key, step), first, "{place}: asked again, it answers something else");
+    assert_eq!(service.shape(), *shape, "{place}: asked again, something happened again");
+    if first.is_some() {
+        assert_eq!(service.snapshot().revision(), revision, "{place}: asked again, something was written");
+    }
+}
+
+/// Where the day stands when an image is looked at.
+struct Day<'a> {
+    runtime: &'a Arc<Runtime>,
+    dir: &'a DataDir,
+    now: Timestamp,
+    /// The newest revision that had been acknowledged before the step.
+    acknowledged: Revision,
+    /// What was answered before the step, by key.
+    answers: &'a BTreeMap<String, Answer>,
+    /// How things are after the step.
+    shape: &'a [String],
+    key: &'a str,
+    step: &'a Step,
+}
+
+#[test]
+fn every_image_of_a_day_holds_what_was_acknowledged_once() {
+    let runtime = Arc::new(Runtime::new().unwrap());
+    let place = tempfile::tempdir().unwrap();
+    let dir = DataDir::prepare(place.path()).unwrap();
+    let disk = Disk::new();
+    let mut now: Timestamp = "2026-11-15T08:00:00Z".parse().unwrap();
+    let mut service = Service::open(&runtime, &dir, disk.clone(), "day", now);
+    disk.keep_images();
+
+    let mut answers = BTreeMap::new();
+    let mut images = 0;
+    for (number, step) in day().iter().enumerate() {
+        let key = &*format!("step-{number:02}");
+        if let Step::Pass(span) = step {
+            now = now.checked_add(*span).unwrap();
+            service.now = now;
+        }
+        let acknowledged = service.snapshot().revision();
+        let answer = service.take(key, step);
+        let shape = &*service.shape();
+        // Many are alike: where only one write was waiting, every torn image is one of two.
+        let mut seen = HashSet::new();
+        for image in disk.take_images().into_iter().filter(|image| seen.insert(digest(image))) {
+            let answers = &answers;
+            let day = Day { runtime: &runtime, dir: &dir, now, acknowledged, answers, shape, key, step };
+            check_image(image, &day, images);
+            images += 1;
+        }
+        // And when it has been answered, its own effect is there too.
+        answers.extend(answer.map(|answer| (key.to_owned(), answer)));
+        let acknowledged = service.snapshot().revision();
+        let answers = &answers;
+        let day = Day { runtime: &runtime, dir: &dir, now, acknowledged, answers, shape, key, step };
+        check_image(disk.image(), &day, images);
+        images += 1;
+    }
+    println!("{images} images, {} answers", answers.len());
+    assert!(images > 300, "there were only {images} images");
+    assert!(shape_has(&service, "past") && shape_has(&service, "operation"), "{:#?}", service.shape());
+}
+
+fn shape_has(service: &Service, what: &str) -> bool {
+    service.shape().iter().filter(|line| line.starts_with(what)).count() > 5
+}
+
+fn digest(image: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(image);
+    hasher.finish()
+}

@@ -1,0 +1,205 @@
+//! A disk that fails under the running service: whoever asks is told what is known and no more, guests go on
+//! polling from memory, and once the disk is well the service finds out by itself and the truth comes to light,
+//! whichever it is. `crates/cli/tests/whole/service/disk.rs` does the same to the binary on real file systems.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use notbefore_core::{Actor, Cause, OperationId, Settings, VmId, WhenNotEnabled};
+use notbefore_engine::{
+    Address, Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request, VmSpec,
+    Whom,
+};
+use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::delivery::{Delivery, Ledger};
+use notbefore_service::driver::NoCommand;
+use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
+use notbefore_service::guest::platform::{ApproveError, Platform};
+use notbefore_service::platform::ScheduledEvents;
+use notbefore_service::runtime::{self, EngineHandle};
+use notbefore_service::view::Views;
+use notbefore_store::redb::RedbStore;
+use notbefore_store::{Revision, Store};
+use notbefore_wire::guest::version::EventsVersion;
+use uuid::Uuid;
+
+use crate::PATIENCE;
+use crate::disk::{Disk, Trouble};
+
+struct Bench {
+    disk: Disk,
+    engine: EngineHandle,
+    platform: ScheduledEvents,
+    caller: Caller,
+    vm: VmId,
+}
+
+impl Bench {
+    /// A service over a disk, with one VM.
+    async fn new() -> Self {
+        let disk = Disk::new();
+        let under = disk.clone();
+        let store: Arc<dyn Store> = Arc::new(RedbStore::open_with("disk", move || under.open()).unwrap());
+        let domain = Settings { when_not_enabled: WhenNotEnabled::GiveNotice, ..Settings::default() };
+        let settings = EngineSettings { domain, node: "test".to_owned() };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
+        let views = Arc::new(Views::new(false));
+        let views_too = Arc::clone(&views);
+        let engine = runtime::start(
+            engine,
+            effects,
+            Arc::clone(&store),
+            Revision(0),
+            views_too,
+            clock,
+            Arc::new(NoCommand),
+        );
+        let (delivery, _) = Delivery::new(Ledger::default());
+        let vm = VmId(Uuid::from_u128(1));
+        let here: IpAddr = [127, 0, 0, 1].into();
+        let address = Address { network: "default".parse().unwrap(), ip: here };
+        let spec = VmSpec { addresses: vec![address], ..VmSpec::bare(vm, "lab".parse().unwrap()) };
+        let add = Command::AddVm { path: "lab".parse().unwrap(), kind: None, vm: spec };
+        engine.ask(request("first", add)).await.unwrap();
+        let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
+        let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
+        Self {
+            disk,
+            platform: ScheduledEvents::new(views, engine.clone(), Arc::default(), delivery, store),
+            engine,
+            caller,
+            vm,
+        }
+    }
+
+    fn document(&self) -> String {
+        let guest = self.platform.guest(&self.caller, &ProxyClaim::default()).unwrap();
+        let rendered = self.platform.document(&guest, EventsVersion::NEWEST);
+        String::from_utf8(rendered.body.to_vec()).unwrap()
+    }
+
+    fn restart(&self, id: u128) -> Command {
+        Command::Schedule(NewOperation {
+            id: OperationId(Uuid::from_u128(id)),
+            cause: Cause::UserRestart,
+            whom: Whom::Vms(vec![self.vm]),
+            not_before: None,
+            duration_s: None,
+            description: None,
+            force: false,
+        })
+    }
+
+    /// A VM that takes so much room that a disk without any is soon found out.
+    fn large_vm(n: usize) -> Command {
+        let name = format!("large-{n}");
+        let instance = serde_json::json!({ "user_data": "x".repeat(60_000) });
+        let vm = VmSpec { instance, ..VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap()) };
+        Command::AddVm { path: name.parse().unwrap(), kind: None, vm }
+    }
+
+    /// Waits until the service says by itself that its store is well, without being asked for anything.
+    async fn recovered(&self) {
+        let well = async {
+            while !self.engine.stats().store_is_well() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, well).await.unwrap();
+    }
+}
+
+fn request(key: &str, command: Command) -> Request {
+    let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
+    Request {
+        by: Actor::Token("root".into()),
+        from: None,
+        idempotency: Some(idempotency),
+        if_revision: None,
+        command,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_disk_leaves_the_outcome_unknown_until_the_retry_finds_it() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#);
+
+    bench.disk.set_broken(true);
+    let told = bench.engine.ask(request("restart", bench.restart(7))).await;
+    assert!(matches!(told, Err(Failure::OutcomeUnknown(_))), "{told:?}");
+    assert!(!bench.engine.stats().store_is_well());
+    assert_eq!(bench.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#, "polls go on from memory");
+    let refused = bench.engine.ask(request("another", bench.restart(8))).await;
+    assert!(matches!(refused, Err(Failure::Unavailable(_))), "{refused:?}");
+    let guest = bench.platform.guest(&bench.caller, &ProxyClaim::default()).unwrap();
+    let approval = bench.platform.approve(&guest, &bench.caller, vec![Uuid::from_u128(9)], SystemClock.now());
+    // Nobody has to write anything to know that there is no such event.
+    assert_eq!(approval.await, Err(ApproveError::UnknownEvent));
+
+    bench.disk.set_broken(false);
+    bench.recovered().await;
+    let found = bench.engine.ask(request("restart", bench.restart(99))).await.unwrap();
+    let Answer::Operation(operation) = found else { panic!("{found:?}") };
+    assert!(
+        [7, 99].contains(&operation.0.as_u128()),
+        "the first try's operation or, if that was lost, the retry's"
+    );
+    let document = bench.document();
+    assert!(document.starts_with(r#"{"DocumentIncarnation":2,"#), "{document}");
+    assert_eq!(
+        document.matches("EventId").count(),
+        1,
+        "once, whatever happened to the first try: {document}"
+    );
+    assert_eq!(bench.engine.ask(request("restart", bench.restart(100))).await.unwrap(), found);
+}
+
+/// A disk that is full, that can only be read, or whose syncs fail. Nothing acknowledged is lost, and nothing
+/// that was asked for twice happens twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_wrong_with_the_disk_polls_go_on_and_the_service_recovers() {
+    for (trouble, says) in [
+        (Trouble::Full, "storage space"),
+        (Trouble::ReadOnly, "read-only"),
+        (Trouble::SyncFails, "the sync failed"),
+    ] {
+        let bench = Bench::new().await;
+        bench.engine.ask(request("restart", bench.restart(7))).await.unwrap();
+        let before = bench.document();
+        bench.disk.set_trouble(Some(trouble));
+        let mut acknowledged = 0;
+        let refused = loop {
+            match bench
+                .engine
+                .ask(request(&format!("large-{acknowledged}"), Bench::large_vm(acknowledged)))
+                .await
+            {
+                Ok(_) => acknowledged += 1,
+                Err(refused) => break refused,
+            }
+            assert!(acknowledged < 200, "{trouble:?}: everything was taken");
+        };
+        let known = matches!(refused, Failure::Unavailable(_) | Failure::OutcomeUnknown(_));
+        assert!(known && refused.to_string().contains(says), "{trouble:?}: {refused}");
+        let why = bench.engine.stats().store_trouble().unwrap();
+        assert!(why.contains(says), "{trouble:?}: {why}");
+        assert_eq!(bench.document(), before, "{trouble:?}: polls go on");
+        // What writes nothing says nothing: it is still in trouble.
+        let same = bench.engine.ask(request("restart", bench.restart(8))).await;
+        assert!(!matches!(same, Ok(Answer::Operation(OperationId(id))) if id.as_u128() == 8), "{trouble:?}");
+        assert!(!bench.engine.stats().store_is_well(), "{trouble:?}");
+
+        bench.disk.set_trouble(None);
+        bench.recovered().await;
+        for n in 0..=acknowledged {
+            let again = bench.engine.ask(request(&format!("large-{n}"), Bench::large_vm(n))).await;
+            assert!(matches!(again, Ok(Answer::Vm(_))), "{trouble:?}: {again:?}");
+        }
+        let same = bench.engine.ask(request("restart", bench.restart(9))).await.unwrap();
+        assert_eq!(same, Answer::Operation(OperationId(Uuid::from_u128(7))), "{trouble:?}");
+        assert_eq!(bench.document(), before, "{trouble:?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! The seam between the engine and whatever runs commands: what is asked for, what comes back, and what an
+//! operator is told of it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use notbefore_core::{
+    Actor, Cause, CommandState, DriverKind, Ending, EventId, ExecSettings, OperationId, Settings, VmId,
+};
+use notbefore_engine::{
+    Answer, Command, CommandId, DriverRun, Engine, EngineSettings, Failure, NewOperation, Request, Whom,
+};
+use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::driver::{Driver, NoCommand, Report};
+use notbefore_service::runtime::{self, EngineHandle};
+use notbefore_service::view::Views;
+use notbefore_store::Revision;
+use notbefore_store::memory::MemoryStore;
+use uuid::Uuid;
+
+/// A driver whose commands end when the test says so.
+#[derive(Default)]
+struct ByHand {
+    running: Mutex<Vec<(DriverRun, Report)>>,
+    stopped: Mutex<Vec<CommandId>>,
+}
+
+impl Driver for ByHand {
+    fn run(&self, run: DriverRun, report: Report) {
+        self.running.lock().unwrap().push((run, report));
+    }
+
+    fn stop(&self, command: CommandId) {
+        self.stopped.lock().unwrap().push(command);
+    }
+}
+
+struct Bench {
+    engine: EngineHandle,
+    views: Arc<Views>,
+}
+
+impl Bench {
+    /// A service with one VM, whose host has failed.
+    async fn new(driver: Arc<dyn Driver>) -> Self {
+        let exec =
+            ExecSettings { backoff_first: Duration::from_millis(1), attempts_max: 2, ..Default::default() };
+        let domain = Settings { driver: DriverKind::Exec, exec, ..Settings::default() };
+        let settings = EngineSettings { domain, node: "test".to_owned() };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
+        let (views, store) = (Arc::new(Views::new(false)), Arc::new(MemoryStore::new()));
+        let too = Arc::clone(&views);
+        let engine = runtime::start(engine, effects, store, Revision(0), too, clock, driver);
+        let bench = Self { engine, views };
+        let vm = VmId(Uuid::from_u128(1));
+        bench.ask(Command::MakeFirstRun { vm, name: "lab".parse().unwrap() }).await.unwrap();
+        let failed = NewOperation {
+            id: OperationId(Uuid::from_u128(2)),
+            cause: Cause::HostFailure,
+            whom: Whom::Vms(vec![vm]),
+            not_before: None,
+            duration_s: None,
+            description: None,
+            force: false,
+        };
+        bench.ask(Command::Schedule(failed)).await.unwrap();
+        bench
+    }
+
+    async fn ask(&self, command: Command) -> Result<Answer, Failure> {
+        let by = Actor::Token("root".to_owned());
+        self.engine.ask(Request { by, from: None, idempotency: None, if_revision: None, command }).await
+    }
+
+    fn command(&self) -> Option<(EventId, CommandState)> {
+        let view = self.views.newest();
+        let scope = view.busy_from(None).next()?;
+        let event = scope.scope.events.first()?;
+        Some((event.id, event.exec_run()?.commands[0].clone()))
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Option<(EventId, CommandState)>) -> bool) {
+        for _ in 0..1_000 {
+            if holds(&self.command()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited for {what}: {:?}", self.command());
+    }
+}
+
+async fn next(driver: &ByHand) -> (DriverRun, Report) {
+    for _ in 0..1_000 {
+        if let Some(one) = driver.running.lock().unwrap().pop() {
+            return one;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("no command was asked for");
+}
+
+#[tokio::test]
+async fn a_command_fails_is_tried_again_and_succeeds() {
+    let driver = Arc::new(ByHand::default());
+    let bench = Bench::new(Arc::<ByHand>::clone(&driver)).await;
+    let (run, report) = next(&driver).await;
+    assert_eq!((run.id.attempt, run.id.fence, run.owner.as_str(), run.name.as_str()), (1, 1, "test", "lab"));
+    report.ended(Ending::Failed { why: "exit status 1".to_owned() });
+    let (run, report) = next(&driver).await;
+    assert_eq!(run.id.attempt, 2);
+    report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
+    bench.until("the event to end", Option::is_none).await;
+    let view = bench.views.newest();
+    let vm = view.first_run().unwrap();
+    assert_eq!(view.scope_of(vm).unwrap().member(vm).unwrap().host.as_deref(), Some("h2"));
+    assert!(driver.stopped.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_completed_by_hand_is_stopped_and_its_report_means_nothing() {
+    let driver = Arc::new(ByHand::default());
+    let bench = Bench::new(Arc::<ByHand>::clone(&driver)).await;
+    let (run, report) = next(&driver).await;
+    bench.ask(Command::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
+    assert_eq!(*driver.stopped.lock().unwrap(), [run.id]);
+    report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
+    bench.engine.close().await;
+    assert!(bench.command().is_none());
+}
+
+#[tokio::test]
+async fn without_a_command_every_attempt_fails_and_says_so() {
+    let bench = Bench::new(Arc::new(NoCommand)).await;
+    let failed = |attempts: u32| {
+        move |command: &Option<(EventId, CommandState)>| {
+            matches!(command, Some((_, CommandState::Failed { attempt, why }))
+                if *attempt == attempts && why == "no command is configured")
+        }
+    };
+    bench.until("the attempts to be used up", failed(2)).await;
+    let (event, _) = bench.command().unwrap();
+    bench.ask(Command::Retry(event)).await.unwrap();
+    bench.until("the new attempts to be used up", failed(4)).await;
+    bench.ask(Command::Complete { event, hosts: Vec::new() }).await.unwrap();
+    assert!(bench.command().is_none());
+}

@@ -1,0 +1,186 @@
+//! Export and import of a whole store: what comes back is what went, and what is not whole does not come at all.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use notbefore_core::{Actor, Cause, OperationId, Policy, Settings, VmId};
+use notbefore_engine::{
+    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, Progress, PutScope, Request, VmSpec,
+    Whom,
+};
+use notbefore_service::clock::{Clock, SystemClock};
+use notbefore_service::data_dir::DataDir;
+use notbefore_service::driver::NoCommand;
+use notbefore_service::runtime;
+use notbefore_service::tokens;
+use notbefore_service::transfer::export::{self, PATIENCE, Terms};
+use notbefore_service::transfer::import;
+use notbefore_service::view::Views;
+use notbefore_store::{Revision, Store};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// Runs something to its end, tasks that it has left behind included: they hold the store.
+fn in_a_runtime<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Runtime::new().unwrap().block_on(work)
+}
+
+/// A data directory with two scopes, live, ended and cancelled events, and everything that goes with them.
+async fn lived_in(path: &Path) {
+    let dir = DataDir::prepare(path).unwrap();
+    let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    tokens::ensure_first(&*store, &dir, clock.now()).await.unwrap();
+    let settings = EngineSettings { domain: Settings::default(), node: "test".to_owned() };
+    let revision = store.snapshot().await.unwrap().revision();
+    let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
+    let views = Arc::new(Views::new(false));
+    let engine = runtime::start(engine, effects, store, revision, views, clock, Arc::new(NoCommand));
+    let ask = async |key: &str, command| {
+        let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
+        let by = Actor::Token("root".into());
+        engine
+            .ask(Request { by, from: None, idempotency: Some(idempotency), if_revision: None, command })
+            .await
+            .unwrap()
+    };
+    for (scope, count) in [("web", 5_u128), ("batch", 3)] {
+        let vm = |n: u128| VmSpec {
+            addresses: vec![Address {
+                network: "default".parse().unwrap(),
+                ip: format!("10.0.{}.{n}", scope.len()).parse().unwrap(),
+            }],
+            ..VmSpec::bare(VmId(Uuid::from_u128(count * 100 + n)), format!("{scope}_{n}").parse().unwrap())
+        };
+        let put = PutScope {
+            path: scope.parse().unwrap(),
+            kind: notbefore_core::ScopeKind::ScaleSet,
+            policy: Policy::default(),
+            origin: notbefore_core::Origin::Fleet,
+            vms: (0..count).map(vm).collect(),
+            prune: false,
+            progress: Progress::default(),
+        };
+        ask(scope, Command::PutScope(put)).await;
+    }
+    let schedule = |id: u128, vms: &[u128]| {
+        Command::Schedule(NewOperation {
+            id: OperationId(Uuid::from_u128(id)),
+            cause: Cause::HostReboot,
+            whom: Whom::Vms(vms.iter().map(|vm| VmId(Uuid::from_u128(*vm))).collect()),
+            not_before: None,
+            duration_s: None,
+            description: Some("with \"quotes\",\na line feed and ünïcode".to_owned()),
+            force: false,
+        })
+    };
+    ask("one", schedule(1, &[500, 501, 300])).await;
+    ask("two", schedule(2, &[502])).await;
+    ask("three", Command::CancelOperation(OperationId(Uuid::from_u128(2)))).await;
+    engine.close().await;
+}
+
+async fn exported(path: &Path) -> String {
+    let store = DataDir::prepare(path).unwrap().open_store().unwrap();
+    let snapshot = store.snapshot().await.unwrap();
+    let (pieces, mut taken) = mpsc::channel(1);
+    let terms = Terms { tokens: true, patience: PATIENCE };
+    let export = tokio::spawn(export::export(snapshot, terms, SystemClock.now(), pieces));
+    let mut text = Vec::new();
+    while let Some(piece) = taken.recv().await {
+        text.extend(piece);
+    }
+    export.await.unwrap().unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn body(text: &str) -> Vec<&str> {
+    // The header says when it was made, and the trailer hashes the header.
+    let lines: Vec<&str> = text.lines().collect();
+    lines[1..lines.len() - 1].to_vec()
+}
+
+#[test]
+fn what_was_imported_is_exported_again_line_by_line() {
+    let place = tempfile::tempdir().unwrap();
+    let (old, new) = (place.path().join("old"), place.path().join("new"));
+    in_a_runtime(lived_in(&old));
+    let first = in_a_runtime(exported(&old));
+    for kind in ["claim/", "command/", "ended/", "fact/", "operation/", "past/", "scope/", "token/", "vm/"] {
+        assert!(first.contains(&format!("{{\"key\":\"{kind}")), "there is no record of {kind}");
+    }
+
+    let checked = import::check(first.as_bytes(), |_| {}).unwrap();
+    let mut seen = 0;
+    let imported = import::import(&new, first.as_bytes(), |records| seen = records).unwrap();
+    assert_eq!((imported.records, imported.counts), (checked.records, checked.counts));
+    assert_eq!(seen, imported.records);
+    assert_eq!((imported.counts.scopes, imported.counts.vms, imported.counts.events), (2, 8, 2));
+    let second = in_a_runtime(exported(&new));
+    assert_eq!(body(&first), body(&second));
+
+    let revision = in_a_runtime(async {
+        let store = DataDir::prepare(&new).unwrap().open_store().unwrap();
+        store.snapshot().await.unwrap().revision()
+    });
+    assert_eq!(revision, Revision(imported.header.revision));
+    let again = import::import(&new, first.as_bytes(), |_| {}).unwrap_err().to_string();
+    assert!(again.contains("store.redb is there already; choose another --data"), "{again}");
+    assert_eq!(body(&in_a_runtime(exported(&new))), body(&first), "the store that was there is as it was");
+}
+
+#[test]
+fn what_is_not_whole_leaves_nothing_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let (old, new) = (place.path().join("old"), place.path().join("new"));
+    in_a_runtime(lived_in(&old));
+    let text = in_a_runtime(exported(&old));
+    let cut = text[..text.len() / 2].to_owned();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let at =
+        |kind: &str| lines.iter().position(|line| line.starts_with(&format!("{{\"key\":\"{kind}"))).unwrap();
+    // With a trailer of its own: only what the records mean speaks against it.
+    let without = |line: usize| {
+        let kept: Vec<&str> =
+            lines.iter().enumerate().filter(|(n, _)| *n != line).map(|(_, line)| *line).collect();
+        resealed(&kept[..kept.len() - 1].concat())
+    };
+    let instead = |line: usize, from: &str, to: &str| {
+        let mut changed: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        changed[line] = changed[line].replace(from, to);
+        assert_ne!(changed[line], lines[line]);
+        changed.pop();
+        resealed(&changed.concat())
+    };
+    for (text, expected) in [
+        (cut, "the export ends here".to_owned()),
+        (without(at("scope/")), format!("line {}: ", at("claim/") + 1)),
+        (instead(at("vm/"), "\"scope\"", "\"scoop\""), format!("line {}: record vm/", at("vm/") + 1)),
+        (instead(at("scope/"), "\"revision\":", "\"revision\":9"), format!("line {}: ", at("scope/") + 1)),
+        (instead(at("past/"), "\"key\":\"past/", "\"key\":\"past/0"), format!("line {}: ", at("past/") + 1)),
+    ] {
+        let error = import::import(&new, text.as_bytes(), |_| {}).unwrap_err().to_string();
+        // Where a scope is missing, whichever of its VMs and addresses is looked at first is named.
+        let fits = error.contains(&expected)
+            || error.contains("and there is none")
+            || error.contains("does not have it");
+        assert!(fits, "{error}");
+        assert!(!new.exists(), "after {error}");
+        // What was there before stays, and nothing is added to it.
+        let there = place.path().join("there");
+        std::fs::create_dir_all(&there).unwrap();
+        std::fs::write(there.join("note"), "").unwrap();
+        import::import(&there, text.as_bytes(), |_| {}).unwrap_err();
+        let left: Vec<_> = std::fs::read_dir(&there).unwrap().map(|one| one.unwrap().file_name()).collect();
+        assert_eq!(left, ["note"], "after {error}");
+    }
+    import::import(&new, text.as_bytes(), |_| {}).unwrap();
+}
+
+/// Lines with a trailer that fits them, as somebody could make who means to.
+fn resealed(lines: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let sha256 = notbefore_service::hex::encode(&Sha256::digest(lines.as_bytes()));
+    let records = lines.lines().count() - 1;
+    format!("{lines}{{\"notbefore_export_end\":1,\"records\":{records},\"sha256\":\"{sha256}\"}}\n")
+}

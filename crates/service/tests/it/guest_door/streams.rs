@@ -1,0 +1,216 @@
+//! Requests as they arrive: in pieces, together, held back, in chunks.
+
+use notbefore_service::guest::settings::Mode;
+
+use super::harness::*;
+use super::table::document;
+
+const CHUNKED: &str = "Metadata: true\r\nTransfer-Encoding: chunked\r\n";
+
+fn chunked(body: &str) -> String {
+    let head = format!("POST {EVENTS} HTTP/1.1\r\nHost: a\r\n{CHUNKED}\r\n");
+    let chunks: String = (body.as_bytes().chunks(20))
+        .map(|chunk| format!("{:X};x=y\r\n{}\r\n", chunk.len(), String::from_utf8_lossy(chunk)))
+        .collect();
+    format!("{head}{chunks}0\r\nTrailer: x\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_request_may_be_split_anywhere() {
+    let door = Door::with_mode(Mode::Normal).await;
+    for request in
+        [post(EVENTS, &approval(EVENT_A)), chunked(&approval(EVENT_A)), format!("\r\n{}", get(EVENTS))]
+    {
+        let mut client = door.connect(From::A).await;
+        for at in 1..request.len() {
+            let before = door.stats.connections_handed_over();
+            client.send(&request[..at]).await;
+            // By then the door has seen the first part.
+            until(|| door.stats.connections_handed_over() == before + 1).await;
+            client.send(&request[at..]).await;
+            assert_eq!(client.answer().await.status, 200, "split at {at}");
+        }
+    }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_plain_poll_may_be_split_anywhere() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let request = get(EVENTS);
+    let whole = door.ask(From::A, &request).await;
+    let mut client = door.connect(From::A).await;
+    for at in 1..request.len() {
+        let before = door.stats.connections_handed_over();
+        client.send(&request[..at]).await;
+        until(|| door.stats.connections_handed_over() == before + 1).await;
+        client.send(&request[at..]).await;
+        let answer = client.answer().await;
+        assert_eq!((&answer.head, &answer.body), (&whole.head, &whole.body), "split at {at}");
+        // In between, the connection is served in place again.
+        client.send(&request).await;
+        assert_eq!(client.answer().await.status, 200, "after a split at {at}");
+        assert_eq!(door.stats.connections_handed_over(), before + 1);
+    }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn any_number_of_requests_in_one_write_is_answered_in_order() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let versions = ["2017-08-01", "2019-01-01", "2020-07-01"];
+    for count in 1..=40 {
+        let mut client = door.connect(From::A).await;
+        let asked: Vec<_> = (0..count).map(|at| versions[at % versions.len()]).collect();
+        let all: String = asked
+            .iter()
+            .map(|version| get(&format!("/metadata/scheduledevents?api-version={version}")))
+            .collect();
+        client.send(all).await;
+        for version in asked {
+            assert_eq!(client.answer().await.body, document("a", version), "{count} requests");
+        }
+    }
+    door.close().await;
+}
+
+/// What is no plain poll goes to a task, and the connection comes back from it.
+#[tokio::test]
+async fn a_connection_goes_back_and_forth_between_worker_and_task() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    let name = get("/metadata/instance/compute/name?api-version=2021-02-01&format=text");
+    for round in 0..3 {
+        for (request, tasks) in
+            [(get(EVENTS), 0), (post(EVENTS, &approval(EVENT_A)), 1), (name.clone(), 1), (get(EVENTS), 0)]
+        {
+            let before = door.stats.connections_handed_over();
+            client.send(&request).await;
+            assert_eq!(client.answer().await.status, 200, "round {round}");
+            assert_eq!(door.stats.connections_handed_over() - before, tasks, "{request}");
+            // The one task is that which closes the door.
+            until(|| tokio::runtime::Handle::current().metrics().num_alive_tasks() == 1).await;
+        }
+    }
+    assert_eq!(door.stats.connections_open(), 1);
+    door.close().await;
+}
+
+#[tokio::test]
+async fn requests_sent_together_are_answered_in_order() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    let posted = post(EVENTS, &approval(EVENT_A));
+    let all =
+        [get(EVENTS), posted, get("/nowhere"), chunked("{}"), get_with(EVENTS, ""), get(EVENTS)].concat();
+    client.send(all.repeat(50)).await;
+    for _ in 0..50 {
+        let mut statuses = vec![];
+        for _ in 0..6 {
+            statuses.push(client.answer().await.status);
+        }
+        assert_eq!(statuses, [200, 200, 404, 400, 400, 200]);
+    }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_the_connection_in_step() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    let hidden = get(EVENTS);
+    for (refused, status) in [
+        (post_with("/", "", &hidden), 400),
+        (post("/nowhere", &hidden), 404),
+        (post("/metadata/versions", &hidden), 405),
+        (post(EVENTS, &hidden), 400),
+    ] {
+        client.send(refused).await;
+        assert_eq!(client.answer().await.status, status);
+        client.send(get("/metadata/instance/compute/name?api-version=2021-02-01&format=text")).await;
+        assert_eq!(client.answer().await.body, "a", "after {status}");
+    }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_held_back_is_asked_for() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    let body = approval(EVENT_A);
+    let request = post_with(EVENTS, "Metadata: true\r\nExpect: 100-Continue\r\n", &body);
+    let (head, body) = request.split_at(request.len() - body.len());
+    client.send(head).await;
+    assert_eq!(client.read_head().await, "HTTP/1.1 100 Continue\r\n\r\n");
+    client.send(body).await;
+    assert_eq!(client.answer().await.status, 200);
+
+    client.send(&request).await;
+    assert_eq!(client.answer().await.status, 200, "a body that did not wait needs no leave");
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_wanted_is_not_asked_for() {
+    let door = Door::with_mode(Mode::Normal).await;
+    for (headers, length, status) in [
+        ("Metadata: true\r\nExpect: 100-continue\r\n", 65_537, 413),
+        ("Expect: 100-continue\r\n", 100, 400),
+        ("Expect: 100-continue\r\n", 65_537, 400),
+    ] {
+        let request =
+            format!("POST {EVENTS} HTTP/1.1\r\nHost: a\r\n{headers}Content-Length: {length}\r\n\r\n");
+        let mut client = door.connect(From::A).await;
+        client.send(request).await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status, answer.closes()), (status, true), "{headers}{length}");
+        assert!(client.is_closed().await);
+    }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_reaches_a_client_that_is_still_sending() {
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    client.send(post(EVENTS, &" ".repeat(1024 * 1024))).await;
+    assert_eq!(client.answer().await.status, 413);
+    assert!(client.is_closed().await);
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_connection_is_closed_when_the_client_says_so() {
+    let door = Door::with_mode(Mode::Normal).await;
+    for request in [
+        get_with(EVENTS, "Metadata: true\r\nConnection: close\r\n"),
+        post_with(EVENTS, "Metadata: true\r\nConnection: foo, CLOSE\r\n", &approval(EVENT_A)),
+        format!("GET {EVENTS} HTTP/1.0\r\nMetadata: true\r\n\r\n"),
+    ] {
+        let mut client = door.connect(From::A).await;
+        client.send(&request).await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status, answer.closes()), (200, true), "{request}");
+        assert!(client.is_closed().await);
+    }
+    let mut client = door.connect(From::A).await;
+    for _ in 0..2 {
+        client
+            .send(format!("GET {EVENTS} HTTP/1.0\r\nMetadata: true\r\nConnection: Keep-Alive\r\n\r\n"))
+            .await;
+        assert_eq!(client.answer().await.header("Connection"), Some("keep-alive"));
+    }
+    door.close().await;
+}
+
+#[tokio::test]
+async fn a_client_may_stop_sending_before_it_reads() {
+    use tokio::io::AsyncWriteExt;
+    let door = Door::with_mode(Mode::Normal).await;
+    let mut client = door.connect(From::A).await;
+    client.send(get(EVENTS)).await;
+    client.stream.shutdown().await.unwrap();
+    assert_eq!(client.answer().await.status, 200);
+    assert!(client.is_closed().await);
+    door.close().await;
+}

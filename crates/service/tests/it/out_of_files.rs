@@ -1,0 +1,94 @@
+//! The guest door in a process that has no files left. The limit is the process's, so the test runs itself in another one.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+use crate::guest_door::harness::*;
+use notbefore_service::guest::settings::GuestSettings;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpSocket;
+
+/// Leaves no file to the process but those that are open, until it is dropped.
+struct NoFiles(Rlimit);
+
+impl NoFiles {
+    fn left() -> NoFiles {
+        let before = getrlimit(Resource::Nofile);
+        // The next file would have this number, and the limit is the first that none may have.
+        let next = File::open("/dev/null").unwrap().as_raw_fd();
+        let none = Rlimit { current: Some(u64::try_from(next).unwrap()), maximum: before.maximum };
+        setrlimit(Resource::Nofile, none).unwrap();
+        NoFiles(before)
+    }
+}
+
+impl Drop for NoFiles {
+    fn drop(&mut self) {
+        setrlimit(Resource::Nofile, self.0).unwrap();
+    }
+}
+
+/// Set in the process that the test is run in.
+const ALONE: &str = "NOTBEFORE_TEST_ALONE";
+
+#[test]
+fn without_files_the_connection_goes_that_has_been_idle_longest() {
+    if std::env::var_os(ALONE).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(the_oldest_idle_connection_goes());
+    }
+    let test = "out_of_files::without_files_the_connection_goes_that_has_been_idle_longest";
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    let output = alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+async fn the_oldest_idle_connection_goes() {
+    let door = Door::open(GuestSettings { threads: NonZeroUsize::new(1), ..unlimited() }).await;
+    let mut idle = Vec::new();
+    for count in 1..=5 {
+        // Of two that are idle since the same moment, the one goes that came first.
+        idle.push(door.connect(From::A).await);
+        until(|| door.stats.connections_open() == count).await;
+    }
+    let sockets = [(); 4].map(|()| TcpSocket::new_v4().unwrap());
+    let limit = NoFiles::left();
+    let mut late = Vec::new();
+    for (socket, mut oldest) in sockets.into_iter().zip(idle.drain(..4)) {
+        let mut client = door.connect_with(socket, From::A).await;
+        client.send(get(EVENTS)).await;
+        assert_eq!(client.answer().await.status, 200);
+        assert!(oldest.is_closed().await);
+        late.push((client, oldest));
+    }
+    assert_eq!(door.stats.connections_evicted(), 4);
+    drop((limit, late));
+    idle[0].send(get(EVENTS)).await;
+    assert_eq!(idle[0].answer().await.status, 200, "there was an older one each time");
+
+    // With nothing idle, a newcomer waits until something is.
+    drop(idle);
+    until(|| door.stats.connections_open() == 0).await;
+    let mut half = door.connect(From::A).await;
+    half.send(&get(EVENTS)[..9]).await;
+    until(|| door.stats.connections_handed_over() == 1).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    let limit = NoFiles::left();
+    let accepted = door.stats.connections_accepted();
+    let mut waits = door.connect_with(socket, From::A).await;
+    waits.send(get(EVENTS)).await;
+    assert_eq!(door.stats.connections_accepted(), accepted);
+    half.send(&get(EVENTS)[9..]).await;
+    assert_eq!(half.answer().await.status, 200, "a request under way is not broken off");
+    assert_eq!(waits.answer().await.status, 200);
+    assert!(half.is_closed().await);
+    drop(limit);
+    door.close().await;
+}

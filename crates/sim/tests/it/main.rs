@@ -1,0 +1,4 @@
+//! Histories against the model, and the ones that once failed.
+
+mod histories;
+mod replay;
