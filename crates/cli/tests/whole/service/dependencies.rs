@@ -1,0 +1,160 @@
+//! Rules for dependencies, checked over `cargo metadata`: banned crates, one major version of each shipped crate, and the
+//! direct dependencies of the crates that others build on. Each rule has its reason beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Crates that nothing here may depend on, not even through another crate or in a test.
+const BANNED: [(&str, &str); 9] = [
+    ("async-std", "there is one runtime, tokio"),
+    (
+        "aws-lc-sys",
+        "there is one provider of cryptography, ring; this one needs cmake and builds for minutes",
+    ),
+    ("chrono", "jiff does dates and times"),
+    ("hickory-proto", "a DNS library; no name is looked up but by the system"),
+    ("native-tls", "TLS is rustls, the same on every system"),
+    ("openssl-sys", "TLS is rustls; a binary that is linked with OpenSSL runs on one distribution"),
+    ("reqwest", "there is one HTTP library for async code, hyper, and one for blocking code, ureq"),
+    ("serde_yaml", "it is no longer maintained; serde-saphyr reads YAML"),
+    ("tungstenite", "nothing here speaks WebSocket"),
+];
+
+/// Crates that none of ours may name; what they use in turn is their affair.
+const BANNED_HERE: [(&str, &str); 6] = [
+    ("lazy_static", "std::sync::LazyLock does it"),
+    ("libc", "it takes unsafe code, which is forbidden; rustix has safe calls"),
+    ("log", "tracing does the logging"),
+    ("once_cell", "std::sync::OnceLock and LazyLock do it"),
+    ("rand", "shipped code needs random bytes, from getrandom; tests need sequences that never change"),
+    ("time", "jiff does dates and times"),
+];
+
+/// Crates of which the binary has two major versions.
+const TWICE: [(&str, [&str; 2], &str); 2] = [
+    ("getrandom", ["0.2", "0.4"], "ring 0.17 stays with 0.2"),
+    ("syn", ["2", "3"], "tracing-attributes stays with 2; neither is linked, both only build"),
+];
+
+/// The direct dependencies of the crates that other projects take in, or that all of ours build on. A new one is paid for by
+/// every user: weigh it, then write it down here.
+const DIRECT: [(&str, &[&str]); 3] = [
+    ("notbefore-core", &["jiff", "serde", "smol_str", "thiserror", "uuid"]),
+    ("notbefore-wire", &["bytes", "jiff", "serde", "serde_json", "thiserror", "utoipa (optional)", "uuid"]),
+    (
+        "notbefore-client",
+        &[
+            "bytes",
+            "futures-core",
+            "http-body-util",
+            "hyper",
+            "hyper-util",
+            "jiff",
+            "notbefore-wire",
+            "rustix on cfg(unix)",
+            "serde",
+            "serde_json",
+            "socket2",
+            "thiserror",
+            "tokio",
+            "tracing",
+            "windows-registry on cfg(windows)",
+        ],
+    ),
+];
+
+/// What cargo knows of the workspace for Linux, without asking the network: crates for other systems need not be here.
+fn metadata() -> Value {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform"]);
+    cargo.arg(format!("{}-unknown-linux-gnu", std::env::consts::ARCH));
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    value[field].as_array().unwrap_or_else(|| panic!("no list {field}")).iter()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_else(|| panic!("no text {field} in {value}"))
+}
+
+/// The packages of this workspace.
+fn ours(metadata: &Value) -> impl Iterator<Item = &Value> {
+    list(metadata, "packages").filter(|package| package["source"].is_null())
+}
+
+/// The ids of the packages that the binary is built from: what it reaches by normal dependencies.
+fn shipped(metadata: &Value) -> BTreeSet<&str> {
+    let nodes: BTreeMap<&str, &Value> =
+        list(&metadata["resolve"], "nodes").map(|node| (text(node, "id"), node)).collect();
+    let binary = ours(metadata).find(|package| text(package, "name") == "notbefore").unwrap();
+    let (mut reached, mut ahead) = (BTreeSet::new(), vec![text(binary, "id")]);
+    while let Some(id) = ahead.pop() {
+        if reached.insert(id) {
+            let is_normal = |dep: &&Value| list(dep, "dep_kinds").any(|kind| kind["kind"].is_null());
+            ahead.extend(list(nodes[id], "deps").filter(is_normal).map(|dep| text(dep, "pkg")));
+        }
+    }
+    reached
+}
+
+/// The part of a version whose change may break users: `1` of 1.2.3, `0.4` of 0.4.5.
+fn major(version: &str) -> &str {
+    let dots = if version.starts_with("0.") { 2 } else { 1 };
+    version.match_indices('.').nth(dots - 1).map_or(version, |(end, _)| &version[..end])
+}
+
+#[test]
+fn no_banned_crate_is_used() {
+    let metadata = metadata();
+    for package in list(&metadata, "packages") {
+        let name = text(package, "name");
+        if let Some((_, reason)) = BANNED.iter().find(|(banned, _)| *banned == name) {
+            panic!("{name} is banned: {reason}; 'cargo tree -i {name}' says where it comes from");
+        }
+    }
+    for package in ours(&metadata) {
+        for dependency in list(package, "dependencies").map(|dependency| text(dependency, "name")) {
+            if let Some((_, reason)) = BANNED_HERE.iter().find(|(banned, _)| *banned == dependency) {
+                panic!("{} names {dependency}, which is banned: {reason}", text(package, "name"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_binary_has_one_major_version_of_each_crate() {
+    let metadata = metadata();
+    let shipped = shipped(&metadata);
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in list(&metadata, "packages").filter(|package| shipped.contains(text(package, "id"))) {
+        versions.entry(text(package, "name")).or_default().insert(major(text(package, "version")));
+    }
+    assert!(versions.len() > 100, "{versions:?}");
+    let found: Vec<_> = versions.into_iter().filter(|(_, majors)| majors.len() > 1).collect();
+    let allowed: Vec<_> = TWICE.map(|(name, majors, _)| (name, BTreeSet::from(majors))).into();
+    assert_eq!(found, allowed, "crates with several major versions, and those allowed in TWICE");
+}
+
+#[test]
+fn core_wire_and_client_have_the_dependencies_written_down() {
+    let metadata = metadata();
+    for (name, expected) in DIRECT {
+        let package = ours(&metadata).find(|package| text(package, "name") == name).unwrap();
+        let normal = list(package, "dependencies").filter(|dependency| dependency["kind"].is_null());
+        let mut found: Vec<String> = normal
+            .map(|dependency| {
+                let target = dependency["target"].as_str().map(|target| format!(" on {target}"));
+                let optional = if dependency["optional"] == true { " (optional)" } else { "" };
+                format!("{}{optional}{}", text(dependency, "name"), target.unwrap_or_default())
+            })
+            .collect();
+        found.sort();
+        assert_eq!(found, expected, "the dependencies of {name}, and those written down in DIRECT");
+    }
+}
