@@ -4,8 +4,8 @@
 
 #![no_main]
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
-use notbefore_fuzz::hex;
 use notbefore_fuzz::kinds::Census;
 use notbefore_fuzz::lines::{LineWriter, Lines, value_of};
 use notbefore_fuzz::mutate::{Rng, change, change_text};
@@ -89,7 +89,7 @@ fn records(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
         out.extend(line.to_string().into_bytes());
         out.push(b'\n');
     }
-    let sha256 = hex::encode(&Sha256::digest(&out));
+    let sha256 = HEXLOWER.encode(&Sha256::digest(&out));
     let trailer =
         json!({ "notbefore_export_end": EXPORT_FORMAT, "records": lines.len() - 1, "sha256": sha256 });
     out.extend(trailer.to_string().into_bytes());

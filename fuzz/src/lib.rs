@@ -31,9 +31,6 @@ pub mod lease;
 #[path = "../../crates/client/src/discovery/packet.rs"]
 pub mod packet;
 
-#[path = "../../crates/service/src/hex.rs"]
-pub mod hex;
-
 #[path = "../../crates/service/src/operator/cursor.rs"]
 pub mod cursor;
 

@@ -18,7 +18,6 @@ pub mod delivery;
 pub mod driver;
 pub mod exec;
 pub mod guest;
-pub mod hex;
 pub mod hosts;
 pub mod janitor;
 pub mod listen;

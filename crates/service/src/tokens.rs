@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
+use data_encoding::HEXLOWER;
 use imbl::{HashMap, OrdMap};
 use jiff::Timestamp;
 use notbefore_core::access::TOKENS_MAX;
@@ -22,7 +23,6 @@ use uuid::Uuid;
 
 use crate::data_dir::DataDir;
 use crate::guest::rate::Pace;
-use crate::hex;
 use crate::whole::{self, NotWhole};
 
 /// The name of the first token.
@@ -71,12 +71,12 @@ pub enum TokenError {
 pub fn new_secret() -> String {
     // A version 4 GUID has 122 random bits, so three of them have more than enough; all are hashed into one.
     let random = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
-    format!("nb_{}", hex::encode(&Sha256::digest(random)))
+    format!("nb_{}", HEXLOWER.encode(&Sha256::digest(random)))
 }
 
 /// A secret's hash, as it is stored.
 pub fn hash(secret: &str) -> String {
-    hex::encode(&Sha256::digest(secret.as_bytes()))
+    HEXLOWER.encode(&Sha256::digest(secret.as_bytes()))
 }
 
 /// The tokens there are, as part of a view: it never changes, the next one shares what is the same.

@@ -13,6 +13,7 @@ use axum::extract::{FromRequest, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use data_encoding::HEXLOWER;
 use notbefore_core::{Actor, Token};
 use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
 use notbefore_engine::{Answer, Command, Failure, Idempotency};
@@ -25,7 +26,6 @@ use sha2::{Digest, Sha256};
 
 use super::Operator;
 use super::problem::{Problem, Refused};
-use crate::hex;
 use crate::tokens::KnownToken;
 
 /// The revision of what does not exist.
@@ -374,5 +374,5 @@ fn hash(target: &str, body: &[u8]) -> String {
     hasher.update(target.as_bytes());
     hasher.update([0]);
     hasher.update(body);
-    hex::encode(&hasher.finalize())
+    HEXLOWER.encode(&hasher.finalize())
 }

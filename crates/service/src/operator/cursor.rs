@@ -10,16 +10,16 @@
 //! | audit trail | `key\|index`: a [`Place`] |
 //! | history | the key of an ended event, or how such keys begin |
 
-use crate::hex;
+use data_encoding::HEXLOWER_PERMISSIVE;
 
 /// The cursor for the page after an item.
 pub fn encode(name: &str) -> String {
-    hex::encode(name.as_bytes())
+    HEXLOWER_PERMISSIVE.encode(name.as_bytes())
 }
 
 /// The name of the last item of the page before; none if no list made this cursor.
 pub fn decode(cursor: &str) -> Option<String> {
-    String::from_utf8(hex::decode(cursor)?).ok()
+    String::from_utf8(HEXLOWER_PERMISSIVE.decode(cursor.as_bytes()).ok()?).ok()
 }
 
 /// The scope and the name in the cursor of a list of VMs or events.

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -97,22 +98,14 @@ impl Secrets {
     /// The signature that a proxy would send.
     #[cfg(test)]
     pub(super) fn sign(&self, id: &[u8]) -> String {
-        let bytes = self.keys[0].clone().chain_update(id).finalize().into_bytes();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&self.keys[0].clone().chain_update(id).finalize().into_bytes())
     }
 }
 
 fn decode(text: &str) -> Option<[u8; SIGNATURE_BYTES]> {
     let digits: &[u8; 2 * SIGNATURE_BYTES] = text.as_bytes().try_into().ok()?;
-    let digit = |character: u8| match character {
-        b'0'..=b'9' => Some(character - b'0'),
-        b'a'..=b'f' => Some(character - b'a' + 10),
-        _ => None,
-    };
     let mut bytes = [0; SIGNATURE_BYTES];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
+    HEXLOWER.decode_mut(digits, &mut bytes).ok()?;
     Some(bytes)
 }
 

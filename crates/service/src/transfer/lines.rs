@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use notbefore_engine::records::{FORMAT_LEVEL, FORMAT_LEVELS_READ, level_and_json, levels_read};
 use notbefore_store::{Revision, Versioned};
@@ -12,8 +13,6 @@ use notbefore_wire::operator::export::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-
-use crate::hex;
 
 /// A record that cannot be put on a line: its bytes are not what a record's are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +74,7 @@ impl LineWriter {
     /// Adds the trailer.
     pub fn finish(&mut self) {
         self.hash_on();
-        let sha256 = hex::encode(&self.hash.clone().finalize());
+        let sha256 = HEXLOWER.encode(&self.hash.clone().finalize());
         self.line(&ExportTrailer { notbefore_export_end: EXPORT_FORMAT, records: self.records, sha256 });
     }
 
@@ -269,7 +268,7 @@ impl<R: BufRead> Lines<R> {
             let fault = LineFault::Count { found: self.records, said: trailer.records };
             return Err(self.wrong(fault));
         }
-        if trailer.sha256 != hex::encode(&self.hash.clone().finalize()) {
+        if trailer.sha256 != HEXLOWER.encode(&self.hash.clone().finalize()) {
             return Err(self.wrong(LineFault::Hash));
         }
         match self.input.fill_buf() {

@@ -180,7 +180,7 @@ fn what_is_not_whole_leaves_nothing_behind() {
 /// Lines with a trailer that fits them, as somebody could make who means to.
 fn resealed(lines: &str) -> String {
     use sha2::{Digest, Sha256};
-    let sha256 = notbefore_service::hex::encode(&Sha256::digest(lines.as_bytes()));
+    let sha256 = data_encoding::HEXLOWER.encode(&Sha256::digest(lines.as_bytes()));
     let records = lines.lines().count() - 1;
     format!("{lines}{{\"notbefore_export_end\":1,\"records\":{records},\"sha256\":\"{sha256}\"}}\n")
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use windows_registry::LOCAL_MACHINE;
@@ -82,7 +83,7 @@ fn mark(dir: &Path) -> Result<()> {
 }
 
 fn hash(mark: &str) -> String {
-    Sha256::digest(mark).iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(mark))
 }
 
 /// Gives what is there another name, wherever it leads.

@@ -114,7 +114,7 @@ fn proxies() -> TrustedProxies {
 /// What a proxy that knows this secret writes into a signature of this id.
 pub fn signature(secret: &str, id: &str) -> String {
     let key = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    key.chain_update(id).finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    data_encoding::HEXLOWER.encode(&key.chain_update(id).finalize().into_bytes())
 }
 
 pub struct TestGuest {
