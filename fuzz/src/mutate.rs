@@ -37,7 +37,7 @@ const TEXTS: [&str; 24] = [
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 ];
 
-/// A generator of numbers for one mutation (SplitMix64).
+/// A generator of numbers for one mutation (SplitMix64), by hand: a seed stands for the same mutation for ever.
 pub struct Rng(u64);
 
 impl Rng {

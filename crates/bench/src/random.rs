@@ -1,4 +1,5 @@
-//! Numbers drawn by chance, the same in every run: xorshift64*, which is more than enough for choosing guests.
+//! Numbers drawn by chance, the same in every run: xorshift64*, which is more than enough for choosing guests. By hand,
+//! because a library may change its sequences with an update, and figures of different months are compared.
 
 /// Where the next number comes from.
 #[derive(Clone, Debug)]

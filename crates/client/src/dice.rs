@@ -1,8 +1,6 @@
-//! Randomness for jitter and for the ids of requests. The standard library seeds its hash maps with some.
+//! Randomness for jitter and for the ids of requests.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
-/// Any number, another one every time.
+/// Any number, another one every time. It is 0 where the system has no randomness: retries are then not spread.
 pub fn throw() -> u32 {
-    RandomState::new().build_hasher().finish() as u32
+    getrandom::u32().unwrap_or_default()
 }

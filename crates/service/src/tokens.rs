@@ -19,7 +19,6 @@ use notbefore_engine::Held;
 use notbefore_engine::records::{self, FactBatch, prefix};
 use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Txn};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use crate::data_dir::DataDir;
 use crate::guest::rate::Pace;
@@ -62,16 +61,19 @@ pub enum TokenError {
         /// How many characters it has.
         chars: usize,
     },
+    /// The system has no randomness to make it of.
+    #[error("cannot make the first token: the system gives no random bytes")]
+    Random(#[source] std::io::Error),
     /// The store would not take it.
     #[error("cannot store the first token: {0}")]
     Store(String),
 }
 
 /// A fresh secret: 256 random bits, with a beginning by which scanners for leaked secrets know it.
-pub fn new_secret() -> String {
-    // A version 4 GUID has 122 random bits, so three of them have more than enough; all are hashed into one.
-    let random = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
-    format!("nb_{}", HEXLOWER.encode(&Sha256::digest(random)))
+pub fn new_secret() -> std::io::Result<String> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)?;
+    Ok(format!("nb_{}", HEXLOWER.encode(&random)))
 }
 
 /// A secret's hash, as it is stored.
@@ -200,7 +202,7 @@ async fn make_first(
     let secret = match std::fs::read_to_string(&path) {
         Ok(secret) => secret.trim().to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let secret = new_secret();
+            let secret = new_secret().map_err(TokenError::Random)?;
             dir.write_whole("operator.token", format!("{secret}\n").as_bytes(), 0o600).map_err(file_error)?;
             secret
         }

@@ -6,10 +6,11 @@
 //! ETag and Date only. Head and body leave in one write; a large body is shared, not copied. What is the same in
 //! every answer of a kind is one constant, and nothing here asks the system for anything.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::Write;
 
 use bytes::Bytes;
+use fastrand::Rng;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use notbefore_wire::guest::error::GuestError;
@@ -173,26 +174,15 @@ fn put_number(out: &mut Vec<u8>, number: u64) {
 }
 
 thread_local! {
-    /// What the next request id is made of; begun with the system's own randomness.
-    static REQUEST_IDS: Cell<[u64; 2]> = {
-        let (first, second) = Uuid::new_v4().as_u64_pair();
-        Cell::new([first, second])
-    };
+    /// What request ids are drawn from: begun with the system's randomness; without that, with the time and the thread.
+    static REQUEST_IDS: RefCell<Rng> =
+        RefCell::new(getrandom::u64().map_or_else(|_| Rng::new(), Rng::with_seed));
 }
 
-/// An id that no other request has. It has to be unique, not secret, so the system is asked for randomness
-/// once a thread; this is the generator known as splitmix64, twice.
+/// An id that no other request has. It has to be unique, not secret, so the system is asked for randomness once a thread.
 fn request_id() -> Uuid {
-    REQUEST_IDS.with(|state| {
-        let next = state.get().map(|state| state.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        state.set(next);
-        let [high, low] = next.map(|state| {
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            u128::from(mixed ^ (mixed >> 31))
-        });
-        uuid::Builder::from_random_bytes((high << 64 | low).to_be_bytes()).into_uuid()
-    })
+    let random = REQUEST_IDS.with_borrow_mut(|ids| ids.u128(..));
+    uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid()
 }
 
 thread_local! {

@@ -64,7 +64,10 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
         let detail = format!("expires_at lies in the past; it is {now:.0} now");
         return Err(Problem::bad_request("bad_expiry", detail));
     }
-    let secret = tokens::new_secret();
+    let secret = tokens::new_secret().map_err(|error| {
+        let detail = format!("the system gives no random bytes for a secret: {error}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    })?;
     let token = Token {
         name,
         hash: tokens::hash(&secret),

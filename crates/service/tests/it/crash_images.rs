@@ -277,7 +277,7 @@ fn token(now: Timestamp) -> Token {
     Token {
         name: "ci".parse().unwrap(),
         // A secret is made up anew with every try, as every other id is.
-        hash: tokens::hash(&tokens::new_secret()),
+        hash: tokens::hash(&tokens::new_secret().unwrap()),
         grants: Vec::new(),
         created_at: now,
         created_by: None,

@@ -19,7 +19,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
@@ -166,10 +165,9 @@ pub(super) struct State {
 
 impl State {
     /// That of an empty store.
-    pub fn new() -> Self {
-        // The keys of a hasher are random; nothing more is needed of an id.
-        let id = RandomState::new().build_hasher().finish();
-        Self { id, revision: Revision(0), counts: Counts::default() }
+    pub fn new() -> Result<Self, Fault> {
+        let id = getrandom::u64().map_err(|error| ::redb::Error::Io(error.into()))?;
+        Ok(Self { id, revision: Revision(0), counts: Counts::default() })
     }
 
     /// As it lies in the file: `store ID`, and a line `NUMBER KIND` for each kind of record.
@@ -306,14 +304,14 @@ mod tests {
 
     #[test]
     fn the_state_comes_back_as_it_went() {
-        let mut state = State { revision: Revision(3), ..State::new() };
+        let mut state = State { revision: Revision(3), ..State::new().unwrap() };
         for key in ["scope/a", "scope/b", "vm/a", "alive"] {
             state.counts.add(key);
         }
         state.counts.take_away("vm/a");
         assert_eq!(state.counts.kinds().collect::<Vec<_>>(), [("", 1), ("scope/", 2)]);
         assert_eq!(State::decode(&state.encode()).unwrap(), state);
-        assert!(State::decode(&State::new().encode()[1..]).is_err());
-        assert_ne!(State::new().id, State::new().id);
+        assert!(State::decode(&State::new().unwrap().encode()[1..]).is_err());
+        assert_ne!(State::new().unwrap().id, State::new().unwrap().id);
     }
 }

@@ -434,7 +434,7 @@ fn identify(database: &Database) -> Result<Identity, Fault> {
     let unchecked = tables.iter().any(|table| table == UNCHECKED.name());
     match format {
         FORMAT_UNCHECKED => {
-            let state = State { revision: Revision(revision), ..State::new() };
+            let state = State { revision: Revision(revision), ..State::new()? };
             Ok(Identity::Store { state, unchecked: true })
         }
         FORMAT => Ok(Identity::Store { state: read_state(&txn)?, unchecked }),
@@ -458,7 +458,7 @@ pub(super) fn begin_durable(database: &Database) -> Result<WriteTransaction, Fau
 
 fn initialise(database: &Database) -> Result<State, Fault> {
     let txn = begin_durable(database)?;
-    let state = State::new();
+    let state = State::new()?;
     {
         txn.open_table(RECORDS)?;
         txn.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;

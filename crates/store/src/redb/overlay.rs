@@ -64,7 +64,7 @@ pub(super) fn open_restated(path: &Path) -> Result<Opened, OpenError> {
 
 fn restate(database: &Database) -> Result<State, Fault> {
     let txn = open::begin_durable(database)?;
-    let mut state = State::new();
+    let mut state = State::new()?;
     {
         let table = txn.open_table(RECORDS)?;
         let mut take = |entry: Result<Entry<'_>, StorageError>| {

@@ -48,6 +48,7 @@ const DIRECT: [(&str, &[&str]); 3] = [
         &[
             "bytes",
             "futures-core",
+            "getrandom",
             "http-body-util",
             "hyper",
             "hyper-util",
