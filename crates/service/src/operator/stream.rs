@@ -8,13 +8,13 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt};
 use notbefore_engine::records::{self, FactBatch, prefix};
 use notbefore_listener::places::Place;
-use notbefore_store::{Batch, Revision, Watch, WatchError};
+use notbefore_store::{Batch, Change, Revision, Watch, WatchError};
 use tokio::sync::watch;
 use tokio::time::{Interval, interval};
 
@@ -23,16 +23,14 @@ use super::sight::Caller;
 
 /// How soon a stream notices that its token has expired.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// After how many such checks a quiet stream shows that it is alive.
-const HEARTBEAT_CHECKS: u32 = 15;
+/// How long a stream may be quiet before it shows that it is alive.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 
 struct Follower {
     caller: Caller,
     watch: Box<dyn Watch>,
     check: Interval,
-    quiet_checks: u32,
     shutdown: watch::Receiver<bool>,
-    greeted: bool,
     place: Place,
 }
 
@@ -62,70 +60,52 @@ pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Prob
         };
         Problem::new(status, "stream_position_gone", error.to_string())
     })?;
-    let follower = Follower {
-        shutdown: caller.shutdown(),
-        caller,
-        watch,
-        check: interval(CHECK_EVERY),
-        quiet_checks: 0,
-        greeted: false,
-        place,
-    };
+    let follower =
+        Follower { shutdown: caller.shutdown(), caller, watch, check: interval(CHECK_EVERY), place };
     let messages = stream::unfold(follower, |mut follower| async move {
-        let message = follower.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(message)), follower))
+        let messages = follower.next().await?;
+        Some((stream::iter(messages), follower))
     });
-    let mut response = Body::from_stream(messages).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    // Something to read at once, so that a client knows that it is connected.
+    let greeting = stream::iter([Event::default().comment("connected")]);
+    let events = greeting.chain(messages.flatten()).map(Ok::<_, Infallible>);
+    let alive = KeepAlive::new().interval(HEARTBEAT_EVERY).text("alive");
+    Ok(([(header::CACHE_CONTROL, "no-store")], Sse::new(events).keep_alive(alive)).into_response())
 }
 
 impl Follower {
-    /// The next piece of the stream; none at its end, which comes at the latest when the caller's token ends.
-    async fn next(&mut self) -> Option<String> {
-        if !std::mem::replace(&mut self.greeted, true) {
-            // Something to read at once, so that a client knows that it is connected.
-            return Some(": connected\n\n".to_owned());
-        }
+    /// The messages of the next commit that made something happen; none at the stream's end, which comes at the latest
+    /// when the caller's token ends.
+    async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let batch = tokio::select! {
                 _ = self.shutdown.wait_for(|closing| *closing) => return None,
                 () = self.place.taken() => return None,
-                batch = self.watch.next() => Some(batch),
+                batch = self.watch.next() => Some(batch.ok()?),
                 _ = self.check.tick() => None,
             };
             if !self.caller.holds() {
                 return None;
             }
-            let message = match batch {
-                Some(Ok(batch)) if self.caller.is_revoked_by(&batch) => return None,
-                Some(Ok(batch)) => self.message(&batch),
-                Some(Err(_)) => return None,
-                None => {
-                    self.quiet_checks += 1;
-                    (self.quiet_checks >= HEARTBEAT_CHECKS).then(|| ": alive\n\n".to_owned())
-                }
-            };
-            if message.is_some() {
-                self.quiet_checks = 0;
-                return message;
+            let Some(batch) = batch else { continue };
+            if self.caller.is_revoked_by(&batch) {
+                return None;
+            }
+            let messages = self.messages(&batch);
+            if !messages.is_empty() {
+                return Some(messages);
             }
         }
     }
 
-    /// A commit as a message; none if it made nothing happen that the caller would call a fact.
-    fn message(&self, batch: &Batch) -> Option<String> {
-        let mut text = String::new();
-        for change in batch.changes.iter().filter(|change| change.key.starts_with(prefix::FACT)) {
-            let decoded = change.value.as_ref().map(|value| records::decode::<FactBatch>(&change.key, value));
-            let Some(facts) = decoded.and_then(Result::ok).and_then(|facts| self.caller.facts(facts)) else {
-                continue;
-            };
-            let json = serde_json::to_string(&facts).ok()?;
-            text.push_str(&format!("id: {}\nevent: facts\ndata: {json}\n\n", batch.revision));
-        }
-        (!text.is_empty()).then_some(text)
+    /// A commit as messages: what it made happen that the caller would call a fact.
+    fn messages(&self, batch: &Batch) -> Vec<Event> {
+        let facts = batch.changes.iter().filter(|change| change.key.starts_with(prefix::FACT));
+        let message = |change: &Change| {
+            let facts = records::decode::<FactBatch>(&change.key, change.value.as_ref()?).ok()?;
+            let facts = self.caller.facts(facts)?;
+            Event::default().id(batch.revision.to_string()).event("facts").json_data(facts).ok()
+        };
+        facts.filter_map(message).collect()
     }
 }

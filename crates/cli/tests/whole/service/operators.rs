@@ -232,10 +232,15 @@ fn the_stream_tells_what_happens_and_resumes() {
         BufReader::new(stream).lines().map(Result::unwrap)
     };
     let mut lines = follow("");
-    lines.find(|line| line.contains("connected")).unwrap();
+    let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+    for header in ["content-type: text/event-stream", "cache-control: no-store"] {
+        assert!(head.iter().any(|line| line == header), "no {header} in {head:?}");
+    }
+    lines.find(|line| line == ": connected").unwrap();
     service.cli(&["vm", "evict", "batch_0"]);
     let id = lines.find(|line| line.starts_with("id: ")).unwrap();
-    let data = lines.find(|line| line.starts_with("data: ")).unwrap();
+    let [event, data, end] = std::array::from_fn(|_| lines.next().unwrap());
+    assert!(event == "event: facts" && data.starts_with("data: {") && end.is_empty(), "{event} {data} {end}");
     let facts = lines.find(|line| line.contains("EventScheduled"));
     assert!(data.contains("OperationRequested") || facts.is_some(), "{data}");
     // Whoever comes back with the id before it gets it again.
