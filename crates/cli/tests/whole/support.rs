@@ -382,6 +382,13 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// The names, types and help texts on a page of metrics, in order: dashboards and alarms are made of these.
+pub fn described(metrics: &str) -> String {
+    let mut lines: Vec<&str> = metrics.split_inclusive('\n').filter(|line| line.starts_with('#')).collect();
+    lines.sort_unstable();
+    lines.concat()
+}
+
 /// The id of the first event of a document.
 pub fn first_event(document: &Value) -> String {
     document["Events"][0]["EventId"].as_str().unwrap_or_else(|| panic!("no event in {document}")).to_owned()

@@ -325,6 +325,8 @@ fn the_door_for_operators_is_closed_without_a_token() {
             200
         );
     }
+    let metrics = service.operator_request("GET", "/metrics", "", "").body;
+    assert_eq!(support::described(&metrics), include_str!("fixtures/metrics/service.txt"));
     let mode = std::os::unix::fs::PermissionsExt::mode(
         &std::fs::metadata(service.data().join("operator.token")).unwrap().permissions(),
     );
