@@ -30,12 +30,12 @@ pub mod recorder;
 pub(crate) mod samples;
 pub mod warning;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use notbefore_core::VmId;
 use notbefore_wire::guest::version::EventsVersion;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::mpsc;
 
@@ -69,7 +69,7 @@ pub struct Delivery {
     notes: mpsc::Sender<Note>,
     ledger: Mutex<Ledger>,
     first_reads: Histogram,
-    warnings: AtomicU64,
+    warnings: Counter,
 }
 
 impl Delivery {
@@ -78,7 +78,7 @@ impl Delivery {
         let (notes, taken) = mpsc::channel(NOTES_MAX);
         let first_reads = Histogram::new(FIRST_READ_S);
         (
-            Arc::new(Self { notes, ledger: Mutex::new(ledger), first_reads, warnings: AtomicU64::new(0) }),
+            Arc::new(Self { notes, ledger: Mutex::new(ledger), first_reads, warnings: Counter::default() }),
             taken,
         )
     }
@@ -115,7 +115,7 @@ impl Delivery {
     }
 
     /// How many warnings there were: one for each event and VM.
-    pub fn warnings(&self) -> u64 {
-        self.warnings.load(Relaxed)
+    pub fn warnings(&self) -> &Counter {
+        &self.warnings
     }
 }

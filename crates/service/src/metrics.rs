@@ -1,189 +1,213 @@
-//! What `/metrics` says: aggregates, in the text form that Prometheus reads. Counters are kept where things
-//! happen; this page is put together when somebody asks.
+//! What `/metrics` says: aggregates, in the text form that Prometheus reads.
+//!
+//! The registry is made once. Off the poll path a count is a counter of prometheus-client, registered here. Polls and the
+//! engine write plain atomics, which cost an instruction each; a collector reads those, and the view, at each scrape.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use jiff::Timestamp;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelValue, EncodeMetric};
+use prometheus_client::metrics::TypedMetric;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use crate::delivery::Delivery;
-use crate::guest::stats::GuestStats;
-use crate::runtime::EngineStats;
-use crate::view::View;
+use crate::operator::Operator;
 
-type Labels = [(&'static str, String); 1];
+/// Counters that differ in one label.
+pub type Counters = Family<[(&'static str, String); 1], Counter>;
 
-/// What the operator door counts.
-pub struct OperatorStats {
-    /// Requests that were refused, by why: no token, a wrong one, not permitted, hidden.
-    pub refused: BTreeMap<String, u64>,
-    /// When its certificate ends, if it has one.
-    pub certificate_ends_at: Option<Timestamp>,
-}
+/// The page and where its numbers come from.
+pub struct Metrics(Registry);
 
-/// The whole page.
-pub fn text(
-    view: &View,
-    guests: &GuestStats,
-    engine: &EngineStats,
-    delivery: &Delivery,
-    door: &OperatorStats,
-    damaged_records: u64,
-    now: Timestamp,
-) -> String {
-    let mut registry = Registry::with_prefix("notbefore");
-    let counts = view.counts();
-
-    counter(
-        &mut registry,
-        "guest_requests",
-        "Requests of guests, by what they were answered with",
-        |family| {
-            let add = |answer: &str, count| add(family, "answer", answer, count);
-            add("document", guests.documents());
-            add("not_modified", guests.not_modified());
-            add("approved", guests.approvals());
-            add("metadata", guests.metadata());
-            for (status, count) in guests.refused() {
-                add(&status.to_string(), count);
-            }
-        },
-    );
-    counter(&mut registry, "guest_connections", "Connections of guests, by what became of them", |family| {
-        add(family, "state", "accepted", guests.connections_accepted());
-        add(family, "state", "turned_away", guests.connections_turned_away());
-        add(family, "state", "evicted", guests.connections_evicted());
-    });
-    let handed_over: Counter = Counter::default();
-    handed_over.inc_by(guests.connections_handed_over());
-    registry.register(
-        "guest_handovers",
-        "Times that a guest's connection had more to it than a plain poll and got a task of its own",
-        handed_over,
-    );
-    counter(&mut registry, "commits", "Transactions, by their outcome", |family| {
-        add(family, "outcome", "committed", engine.commits());
-        add(family, "outcome", "conflict", engine.conflicts());
-        add(family, "outcome", "failed", engine.failures());
-    });
-    counter(
-        &mut registry,
-        "operator_refusals",
-        "Requests of operators that were refused, by why",
-        |family| {
-            for (code, count) in &door.refused {
-                add(family, "code", code, *count);
-            }
-        },
-    );
-    if let Some(ends_at) = door.certificate_ends_at {
-        gauge(
-            &mut registry,
-            "operator_certificate_not_after_seconds",
-            "When the operator door's certificate ends, in seconds since 1970",
-            u64::try_from(ends_at.as_second()).unwrap_or(0),
+impl Metrics {
+    /// The metrics of a service, by its operator door.
+    pub fn new(operator: Operator) -> Self {
+        let mut registry = Registry::with_prefix("notbefore");
+        let (refusals, delivery) = (&operator.refusals, &operator.delivery);
+        registry.register(
+            "operator_refusals",
+            "Requests of operators that were refused, by why",
+            refusals.counts().clone(),
         );
+        registry.register(
+            "unread_warnings",
+            "Events that neared their NotBefore unread, once for each VM",
+            delivery.warnings().clone(),
+        );
+        registry.register(
+            "first_read_seconds",
+            "From the publication of an event to its first read, for each VM it happens to",
+            delivery.first_reads().clone(),
+        );
+        registry.register_collector(Box::new(AtScrape(operator)));
+        Self(registry)
     }
-    gauge(&mut registry, "guest_connections_open", "Open connections of guests", guests.connections_open());
-    gauge(
-        &mut registry,
-        "guest_polls_waiting",
-        "Polls of guests held back until there is news",
-        guests.waiting(),
-    );
-    gauge(&mut registry, "store_revision", "The newest revision of the store", engine.revision());
-    gauge(
-        &mut registry,
-        "store_well",
-        "Whether the store took the last transaction",
-        engine.store_is_well().into(),
-    );
-    gauge(
-        &mut registry,
-        "store_damaged_records",
-        "Damaged records that were met and passed over since the start",
-        damaged_records,
-    );
-    let warnings: Counter = Counter::default();
-    warnings.inc_by(delivery.warnings());
-    registry.register(
-        "unread_warnings",
-        "Events that neared their NotBefore unread, once for each VM",
-        warnings,
-    );
-    let unread = delivery.ledger().events_unread(view) as u64;
-    gauge(&mut registry, "events_unread", "Live events that a VM they happen to has not read", unread);
-    registry.register(
-        "first_read_seconds",
-        "From the publication of an event to its first read, for each VM it happens to",
-        delivery.first_reads().clone(),
-    );
-    gauge(&mut registry, "scopes", "Scopes", counts.scopes as u64);
-    gauge(&mut registry, "vms", "VMs", counts.vms as u64);
-    gauge(
-        &mut registry,
-        "host_operations_waiting",
-        "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes",
-        engine.host_operations_waiting(),
-    );
-    gauge(
-        &mut registry,
-        "clock_held",
-        "Whether the clock has jumped and is not trusted: events do not start by time then",
-        u64::from(engine.clock_hold().is_some()),
-    );
-    gauge(&mut registry, "operations_open", "Operations that are not closed", counts.operations as u64);
-    let phases = [("scheduled", counts.scheduled), ("started", counts.started)];
-    gauges(&mut registry, "events", "Live events, by phase", "phase", phases);
-    let commands = [
-        ("waiting", counts.commands_waiting),
-        ("running", counts.commands_running),
-        ("failed", counts.commands_failed),
-    ];
-    let help =
-        "Commands of the exec driver for live events, by how they stand; what has failed waits for somebody";
-    gauges(&mut registry, "commands", help, "state", commands);
-    let listening = view.listening_counts(now).map(|(answer, count)| (answer.to_string(), count));
-    let help = "VMs, by whether they polled in the last five minutes";
-    gauges(&mut registry, "vms_listening", help, "listening", listening);
 
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = encode(&mut text, &registry);
-    text
-}
-
-fn counter(registry: &mut Registry, name: &str, help: &str, fill: impl FnOnce(&Family<Labels, Counter>)) {
-    let family = Family::default();
-    fill(&family);
-    registry.register(name, help, family);
-}
-
-fn add(family: &Family<Labels, Counter>, label: &'static str, value: &str, count: u64) {
-    family.get_or_create(&[(label, value.to_owned())]).inc_by(count);
-}
-
-fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
-    let gauge: Gauge = Gauge::default();
-    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-    registry.register(name, help, gauge);
-}
-
-/// A gauge for each value of a label.
-fn gauges<V: Into<String>>(
-    registry: &mut Registry,
-    name: &str,
-    help: &str,
-    label: &'static str,
-    values: impl IntoIterator<Item = (V, usize)>,
-) {
-    let family: Family<Labels, Gauge> = Family::default();
-    for (value, count) in values {
-        family.get_or_create(&[(label, value.into())]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    /// The whole page.
+    pub fn page(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.0);
+        text
     }
-    registry.register(name, help, family);
+}
+
+/// What is looked up when somebody asks.
+struct AtScrape(Operator);
+
+impl fmt::Debug for AtScrape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AtScrape")
+    }
+}
+
+impl Collector for AtScrape {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Self(operator) = self;
+        let mut page = Page(encoder);
+        let (view, guests, engine) =
+            (operator.views.newest(), &operator.guest_stats, operator.engine.stats());
+        let counts = view.counts();
+
+        let answers = [
+            ("document", guests.documents()),
+            ("not_modified", guests.not_modified()),
+            ("approved", guests.approvals()),
+            ("metadata", guests.metadata()),
+        ];
+        let answers = answers.into_iter().map(|(answer, count)| (answer.to_owned(), count));
+        let refused = guests.refused().map(|(status, count)| (status.to_string(), count));
+        page.counters(
+            "guest_requests",
+            "Requests of guests, by what they were answered with",
+            "answer",
+            answers.chain(refused),
+        )?;
+        let connections = [
+            ("accepted", guests.connections_accepted()),
+            ("turned_away", guests.connections_turned_away()),
+            ("evicted", guests.connections_evicted()),
+        ];
+        page.counters(
+            "guest_connections",
+            "Connections of guests, by what became of them",
+            "state",
+            connections,
+        )?;
+        page.one(
+            "guest_handovers",
+            "Times that a guest's connection had more to it than a plain poll and got a task of its own",
+            ConstCounter::new(guests.connections_handed_over()),
+        )?;
+        page.gauge("guest_connections_open", "Open connections of guests", guests.connections_open())?;
+        page.gauge("guest_polls_waiting", "Polls of guests held back until there is news", guests.waiting())?;
+
+        let outcomes = [
+            ("committed", engine.commits()),
+            ("conflict", engine.conflicts()),
+            ("failed", engine.failures()),
+        ];
+        page.counters("commits", "Transactions, by their outcome", "outcome", outcomes)?;
+        page.gauge("store_revision", "The newest revision of the store", engine.revision())?;
+        page.gauge(
+            "store_well",
+            "Whether the store took the last transaction",
+            engine.store_is_well().into(),
+        )?;
+        page.gauge(
+            "store_damaged_records",
+            "Damaged records that were met and passed over since the start",
+            operator.store.damaged(),
+        )?;
+        page.gauge(
+            "host_operations_waiting",
+            "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes",
+            engine.host_operations_waiting(),
+        )?;
+        page.gauge(
+            "clock_held",
+            "Whether the clock has jumped and is not trusted: events do not start by time then",
+            engine.clock_hold().is_some().into(),
+        )?;
+        if let Some(ends_at) = operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()) {
+            page.gauge(
+                "operator_certificate_not_after_seconds",
+                "When the operator door's certificate ends, in seconds since 1970",
+                u64::try_from(ends_at.as_second()).unwrap_or(0),
+            )?;
+        }
+
+        let unread = operator.delivery.ledger().events_unread(&view);
+        page.gauge("events_unread", "Live events that a VM they happen to has not read", unread as u64)?;
+        page.gauge("scopes", "Scopes", counts.scopes as u64)?;
+        page.gauge("vms", "VMs", counts.vms as u64)?;
+        page.gauge("operations_open", "Operations that are not closed", counts.operations as u64)?;
+        let phases = [("scheduled", counts.scheduled), ("started", counts.started)];
+        page.gauges("events", "Live events, by phase", "phase", phases)?;
+        let commands = [
+            ("waiting", counts.commands_waiting),
+            ("running", counts.commands_running),
+            ("failed", counts.commands_failed),
+        ];
+        let help = "Commands of the exec driver for live events, by how they stand; what has failed waits for somebody";
+        page.gauges("commands", help, "state", commands)?;
+        let listening = view.listening_counts(operator.clock.now());
+        let listening = listening.map(|(answer, count)| (answer.to_string(), count));
+        let help = "VMs, by whether they polled in the last five minutes";
+        page.gauges("vms_listening", help, "listening", listening)
+    }
+}
+
+/// Writes metrics with their descriptions.
+struct Page<'a>(DescriptorEncoder<'a>);
+
+impl Page<'_> {
+    fn one<M: EncodeMetric + TypedMetric>(&mut self, name: &str, help: &str, metric: M) -> fmt::Result {
+        // A help text that is registered gets its full stop from the registry.
+        metric.encode(self.0.encode_descriptor(name, &format!("{help}."), None, M::TYPE)?)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.one(name, help, ConstGauge::new(value))
+    }
+
+    /// A metric for each value of a label.
+    fn family<V: EncodeLabelValue, M: EncodeMetric + TypedMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        metrics: impl Iterator<Item = (V, M)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, &format!("{help}."), None, M::TYPE)?;
+        for (value, metric) in metrics {
+            metric.encode(family.encode_family(&[(label, value)])?)?;
+        }
+        Ok(())
+    }
+
+    fn counters<V: EncodeLabelValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        values: impl IntoIterator<Item = (V, u64)>,
+    ) -> fmt::Result {
+        let counters = values.into_iter().map(|(value, count)| (value, ConstCounter::new(count)));
+        self.family(name, help, label, counters)
+    }
+
+    fn gauges<V: EncodeLabelValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        values: impl IntoIterator<Item = (V, usize)>,
+    ) -> fmt::Result {
+        let gauges = values.into_iter().map(|(value, count)| (value, ConstGauge::new(count)));
+        self.family(name, help, label, gauges)
+    }
 }

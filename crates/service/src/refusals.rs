@@ -14,6 +14,7 @@ use notbefore_engine::records::{self, FurtherRefusals, RefusalBatch, RefusedRequ
 use notbefore_store::{Outcome, Store, Txn};
 
 use crate::clock::Clock;
+use crate::metrics::Counters;
 
 /// How many requests a batch keeps in full: what a person would read of one second.
 const REQUESTS_MAX: usize = 64;
@@ -33,7 +34,7 @@ const WRITE_EVERY_MAX: Duration = Duration::from_secs(64);
 pub struct Refusals {
     ledger: Mutex<Ledger>,
     /// How many there have been, by code; there are few codes.
-    counts: Mutex<BTreeMap<String, u64>>,
+    counts: Counters,
 }
 
 #[derive(Default)]
@@ -89,7 +90,7 @@ impl Ledger {
 impl Refusals {
     /// Notes a refusal.
     pub fn note(&self, refused: RefusedRequest) {
-        *locked(&self.counts).entry(refused.code.clone()).or_default() += 1;
+        self.counts.get_or_create(&[("code", refused.code.clone())]).inc();
         let mut ledger = locked(&self.ledger);
         if ledger.note(refused.clone()) {
             drop(ledger);
@@ -100,8 +101,8 @@ impl Refusals {
     }
 
     /// How many there have been, by why.
-    pub fn counts(&self) -> BTreeMap<String, u64> {
-        locked(&self.counts).clone()
+    pub fn counts(&self) -> &Counters {
+        &self.counts
     }
 
     fn take(&self, at: jiff::Timestamp) -> Option<RefusalBatch> {

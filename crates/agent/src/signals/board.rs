@@ -189,7 +189,7 @@ impl Board {
     /// The page for Prometheus.
     pub fn metrics(&self) -> String {
         let now = self.clock.now().tick;
-        let inner = self.inner();
+        let inner = &mut *self.inner();
         let silent = inner.answered_at.map(|at| now.saturating_sub(at));
         let draining = inner.events.iter().any(|event| event.draining);
         inner.metrics.page(silent, draining, inner.events.len(), inner.waiting)

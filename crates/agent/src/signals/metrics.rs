@@ -1,5 +1,6 @@
-//! What `/metrics` says: aggregates, in the text form that Prometheus reads.
+//! What `/metrics` says: aggregates, in the text form that Prometheus reads. The registry is made once.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use notbefore_client::document::EventKind;
@@ -8,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 use crate::machine::io::{ApprovalAnswer, Fact, Stage, What};
 use crate::tell;
@@ -18,33 +19,67 @@ type Labels = Vec<(&'static str, String)>;
 /// From a quick script to a drain that takes all of a quarter of an hour's notice.
 const STEP_SECONDS: [f64; 9] = [0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0];
 
-/// What is counted.
+/// What is counted, and the registry that makes a page of it.
 #[derive(Debug)]
 pub struct Metrics {
+    registry: Registry,
     polls: Family<Labels, Counter>,
     facts: Family<Labels, Counter>,
     events: Family<Labels, Counter>,
     steps: Family<Labels, Counter>,
+    /// Registered with the first step.
     step_seconds: Option<Histogram>,
     approvals: Family<Labels, Counter>,
     journal_failures: Counter,
+    draining: Gauge,
+    handled: Gauge,
+    waiting: Gauge,
+    /// Registered with the platform's first answer.
+    last_answer_age: Option<Gauge<f64, AtomicU64>>,
+}
+
+/// A metric that the registry knows.
+fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let facts: Family<Labels, Counter> = Family::default();
+        let mut registry = Registry::with_prefix("notbefore_agent");
+        let mut counters = |name, help| registered::<Family<Labels, Counter>>(&mut registry, name, help);
+        let polls = counters("polls", "Polls, by what came of them");
+        let events = counters(
+            "events_seen",
+            "Events that appeared, by type and whether this VM is one of their resources",
+        );
+        let facts = counters("facts", "What happened to events, by what that was");
         // What somebody wants to be woken by is counted from nought on: a first one that has no zero before it is no rise.
         for what in tell::ALARMS {
             drop(facts.get_or_create(&vec![("what", what.to_owned())]));
         }
+        let steps = counters("steps", "Attempts at steps, by rule, stage and how they ended");
+        let approvals = counters("approvals", "Approvals that were sent, by what became of them");
+        let journal_failures =
+            registered(&mut registry, "journal_failures", "Times that the journal could not be written");
+        let mut gauge = |name, help| registered(&mut registry, name, help);
         Metrics {
-            polls: Family::default(),
+            polls,
             facts,
-            events: Family::default(),
-            steps: Family::default(),
+            events,
+            steps,
             step_seconds: None,
-            approvals: Family::default(),
-            journal_failures: Counter::default(),
+            approvals,
+            journal_failures,
+            draining: gauge("draining", "Whether this VM should get no new work"),
+            handled: gauge("events_handled", "Events that the agent knows of now"),
+            waiting: gauge(
+                "changes_waiting",
+                "Changes of events that the platform has announced faster than they are taken in",
+            ),
+            last_answer_age: None,
+            registry,
         }
     }
 }
@@ -76,7 +111,13 @@ impl Metrics {
         let labels =
             vec![("rule", rule.to_owned()), ("stage", stage.to_owned()), ("outcome", outcome.to_owned())];
         self.steps.get_or_create(&labels).inc();
-        self.step_seconds.get_or_insert_with(|| Histogram::new(STEP_SECONDS)).observe(took.as_secs_f64());
+        let step_seconds = self.step_seconds.get_or_insert_with(|| {
+            let histogram = Histogram::new(STEP_SECONDS);
+            let help = "How long attempts at steps took";
+            self.registry.register_with_unit("step", help, Unit::Seconds, histogram.clone());
+            histogram
+        });
+        step_seconds.observe(took.as_secs_f64());
     }
 
     /// An approval was answered so.
@@ -96,70 +137,27 @@ impl Metrics {
     }
 
     /// The whole page.
-    pub fn page(&self, silent: Option<Duration>, draining: bool, handled: usize, waiting: usize) -> String {
-        let mut registry = Registry::with_prefix("notbefore_agent");
-        registry.register("polls", "Polls, by what came of them", self.polls.clone());
-        registry.register(
-            "events_seen",
-            "Events that appeared, by type and whether this VM is one of their resources",
-            self.events.clone(),
-        );
-        registry.register("facts", "What happened to events, by what that was", self.facts.clone());
-        registry.register(
-            "steps",
-            "Attempts at steps, by rule, stage and how they ended",
-            self.steps.clone(),
-        );
-        if let Some(step_seconds) = &self.step_seconds {
-            registry.register_with_unit(
-                "step",
-                "How long attempts at steps took",
-                Unit::Seconds,
-                step_seconds.clone(),
-            );
-        }
-        registry.register(
-            "approvals",
-            "Approvals that were sent, by what became of them",
-            self.approvals.clone(),
-        );
-        registry.register(
-            "journal_failures",
-            "Times that the journal could not be written",
-            self.journal_failures.clone(),
-        );
-        gauge(&mut registry, "draining", "Whether this VM should get no new work", i64::from(draining));
-        gauge(
-            &mut registry,
-            "events_handled",
-            "Events that the agent knows of now",
-            i64::try_from(handled).unwrap_or(i64::MAX),
-        );
-        gauge(
-            &mut registry,
-            "changes_waiting",
-            "Changes of events that the platform has announced faster than they are taken in",
-            i64::try_from(waiting).unwrap_or(i64::MAX),
-        );
+    pub fn page(
+        &mut self,
+        silent: Option<Duration>,
+        draining: bool,
+        handled: usize,
+        waiting: usize,
+    ) -> String {
+        self.draining.set(draining.into());
+        self.handled.set(i64::try_from(handled).unwrap_or(i64::MAX));
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         if let Some(silent) = silent {
-            let age: Gauge<f64, std::sync::atomic::AtomicU64> = Gauge::default();
+            let age = self.last_answer_age.get_or_insert_with(|| {
+                let (age, help) = (Gauge::default(), "Since the platform last answered");
+                self.registry.register_with_unit("last_answer_age", help, Unit::Seconds, Gauge::clone(&age));
+                age
+            });
             age.set(silent.as_secs_f64());
-            registry.register_with_unit(
-                "last_answer_age",
-                "Since the platform last answered",
-                Unit::Seconds,
-                age,
-            );
         }
         let mut text = String::new();
         // Writing to a string does not fail.
-        let _ = encode(&mut text, &registry);
+        let _ = encode(&mut text, &self.registry);
         text
     }
-}
-
-fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {
-    let gauge: Gauge = Gauge::default();
-    gauge.set(value);
-    registry.register(name, help, gauge);
 }

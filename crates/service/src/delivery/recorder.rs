@@ -5,7 +5,6 @@
 //! waiting. What the store would not take stays in the ledger and is tried again a second later.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -216,7 +215,7 @@ impl Recorder {
 
     fn warn(&self, warnings: &[Warning]) {
         let count: usize = warnings.iter().map(|warning| warning.vms.len()).sum();
-        self.delivery.warnings.fetch_add(count as u64, Relaxed);
+        self.delivery.warnings.inc_by(count as u64);
         for warning in warnings.iter().take(WARNINGS_SHOWN_MAX) {
             tracing::warn!(
                 target: TARGET,
@@ -313,7 +312,7 @@ fn transactions(drafts: Vec<Draft>, node: &str) -> Vec<(Vec<(EventId, u64)>, Txn
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     use async_trait::async_trait;
     use notbefore_core::Cause;

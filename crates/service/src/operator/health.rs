@@ -5,7 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::Operator;
-use crate::metrics::{self, OperatorStats};
+use crate::metrics::Metrics;
 
 /// `GET /healthz`: the process answers.
 pub async fn healthz() -> &'static str {
@@ -32,15 +32,7 @@ pub async fn readyz(State(operator): State<Operator>) -> Response {
 }
 
 /// `GET /metrics`: aggregates, in Prometheus' text form; nothing per VM or event.
-pub async fn metrics(State(operator): State<Operator>) -> Response {
-    let view = operator.views.newest();
-    let door = OperatorStats {
-        refused: operator.refusals.counts(),
-        certificate_ends_at: operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()),
-    };
-    let (guests, engine) = (&operator.guest_stats, operator.engine.stats());
-    let damaged = operator.store.damaged();
-    let text = metrics::text(&view, guests, engine, &operator.delivery, &door, damaged, operator.clock.now());
+pub fn metrics(metrics: &Metrics) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    ([(header::CONTENT_TYPE, kind)], metrics.page()).into_response()
 }

@@ -65,6 +65,7 @@ use utoipa_axum::routes;
 use crate::clock::Clock;
 use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
+use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 use crate::runtime::EngineHandle;
 use crate::view::Views;
@@ -132,6 +133,7 @@ pub struct Parts {
 
 /// The door's routes.
 pub fn router(operator: Operator) -> Router {
+    let metrics = Arc::new(Metrics::new(operator.clone()));
     let (shared, _) = shared().split_for_parts();
     let (closed, _) = closed().split_for_parts();
     let closed = closed.route_layer(middleware::from_fn(access::require_everything));
@@ -146,7 +148,7 @@ pub fn router(operator: Operator) -> Router {
         .nest("/v1", api)
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
+        .route("/metrics", get(move || async move { health::metrics(&metrics) }))
         .fallback(no_such_page)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
