@@ -1,24 +1,25 @@
 //! The command line's side of the operator API: finds the service and its token, sends requests, repeats
 //! what is safe to repeat, and turns problems into messages.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::http::request::Builder;
+use hyper::{Request, Response, StatusCode, header};
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, PAGE_MAX, Page, Problem};
 use notbefore_wire::text::{printable, shorten};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use ureq::http::{Response, StatusCode};
-use ureq::typestate::WithBody;
-use ureq::{Agent, Body, RequestBuilder};
 use uuid::Uuid;
 
 use crate::args::Reach;
 use crate::data_files::{DataFiles, read_small};
 use crate::destination::{self, From, Known, Target, TokenOf};
-use crate::fleet_apply::REQUESTS_AT_ONCE;
+use crate::http::{self, Failure, Http};
 use crate::output;
 use crate::trust::{self, Trust};
 
@@ -35,7 +36,7 @@ const ANSWER_CHARS_MAX: usize = 1_000;
 
 /// A service that was found.
 pub struct Client {
-    agent: Agent,
+    http: Http,
     url: String,
     token: String,
 }
@@ -117,21 +118,13 @@ impl Client {
             ));
         }
         let token = token?;
-        // Whatever proxy the environment names is for the internet, not for this.
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .max_idle_connections_per_host(REQUESTS_AT_ONCE)
-            .timeout_connect(Some(Duration::from_secs(5)));
-        Ok(Self { agent: trust::agent(config.build(), &trust)?, url, token })
+        Ok(Self { http: Http::new(trust::tls(&trust)?)?, url, token })
     }
 
     /// Reads something.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let request = self.prepared(self.agent.get(self.at(path)));
-        let response = request.config().timeout_global(Some(TIMEOUT)).build().call();
-        read(response.map_err(|error| self.unreachable(error))?)
+        let response = self.http.exchange(self.request(Request::get(self.at(path)), Vec::new())?, TIMEOUT);
+        read(response.map_err(|failure| self.unreachable(&failure))?)
     }
 
     /// Reads a whole list, page by page.
@@ -164,12 +157,12 @@ impl Client {
 
     /// Changes something with a POST.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T> {
-        self.change(|| self.agent.post(self.at(path)), serde_json::to_vec(body)?)
+        self.change(Request::post(self.at(path)), serde_json::to_vec(body)?)
     }
 
     /// Sends a POST without a body.
     pub fn post_empty<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.change(|| self.agent.post(self.at(path)), Vec::new())
+        self.change(Request::post(self.at(path)), Vec::new())
     }
 
     /// Changes something with a PUT, if it is still at this revision.
@@ -179,7 +172,7 @@ impl Client {
         body: &impl Serialize,
         revision: Option<u64>,
     ) -> Result<T> {
-        self.change(|| still_at(self.agent.put(self.at(path)), revision), serde_json::to_vec(body)?)
+        self.change(still_at(Request::put(self.at(path)), revision), serde_json::to_vec(body)?)
     }
 
     /// Removes something.
@@ -189,26 +182,18 @@ impl Client {
 
     /// Removes something, if it is still at this revision.
     pub fn delete_at<T: DeserializeOwned>(&self, path: &str, revision: Option<u64>) -> Result<T> {
-        let delete = || self.agent.delete(self.at(path)).force_send_body();
-        self.change(|| still_at(delete(), revision), Vec::new())
+        self.change(still_at(Request::delete(self.at(path)), revision), Vec::new())
     }
 
     /// Sends a change under one key, again and again until its outcome is known.
-    fn change<T: DeserializeOwned>(
-        &self,
-        make: impl Fn() -> RequestBuilder<WithBody>,
-        body: Vec<u8>,
-    ) -> Result<T> {
-        let key = Uuid::new_v4().to_string();
+    fn change<T: DeserializeOwned>(&self, request: Builder, body: Vec<u8>) -> Result<T> {
+        let request = request.header(IDEMPOTENCY_KEY, Uuid::new_v4().to_string());
+        let request = self.request(request.header(header::CONTENT_TYPE, "application/json"), body)?;
         let mut last = None;
         let (mut tries, mut waited) = (0, Duration::ZERO);
         while tries < TRIES {
             tries += 1;
-            let request = self
-                .prepared(make())
-                .header(IDEMPOTENCY_KEY, &key)
-                .header("Content-Type", "application/json");
-            match request.config().timeout_global(Some(TIMEOUT)).build().send(&body) {
+            match self.http.exchange(request.clone(), TIMEOUT) {
                 Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
                     last = Some(
                         read::<T>(response).err().unwrap_or_else(|| anyhow!("the service is unavailable")),
@@ -222,15 +207,10 @@ impl Client {
                     }
                     None => return read(response),
                 },
-                // Nothing listens there, so nothing was sent.
-                Err(error @ (ureq::Error::ConnectionFailed | ureq::Error::HostNotFound)) => {
-                    return Err(self.unreachable(error));
+                Err(failure @ Failure::Unsent(_)) => return Err(self.unreachable(&failure)),
+                Err(failure @ (Failure::Late(_) | Failure::Broken(_))) => {
+                    last = Some(self.unreachable(&failure));
                 }
-                Err(ureq::Error::Io(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    return Err(self.unreachable(ureq::Error::Io(error)));
-                }
-                Err(error) if distrust(&error).is_some() => return Err(self.unreachable(error)),
-                Err(error) => last = Some(self.unreachable(error)),
             }
         }
         Err(last.unwrap_or_else(|| anyhow!("the service did not answer")))
@@ -238,12 +218,7 @@ impl Client {
 
     /// Follows a stream of server-sent events; `see` gets each message's data and says whether to go on.
     pub fn stream(&self, path: &str, mut see: impl FnMut(&str) -> Result<bool>) -> Result<()> {
-        let request = self.prepared(self.agent.get(self.at(path)));
-        let mut response = request.call().map_err(|error| self.unreachable(error))?;
-        if !response.status().is_success() {
-            return read(response);
-        }
-        for line in BufReader::new(response.body_mut().as_reader()).lines() {
+        for line in BufReader::new(self.open(path)?).lines() {
             if let Some(data) = line.context("the stream broke off")?.strip_prefix("data: ")
                 && !see(data)?
             {
@@ -254,39 +229,40 @@ impl Client {
     }
 
     /// Opens an answer that may be long, to be read as it comes.
-    #[cfg(unix)]
-    pub fn open(&self, path: &str) -> Result<impl io::Read + use<>> {
-        let request = self.prepared(self.agent.get(self.at(path)));
-        let request = request.config().timeout_recv_response(Some(TIMEOUT)).build();
-        let response = request.call().map_err(|error| self.unreachable(error))?;
-        match response.status().is_success() {
-            true => Ok(response.into_body().into_reader()),
-            false => Err(read::<serde_json::Value>(response)
-                .err()
-                .unwrap_or_else(|| anyhow!("the service answered something else"))),
+    pub fn open(&self, path: &str) -> Result<http::Reader<'_>> {
+        let request = self.request(Request::get(self.at(path)), Vec::new())?;
+        let response = self.http.open(request, TIMEOUT).map_err(|failure| self.unreachable(&failure))?;
+        let (head, body) = response.into_parts();
+        if head.status.is_success() {
+            return Ok(body);
         }
+        let mut text = Vec::new();
+        body.take(http::ANSWER_BYTES_MAX as u64).read_to_end(&mut text)?;
+        let refused = read::<serde_json::Value>(Response::from_parts(head, text.into()));
+        Err(refused.err().unwrap_or_else(|| anyhow!("the service answered something else")))
     }
 
     fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
-    fn prepared<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
-        request.header("Authorization", format!("Bearer {}", self.token))
+    fn request(&self, request: Builder, body: Vec<u8>) -> Result<Request<Full<Bytes>>> {
+        let request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token));
+        request.body(body.into()).with_context(|| format!("cannot ask the service at {}", self.url))
     }
 
-    fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
-        if matches!(error, ureq::Error::Timeout(_)) {
-            return anyhow!("the service at {} did not answer within {} s", self.url, TIMEOUT.as_secs());
+    fn unreachable(&self, failure: &Failure) -> anyhow::Error {
+        if let Failure::Late(within) = failure {
+            return anyhow!("the service at {} did not answer within {} s", self.url, within.as_secs());
         }
-        if let Some(error) = distrust(&error) {
+        if let Some(error) = failure.distrust() {
             return anyhow!(
                 "the service at {} could not prove who it is: {error}; for an authority of your own, or to trust its very certificate, say --operator-ca FILE or NOTBEFORE_CA",
                 self.url
             );
         }
         anyhow!(
-            "no service answers at {}: {error}; start one with 'notbefore serve', or say where it is with --operator-url or --data",
+            "no service answers at {}: {failure}; start one with 'notbefore serve', or say where it is with --operator-url or --data",
             self.url
         )
     }
@@ -294,8 +270,8 @@ impl Client {
 
 /// How long the service asks to wait where a token makes more changes than it may at once. Other answers of this status
 /// say no time, since nobody knows it.
-fn asked_to_wait(response: &Response<Body>) -> Option<Duration> {
-    let seconds = response.headers().get("Retry-After")?.to_str().ok()?.parse().ok()?;
+fn asked_to_wait(response: &Response<Bytes>) -> Option<Duration> {
+    let seconds = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     (response.status() == StatusCode::TOO_MANY_REQUESTS).then_some(Duration::from_secs(seconds).min(WAIT_MAX))
 }
 
@@ -315,24 +291,12 @@ fn wait_out(wait: Duration) {
 }
 
 /// A change of what is still at a revision; 0 stands for what does not exist.
-fn still_at(request: RequestBuilder<WithBody>, revision: Option<u64>) -> RequestBuilder<WithBody> {
+fn still_at(request: Builder, revision: Option<u64>) -> Builder {
     match revision {
         None => request,
-        Some(0) => request.header("If-None-Match", "*"),
-        Some(revision) => request.header("If-Match", format!("\"{revision}\"")),
+        Some(0) => request.header(header::IF_NONE_MATCH, "*"),
+        Some(revision) => request.header(header::IF_MATCH, format!("\"{revision}\"")),
     }
-}
-
-/// What is wrong with a certificate, if that is what an error is about.
-fn distrust(error: &ureq::Error) -> Option<String> {
-    let tls = if let ureq::Error::Rustls(error) = error {
-        Some(error)
-    } else if let ureq::Error::Io(error) = error {
-        error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
-    } else {
-        None
-    };
-    tls.filter(|error| matches!(error, rustls::Error::InvalidCertificate(_))).map(ToString::to_string)
 }
 
 /// The token that the environment gives.
@@ -359,12 +323,12 @@ fn no_token(path: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 /// An answer as what it should be, or the problem it tells of.
-fn read<T: DeserializeOwned>(mut response: Response<Body>) -> Result<T> {
+fn read<T: DeserializeOwned>(response: Response<Bytes>) -> Result<T> {
     let status = response.status();
-    let text = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string()?;
+    let text = String::from_utf8_lossy(response.body());
     if status.is_success() {
         // An empty answer is the JSON `null`, which is what `()` is read from.
-        let json = if text.is_empty() { "null" } else { text.as_str() };
+        let json = if text.is_empty() { "null" } else { &*text };
         return serde_json::from_str(json).with_context(|| {
             format!("the service answered what this version does not understand: {}", shown(json))
         });

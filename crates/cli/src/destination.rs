@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Result, bail};
-use ureq::http::Uri;
+use hyper::Uri;
 
 use crate::exit::NotUnderstood;
 
@@ -133,7 +133,7 @@ pub fn target(text: &str) -> Result<Target, NotUnderstood> {
             "{text:?} is no URL of a service: {why}; write it as https://ops.example.com:9255, or http://127.0.0.1:9255"
         ))
     };
-    let uri: Uri = text.parse().map_err(|error: ureq::http::uri::InvalidUri| wrong(&error.to_string()))?;
+    let uri: Uri = text.parse().map_err(|error: hyper::http::uri::InvalidUri| wrong(&error.to_string()))?;
     let is_encrypted = match uri.scheme_str() {
         Some("https") => true,
         Some("http") => false,

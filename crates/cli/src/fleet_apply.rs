@@ -17,9 +17,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
+use hyper::StatusCode;
 use notbefore_wire::operator::ScopeOutcome;
 use notbefore_wire::operator::fleet::ScopePlan;
-use ureq::http::StatusCode;
 
 use crate::args::Output;
 use crate::client::{Client, Refused};

@@ -31,6 +31,7 @@ mod fleet_file;
 mod fleet_plan;
 mod guest;
 mod host;
+mod http;
 #[cfg(unix)]
 mod import;
 mod manual;

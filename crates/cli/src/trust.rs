@@ -17,17 +17,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    StreamOwned,
-};
-use ureq::config::Config;
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{
-    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, TcpConnector, Transport,
-    TransportAdapter,
-};
-use ureq::{Agent, Error};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 /// Whom to believe.
 #[derive(Clone, Debug)]
@@ -40,25 +30,25 @@ pub enum Trust {
     Exactly { path: std::path::PathBuf, pem: String },
 }
 
-/// An agent that goes by it.
-pub fn agent(config: Config, trust: &Trust) -> Result<Agent> {
+/// The side of a client that goes by it.
+pub fn tls(trust: &Trust) -> Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let verifier = match trust {
-        Trust::Usual => return Ok(config.into()),
+        Trust::Usual => {
+            let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+            return Ok(builder.with_root_certificates(roots).with_no_client_auth());
+        }
         Trust::Authorities(path) => {
             let pem = std::fs::read(path);
             let pem = pem.with_context(|| format!("cannot read the certificates in {}", path.display()))?;
-            Verifier::new(certificates(path, &pem)?, true)?
+            Verifier::new(certificates(path, &pem)?, true, provider)?
         }
-        Trust::Exactly { path, pem } => Verifier::new(certificates(path, pem.as_bytes())?, false)?,
+        Trust::Exactly { path, pem } => Verifier::new(certificates(path, pem.as_bytes())?, false, provider)?,
     };
-    let provider = Arc::clone(&verifier.provider);
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
-    let connector = TcpConnector::default().chain(TlsConnector { config: Arc::new(tls) });
-    Ok(Agent::with_parts(config, connector, DefaultResolver::default()))
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    Ok(builder.with_no_client_auth())
 }
 
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
@@ -83,8 +73,11 @@ struct Verifier {
 }
 
 impl Verifier {
-    fn new(given: Vec<CertificateDer<'static>>, in_full: bool) -> Result<Self> {
-        let provider = Arc::new(ring::default_provider());
+    fn new(
+        given: Vec<CertificateDer<'static>>,
+        in_full: bool,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         if in_full {
             roots.add_parsable_certificates(given.iter().cloned());
@@ -151,73 +144,5 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Encrypts a connection that calls by https; the library's own connector takes no verifier.
-#[derive(Debug)]
-struct TlsConnector {
-    config: Arc<ClientConfig>,
-}
-
-impl<In: Transport> Connector<In> for TlsConnector {
-    type Out = Either<In, Encrypted>;
-
-    fn connect(&self, details: &ConnectionDetails, chained: Option<In>) -> Result<Option<Self::Out>, Error> {
-        let Some(transport) = chained else { return Ok(None) };
-        if !details.needs_tls() {
-            return Ok(Some(Either::A(transport)));
-        }
-        let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let name = ServerName::try_from(host).map_err(|_| Error::Tls("that is no name of a service"))?;
-        let mut conn = ClientConnection::new(Arc::clone(&self.config), name)?;
-        let inner: Box<dyn Transport> = Box::new(transport);
-        let mut sock = TransportAdapter::new(inner, details.current_time.clone());
-        sock.set_timeout(details.timeout);
-        conn.complete_io(&mut sock)?;
-        let config = details.config;
-        let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
-        Ok(Some(Either::B(Encrypted { buffers, stream: StreamOwned { conn, sock } })))
-    }
-}
-
-/// An encrypted connection.
-struct Encrypted {
-    buffers: LazyBuffers,
-    stream: StreamOwned<ClientConnection, TransportAdapter>,
-}
-
-impl std::fmt::Debug for Encrypted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Encrypted")
-    }
-}
-
-impl Transport for Encrypted {
-    fn buffers(&mut self) -> &mut dyn Buffers {
-        &mut self.buffers
-    }
-
-    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        use std::io::Write;
-        self.stream.sock.set_timeout(timeout);
-        let output = &self.buffers.output()[..amount];
-        Ok(self.stream.write_all(output)?)
-    }
-
-    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        use std::io::Read;
-        self.stream.sock.set_timeout(timeout);
-        let amount = self.stream.read(self.buffers.input_append_buf())?;
-        self.buffers.input_appended(amount);
-        Ok(amount > 0)
-    }
-
-    fn is_open(&mut self) -> bool {
-        self.stream.sock.get_mut().is_open()
-    }
-
-    fn is_tls(&self) -> bool {
-        true
     }
 }

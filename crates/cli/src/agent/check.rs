@@ -40,7 +40,10 @@ pub fn run(check: &Check, output: Output) -> Result<()> {
     logs::start(check.settings.log.as_deref().unwrap_or(usual), LogFormat::Text)?;
     match &check.run {
         Some(rule) => in_runtime(rehearse::run(&config, rule, check, output)),
-        None => in_runtime(look_over(&config, check.offline, output)),
+        None => {
+            let cannot_listen = config.listen.and_then(cannot_listen);
+            in_runtime(look_over(&config, cannot_listen, check.offline, output))
+        }
     }
 }
 
@@ -51,7 +54,12 @@ fn cannot_listen(address: SocketAddr) -> Option<String> {
     (!by_an_agent).then(|| error.to_string())
 }
 
-async fn look_over(config: &Config, offline: bool, output: Output) -> Result<()> {
+async fn look_over(
+    config: &Config,
+    cannot_listen: Option<String>,
+    offline: bool,
+    output: Output,
+) -> Result<()> {
     let mut report = Report {
         file: config.file.display().to_string(),
         rules: config.rules.iter().map(describe::rule).collect(),
@@ -60,7 +68,7 @@ async fn look_over(config: &Config, offline: bool, output: Output) -> Result<()>
         problems: check::problems(&config.rules),
     };
     report.problems.extend(check::problems_of_settings(config));
-    report.problems.extend(config.listen.and_then(cannot_listen));
+    report.problems.extend(cannot_listen);
     if !offline {
         match platform(config).await {
             Ok((endpoint, vm)) => (report.endpoint, report.vm) = (Some(endpoint), Some(vm)),

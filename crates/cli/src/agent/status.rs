@@ -4,7 +4,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
+use http_body_util::Full;
+use hyper::Request;
 use jiff::Timestamp;
 use notbefore_agent::config::{self, Sources, Whereabouts};
 use notbefore_agent::journal;
@@ -12,13 +14,13 @@ use notbefore_agent::overview::{self, Overview};
 use notbefore_agent::signals::board::Events;
 
 use crate::args::{Output, Status};
+use crate::http::Http;
 use crate::output::{self, Table, or_dash};
 use crate::time;
+use crate::trust::{self, Trust};
 
 /// How long the agent has to answer: it is on this machine.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// More than an agent with a thousand events says.
-const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 pub fn run(status: &Status, output: Output) -> Result<()> {
     let flags = [("listen", &status.listen), ("state", &status.state)];
@@ -56,11 +58,12 @@ pub fn ask(address: SocketAddr) -> Result<Events> {
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     let url = format!("http://{}/events", SocketAddr::new(host, address.port()));
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().timeout_global(Some(ANSWER_WITHIN)).proxy(None).build().into();
-    let mut answer = agent.get(&url).call()?;
-    let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()?;
-    serde_json::from_str(&text).with_context(|| format!("{url} is no agent's"))
+    let request = Request::get(&url).body(Full::default())?;
+    let answer = Http::new(trust::tls(&Trust::Usual)?)?.exchange(request, ANSWER_WITHIN)?;
+    if !answer.status().is_success() {
+        bail!("it answers {}", answer.status());
+    }
+    serde_json::from_slice(answer.body()).with_context(|| format!("{url} is no agent's"))
 }
 
 /// What the last agent has written down.
