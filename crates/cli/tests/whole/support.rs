@@ -6,6 +6,7 @@
 
 pub mod administrator;
 pub mod agent;
+pub mod http;
 pub mod in_namespace;
 pub mod manager;
 pub mod mounts;
@@ -15,14 +16,15 @@ pub mod program;
 pub mod scripted;
 pub mod terminal;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+pub use http::{Answer, connect, exchange};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -63,24 +65,6 @@ impl DataDir {
             Self::Own(dir) => dir.path(),
             Self::Kept(path) => path,
         }
-    }
-}
-
-/// A guest's answer.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The status.
-    pub status: u16,
-    /// The head as it came, without the empty line.
-    pub head: String,
-    /// The body.
-    pub body: String,
-}
-
-impl Answer {
-    /// The body as JSON.
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 }
 
@@ -325,33 +309,6 @@ pub fn write_program(file: &Path, text: &str) {
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success(), "{}", new.display());
     std::fs::rename(new, file).unwrap();
-}
-
-/// Sends bytes from an address and reads the answer to its end.
-pub fn exchange(source: IpAddr, to: SocketAddr, request: &[u8]) -> Answer {
-    let mut stream = connect(source, to).unwrap();
-    stream.write_all(request).unwrap();
-    let mut text = Vec::new();
-    // A reset after the answer is no harm; the answer is what counts.
-    let _ = stream.read_to_end(&mut text);
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
-}
-
-/// A connection from an address.
-pub fn connect(source: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let stream = runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4()?;
-        socket.bind(SocketAddr::new(source, 0))?;
-        socket.connect(to).await
-    })?;
-    let stream = stream.into_std()?;
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    Ok(stream)
 }
 
 /// The first of the ports that tests hand out, below those that the kernel gives to whoever does not choose.

@@ -399,7 +399,7 @@ impl Client {
             What::RemoveVm { vm } => self.pool.retain(|one| one.id != *vm),
             What::SetNotice { .. } => {}
         }
-        command.standing = Standing::Acknowledged { at: reply.date, answer };
+        command.standing = Standing::Acknowledged { at: reply.date(), answer };
         self.ledger.settled.push(command);
     }
 

@@ -1,15 +1,16 @@
 //! A VM with a recipe: the service that knows it, its disk, and the agent on it.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::agent::{Agent, Place};
 pub use crate::support::namespace::need;
+use crate::support::agent::{Agent, Place};
+use crate::support::http::get;
 use crate::support::pages::root;
 pub use crate::support::write_program;
-use crate::support::{Answer, PATIENCE, Service, binary, exchange, free_address, wait_for};
+use crate::support::{Answer, PATIENCE, Service, binary, free_address, wait_for};
 
 /// What the service calls the VM.
 pub const VM: &str = "web-0";
@@ -168,8 +169,7 @@ impl Vm {
     }
 
     fn ask(&self, path: &str) -> Answer {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        exchange(Ipv4Addr::LOCALHOST.into(), self.signals, request.as_bytes())
+        get(self.signals, path)
     }
 
     /// Whether the agent says that the VM should get no new work.

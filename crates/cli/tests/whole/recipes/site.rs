@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::ground::{Vm, need};
-use crate::support::{free_address, wait_for};
+use crate::support::{self, free_address, wait_for};
 
 /// A web server that says its name. What asks it for `/slow` waits until it is let go.
 pub struct Server {
@@ -164,10 +164,7 @@ impl Drop for Balanced {
 }
 
 fn get(front: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(front).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer.rsplit("\r\n").next().unwrap().to_owned()
+    let answer = support::http::get(front, path);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.body
 }

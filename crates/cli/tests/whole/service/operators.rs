@@ -3,8 +3,9 @@
 use std::net::Ipv4Addr;
 
 use crate::support;
-use crate::support::{Service, first_event, wait_for};
 use serde_json::Value;
+use crate::support::http::{EventStream, get};
+use crate::support::{Service, first_event, wait_for};
 
 const FLEET: &str = "scopes:
   - name: web
@@ -218,35 +219,22 @@ fn a_stale_if_match_is_refused() {
 
 #[test]
 fn the_stream_tells_what_happens_and_resumes() {
-    use std::io::{BufRead, BufReader, Write};
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
-    let follow = |last: &str| {
-        let mut stream = support::connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
-        let request = format!(
-            "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{last}\r\n",
-            token.trim()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        BufReader::new(stream).lines().map(Result::unwrap)
-    };
-    let mut lines = follow("");
-    let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
-    for header in ["content-type: text/event-stream", "cache-control: no-store"] {
-        assert!(head.iter().any(|line| line == header), "no {header} in {head:?}");
+    let mut stream = EventStream::open(&service, &token, "");
+    for header in ["content-type: text/event-stream\r\n", "cache-control: no-store\r\n"] {
+        assert!(stream.head.contains(header), "{}", stream.head);
     }
-    lines.find(|line| line == ": connected").unwrap();
     service.cli(&["vm", "evict", "batch_0"]);
-    let id = lines.find(|line| line.starts_with("id: ")).unwrap();
-    let [event, data, end] = std::array::from_fn(|_| lines.next().unwrap());
-    assert!(event == "event: facts" && data.starts_with("data: {") && end.is_empty(), "{event} {data} {end}");
-    let facts = lines.find(|line| line.contains("EventScheduled"));
-    assert!(data.contains("OperationRequested") || facts.is_some(), "{data}");
-    // Whoever comes back with the id before it gets it again.
-    let before = id.trim_start_matches("id: ").parse::<u64>().unwrap() - 1;
-    let mut again = follow(&format!("Last-Event-ID: {before}\r\n"));
-    assert_eq!(again.find(|line| line.starts_with("id: ")).unwrap(), id);
+    let id = stream.line_with("id: ");
+    let [event, data, end] = std::array::from_fn(|_| stream.line());
+    assert!(event == "event: facts\n" && data.starts_with("data: {") && end == "\n", "{event}{data}{end}");
+    assert!(data.contains("OperationRequested") || data.contains("EventScheduled"), "{data}");
+    // A client that comes back with the id before it gets it again.
+    let before = id.trim_start_matches("id: ").trim_end().parse::<u64>().unwrap() - 1;
+    let mut again = EventStream::open(&service, &token, &format!("Last-Event-ID: {before}\r\n"));
+    assert_eq!(again.line_with("id: "), id);
 }
 
 #[test]
@@ -319,11 +307,7 @@ fn the_door_for_operators_is_closed_without_a_token() {
         }
     }
     for path in ["/healthz", "/readyz", "/metrics"] {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        assert_eq!(
-            support::exchange(Ipv4Addr::LOCALHOST.into(), service.operator, request.as_bytes()).status,
-            200
-        );
+        assert_eq!(get(service.operator, path).status, 200);
     }
     let metrics = service.operator_request("GET", "/metrics", "", "").body;
     assert_eq!(support::described(&metrics), include_str!("fixtures/metrics/service.txt"));

@@ -1,12 +1,13 @@
 //! Who may do what: roles below paths, what does not exist for whom, tokens and their ends, and the audit trail.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
 use crate::support;
-use crate::support::{Answer, Service, connect, wait_for};
 use serde_json::{Value, json};
+use crate::support::http::EventStream;
+use crate::support::{Answer, Service, connect, wait_for};
 
 /// Two tenants with a VM of the same name, on one host.
 const FLEET: &str = "scopes:
@@ -375,56 +376,15 @@ fn lists_and_names_hold_what_one_may_see() {
     assert_eq!(page.json()["next"], Value::Null, "there is nothing more of one's own");
 }
 
-/// Reads the stream of a token until it ends.
-struct Stream {
-    reader: BufReader<std::net::TcpStream>,
-}
-
-impl Stream {
-    fn open(service: &Service, token: &str, headers: &str) -> Self {
-        let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
-        let head = format!(
-            "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n{headers}\r\n"
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut line = String::new();
-        while !line.contains(": connected") {
-            line.clear();
-            assert_ne!(reader.read_line(&mut line).unwrap(), 0, "the stream did not begin");
-        }
-        Self { reader }
-    }
-
-    /// The next fact's text.
-    fn next(&mut self) -> String {
-        let mut line = String::new();
-        while !line.starts_with("data: ") {
-            line.clear();
-            assert_ne!(self.reader.read_line(&mut line).unwrap(), 0, "the stream ended");
-        }
-        line
-    }
-
-    /// All there is until the service ends it, which it must before it would only show that it is alive.
-    fn rest(mut self) -> String {
-        let mut text = String::new();
-        while self.reader.read_line(&mut text).unwrap() > 0 {
-            assert!(!text.contains(": alive"), "the stream goes on: {text}");
-        }
-        text
-    }
-}
-
 #[test]
 fn a_stream_tells_of_ones_own_and_ends_with_its_token() {
     let world = World::new();
     let owner = world.token("owner", &["tenant:acme/shop"]);
-    let mut own = Stream::open(&world.service, &owner, "");
+    let mut own = EventStream::open(&world.service, &owner, "");
     world.event_of("user-restart", "web-9");
     world.token("another", &["viewer:globex"]);
     world.event_of("user-restart", "web-1");
-    let first = own.next();
+    let first = own.line_with("data: ");
     assert!(first.contains("acme/shop/web") && first.contains("web-1"), "{first}");
     assert!(!first.contains("127.0.0.1"), "where an operator calls from is nobody else's business: {first}");
     world.service.cli(&["token", "revoke", "owner"]);
@@ -443,8 +403,9 @@ fn a_stream_tells_of_ones_own_and_ends_with_its_token() {
         "--expires",
         "3s",
     ]);
-    let mut again = Stream::open(&world.service, brief["secret"].as_str().unwrap(), "Last-Event-ID: 1\r\n");
-    assert!(again.next().contains("acme/shop/web"));
+    let mut again =
+        EventStream::open(&world.service, brief["secret"].as_str().unwrap(), "Last-Event-ID: 1\r\n");
+    assert!(again.line_with("data: ").contains("acme/shop/web"));
     again.rest();
     let answer = world.get(brief["secret"].as_str().unwrap(), "/v1/vms");
     assert_eq!((answer.status, code(&answer).as_str()), (401, "token_refused"));

@@ -4,10 +4,11 @@ use std::process::Command;
 
 use notbefore_wire::text::is_unprintable;
 
-use super::vm::{complaint, printed, waits};
 use crate::support::agent::Place;
+use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
-use crate::support::{binary, exchange, free_address, wait_for};
+use crate::support::{binary, free_address, wait_for};
+use super::vm::{complaint, printed, waits};
 
 /// An id that clears the screen, a type that sets the window's title, and a VM that writes backwards.
 const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa\\u001b[2Jbb\\u2066\\nc\",\"EventStatus\":\"Scheduled\",\
@@ -34,9 +35,8 @@ fn they_are_spelled_out_wherever_people_look() {
     let watched = run(&["get", "--watch", "--count", "1", "--endpoint", &endpoint]);
     let approved = run(&["approve", "--all-mine", "--endpoint", &endpoint]);
     let meant = run(&["approve", "nothing", "--endpoint", &endpoint]);
-    let request = b"GET /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let drains = wait_for("the agent to drain", || {
-        let answer = exchange(signals.ip(), signals, request);
+        let answer = get(signals, "/drainz");
         (answer.status == 503).then_some(answer.body)
     });
     let seen =

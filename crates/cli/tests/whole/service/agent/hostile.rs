@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::support::agent::{Agent, Place};
+use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
-use crate::support::{binary, exchange, free_address, wait_for};
+use crate::support::{binary, free_address, wait_for};
 
 /// What the test can see of the platform, and change about it.
 #[derive(Default)]
@@ -54,8 +55,7 @@ fn agent(place: &Place, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>)
     let agent = place.start_with(command, "boot 1");
     wait_for("the agent to listen", || std::net::TcpStream::connect(signals).ok());
     let metric = move |name: &str| {
-        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        let page = exchange(signals.ip(), signals, request).body;
+        let page = get(signals, "/metrics").body;
         let of = |line: &str| {
             line.strip_prefix("notbefore_agent_")?.strip_prefix(name)?.split(' ').nth(1)?.parse::<u64>().ok()
         };

@@ -1,13 +1,14 @@
 //! A VM: the service that knows it, the agent that runs on it, and the agent's signals.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
 use crate::support::agent::{Agent, Place};
 pub use crate::support::free_address;
-use crate::support::{Answer, Service, binary, exchange, wait_for};
+use crate::support::http::get;
+use crate::support::{Answer, Service, binary, wait_for};
 
 /// A step before that waits until the test says `go`, and leaves a line when it begins.
 pub fn waits() -> String {
@@ -75,8 +76,7 @@ impl Vm {
 
     /// Asks the agent.
     pub fn ask(&self, path: &str) -> Answer {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        exchange(Ipv4Addr::LOCALHOST.into(), self.signals, request.as_bytes())
+        get(self.signals, path)
     }
 
     /// Waits until the agent answers so.
