@@ -3,6 +3,9 @@
 //! What is measured here is time itself, so a benchmark cannot be handed `now` as everything else is. It still
 //! has one file for it, as the service has.
 
+#[path = "../../cli/src/pause.rs"]
+mod pause;
+
 use std::time::{Duration, Instant};
 
 /// Now, for measuring how long something takes.
@@ -19,6 +22,5 @@ pub fn wall() -> jiff::Timestamp {
 
 /// Lets time pass, for what has no event to wait for: memory that settles, a server that is given a moment.
 pub fn pause(span: Duration) {
-    let (_keep, never) = std::sync::mpsc::channel::<()>();
-    let _ = never.recv_timeout(span);
+    pause::pause(span, "a benchmark measures what time does");
 }

@@ -21,6 +21,7 @@ use crate::data_files::{DataFiles, read_small};
 use crate::destination::{self, From, Known, Target, TokenOf};
 use crate::http::{self, Failure, Http};
 use crate::output;
+use crate::pause::pause;
 use crate::trust::{self, Trust};
 
 /// How often a request is tried whose outcome is not known; each try carries the same key.
@@ -276,10 +277,6 @@ fn asked_to_wait(response: &Response<Bytes>) -> Option<Duration> {
 }
 
 /// Waits, and says once why it takes longer.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the service has said how long; there is nothing else to wait for"
-)]
 fn wait_out(wait: Duration) {
     static SAID: std::sync::Once = std::sync::Once::new();
     SAID.call_once(|| {
@@ -287,7 +284,7 @@ fn wait_out(wait: Duration) {
             "notbefore: this token makes more changes than it may at once; going on at its pace",
         );
     });
-    std::thread::sleep(wait);
+    pause(wait, "the service has said how long");
 }
 
 /// A change of what is still at a revision; 0 stands for what does not exist.

@@ -37,6 +37,7 @@ mod import;
 mod manual;
 mod operation;
 mod output;
+mod pause;
 mod progress;
 #[cfg(unix)]
 mod serve;

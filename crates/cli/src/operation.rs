@@ -14,7 +14,8 @@ use crate::client::{Client, encode};
 use crate::confirm::{self, Question, Unattended, Verdict};
 use crate::exit::TimeOver;
 use crate::output::{self, Table, or_dash};
-use crate::time::{self, Pause};
+use crate::pause::pause;
+use crate::time;
 use crate::vm::when;
 
 /// How often an operation that is waited for is looked at.
@@ -175,7 +176,7 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
         open.push((id.clone(), bar.with_style(style.clone()).with_prefix(printable(id)), String::new()));
     }
     let mut closed: Vec<Operation> = Vec::new();
-    let (pause, clock) = (Pause::default(), Clock::start());
+    let clock = Clock::start();
     let (still_open, why) = loop {
         let mut still_open = Vec::new();
         let mut next = Vec::new();
@@ -211,7 +212,8 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
             break (still_open, Some(over));
         }
         open = next;
-        pause.for_a(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)));
+        let span = left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY));
+        pause(span, "an operation is looked at again and again until it is closed");
     };
     match output {
         Output::Json => output::json(&closed.iter().chain(&still_open).collect::<Vec<_>>())?,

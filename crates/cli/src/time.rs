@@ -1,6 +1,5 @@
 //! Times and spans as people write and read them: `20m`, `in 14 min`, `3 min ago`.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -42,26 +41,6 @@ pub fn parse_ago(text: &str) -> Result<Ago, String> {
     let wrong = || format!("{text:?} is neither a span nor a time; write 7d, or 2026-11-20T08:00:00Z");
     let at = || text.parse().map(Ago::At).map_err(|_| wrong());
     parse_duration(text).map(Ago::Span).or_else(|_| at())
-}
-
-/// Lets time pass between two looks at something that a person waits for.
-pub struct Pause {
-    never: mpsc::Receiver<()>,
-    _quiet: mpsc::Sender<()>,
-}
-
-impl Default for Pause {
-    fn default() -> Self {
-        let (_quiet, never) = mpsc::channel();
-        Self { never, _quiet }
-    }
-}
-
-impl Pause {
-    /// Waits so long.
-    pub fn for_a(&self, span: Duration) {
-        let _ = self.never.recv_timeout(span);
-    }
 }
 
 /// How far away a time is: `in 14 min`, `2 h ago`, `now`.

@@ -1,7 +1,12 @@
 //! Hooks that behave and hooks that do not.
 
+#[path = "../../../cli/src/pause.rs"]
+mod pause;
+
 use std::future::pending;
 use std::time::Duration;
+
+use pause::pause;
 
 use super::*;
 use crate::hooks::facts::tests::run_of;
@@ -72,10 +77,9 @@ async fn a_program_that_cannot_be_started_says_why() {
 
 /// Waits in real time until something is there. Time that is paused stands still meanwhile.
 async fn found<T: Send + 'static>(what: &'static str, look: impl Fn() -> Option<T> + Send + 'static) -> T {
-    let (_keep, never) = std::sync::mpsc::channel::<()>();
     let wait = move || {
-        let looks = (0..2_000).map(|_| never.recv_timeout(Duration::from_millis(10)));
-        looks.into_iter().find_map(|_| look()).unwrap_or_else(|| panic!("{what}"))
+        let looks = (0..2_000).map(|_| pause(Duration::from_millis(10), what));
+        looks.into_iter().find_map(|()| look()).unwrap_or_else(|| panic!("{what}"))
     };
     tokio::task::spawn_blocking(wait).await.unwrap()
 }

@@ -35,6 +35,7 @@ use fleet::Fleet;
 use http::{Doors, Operator};
 use judge::Judge;
 use ledger::{Complaint, Found};
+use crate::support::pause;
 use tempfile::TempDir;
 
 const CLIENTS: usize = 8;
@@ -88,7 +89,8 @@ impl Trial {
         command.arg("serve").arg("--data").arg(self.data.path());
         command.args(["--operator", "127.0.0.1:0", "--guest", "127.0.0.1:0"]).args(FLAGS);
         let mut child = command.stdout(Stdio::null()).env("NOTBEFORE_LOG", "warn").spawn().unwrap();
-        pause(self.dice.within(0..=60));
+        let moment = Duration::from_millis(self.dice.within(0..=60));
+        pause(moment, "a kill comes at any moment of a start");
         child.kill().unwrap();
         child.wait().unwrap();
         self.killed_starting += 1;
@@ -97,15 +99,15 @@ impl Trial {
     /// Lets the clients work until they have made so many steps, and for a moment more, while `end` ends the service.
     fn under_load(&mut self, service: &mut Service, steps: u64, end: impl FnOnce(&mut Service)) {
         let (doors, load, round) = (doors(service), Load::default(), self.round);
-        let moment = self.dice.within(0..=20);
+        let moment = Duration::from_millis(self.dice.within(0..=20));
         std::thread::scope(|scope| {
             let work = |client| scope.spawn(|| Client::work(client, round, &doors, &load));
             let working: Vec<_> = self.clients.iter_mut().map(work).collect();
             // A client that has found something wrong stops.
             while load.steps.load(Ordering::SeqCst) < steps && !working.iter().all(|one| one.is_finished()) {
-                pause(1);
+                pause(Duration::from_millis(1), "the load goes on");
             }
-            pause(moment);
+            pause(moment, "a kill comes at any moment of the load; no verdict depends on which");
             load.ending.store(true, Ordering::SeqCst);
             end(service);
         });
@@ -177,12 +179,6 @@ fn rounds(usual: usize) -> usize {
 fn doors(service: &Service) -> Doors {
     let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
     Doors { guest: service.guest, operator: service.operator, token: token.trim().to_owned() }
-}
-
-/// Lets the load go on for a while; no verdict depends on how long.
-fn pause(milliseconds: u64) {
-    let (_keep, never) = mpsc::channel::<()>();
-    let _ = never.recv_timeout(Duration::from_millis(milliseconds));
 }
 
 #[test]

@@ -12,6 +12,8 @@ pub mod manager;
 pub mod mounts;
 pub mod namespace;
 pub mod pages;
+#[path = "../../src/pause.rs"]
+mod pause;
 pub mod program;
 pub mod scripted;
 pub mod terminal;
@@ -25,6 +27,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 pub use http::{Answer, connect, exchange};
+pub use pause::pause;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -326,16 +329,15 @@ pub fn free_address() -> SocketAddr {
 
 /// Waits until something holds, looking often; panics with `what` if it does not in time.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let pause = Duration::from_millis(20);
+    let span = Duration::from_millis(20);
     let mut waited = Duration::ZERO;
-    let (_keep, never) = std::sync::mpsc::channel::<()>();
     loop {
         if let Some(found) = look() {
             return found;
         }
         assert!(waited < PATIENCE, "waited {PATIENCE:?} in vain for {what}");
-        let _ = never.recv_timeout(pause);
-        waited += pause;
+        pause(span, what);
+        waited += span;
     }
 }
 

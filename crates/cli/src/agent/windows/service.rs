@@ -25,7 +25,7 @@ use super::super::ORDERS_MAX;
 use super::{directory, event_log};
 use crate::exit::Exit;
 use crate::output;
-use crate::time::Pause;
+use crate::pause::pause;
 
 /// What `sc` and `net` call it.
 pub const NAME: &str = "notbefore-agent";
@@ -163,13 +163,12 @@ fn stop(service: &Service) -> Result<()> {
     if now != ServiceState::StopPending {
         service.stop().context("cannot stop the service")?;
     }
-    let pause = Pause::default();
     let looks = STOP_MAX.as_millis() / LOOK_EVERY.as_millis();
     for _ in 0..looks {
         if state()? == ServiceState::Stopped {
             return Ok(());
         }
-        pause.for_a(LOOK_EVERY);
+        pause(LOOK_EVERY, "the service manager tells nobody when a service has stopped");
     }
     bail!("the service {NAME} has not stopped within {} s", STOP_MAX.as_secs())
 }

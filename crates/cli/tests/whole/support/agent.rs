@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{binary, wait_for};
+use super::{binary, pause, wait_for};
 
 /// Where an agent lives: it may be killed and started again over the same place.
 pub struct Place {
@@ -116,12 +116,11 @@ impl Drop for Agent {
         let pid = rustix::process::Pid::from_child(&self.child);
         let has_ended = matches!(self.child.try_wait(), Ok(Some(_)));
         if !has_ended && rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok() {
-            let (_keep, never) = std::sync::mpsc::channel::<()>();
             for _ in 0..ENDING_LOOKS {
                 if matches!(self.child.try_wait(), Ok(Some(_))) {
                     return;
                 }
-                let _ = never.recv_timeout(ENDING_LOOK);
+                pause(ENDING_LOOK, "std has no wait for a child that ends in time");
             }
         }
         let _ = self.child.kill();
