@@ -29,13 +29,13 @@ use std::time::Duration;
 
 use crate::support;
 use crate::support::Service;
+use crate::support::pause;
 use client::{Client, Load};
 use dice::Dice;
 use fleet::Fleet;
 use http::{Doors, Operator};
 use judge::Judge;
 use ledger::{Complaint, Found};
-use crate::support::pause;
 use tempfile::TempDir;
 
 const CLIENTS: usize = 8;

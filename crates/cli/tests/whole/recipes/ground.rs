@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-pub use crate::support::namespace::need;
 use crate::support::agent::{Agent, Place};
 use crate::support::http::get;
+pub use crate::support::namespace::need;
 use crate::support::pages::root;
 pub use crate::support::write_program;
 use crate::support::{Answer, PATIENCE, Service, binary, free_address, wait_for};

@@ -3,9 +3,9 @@
 use std::net::Ipv4Addr;
 
 use crate::support;
-use serde_json::Value;
 use crate::support::http::{EventStream, get};
 use crate::support::{Service, first_event, wait_for};
+use serde_json::Value;
 
 const FLEET: &str = "scopes:
   - name: web
@@ -310,7 +310,7 @@ fn the_door_for_operators_is_closed_without_a_token() {
         assert_eq!(get(service.operator, path).status, 200);
     }
     let metrics = service.operator_request("GET", "/metrics", "", "").body;
-    assert_eq!(support::described(&metrics), include_str!("fixtures/metrics/service.txt"));
+    assert_eq!(support::described(&metrics), include_str!("../../fixtures/metrics/service.txt"));
     let mode = std::os::unix::fs::PermissionsExt::mode(
         &std::fs::metadata(service.data().join("operator.token")).unwrap().permissions(),
     );

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
 use crate::support;
-use serde_json::{Value, json};
 use crate::support::http::EventStream;
 use crate::support::{Answer, Service, connect, wait_for};
+use serde_json::{Value, json};
 
 /// Two tenants with a VM of the same name, on one host.
 const FLEET: &str = "scopes:

@@ -4,11 +4,11 @@ use std::process::Command;
 
 use notbefore_wire::text::is_unprintable;
 
+use super::vm::{complaint, printed, waits};
 use crate::support::agent::Place;
 use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
 use crate::support::{binary, free_address, wait_for};
-use super::vm::{complaint, printed, waits};
 
 /// An id that clears the screen, a type that sets the window's title, and a VM that writes backwards.
 const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa\\u001b[2Jbb\\u2066\\nc\",\"EventStatus\":\"Scheduled\",\

@@ -56,7 +56,7 @@ fn a_load_balancer_and_prometheus_see_an_event_come_and_go() {
         assert!(metrics.contains(line), "no {line} in {metrics}");
     }
     assert!(metrics.contains("notbefore_agent_polls_total{result=\"document\"}"), "{metrics}");
-    assert_eq!(described(&metrics), include_str!("../fixtures/metrics/agent.txt"));
+    assert_eq!(described(&metrics), include_str!("../../../fixtures/metrics/agent.txt"));
 }
 
 #[test]
