@@ -9,9 +9,9 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelValue, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::counter::{ConstCounter as Count, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::gauge::ConstGauge as Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::operator::Operator;
@@ -80,98 +80,72 @@ impl Collector for AtScrape {
         ];
         let answers = answers.into_iter().map(|(answer, count)| (answer.to_owned(), count));
         let refused = guests.refused().map(|(status, count)| (status.to_string(), count));
-        page.counters(
-            "guest_requests",
-            "Requests of guests, by what they were answered with",
-            "answer",
-            answers.chain(refused),
-        )?;
+        let help = "Requests of guests, by what they were answered with";
+        let answers = answers.chain(refused).map(|(answer, count)| (answer, Count::new(count)));
+        page.family("guest_requests", help, "answer", answers)?;
         let connections = [
-            ("accepted", guests.connections_accepted()),
-            ("turned_away", guests.connections_turned_away()),
-            ("evicted", guests.connections_evicted()),
+            ("accepted", Count::new(guests.connections_accepted())),
+            ("turned_away", Count::new(guests.connections_turned_away())),
+            ("evicted", Count::new(guests.connections_evicted())),
         ];
-        page.counters(
-            "guest_connections",
-            "Connections of guests, by what became of them",
-            "state",
-            connections,
-        )?;
-        page.one(
-            "guest_handovers",
-            "Times that a guest's connection had more to it than a plain poll and got a task of its own",
-            ConstCounter::new(guests.connections_handed_over()),
-        )?;
-        page.gauge("guest_connections_open", "Open connections of guests", guests.connections_open())?;
-        page.gauge("guest_polls_waiting", "Polls of guests held back until there is news", guests.waiting())?;
+        let help = "Connections of guests, by what became of them";
+        page.family("guest_connections", help, "state", connections)?;
+        let help =
+            "Times that a guest's connection had more to it than a plain poll and got a task of its own";
+        page.one("guest_handovers", help, Count::new(guests.connections_handed_over()))?;
+        let help = "Open connections of guests";
+        page.one("guest_connections_open", help, Gauge::new(guests.connections_open()))?;
+        let help = "Polls of guests held back until there is news";
+        page.one("guest_polls_waiting", help, Gauge::new(guests.waiting()))?;
 
         let outcomes = [
-            ("committed", engine.commits()),
-            ("conflict", engine.conflicts()),
-            ("failed", engine.failures()),
+            ("committed", Count::new(engine.commits())),
+            ("conflict", Count::new(engine.conflicts())),
+            ("failed", Count::new(engine.failures())),
         ];
-        page.counters("commits", "Transactions, by their outcome", "outcome", outcomes)?;
-        page.gauge("store_revision", "The newest revision of the store", engine.revision())?;
-        page.gauge(
-            "store_well",
-            "Whether the store took the last transaction",
-            engine.store_is_well().into(),
-        )?;
-        page.gauge(
-            "store_damaged_records",
-            "Damaged records that were met and passed over since the start",
-            operator.store.damaged(),
-        )?;
-        page.gauge(
-            "host_operations_waiting",
-            "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes",
-            engine.host_operations_waiting(),
-        )?;
-        page.gauge(
-            "clock_held",
-            "Whether the clock has jumped and is not trusted: events do not start by time then",
-            engine.clock_hold().is_some().into(),
-        )?;
+        page.family("commits", "Transactions, by their outcome", "outcome", outcomes)?;
+        page.one("store_revision", "The newest revision of the store", Gauge::new(engine.revision()))?;
+        let help = "Whether the store took the last transaction";
+        page.one("store_well", help, Gauge::new(u32::from(engine.store_is_well())))?;
+        let help = "Damaged records that were met and passed over since the start";
+        page.one("store_damaged_records", help, Gauge::new(operator.store.damaged()))?;
+        let help = "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes";
+        page.one("host_operations_waiting", help, Gauge::new(engine.host_operations_waiting()))?;
+        let help = "Whether the clock has jumped and is not trusted: events do not start by time then";
+        page.one("clock_held", help, Gauge::new(u32::from(engine.clock_hold().is_some())))?;
         if let Some(ends_at) = operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()) {
-            page.gauge(
-                "operator_certificate_not_after_seconds",
-                "When the operator door's certificate ends, in seconds since 1970",
-                u64::try_from(ends_at.as_second()).unwrap_or(0),
-            )?;
+            let help = "When the operator door's certificate ends, in seconds since 1970";
+            let seconds = Gauge::new(ends_at.as_second().max(0));
+            page.one("operator_certificate_not_after_seconds", help, seconds)?;
         }
 
-        let unread = operator.delivery.ledger().events_unread(&view);
-        page.gauge("events_unread", "Live events that a VM they happen to has not read", unread as u64)?;
-        page.gauge("scopes", "Scopes", counts.scopes as u64)?;
-        page.gauge("vms", "VMs", counts.vms as u64)?;
-        page.gauge("operations_open", "Operations that are not closed", counts.operations as u64)?;
-        let phases = [("scheduled", counts.scheduled), ("started", counts.started)];
-        page.gauges("events", "Live events, by phase", "phase", phases)?;
+        let unread = Gauge::new(operator.delivery.ledger().events_unread(&view));
+        page.one("events_unread", "Live events that a VM they happen to has not read", unread)?;
+        page.one("scopes", "Scopes", Gauge::new(counts.scopes))?;
+        page.one("vms", "VMs", Gauge::new(counts.vms))?;
+        page.one("operations_open", "Operations that are not closed", Gauge::new(counts.operations))?;
+        let phases = [("scheduled", Gauge::new(counts.scheduled)), ("started", Gauge::new(counts.started))];
+        page.family("events", "Live events, by phase", "phase", phases)?;
         let commands = [
-            ("waiting", counts.commands_waiting),
-            ("running", counts.commands_running),
-            ("failed", counts.commands_failed),
+            ("waiting", Gauge::new(counts.commands_waiting)),
+            ("running", Gauge::new(counts.commands_running)),
+            ("failed", Gauge::new(counts.commands_failed)),
         ];
         let help = "Commands of the exec driver for live events, by how they stand; what has failed waits for somebody";
-        page.gauges("commands", help, "state", commands)?;
+        page.family("commands", help, "state", commands)?;
         let listening = view.listening_counts(operator.clock.now());
-        let listening = listening.map(|(answer, count)| (answer.to_string(), count));
+        let listening = listening.map(|(answer, count)| (answer.to_string(), Gauge::new(count)));
         let help = "VMs, by whether they polled in the last five minutes";
-        page.gauges("vms_listening", help, "listening", listening)
+        page.family("vms_listening", help, "listening", listening)
     }
 }
 
-/// Writes metrics with their descriptions.
+/// Writes metrics with their descriptions. A help text that is registered gets its full stop from the registry.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
     fn one<M: EncodeMetric + TypedMetric>(&mut self, name: &str, help: &str, metric: M) -> fmt::Result {
-        // A help text that is registered gets its full stop from the registry.
         metric.encode(self.0.encode_descriptor(name, &format!("{help}."), None, M::TYPE)?)
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        self.one(name, help, ConstGauge::new(value))
     }
 
     /// A metric for each value of a label.
@@ -180,34 +154,12 @@ impl Page<'_> {
         name: &str,
         help: &str,
         label: &'static str,
-        metrics: impl Iterator<Item = (V, M)>,
+        metrics: impl IntoIterator<Item = (V, M)>,
     ) -> fmt::Result {
         let mut family = self.0.encode_descriptor(name, &format!("{help}."), None, M::TYPE)?;
         for (value, metric) in metrics {
             metric.encode(family.encode_family(&[(label, value)])?)?;
         }
         Ok(())
-    }
-
-    fn counters<V: EncodeLabelValue>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &'static str,
-        values: impl IntoIterator<Item = (V, u64)>,
-    ) -> fmt::Result {
-        let counters = values.into_iter().map(|(value, count)| (value, ConstCounter::new(count)));
-        self.family(name, help, label, counters)
-    }
-
-    fn gauges<V: EncodeLabelValue>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &'static str,
-        values: impl IntoIterator<Item = (V, usize)>,
-    ) -> fmt::Result {
-        let gauges = values.into_iter().map(|(value, count)| (value, ConstGauge::new(count)));
-        self.family(name, help, label, gauges)
     }
 }

@@ -32,9 +32,16 @@ const BANNED_HERE: [(&str, &str); 6] = [
     ("time", "jiff does dates and times"),
 ];
 
-/// Crates of which the binary has two major versions.
-const TWICE: [(&str, [&str; 2], &str); 2] = [
+/// Crates of which the binary has two major versions, or would have with the features that tests ask for: cargo metadata
+/// does not tell these apart.
+const TWICE: [(&str, [&str; 2], &str); 4] = [
+    ("bitflags", ["1", "2"], "defmt stays with 1; it is for machines without a system, and not built"),
     ("getrandom", ["0.2", "0.4"], "ring 0.17 stays with 0.2"),
+    (
+        "rand_core",
+        ["0.9", "0.10"],
+        "imbl stays with 0.9; 0.10 comes with a feature that only proptest asks for",
+    ),
     ("syn", ["2", "3"], "tracing-attributes stays with 2; neither is linked, both only build"),
 ];
 
