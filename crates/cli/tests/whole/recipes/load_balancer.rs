@@ -21,6 +21,8 @@ fn requests_under_way_are_finished_and_new_ones_go_elsewhere() {
     let event = site.vm.announce("reboot");
     site.only_the_other_serves();
     assert!(site.vm.draining());
+    // Requests go elsewhere before the step that has them do so is over.
+    wait_for("the agent to wait", || (site.vm.begun("finish-requests") == 1).then_some(()));
     site.vm.restart_agent();
     wait_for("it to go on waiting", || (site.vm.begun("finish-requests") == 2).then_some(()));
     assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
