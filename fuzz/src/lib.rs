@@ -8,7 +8,7 @@
 pub mod mutate;
 pub mod target;
 
-pub use agent::{machine, rules, span};
+pub use agent::{machine, rules};
 
 /// The agent's machine and rules, which its journal holds.
 #[path = "../../crates/agent/src"]
@@ -16,7 +16,6 @@ pub use agent::{machine, rules, span};
 mod agent {
     pub mod machine;
     pub mod rules;
-    pub mod span;
 }
 
 #[path = "../../crates/agent/src/journal/content.rs"]
@@ -30,6 +29,10 @@ pub mod lease;
 
 #[path = "../../crates/client/src/discovery/packet.rs"]
 pub mod packet;
+
+#[path = "../../crates/settings/src/span.rs"]
+#[allow(dead_code)]
+pub mod span;
 
 #[path = "../../crates/service/src/operator/cursor.rs"]
 pub mod cursor;

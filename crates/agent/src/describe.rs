@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use notbefore_settings::span;
+
 use crate::hooks::webhook;
 use crate::machine::io::Stage;
 use crate::rules::{Approve, Deed, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Whose, Within};
-use crate::span;
 
 /// A rule, a line for each part of it.
 pub fn rule(rule: &Rule) -> Vec<String> {

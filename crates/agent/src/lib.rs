@@ -18,8 +18,6 @@ pub mod platform;
 pub mod rules;
 pub mod run;
 pub mod signals;
-pub mod span;
-pub mod suggest;
 mod systemd;
 pub mod tell;
 pub mod trust;

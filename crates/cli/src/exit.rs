@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use notbefore_agent::config::Mistakes;
+use notbefore_settings::Mistakes;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use crate::args::{Output, Serve};
 use crate::config::print::Effective;
 use crate::output::{self, Log};
 use crate::{config, systemd};
-use notbefore_agent::config::Mistakes;
+use notbefore_settings::Mistakes;
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
     let merged = config::load(serve.config.as_deref(), &config::process_environment(), serve.settings)?;

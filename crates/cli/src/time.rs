@@ -10,7 +10,7 @@ pub fn now() -> Timestamp {
     Clock::start().now().wall
 }
 
-pub use notbefore_agent::span::parse as parse_duration;
+pub use notbefore_settings::span::parse as parse_duration;
 
 /// Reads a time with its zone.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {

@@ -9,9 +9,9 @@ use toml::{Spanned, Value as Toml};
 
 use super::keys::{GROUPS, Group};
 use super::value::{Said, Value};
-use crate::suggest;
 #[cfg(unix)]
 use crate::trust::{self, Rule};
+use notbefore_settings::suggest;
 
 /// The largest file: a hundred rules with ten steps each are some 200 KiB.
 const BYTES_MAX: u64 = 1024 * 1024;

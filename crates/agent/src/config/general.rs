@@ -8,7 +8,7 @@ use notbefore_client::endpoint::Endpoint;
 use super::file::{Reader, Table};
 use super::keys::{GENERAL, TABLES};
 use super::value::{Listen, Said};
-use crate::suggest;
+use notbefore_settings::suggest;
 
 /// What every variable of the agent begins with.
 const PREFIX: &str = "NOTBEFORE_AGENT_";

@@ -16,12 +16,12 @@ mod steps;
 mod value;
 mod whereabouts;
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
+use notbefore_settings::Mistakes;
 use toml::de::DeTable;
 
 use crate::rules::Rule;
@@ -113,36 +113,6 @@ impl Sources {
         Path::new(data).join("notbefore").join(windows)
     }
 }
-
-/// What is wrong with the configuration: every mistake there is, so that they can be corrected in one go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistakes(pub Vec<String>);
-
-impl Mistakes {
-    /// A single one.
-    pub fn one(wrong: String) -> Self {
-        Self(vec![wrong])
-    }
-
-    /// How many there are, for those who are not to know which.
-    pub fn count(&self) -> String {
-        match self.0.len() {
-            1 => "1 mistake, which the log names".to_owned(),
-            many => format!("{many} mistakes, which the log names"),
-        }
-    }
-}
-
-impl fmt::Display for Mistakes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_slice() {
-            [one] => write!(f, "{one}"),
-            many => write!(f, "the configuration has {} mistakes:\n  {}", many.len(), many.join("\n  ")),
-        }
-    }
-}
-
-impl std::error::Error for Mistakes {}
 
 /// Reads file, environment and flags.
 pub fn load(sources: &Sources) -> Result<Config, Mistakes> {

@@ -11,7 +11,7 @@ use super::value::List;
 use crate::machine::io::Stage;
 use crate::rules::reach::{Unreachable, unreachable};
 use crate::rules::{Approve, DurationMatch, Match, RULES_MAX, Rule, Whose, Within};
-use crate::suggest;
+use notbefore_settings::suggest;
 
 /// The longest name of a rule or step, so that logs and metrics stay readable.
 pub const NAME_CHARS_MAX: usize = 100;

@@ -11,7 +11,7 @@ use super::value::{Argv, Content, FullPath, Headers, Method, Retries, Url};
 use crate::hooks::facts::{VARIABLES, unknown_names};
 use crate::machine::io::Stage;
 use crate::rules::{Deed, OnFailure, OnInterrupt, Step, Webhook};
-use crate::{span, suggest};
+use notbefore_settings::{span, suggest};
 
 /// The most steps of a list: they run one after the other, within a quarter of an hour as a rule.
 const STEPS_MAX: usize = 100;

@@ -11,7 +11,7 @@ use toml::Value as Toml;
 
 use super::Happening;
 use crate::rules::{Approve, OnFailure, OnInterrupt, Restore, Whose};
-use crate::span;
+use notbefore_settings::span;
 
 /// What a key can hold.
 pub trait Value: Sized {

@@ -5,11 +5,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use notbefore_settings::Mistakes;
 use toml::de::DeTable;
 
 use super::file::{self, Reader};
 use super::general::{General, variable};
-use super::{Mistakes, Sources, USUAL_LISTEN, keys, unread};
+use super::{Sources, USUAL_LISTEN, keys, unread};
 use crate::trust::Untrusted;
 
 /// The settings that say where an agent is.

@@ -2,7 +2,7 @@
 //! say here: what matches spans and fields by patterns would be the largest thing in an agent at rest.
 
 use anyhow::Result;
-use notbefore_agent::config::Mistakes;
+use notbefore_settings::Mistakes;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;

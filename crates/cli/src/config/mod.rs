@@ -28,7 +28,7 @@ pub use settings::{Exec, Settings};
 use table::{FromMerged, Setting};
 pub use value::Variable;
 
-use notbefore_agent::config::Mistakes;
+use notbefore_settings::Mistakes;
 
 /// The file that is used if it exists and no other is named.
 pub const USUAL_FILE: &str = "/etc/notbefore/notbefore.toml";

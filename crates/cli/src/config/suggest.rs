@@ -1,6 +1,6 @@
 //! The nearest known name to one that is not known.
 
-use notbefore_agent::suggest::{alike, best};
+use notbefore_settings::suggest::{alike, best};
 
 use super::settings::SETTINGS;
 use super::table::{Flag, Setting};

@@ -17,7 +17,7 @@ use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use toml::Value as Toml;
 use tracing_subscriber::EnvFilter;
 
-use notbefore_agent::span::show as show_span;
+use notbefore_settings::span::show as show_span;
 
 use crate::time::parse_duration;
 
