@@ -4,9 +4,10 @@
 /// short name passes, another word does not.
 const ALIKE_MIN: f64 = 0.7;
 
-/// How alike two names are; `-` and `_` are one.
+/// How alike two names are, whatever their case; `-` and `_` are one.
 pub fn alike(left: &str, right: &str) -> f64 {
-    strsim::normalized_damerau_levenshtein(&left.replace('-', "_"), &right.replace('-', "_"))
+    let plain = |name: &str| name.to_lowercase().replace('-', "_");
+    strsim::normalized_damerau_levenshtein(&plain(left), &plain(right))
 }
 
 /// The best of several candidates, if it is good enough to be meant.
@@ -15,10 +16,9 @@ pub fn best(scored: impl Iterator<Item = (f64, String)>) -> Option<String> {
     best.filter(|(score, _)| *score >= ALIKE_MIN).map(|(_, name)| name)
 }
 
-/// The name of a list that was probably meant, whatever its case.
+/// The name of a list that was probably meant.
 pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let unknown = unknown.to_lowercase();
-    best(known.into_iter().map(|name| (alike(&unknown, &name.to_lowercase()), name.to_owned())))
+    best(known.into_iter().map(|name| (alike(unknown, name), name.to_owned())))
 }
 
 #[cfg(test)]

@@ -1,33 +1,16 @@
 //! The one list of keys: what may be written where, with its default and its meaning. Unknown keys are told by it, and
 //! the table of the documentation and the manual page are made from it.
 
-/// A key of the file.
-#[derive(Debug)]
-pub struct Key {
-    /// As it is written.
-    pub name: &'static str,
-    /// What holds where it is not written, for people.
-    pub default: &'static str,
-    /// What it is for, in a sentence without its full stop.
-    pub what: &'static str,
-}
-
-/// A table of the file.
-#[derive(Debug)]
-pub struct Group {
-    /// Its path, empty for the top of the file.
-    pub path: &'static str,
-    /// What may be written in it.
-    pub keys: &'static [Key],
-}
+use notbefore_settings::schema::{Flag, Group, Key, Schema};
 
 const fn key(name: &'static str, default: &'static str, what: &'static str) -> Key {
-    Key { name, default, what }
+    Key { name, default, what, flag: Flag::None }
 }
 
 /// The agent as a whole. Each of these may also come from the environment, and most from a flag.
 pub const GENERAL: Group = Group {
     path: "",
+    title: "the top",
     keys: &[
         key("endpoint", "found by itself", "the URL of the endpoint, as `http://169.254.169.254`"),
         key(
@@ -57,12 +40,10 @@ pub const GENERAL: Group = Group {
     ],
 };
 
-/// Those of [`GENERAL`] that are tables of their own, which no flag and no variable can say.
-pub const TABLES: [&str; 2] = ["notify", "rule"];
-
 /// The table that tells an administrator.
 pub const NOTIFY: Group = Group {
     path: "notify",
+    title: "`[notify]`",
     keys: &[
         key("url", "", "where a POST goes when something happened that is in `on`"),
         key(
@@ -82,6 +63,7 @@ pub const NOTIFY: Group = Group {
 /// One rule.
 pub const RULE: Group = Group {
     path: "rule",
+    title: "`[[rule]]`",
     keys: &[
         key("name", "", "what it is called in logs, metrics and the journal; unique"),
         key("types", "any", "which of Freeze, Reboot, Redeploy, Preempt, Terminate; in any case"),
@@ -112,6 +94,7 @@ pub const RULE: Group = Group {
 /// How long an interruption lasts.
 pub const DURATION: Group = Group {
     path: "rule.duration",
+    title: "`duration`",
     keys: &[
         key("at_least", "unbounded", "the shortest that matches"),
         key("at_most", "unbounded", "the longest that matches"),
@@ -122,6 +105,7 @@ pub const DURATION: Group = Group {
 /// How long it is until NotBefore.
 pub const TIME_LEFT: Group = Group {
     path: "rule.time_left",
+    title: "`time_left`",
     keys: &[
         key("at_least", "unbounded", "the least that matches"),
         key("at_most", "unbounded", "the most that matches"),
@@ -144,6 +128,7 @@ pub const DEEDS: [&str; 9] = [
 /// One step; `rule.after` takes the same but `keep`.
 pub const STEP: Group = Group {
     path: "rule.before",
+    title: "`[[rule.before]]`, `[[rule.after]]`",
     keys: &[
         key("name", "its place, from 1", "what it is called in logs and metrics; unique in its list"),
         key("command", "", "a program and its arguments, no shell in between; exit code 0 is success"),
@@ -184,6 +169,7 @@ pub const STEP: Group = Group {
 /// A request.
 pub const WEBHOOK: Group = Group {
     path: "rule.before.webhook",
+    title: "`webhook`",
     keys: &[
         key("url", "", "where it goes"),
         key("method", "`POST`", "GET, HEAD, POST, PUT, PATCH or DELETE"),
@@ -195,6 +181,7 @@ pub const WEBHOOK: Group = Group {
 /// A file to be written.
 pub const WRITE_FILE: Group = Group {
     path: "rule.before.write_file",
+    title: "`write_file`",
     keys: &[
         key(
             "path",
@@ -205,32 +192,17 @@ pub const WRITE_FILE: Group = Group {
     ],
 };
 
-/// Every table.
-pub const GROUPS: [&Group; 8] =
-    [&GENERAL, &NOTIFY, &RULE, &DURATION, &TIME_LEFT, &STEP, &WEBHOOK, &WRITE_FILE];
-
-impl Group {
-    /// How people say where its keys are written, with what is typed in backquotes.
-    pub fn place(&self) -> String {
-        match self.path {
-            "" => "the top".to_owned(),
-            "rule" => "`[[rule]]`".to_owned(),
-            "rule.before" => "`[[rule.before]]`, `[[rule.after]]`".to_owned(),
-            "notify" => "`[notify]`".to_owned(),
-            path => format!("`{}`", path.rsplit('.').next().unwrap_or(path)),
-        }
-    }
-
-    /// The names of its keys.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.keys.iter().map(|key| key.name)
-    }
-
-    /// Whether it has such a key.
-    pub fn has(&self, name: &str) -> bool {
-        self.names().any(|known| known == name)
-    }
-}
+/// Every table, and who else says what the settings of the agent as a whole are.
+pub static SCHEMA: Schema = Schema {
+    settings: &[&GENERAL],
+    tables: &[&NOTIFY, &RULE, &DURATION, &TIME_LEFT, &STEP, &WEBHOOK, &WRITE_FILE],
+    prefix: "NOTBEFORE_AGENT_",
+    // Those that tests pretend another boot and another VM with.
+    not_settings: &[crate::boot::VARIABLE, crate::vm_id::VARIABLE],
+    is_prefix_own: true,
+    file_variable: "NOTBEFORE_AGENT_CONFIG",
+    directory: "state",
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,43 +1,41 @@
 //! What the agent is told, and by whom.
 //!
-//! Three stages. *As written*: the file (`file.rs`) is TOML whose every mistake is collected with its line; `keys.rs` is
-//! the one list of what may be written. *Merged*: for the settings of the agent as a whole a flag goes before
-//! the environment (`NOTBEFORE_AGENT_…`), that before the file, that before the default (`general.rs`). *Validated*:
-//! [`Config`], whose rules are the machine's own (`rules.rs`, `steps.rs`). Rules come from the file alone.
+//! Three stages. *As written*: the kernel (`notbefore_settings`) collects what file, environment and flags say; `keys.rs`
+//! is the one list of what may be written. *Merged*: for the settings of the agent as a whole a flag goes before the
+//! environment (`NOTBEFORE_AGENT_…`), that before the file, that before the default. *Validated*: [`Config`], whose rules
+//! are the machine's own (`rules.rs`, `steps.rs`). Rules come from the file alone.
 //!
 //! Whoever only wants to find an agent asks for its [`whereabouts`], whatever else is wrong with the configuration.
 
-mod file;
-mod general;
 pub mod keys;
+mod kinds;
 mod notify;
 mod rules;
 mod steps;
-mod value;
 mod whereabouts;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
-use notbefore_settings::Mistakes;
+use notbefore_settings::kind::{FileName, Switch};
+pub use notbefore_settings::{FlagValue, Mistakes, Sources, process_environment};
+use notbefore_settings::{Reader, read_text};
 use toml::de::DeTable;
 
 use crate::rules::Rule;
+#[cfg(unix)]
+use crate::trust;
 use crate::trust::Untrusted;
-use file::Reader;
-use general::General;
+use keys::SCHEMA;
+use kinds::{API_VERSION, EndpointUrl, LISTEN, TEXT};
 pub use notify::{Happening, Notify};
-pub use value::Listen;
 pub use whereabouts::{Whereabouts, whereabouts};
 
-/// The variable that names another file.
-pub const FILE_VARIABLE: &str = "NOTBEFORE_AGENT_CONFIG";
-/// Where systemd says that a service shall keep its data.
-const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 /// Where the signals are served where nobody says: beside the service's own doors, and on loopback only.
-const USUAL_LISTEN: Listen = Listen(Some(SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9256)));
+const USUAL_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9256);
 /// The sample file, which `notbefore agent sample` prints.
 pub const SAMPLE: &str = include_str!("../../../../dist/agent.toml");
 
@@ -66,70 +64,60 @@ pub struct Config {
     pub rules: Vec<Rule>,
 }
 
-/// What is said besides the file.
-#[derive(Clone, Debug, Default)]
-pub struct Sources {
-    /// The file that a flag names.
-    pub file: Option<PathBuf>,
-    /// The variables of this process, as text.
-    pub environment: Vec<(String, String)>,
-    /// Settings that flags say, by their keys.
-    pub flags: Vec<(&'static str, String)>,
+/// The file that somebody has named, if one was.
+fn named_file(sources: &Sources) -> Option<PathBuf> {
+    let by_variable = || sources.variable(SCHEMA.file_variable).map(PathBuf::from);
+    sources.file.clone().or_else(by_variable)
 }
 
-impl Sources {
-    /// The file to be read: the one that is named, or the usual one.
-    pub fn file(&self) -> PathBuf {
-        let by_variable = || self.variable(FILE_VARIABLE).map(PathBuf::from);
-        self.file.clone().or_else(by_variable).unwrap_or_else(|| self.usual_file())
-    }
+fn usual_file(sources: &Sources) -> PathBuf {
+    usual(sources, "agent.toml", "/etc/notbefore/agent.toml")
+}
 
-    /// Whether somebody has named the file, and is not left with the usual one.
-    fn is_named(&self) -> bool {
-        self.file.is_some() || self.variable(FILE_VARIABLE).is_some()
-    }
+/// The directory of the journal where nobody names one.
+fn usual_state(sources: &Sources) -> PathBuf {
+    usual(sources, "agent", "/var/lib/notbefore-agent")
+}
 
-    fn usual_file(&self) -> PathBuf {
-        self.usual("agent.toml", "/etc/notbefore/agent.toml")
+/// A place below ProgramData on Windows, and its place elsewhere.
+fn usual(sources: &Sources, windows: &str, elsewhere: &str) -> PathBuf {
+    if !cfg!(windows) {
+        return elsewhere.into();
     }
-
-    fn variable(&self, name: &str) -> Option<&str> {
-        let found = self.environment.iter().find(|(known, value)| known == name && !value.is_empty());
-        found.map(|(_, value)| value.as_str())
-    }
-
-    /// The directory of the journal where nobody names one.
-    fn usual_state(&self) -> PathBuf {
-        let said = self.variable(STATE_DIRECTORY).map(PathBuf::from);
-        said.unwrap_or_else(|| self.usual("agent", "/var/lib/notbefore-agent"))
-    }
-
-    /// A place below ProgramData on Windows, and its place elsewhere.
-    fn usual(&self, windows: &str, elsewhere: &str) -> PathBuf {
-        if !cfg!(windows) {
-            return elsewhere.into();
-        }
-        let data = self.variable("ProgramData").unwrap_or("C:\\ProgramData");
-        Path::new(data).join("notbefore").join(windows)
-    }
+    let data = sources.variable("ProgramData").unwrap_or("C:\\ProgramData");
+    Path::new(data).join("notbefore").join(windows)
 }
 
 /// Reads file, environment and flags.
 pub fn load(sources: &Sources) -> Result<Config, Mistakes> {
-    let path = sources.file();
-    match file::read_text(&path, sources.is_named()) {
+    let (path, text) = open(sources);
+    match text {
         Ok(text) => read(&path, &text, sources),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Mistakes::one(format!(
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Mistakes::one(format!(
             "there is no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
             path = path.display(),
-            make = way_to_make(&path, cfg!(windows) && path == sources.usual_file()),
+            make = way_to_make(&path, cfg!(windows) && path == usual_file(sources)),
         ))),
         Err(error) => Err(Mistakes::one(unread(&path, &error))),
     }
 }
 
+/// The file, and its text. Links are followed, and the file at their end has to be one that the agent trusts.
+fn open(sources: &Sources) -> (PathBuf, io::Result<String>) {
+    let named = named_file(sources);
+    #[cfg(unix)]
+    let rule = if named.is_some() { trust::Rule::NamedConfig } else { trust::Rule::UsualConfig };
+    let path = named.unwrap_or_else(|| usual_file(sources));
+    let text = std::fs::File::open(&path).and_then(|file| {
+        #[cfg(unix)]
+        trust::check(rule, &file, &path)?;
+        read_text(file)
+    });
+    (path, text)
+}
+
 /// Why a file was not read. One that is not trusted says its path itself.
-fn unread(path: &Path, error: &std::io::Error) -> String {
+fn unread(path: &Path, error: &io::Error) -> String {
     match Untrusted::is(error) {
         true => error.to_string(),
         false => format!("cannot read {}: {error}", path.display()),
@@ -151,49 +139,33 @@ fn way_to_make(path: &Path, is_installed_there: bool) -> &'static str {
 
 /// Reads a file's text, with the environment and the flags over it.
 pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Mistakes> {
-    let mut reader = Reader::new(text);
-    let mut general = General::default();
+    let mut reader = Reader::new(&SCHEMA, path, text, sources);
     let (mut told, mut rules) = (None, Vec::new());
-    match DeTable::parse(text) {
+    match &DeTable::parse(text) {
         Ok(entries) => {
-            let top = reader.table(&keys::GENERAL, String::new(), 0, entries.get_ref());
-            general.lay_file(&mut reader, &top);
+            let top = reader.top(entries.get_ref());
             told = notify::read(&mut reader, &top);
             rules = rules::read(&mut reader, &top);
             if rules.is_empty() && told.is_none() {
                 reader.wrong(0, "there is no [[rule]], so nothing would be done about any event; write one");
             }
         }
-        Err(error) => reader.wrong(error.span().map_or(0, |span| span.start), error.message()),
+        Err(error) => reader.unparsed(error),
     }
-    let place = |(line, what): (usize, String)| format!("{}:{line}: {what}", path.display());
-    let mut mistakes: Vec<String> = reader.into_mistakes().into_iter().map(place).collect();
-    general.lay_environment(&sources.environment, &mut mistakes);
-    general.lay_flags(&sources.flags, &mut mistakes);
-    if !mistakes.is_empty() {
-        return Err(Mistakes(mistakes));
-    }
-    Ok(Config {
+    reader.take_in_sources(sources);
+    let config = Config {
         file: path.to_owned(),
-        endpoint: general.endpoint,
-        name: general.name,
-        api_version: general.api_version.unwrap_or(EventsVersion::NEWEST),
-        state: general.state.unwrap_or_else(|| sources.usual_state()),
-        listen: general.listen.unwrap_or(USUAL_LISTEN).0,
-        dry_run: general.dry_run.unwrap_or(false),
-        log: general.log.unwrap_or_else(|| "info".to_owned()),
+        endpoint: reader.setting("endpoint", &EndpointUrl),
+        name: reader.setting("name", &TEXT),
+        api_version: reader.setting("api_version", &API_VERSION).unwrap_or(EventsVersion::NEWEST),
+        state: reader.setting("state", &FileName).unwrap_or_else(|| usual_state(sources)),
+        listen: reader.setting("listen", &LISTEN).unwrap_or(Some(USUAL_LISTEN)),
+        dry_run: reader.setting("dry_run", &Switch).unwrap_or(false),
+        log: reader.setting("log", &TEXT).unwrap_or_else(|| "info".to_owned()),
         notify: told,
         rules,
-    })
-}
-
-/// The variables of this process, as text; those that are none cannot be settings.
-pub fn process_environment() -> Vec<(String, String)> {
-    let texts = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        let name = name.into_string().ok()?;
-        Some((name, value.to_string_lossy().into_owned()))
     };
-    std::env::vars_os().filter_map(texts).collect()
+    reader.finish().map(|_| config)
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use notbefore_settings::kind::List;
+use notbefore_settings::{Reader, Table};
 use serde::Serialize;
 
-use super::file::{Reader, Table};
 use super::keys::NOTIFY;
-use super::steps::needed;
-use super::value::{Headers, List, Url};
+use super::kinds::{HAPPENING, Headers, SPAN, URL};
 
 /// How long one request may take where nobody says.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,11 +59,10 @@ impl fmt::Debug for Notify {
 /// Reads the table, if it is there.
 pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Option<Notify> {
     let table = reader.inner(top, "notify", &NOTIFY)?;
-    let headers = reader.value(&table, "headers").map_or_else(BTreeMap::new, |Headers(map)| map);
-    let on = reader
-        .value(&table, "on")
-        .map_or_else(|| vec![Happening::Appeared, Happening::Withheld, Happening::Failed], |List(on)| on);
-    let timeout = reader.value(&table, "timeout").unwrap_or(TIMEOUT);
-    let Url(url) = needed(reader, &table, "url")?;
+    let headers = reader.value(&table, "headers", &Headers).unwrap_or_default();
+    let on = reader.value(&table, "on", &List(HAPPENING));
+    let on = on.unwrap_or_else(|| vec![Happening::Appeared, Happening::Withheld, Happening::Failed]);
+    let timeout = reader.value(&table, "timeout", &SPAN).unwrap_or(TIMEOUT);
+    let url = reader.needed(&table, "url", &URL)?;
     Some(Notify { url, headers, on, timeout })
 }

@@ -3,18 +3,15 @@
 use std::collections::BTreeSet;
 
 use notbefore_client::document::{EventKind, EventSource};
+use notbefore_settings::kind::{List, Switch};
+use notbefore_settings::{Reader, Table, suggest};
 
-use super::file::{Reader, Table};
 use super::keys::{DURATION, RULE, TIME_LEFT};
+use super::kinds::{APPROVE, NAME, RESTORE, SPAN, WHOSE, WORD};
 use super::steps;
-use super::value::List;
 use crate::machine::io::Stage;
 use crate::rules::reach::{Unreachable, unreachable};
 use crate::rules::{Approve, DurationMatch, Match, RULES_MAX, Rule, Whose, Within};
-use notbefore_settings::suggest;
-
-/// The longest name of a rule or step, so that logs and metrics stay readable.
-pub const NAME_CHARS_MAX: usize = 100;
 
 /// Reads all rules. One that can never match is a mistake: somebody counts on it.
 pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
@@ -25,11 +22,11 @@ pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
         reader.wrong(table.at, format!("there are more than {RULES_MAX} rules; join some of them"));
     }
     for table in tables.iter().take(RULES_MAX) {
-        let name = name(reader, table);
+        let name = reader.value(table, "name", &NAME);
         if let Some(name) = &name
             && !names.insert(name.clone())
         {
-            reader.wrong(table.at("name"), format!("rule.name: there are two rules {name:?}; rename one"));
+            reader.wrong_key(table, "name", &format!("there are two rules {name:?}; rename one"));
         }
         if !table.has("name") {
             reader.wrong(table.at, "a rule has no name; write name = \"drain\" below its [[rule]]");
@@ -46,28 +43,14 @@ pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
     rules
 }
 
-/// A name that can stand in a log line and in a metric's label.
-pub fn name(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<String> {
-    let name: String = reader.value(table, "name")?;
-    if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        let key = table.key("name");
-        reader.wrong(
-            table.at("name"),
-            format!("{key}: expected one line of at most {NAME_CHARS_MAX} characters"),
-        );
-    }
-    Some(name)
-}
-
 fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
-    let resources = reader.value(table, "resources").unwrap_or_default();
+    let resources = reader.value(table, "resources", &WHOSE).unwrap_or_default();
     let mine = resources == Whose::Mine;
-    let approve = match reader.value(table, "approve") {
+    let approve = match reader.value(table, "approve", &APPROVE) {
         Some(approve) if resources == Whose::Others && approve != Approve::Never => {
-            reader.wrong(
-                table.at("approve"),
-                "rule.approve: an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"",
-            );
+            let own =
+                "an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"";
+            reader.wrong_key(table, "approve", own);
             Approve::Never
         }
         Some(approve) => approve,
@@ -76,7 +59,7 @@ fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
     };
     let before = steps::read(reader, table, Stage::Before);
     let after = steps::read(reader, table, Stage::After);
-    let drain = reader.value(table, "drain").unwrap_or(mine && !before.is_empty());
+    let drain = reader.value(table, "drain", &Switch).unwrap_or(mine && !before.is_empty());
     let kinds = words(reader, table, "types", &EventKind::KNOWN.map(|kind| kind.as_str().to_owned()));
     let sources = words(reader, table, "sources", &["Platform".to_owned(), "User".to_owned()]);
     let matches = Match {
@@ -89,37 +72,34 @@ fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
             .map(|inner| within(reader, &inner))
             .unwrap_or_default(),
     };
-    let restore = reader.value(table, "restore").unwrap_or_default();
+    let restore = reader.value(table, "restore", &RESTORE).unwrap_or_default();
     Rule { name, matches, before, approve, after, restore, drain }
 }
 
 fn duration(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> DurationMatch {
     let Some(inner) = reader.inner(table, "duration", &DURATION) else { return DurationMatch::default() };
-    let unknown = reader.value(&inner, "unknown").unwrap_or(true);
+    let unknown = reader.value(&inner, "unknown", &Switch).unwrap_or(true);
     DurationMatch { within: within(reader, &inner), unknown }
 }
 
 fn within(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Within {
-    Within { at_least: reader.value(table, "at_least"), at_most: reader.value(table, "at_most") }
+    let mut bound = |name| reader.value(table, name, &SPAN);
+    Within { at_least: bound("at_least"), at_most: bound("at_most") }
 }
 
 /// Words that the platform knows. One that nobody knows may be newer than this program; one that is nearly a known
 /// word is a slip.
 fn words(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: &str, known: &[String]) -> Vec<String> {
-    let Some(List(words)) = reader.value::<List<String>>(table, name) else { return Vec::new() };
-    let key = table.key(name);
+    let Some(words) = reader.value(table, name, &List(WORD)) else { return Vec::new() };
     if words.is_empty() {
-        let all = known.join(", ");
-        reader.wrong(
-            table.at(name),
-            format!("{key}: an empty list matches nothing; leave it out for any of {all}"),
-        );
+        let any = format!("an empty list matches nothing; leave it out for any of {}", known.join(", "));
+        reader.wrong_key(table, name, &any);
     }
     for word in &words {
         let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(word));
         let meant = suggest::nearest(word, known.iter().map(String::as_str)).filter(|_| !is_known);
         if let Some(meant) = meant {
-            reader.wrong(table.at(name), format!("{key}: {word:?} is unknown; did you mean {meant:?}?"));
+            reader.wrong_key(table, name, &format!("{word:?} is unknown; did you mean {meant:?}?"));
         }
     }
     words

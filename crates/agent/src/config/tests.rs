@@ -10,7 +10,7 @@ fn sources(environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Sour
     Sources {
         file: None,
         environment: environment.iter().map(owned).collect(),
-        flags: flags.iter().map(|(key, text)| (*key, (*text).to_owned())).collect(),
+        flags: flags.iter().map(|(key, text)| FlagValue::of_key(key, (*text).to_owned())).collect(),
     }
 }
 
@@ -121,14 +121,14 @@ approve = 'yes'
         [
             "a.toml:2: unknown key endpont; did you mean endpoint?",
             "a.toml:3: listen: expected an address with its port, as \"127.0.0.1:9256\", or \"none\", not 80",
-            "a.toml:4: unknown key rule_name; there are endpoint, name, api_version, state, listen, dry_run, log, notify, rule",
+            "a.toml:4: unknown key rule_name; did you mean rule.name?",
             "a.toml:5: notify.url is missing; expected a URL, as \"https://hooks.example/drain\"",
-            "a.toml:6: notify.on: expected a list of \"appeared\", \"failed\", \"withheld\", \"approved\", \"started\", \"cancelled\", \"ended\" and \"restored\", not [\"sometimes\"]",
+            "a.toml:6: notify.on: expected \"appeared\", \"failed\", \"withheld\", \"approved\", \"started\", \"cancelled\", \"ended\" or \"restored\", not \"sometimes\"",
             "a.toml:9: rule.types: \"Rebot\" is unknown; did you mean \"Reboot\"?",
             "a.toml:11: rule.approve: an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"",
-            "a.toml:12: unknown key rule.duration.at_lest; did you mean at_least?",
+            "a.toml:12: unknown key rule.duration.at_lest; did you mean rule.duration.at_least?",
             "a.toml:13: a step does nothing; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for",
-            "a.toml:14: unknown key rule.before.timout; did you mean timeout?",
+            "a.toml:14: unknown key rule.before.timout; did you mean rule.before.timeout?",
             "a.toml:15: a step does one thing, not shell and wait; make several of it",
             "a.toml:20: rule.before.timeout: a wait of 1m cannot end within it; leave it out, or write more",
             "a.toml:21: rule.before.every: only wait_for looks again and again; leave it out",
@@ -158,7 +158,7 @@ fn what_agent_run_could_not_do_is_a_mistake() {
     }
     assert_eq!(
         step("wait_for = ['true']\nevery = '0s'"),
-        ["a.toml:5: rule.before.every: expected at least 1s"]
+        ["a.toml:5: rule.before.every: expected a span from 1s on, as \"20m\", not \"0s\""]
     );
     for well in ["command = ['drain.sh']", "command = ['/usr/bin/drain']", "wait_for = ['true']"] {
         let text = format!("{RULE}[[rule.before]]\n{well}\n");
@@ -206,14 +206,22 @@ webhook = { url = 'http://x', headers = ['s3cret'], body = ['s3cret'] }
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     assert_eq!(
         mistakes(&format!("{RULE}dry_run = true\n")),
-        ["a.toml:3: unknown key rule.dry_run; it belongs to the top of the file, above the first [table]"]
+        [
+            "a.toml:3: unknown key rule.dry_run; did you mean dry_run, at the top of the file, above the first [table]?"
+        ]
     );
     assert_eq!(
         mistakes(&format!("on_failure = 'go-on'\n{RULE}")),
-        ["a.toml:1: unknown key on_failure; it belongs to rule.before"]
+        ["a.toml:1: unknown key on_failure; did you mean rule.before.on_failure?"]
     );
     assert!(
         mistakes("rule = 1")[0].starts_with("a.toml:1: rule: expected tables, each under a line [[rule]]")
+    );
+    assert_eq!(
+        mistakes(&format!("quux = 1\n{RULE}")),
+        [
+            "a.toml:1: unknown key quux; there are endpoint, name, api_version, state, listen, dry_run, log, notify, rule"
+        ]
     );
     assert!(mistakes("\n\nx = = 1")[0].starts_with("a.toml:3: "));
     assert!(mistakes("")[0].contains("there is no [[rule]]"));
@@ -231,7 +239,7 @@ fn variables_that_are_no_settings_are_refused() {
             ("NOTBEFORE_AGENT_NAME", ""),
             ("NOTBEFORE_LOG", "x"),
         ],
-        &[("api_version", "2020-7-1"), ("endpoint", "http://127.0.0.1:9254/events")],
+        &[("endpoint", "http://127.0.0.1:9254/events"), ("api_version", "2020-7-1")],
     );
     assert_eq!(
         read(Path::new("a.toml"), RULE, &said).unwrap_err().0,
@@ -239,8 +247,8 @@ fn variables_that_are_no_settings_are_refused() {
             "environment NOTBEFORE_AGENT_LISTN: there is no such setting; did you mean NOTBEFORE_AGENT_LISTEN?",
             "environment NOTBEFORE_AGENT_RULE: there is no such setting; unset it",
             "environment NOTBEFORE_AGENT_DRY_RUN: expected true or false, not \"perhaps\"",
-            "flag --api-version: expected an api-version of scheduled events, as \"2020-07-01\", not \"2020-7-1\"",
             "flag --endpoint: \"http://127.0.0.1:9254/events\" is no endpoint: it has a path, which is not that of scheduled events; write http://169.254.169.254, or host:port",
+            "flag --api-version: expected an api-version of scheduled events, as \"2020-07-01\", not \"2020-7-1\"",
         ]
     );
 }
@@ -286,8 +294,8 @@ fn page(there: &str) -> String {
         format!("{before}<!-- {name} -->\n{text}{end}{after}")
     };
     let mut rows = "| in | key | default | what it is |\n|---|---|---|---|\n".to_owned();
-    for group in keys::GROUPS {
-        let place = group.place();
+    for group in SCHEMA.groups() {
+        let place = group.title;
         for key in group.keys {
             rows.push_str(&format!("| {place} | `{}` | {} | {} |\n", key.name, key.default, key.what));
         }
@@ -330,7 +338,7 @@ fn an_agent_is_found_whatever_is_wrong_with_its_configuration() {
     };
     let at = |text: &str| Some(text.parse().unwrap());
     let usual = found(&[], &[]).unwrap();
-    assert_eq!((usual.listen, usual.state.to_str()), (USUAL_LISTEN.0, Some("/var/lib/notbefore-agent")));
+    assert_eq!((usual.listen, usual.state.to_str()), (Some(USUAL_LISTEN), Some("/var/lib/notbefore-agent")));
     assert!(usual.unread.unwrap().contains("agent.toml"), "there is no file");
     for broken in ["tipes = 1\n", "[[rule]\n", "log = \n", "name = 'x\n"] {
         std::fs::write(&file, format!("listen = '127.0.0.1:7'\nstate = '/s'\n{broken}")).unwrap();

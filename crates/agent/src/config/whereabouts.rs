@@ -5,16 +5,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use notbefore_settings::Mistakes;
+use notbefore_settings::kind::FileName;
+use notbefore_settings::{Mistakes, Reader, Sources};
 use toml::de::DeTable;
 
-use super::file::{self, Reader};
-use super::general::{General, variable};
-use super::{Sources, USUAL_LISTEN, keys, unread};
+use super::keys::SCHEMA;
+use super::kinds::LISTEN;
+use super::{USUAL_LISTEN, open, unread, usual_state};
 use crate::trust::Untrusted;
-
-/// The settings that say where an agent is.
-const KEYS: [&str; 2] = ["listen", "state"];
 
 /// Where an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,32 +29,24 @@ pub struct Whereabouts {
 
 /// Finds out: flags go before the environment, that before as much of the file as can be read, that before the defaults.
 pub fn whereabouts(sources: &Sources) -> Result<Whereabouts, Mistakes> {
-    let (path, mut general) = (sources.file(), General::default());
-    let mut is_untrusted = false;
-    let unread = match file::read_text(&path, sources.is_named()) {
-        Ok(text) => {
-            let (entries, mut reader) = (DeTable::parse_recoverable(&text).0, Reader::new(&text));
-            let top = reader.table(&keys::GENERAL, String::new(), 0, entries.get_ref());
-            general.lay_file(&mut reader, &top);
-            None
-        }
-        Err(error) => {
-            is_untrusted = Untrusted::is(&error);
-            Some(unread(&path, &error))
-        }
+    let (path, text) = open(sources);
+    let (unread, is_untrusted) = match &text {
+        Ok(_) => (None, false),
+        Err(error) => (Some(unread(&path, error)), Untrusted::is(error)),
     };
-    let mut mistakes = Vec::new();
-    let ours = |(name, _): &&(String, String)| KEYS.iter().any(|key| *name == variable(key));
-    let environment: Vec<_> = sources.environment.iter().filter(ours).cloned().collect();
-    general.lay_environment(&environment, &mut mistakes);
-    general.lay_flags(&sources.flags, &mut mistakes);
-    if !mistakes.is_empty() {
-        return Err(Mistakes(mistakes));
-    }
-    Ok(Whereabouts {
-        listen: general.listen.unwrap_or(USUAL_LISTEN).0,
-        state: general.state.unwrap_or_else(|| sources.usual_state()),
-        unread,
-        is_untrusted,
-    })
+    let text = text.unwrap_or_default();
+    let entries = DeTable::parse_recoverable(&text).0;
+    let mut reader = Reader::new(&SCHEMA, &path, &text, sources);
+    reader.top(entries.get_ref());
+    let is_ours =
+        |(name, _): &(String, String)| ["listen", "state"].map(|key| SCHEMA.variable(key)).contains(name);
+    let mut sources = sources.clone();
+    let state = usual_state(&sources);
+    sources.environment.retain(is_ours);
+    reader.take_in_sources(&sources);
+    let listen = reader.setting("listen", &LISTEN).unwrap_or(Some(USUAL_LISTEN));
+    let state = reader.setting("state", &FileName).unwrap_or(state);
+    reader.forgive_file();
+    reader.finish()?;
+    Ok(Whereabouts { listen, state, unread, is_untrusted })
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use clap::Parser;
-use notbefore_agent::config::{self, Sources};
+use notbefore_agent::config::{self, FlagValue, Sources};
 use notbefore_agent::run::Order;
 use tokio::sync::mpsc;
 
@@ -94,7 +94,7 @@ fn sources(settings: &Settings) -> Sources {
 }
 
 /// The settings that were said by a flag, by their keys.
-fn said(settings: &Settings) -> Vec<(&'static str, String)> {
+fn said(settings: &Settings) -> Vec<FlagValue> {
     let said = [
         ("endpoint", &settings.endpoint),
         ("name", &settings.name),
@@ -103,8 +103,8 @@ fn said(settings: &Settings) -> Vec<(&'static str, String)> {
         ("listen", &settings.listen),
         ("log", &settings.log),
     ];
-    let said = said.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)));
-    let dry_run = settings.dry_run.then(|| ("dry_run", true.to_string()));
+    let said = said.into_iter().filter_map(|(key, value)| Some(FlagValue::of_key(key, value.clone()?)));
+    let dry_run = settings.dry_run.then(|| FlagValue::of_key("dry_run", true.to_string()));
     said.chain(dry_run).collect()
 }
 

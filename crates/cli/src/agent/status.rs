@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use http_body_util::Full;
 use hyper::Request;
 use jiff::Timestamp;
-use notbefore_agent::config::{self, Sources, Whereabouts};
+use notbefore_agent::config::{self, FlagValue, Sources, Whereabouts};
 use notbefore_agent::journal;
 use notbefore_agent::overview::{self, Overview};
 use notbefore_agent::signals::board::Events;
@@ -23,11 +23,11 @@ use crate::trust::{self, Trust};
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 pub fn run(status: &Status, output: Output) -> Result<()> {
-    let flags = [("listen", &status.listen), ("state", &status.state)];
+    let flags = [("listen", &status.listen), ("state", &status.state)].into_iter();
     let place = config::whereabouts(&Sources {
         file: status.config.clone(),
         environment: config::process_environment(),
-        flags: flags.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect(),
+        flags: flags.filter_map(|(key, value)| Some(FlagValue::of_key(key, value.clone()?))).collect(),
     })?;
     if let Some(untrusted) = place.unread.as_ref().filter(|_| place.is_untrusted) {
         output::complain(&format!("warning: the configuration is not read: {untrusted}"));

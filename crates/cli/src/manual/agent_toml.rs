@@ -3,8 +3,9 @@
 
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use notbefore_agent::config::SAMPLE;
-use notbefore_agent::config::keys::{GROUPS, Key};
+use notbefore_agent::config::keys::SCHEMA;
 use notbefore_agent::hooks::facts::VARIABLES;
+use notbefore_settings::schema::Key;
 
 /// The page's file.
 pub const FILE: &str = "notbefore-agent.toml.5";
@@ -63,8 +64,8 @@ pub fn page() -> String {
     page.control("SH", ["DESCRIPTION"]);
     paragraphs(&mut page, &DESCRIPTION);
     page.control("SH", ["KEYS"]);
-    for group in GROUPS {
-        page.control("SS", [group.place().replace('`', "").as_str()]);
+    for group in SCHEMA.groups() {
+        page.control("SS", [group.title.replace('`', "").as_str()]);
         group.keys.iter().for_each(|key| item(&mut page, key.name, &explained(key)));
     }
     page.control("SH", ["WHAT HOOKS ARE TOLD"]);
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn the_page_has_every_key_and_every_variable() {
         let page = page().replace("\\-", "-");
-        for key in GROUPS.iter().flat_map(|group| group.names()) {
+        for key in SCHEMA.groups().flat_map(|group| group.keys).map(|key| key.name) {
             assert!(page.contains(&format!(".TP\n\\fB{key}\\fR\n")), "no {key} in {page}");
         }
         for (variable, _) in VARIABLES {

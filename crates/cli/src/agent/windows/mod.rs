@@ -32,12 +32,12 @@ fn words(settings: &Settings) -> Result<Vec<OsString>> {
     if let Some(config) = &settings.config {
         words.extend(["--config".into(), whole(config)?.into_os_string()]);
     }
-    for (key, value) in said(settings) {
-        words.push(format!("--{}", key.replace('_', "-")).into());
-        match key {
+    for said in said(settings) {
+        words.push(format!("--{}", said.flag).into());
+        match said.key.as_str() {
             "dry_run" => {}
-            "state" => words.push(whole(Path::new(&value))?.into_os_string()),
-            _ => words.push(value.into()),
+            "state" => words.push(whole(Path::new(&said.text))?.into_os_string()),
+            _ => words.push(said.text.into()),
         }
     }
     Ok(words)

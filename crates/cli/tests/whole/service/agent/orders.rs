@@ -82,7 +82,7 @@ fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
         refused.body.contains("not in force: 1 mistake") && !refused.body.contains("tipes"),
         "{refused:?}"
     );
-    vm.wait_for_log("unknown key rule.tipes; did you mean types?");
+    vm.wait_for_log("unknown key rule.tipes; did you mean rule.types?");
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
     assert_eq!(vm.place.trace(), ["before new Freeze"; 2]);

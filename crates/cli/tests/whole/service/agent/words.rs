@@ -17,7 +17,7 @@ fn every_mistake_of_a_configuration_is_told_with_its_line() {
         "notbefore: the configuration has 5 mistakes:\n  \
          {}: unknown key endpont; did you mean endpoint?\n  \
          {}: a step does nothing; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for\n  \
-         {}: unknown key rule.before.comand; did you mean command?\n  \
+         {}: unknown key rule.before.comand; did you mean rule.before.command?\n  \
          {}: rule.name: there are two rules \"all\"; rename one\n  \
          {}: rule.approve: expected \"when-done\", \"leader\" or \"never\", not \"maybe\"\n",
         at(1),

@@ -1,0 +1,441 @@
+//! Kinds of values: how each is read from the file, a variable or a flag, and how it is written.
+//!
+//! A kind is itself a value, so that limits and words are its fields: `Span { min: 1, max: 60 }`, `List(Switch)`.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use toml::Value as Toml;
+
+use crate::span;
+
+/// What is written where a setting is not set. TOML has no word for it, and a flag must be able to take back what the
+/// file says.
+const NONE: &str = "none";
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// In a flag or a variable.
+    Text(String),
+    /// In the file.
+    Toml(Toml),
+}
+
+/// How the file writes a single value. Flags and variables have one form for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// In quotes.
+    Text,
+    /// Digits.
+    Integer,
+    /// Digits, with or without a point.
+    Number,
+    /// `true` or `false`.
+    Switch,
+}
+
+impl Said {
+    /// The text of a single value, if it has that form.
+    pub fn text(&self, form: Form) -> Option<Cow<'_, str>> {
+        match (form, self) {
+            (_, Said::Text(text)) => Some(text.trim().into()),
+            (Form::Text, Said::Toml(Toml::String(text))) => Some(text.into()),
+            (Form::Integer | Form::Number, Said::Toml(Toml::Integer(number))) => {
+                Some(number.to_string().into())
+            }
+            (Form::Number, Said::Toml(Toml::Float(number))) => Some(number.to_string().into()),
+            (Form::Switch, Said::Toml(Toml::Boolean(on))) => Some(on.to_string().into()),
+            (Form::Text | Form::Integer | Form::Number | Form::Switch, Said::Toml(_)) => None,
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Said::Text(text) => format!("{text:?}"),
+            Said::Toml(Toml::Table(_)) => "a table".to_owned(),
+            Said::Toml(value) => value.to_string(),
+        }
+    }
+
+    /// What sort of value it is, where it must not be repeated.
+    fn sort(&self) -> String {
+        let sort = match self {
+            Said::Text(text) | Said::Toml(Toml::String(text)) if text.is_empty() => "empty text",
+            Said::Text(_) | Said::Toml(Toml::String(_)) => "this text",
+            Said::Toml(Toml::Integer(_) | Toml::Float(_)) => "a number",
+            Said::Toml(Toml::Boolean(_)) => "true or false",
+            Said::Toml(Toml::Datetime(_)) => "a time",
+            Said::Toml(Toml::Array(_)) => "this list",
+            Said::Toml(Toml::Table(_)) => "this table",
+        };
+        sort.to_owned()
+    }
+}
+
+/// How values of one kind are read.
+pub trait Kind {
+    /// What they become.
+    type Value;
+
+    /// What a person should write, with an example.
+    fn expected(&self) -> String;
+
+    /// Reads one.
+    fn read(&self, said: &Said) -> Option<Self::Value>;
+
+    /// Whether a value may be a secret, or hold one. Messages then say what sort it is, and do not repeat it.
+    fn is_private(&self) -> bool {
+        false
+    }
+
+    /// What is wrong with a value, where there is more to say than what is expected.
+    fn why_not(&self, _: &Said) -> Option<String> {
+        None
+    }
+
+    /// Reads a value, or says what is wrong with it.
+    fn check(&self, said: &Said) -> Result<Self::Value, String> {
+        let shown = || if self.is_private() { said.sort() } else { said.shown() };
+        let expected = || format!("expected {}, not {}", self.expected(), shown());
+        self.read(said).ok_or_else(|| self.why_not(said).unwrap_or_else(expected))
+    }
+}
+
+/// How values of one kind are written, so that [`Kind::read`] gives them back.
+pub trait Shown: Kind {
+    /// As the file would say it.
+    fn show(&self, value: &Self::Value) -> Toml;
+}
+
+/// Text that a function reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<T> {
+    expected: &'static str,
+    parse: fn(&str) -> Option<T>,
+    is_private: bool,
+}
+
+impl<T> Text<T> {
+    /// Text that messages may repeat.
+    pub const fn new(expected: &'static str, parse: fn(&str) -> Option<T>) -> Self {
+        Text { expected, parse, is_private: false }
+    }
+
+    /// Text that may be a secret.
+    pub const fn private(expected: &'static str, parse: fn(&str) -> Option<T>) -> Self {
+        Text { expected, parse, is_private: true }
+    }
+}
+
+impl<T: FromStr> Text<T> {
+    /// Text that its type reads.
+    pub const fn parsed(expected: &'static str) -> Self {
+        Text::new(expected, |text| text.parse().ok())
+    }
+}
+
+impl<T> Kind for Text<T> {
+    type Value = T;
+
+    fn expected(&self) -> String {
+        self.expected.to_owned()
+    }
+
+    fn read(&self, said: &Said) -> Option<T> {
+        (self.parse)(&said.text(Form::Text)?)
+    }
+
+    fn is_private(&self) -> bool {
+        self.is_private
+    }
+}
+
+impl<T: Display> Shown for Text<T> {
+    fn show(&self, value: &T) -> Toml {
+        Toml::String(value.to_string())
+    }
+}
+
+/// The name of a file or directory: not empty, and without the zero byte, which no system takes.
+#[derive(Clone, Copy, Debug)]
+pub struct FileName;
+
+impl Kind for FileName {
+    type Value = PathBuf;
+
+    fn expected(&self) -> String {
+        "the name of a file or directory".to_owned()
+    }
+
+    fn read(&self, said: &Said) -> Option<PathBuf> {
+        let text = said.text(Form::Text)?;
+        (!text.is_empty() && !text.contains('\0')).then(|| PathBuf::from(text.as_ref()))
+    }
+}
+
+impl Shown for FileName {
+    fn show(&self, value: &PathBuf) -> Toml {
+        Toml::String(value.display().to_string())
+    }
+}
+
+/// `true` or `false`.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch;
+
+impl Kind for Switch {
+    type Value = bool;
+
+    fn expected(&self) -> String {
+        "true or false".to_owned()
+    }
+
+    fn read(&self, said: &Said) -> Option<bool> {
+        said.text(Form::Switch)?.parse().ok()
+    }
+}
+
+impl Shown for Switch {
+    fn show(&self, value: &bool) -> Toml {
+        Toml::Boolean(*value)
+    }
+}
+
+/// A whole number between two others.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<T> {
+    min: i64,
+    max: i64,
+    number: PhantomData<T>,
+}
+
+impl<T> Whole<T> {
+    /// From one number to another, both included; `i64::MAX`, the largest that TOML has, is no limit.
+    pub const fn between(min: i64, max: i64) -> Self {
+        Whole { min, max, number: PhantomData }
+    }
+}
+
+impl<T: FromStr> Kind for Whole<T> {
+    type Value = T;
+
+    fn expected(&self) -> String {
+        match (self.min, self.max) {
+            (min, i64::MAX) => format!("a whole number from {min} on"),
+            (min, max) => format!("a whole number from {min} to {max}"),
+        }
+    }
+
+    fn read(&self, said: &Said) -> Option<T> {
+        let text = said.text(Form::Integer)?;
+        let fits = text.parse().is_ok_and(|number| (self.min..=self.max).contains(&number));
+        text.parse().ok().filter(|_| fits)
+    }
+}
+
+impl<T: FromStr + Display> Shown for Whole<T> {
+    fn show(&self, value: &T) -> Toml {
+        let text = value.to_string();
+        text.parse().map_or(Toml::String(text), Toml::Integer)
+    }
+}
+
+/// A span of time, in seconds from `min` to `max`, both included.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The shortest.
+    pub min: u64,
+    /// The longest; `u64::MAX` is no limit but that of [`span::parse`].
+    pub max: u64,
+}
+
+impl Kind for Span {
+    type Value = Duration;
+
+    fn expected(&self) -> String {
+        match (span::show(self.min), self.max) {
+            (_, u64::MAX) if self.min == 0 => "a span, as \"30s\", \"20m\" or \"1h30m\"".to_owned(),
+            (min, u64::MAX) => format!("a span from {min} on, as \"20m\""),
+            (min, max) => format!("a span from {min} to {}, as \"20m\"", span::show(max)),
+        }
+    }
+
+    fn read(&self, said: &Said) -> Option<Duration> {
+        let span = span::parse(&said.text(Form::Text)?).ok()?;
+        (self.min..=self.max).contains(&span.as_secs()).then_some(span)
+    }
+}
+
+impl Shown for Span {
+    fn show(&self, value: &Duration) -> Toml {
+        Toml::String(span::show(value.as_secs()))
+    }
+}
+
+/// One of a few words, each with what it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<T: 'static>(pub &'static [(&'static str, T)]);
+
+impl<T: Copy> Kind for Words<T> {
+    type Value = T;
+
+    fn expected(&self) -> String {
+        let words: Vec<String> = self.0.iter().map(|(word, _)| format!("{word:?}")).collect();
+        match words.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            Some(_) | None => words.concat(),
+        }
+    }
+
+    fn read(&self, said: &Said) -> Option<T> {
+        let text = said.text(Form::Text)?;
+        self.0.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+    }
+}
+
+impl<T: Copy + PartialEq> Shown for Words<T> {
+    fn show(&self, value: &T) -> Toml {
+        let word = self.0.iter().find(|(_, known)| known == value).map_or(NONE, |(word, _)| *word);
+        Toml::String(word.to_owned())
+    }
+}
+
+/// Several of a kind: a list in the file, separated by commas elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct List<K>(pub K);
+
+impl<K: Kind> List<K> {
+    fn parts(said: &Said) -> Option<Vec<Said>> {
+        match said {
+            Said::Text(text) => {
+                let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+                Some(parts.map(|part| Said::Text(part.to_owned())).collect())
+            }
+            Said::Toml(value) => Some(value.as_array()?.iter().cloned().map(Said::Toml).collect()),
+        }
+    }
+}
+
+impl<K: Kind> Kind for List<K> {
+    type Value = Vec<K::Value>;
+
+    fn expected(&self) -> String {
+        format!("a list, each {}", self.0.expected())
+    }
+
+    fn read(&self, said: &Said) -> Option<Self::Value> {
+        Self::parts(said)?.iter().map(|part| self.0.read(part)).collect()
+    }
+
+    fn is_private(&self) -> bool {
+        self.0.is_private()
+    }
+
+    fn why_not(&self, said: &Said) -> Option<String> {
+        Self::parts(said)?.iter().find_map(|part| self.0.check(part).err())
+    }
+}
+
+impl<K: Shown> Shown for List<K> {
+    fn show(&self, value: &Self::Value) -> Toml {
+        Toml::Array(value.iter().map(|one| self.0.show(one)).collect())
+    }
+}
+
+/// A value, or `none`.
+#[derive(Clone, Copy, Debug)]
+pub struct OrNone<K>(pub K);
+
+impl<K: Kind> Kind for OrNone<K> {
+    type Value = Option<K::Value>;
+
+    fn expected(&self) -> String {
+        format!("{}, or {NONE:?}", self.0.expected())
+    }
+
+    fn read(&self, said: &Said) -> Option<Self::Value> {
+        match said.text(Form::Text).as_deref() {
+            Some(NONE) => Some(None),
+            Some(_) | None => self.0.read(said).map(Some),
+        }
+    }
+
+    fn is_private(&self) -> bool {
+        self.0.is_private()
+    }
+}
+
+impl<K: Shown> Shown for OrNone<K> {
+    fn show(&self, value: &Self::Value) -> Toml {
+        value.as_ref().map_or_else(|| Toml::String(NONE.to_owned()), |value| self.0.show(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    const ADDRESS: Text<SocketAddr> = Text::parsed("an address");
+
+    fn round<K: Shown>(kind: K, text: &str, written: &str) {
+        let value = kind.read(&Said::Text(text.to_owned())).unwrap();
+        assert_eq!(kind.show(&value).to_string(), written);
+        let table: toml::Table = toml::from_str(&format!("x = {written}")).unwrap();
+        let again = kind.read(&Said::Toml(table["x"].clone())).unwrap();
+        assert_eq!(kind.show(&again).to_string(), written);
+    }
+
+    #[test]
+    fn a_value_is_read_as_it_was_written() {
+        round(Span { min: 1, max: 1_000_000 }, "1h30m", "\"90m\"");
+        round(Span { min: 0, max: 10 }, "0", "\"0s\"");
+        round(Whole::<usize>::between(0, 100), "7", "7");
+        round(Switch, " true ", "true");
+        round(OrNone(Whole::<u32>::between(1, i64::MAX)), "none", "\"none\"");
+        round(OrNone(Whole::<u32>::between(1, i64::MAX)), "5", "5");
+        round(List(ADDRESS), "127.0.0.1:1, [::1]:2", r#"["127.0.0.1:1", "[::1]:2"]"#);
+        round(List(ADDRESS), "", "[]");
+        round(Words(&[("gone", 1), ("booted", 2)]), "booted", "\"booted\"");
+        round(FileName, "a \"b\"", "'a \"b\"'");
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_what_is_expected() {
+        let number = Whole::<u32>::between(1, 10);
+        let toml = |value: &str| {
+            Said::Toml(toml::from_str::<toml::Table>(&format!("x = {value}")).unwrap()["x"].clone())
+        };
+        let wrong = |said: &Said| number.check(said).unwrap_err();
+        assert_eq!(wrong(&toml("11")), "expected a whole number from 1 to 10, not 11");
+        assert_eq!(wrong(&toml("\"5\"")), "expected a whole number from 1 to 10, not \"5\"");
+        assert_eq!(wrong(&toml("{ y = 1 }")), "expected a whole number from 1 to 10, not a table");
+        let or_none = OrNone(Whole::<u32>::between(1, i64::MAX)).check(&toml("0")).unwrap_err();
+        assert_eq!(or_none, "expected a whole number from 1 on, or \"none\", not 0");
+        assert!(Whole::<u8>::between(0, i64::MAX).check(&toml("256")).is_err());
+        let span = Span { min: 1, max: 3_600 }.check(&Said::Text("2h".to_owned())).unwrap_err();
+        assert_eq!(span, "expected a span from 1s to 1h, as \"20m\", not \"2h\"");
+        assert_eq!(Span { min: 1, max: u64::MAX }.expected(), "a span from 1s on, as \"20m\"");
+        let word = Words(&[("a", 1), ("b", 2), ("c", 3)]).check(&toml("'d'")).unwrap_err();
+        assert_eq!(word, "expected \"a\", \"b\" or \"c\", not \"d\"");
+        let list = List(ADDRESS);
+        assert_eq!(list.check(&toml("'1:1'")).unwrap_err(), "expected a list, each an address, not \"1:1\"");
+        assert_eq!(
+            list.check(&toml("['127.0.0.1:1', 2]")).unwrap_err(),
+            "expected an address, not 2",
+            "what is right is not repeated"
+        );
+        let secret = Text::<u8>::private("a number", |_| None);
+        assert_eq!(secret.check(&toml("'s3cret'")).unwrap_err(), "expected a number, not this text");
+        assert_eq!(
+            secret.check(&Said::Text("s3cret".to_owned())).unwrap_err(),
+            "expected a number, not this text"
+        );
+    }
+}

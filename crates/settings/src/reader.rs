@@ -1,0 +1,266 @@
+//! Reads a configuration: collects what file, environment and flags say, and every mistake with where it was made.
+
+use std::path::Path;
+
+use serde::Serialize;
+use toml::Value as Toml;
+use toml::de::DeTable;
+
+use crate::file::Table;
+use crate::kind::{Kind, Said, Shown};
+use crate::mistakes::Mistakes;
+use crate::schema::Schema;
+use crate::sources::{STATE_DIRECTORY, Source, Sources};
+
+/// A configuration that is being read.
+pub struct Reader<'a> {
+    pub(crate) schema: &'static Schema,
+    path: &'a Path,
+    text: &'a str,
+    /// What was said of settings, by key: the weakest source first.
+    said: Vec<(String, Source, Said)>,
+    entries: Vec<Entry>,
+    mistakes: Vec<(Source, String)>,
+}
+
+/// A setting that is in force.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Its path.
+    pub key: String,
+    /// Its value.
+    pub value: Toml,
+    /// Where that came from.
+    pub source: Source,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins with a file's text, which [`Reader::top`] reads, and with what systemd says.
+    pub fn new(schema: &'static Schema, path: &'a Path, text: &'a str, sources: &Sources) -> Self {
+        let directory = sources.variable(STATE_DIRECTORY).map(|text| {
+            let source = Source::Environment(STATE_DIRECTORY.to_owned());
+            (schema.directory.to_owned(), source, Said::Text(text.to_owned()))
+        });
+        let said = directory.into_iter().collect();
+        Reader { schema, path, text, said, entries: Vec::new(), mistakes: Vec::new() }
+    }
+
+    /// Takes the file's settings in, and gives its top for the tables that only the file has.
+    pub fn top<'t, 'i>(&mut self, entries: &'t DeTable<'i>) -> Table<'t, 'i> {
+        let top = self.table(self.schema.settings[0], String::new(), 0, entries);
+        self.take_in(&top);
+        top
+    }
+
+    /// Takes in the settings of a table, and of those below it.
+    fn take_in(&mut self, table: &Table<'_, '_>) {
+        let schema = self.schema;
+        for name in table.entries.keys().map(|name| name.get_ref()) {
+            let key = table.key(name);
+            if let Some(group) = schema.settings.iter().find(|group| group.path == key) {
+                if let Some(inner) = self.inner(table, name, group) {
+                    self.take_in(&inner);
+                }
+            } else if table.group.has(name)
+                && !schema.is_table(&key)
+                && let Some(said) = self.written(table, name)
+            {
+                self.said.push((key, self.source(table.at(name)), said));
+            }
+        }
+    }
+
+    /// Takes in what goes before the file: the environment, and then the flags.
+    pub fn take_in_sources(&mut self, sources: &Sources) {
+        let schema = self.schema;
+        for (name, text) in &sources.environment {
+            if !name.starts_with(schema.prefix) || text.is_empty() || schema.is_for_others(name) {
+                continue;
+            }
+            let source = Source::Environment(name.clone());
+            let mut keys = schema.settings().map(|(group, key)| group.path_of(key));
+            match keys.find(|key| schema.variable(key).eq_ignore_ascii_case(name)) {
+                Some(key) => self.said.push((key, source, Said::Text(text.clone()))),
+                None => self.mistakes.extend(
+                    schema
+                        .cure_of_variable(name)
+                        .map(|cure| (source, format!("there is no such setting; {cure}"))),
+                ),
+            }
+        }
+        for flag in &sources.flags {
+            let source = Source::Flag(flag.flag.clone());
+            self.said.push((flag.key.clone(), source, Said::Text(flag.text.clone())));
+        }
+    }
+
+    /// The value of a setting, from the strongest source that has one.
+    pub fn setting<K: Kind>(&mut self, key: &str, kind: &K) -> Option<K::Value> {
+        self.strongest(key, kind).map(|(value, _)| value)
+    }
+
+    /// The value of a setting, noted with its source for [`Reader::finish`].
+    pub fn noted<K: Shown>(&mut self, key: &str, kind: &K, default: K::Value) -> K::Value {
+        let (value, source) = self.strongest(key, kind).unwrap_or((default, Source::Default));
+        self.entries.push(Entry { key: key.to_owned(), value: kind.show(&value), source });
+        value
+    }
+
+    fn strongest<K: Kind>(&mut self, key: &str, kind: &K) -> Option<(K::Value, Source)> {
+        let is_setting = || self.schema.settings().any(|(group, known)| group.path_of(known) == key);
+        debug_assert!(is_setting(), "{key} is no setting");
+        let mut strongest = None;
+        for (_, source, said) in self.said.iter().filter(|(known, ..)| known == key) {
+            match kind.check(said) {
+                Ok(value) => strongest = Some((value, source.clone())),
+                Err(wrong) if matches!(source, Source::File { .. }) => {
+                    self.mistakes.push((source.clone(), format!("{key}: {wrong}")));
+                }
+                Err(wrong) => self.mistakes.push((source.clone(), wrong)),
+            }
+        }
+        strongest
+    }
+
+    /// Notes what is wrong at a place of the file.
+    pub fn wrong(&mut self, at: usize, what: impl Into<String>) {
+        self.mistakes.push((self.source(at), what.into()));
+    }
+
+    /// Notes that the file is no TOML.
+    pub fn unparsed(&mut self, error: &toml::de::Error) {
+        self.wrong(error.span().map_or(0, |span| span.start), error.message());
+    }
+
+    fn source(&self, at: usize) -> Source {
+        let before = self.text.as_bytes().get(..at).unwrap_or_default();
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        Source::File { path: self.path.to_owned(), line }
+    }
+
+    /// Whether nothing is wrong so far.
+    pub fn is_clean(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    /// Leaves the file's mistakes out, for readers that make do with as much of it as is right.
+    pub fn forgive_file(&mut self) {
+        self.mistakes.retain(|(source, _)| !matches!(source, Source::File { .. }));
+    }
+
+    /// Ends with the settings that were noted, or with every mistake there is.
+    pub fn finish(mut self) -> Result<Vec<Entry>, Mistakes> {
+        if self.mistakes.is_empty() {
+            return Ok(self.entries);
+        }
+        self.mistakes.sort_by_key(|(source, _)| source.rank());
+        Err(Mistakes(self.mistakes.iter().map(|(source, what)| format!("{source}: {what}")).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::{FileName, List, Switch, Text, Whole};
+    use crate::schema::{Flag, Group, Key};
+    use crate::sources::FlagValue;
+
+    const fn key(name: &'static str, flag: Flag) -> Key {
+        Key { name, default: "", what: "", flag }
+    }
+
+    static SCHEMA: Schema = Schema {
+        settings: &[
+            &Group { path: "", title: "", keys: &[key("data", Flag::None), key("rule", Flag::None)] },
+            &Group { path: "guest", title: "", keys: &[key("listen", Flag::Value("at", "ADDR"))] },
+            &Group { path: "guest.limits", title: "", keys: &[key("most", Flag::None)] },
+        ],
+        tables: &[&Group { path: "rule", title: "", keys: &[key("drain", Flag::None)] }],
+        prefix: "NB_",
+        not_settings: &["NB_TOKEN", "NB_GUEST_A_"],
+        is_prefix_own: false,
+        file_variable: "NB_CONFIG",
+        directory: "data",
+    };
+    const NUMBERS: List<Whole<u8>> = List(Whole::between(1, 9));
+
+    fn sources(environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Sources {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let flag = |(key, text): &(&str, &str)| FlagValue::of_key(key, (*text).to_owned());
+        Sources {
+            file: None,
+            environment: environment.iter().map(owned).collect(),
+            flags: flags.iter().map(flag).collect(),
+        }
+    }
+
+    /// Each setting with its value and its source, or the mistakes.
+    fn read(text: &str, sources: &Sources) -> Result<Vec<String>, Vec<String>> {
+        let mut reader = Reader::new(&SCHEMA, Path::new("a.toml"), text, sources);
+        match &DeTable::parse(text) {
+            Ok(entries) => {
+                let top = reader.top(entries.get_ref());
+                for rule in reader.many(&top, "rule", SCHEMA.tables[0]) {
+                    reader.needed(&rule, "drain", &Switch);
+                }
+            }
+            Err(error) => reader.unparsed(error),
+        }
+        reader.take_in_sources(sources);
+        reader.noted("data", &FileName, "here".into());
+        reader.noted("guest.listen", &NUMBERS, vec![1]);
+        reader.noted("guest.limits.most", &Text::<String>::parsed("text"), "x".to_owned());
+        let show = |one: Entry| format!("{} = {} by {}", one.key, one.value, one.source);
+        reader.finish().map(|all| all.into_iter().map(show).collect()).map_err(|wrong| wrong.0)
+    }
+
+    #[test]
+    fn the_strongest_source_is_in_force() {
+        let text = "data = '/file'\n[guest]\nlisten = [2, 3]\nlimits.most = 'y'\n";
+        let none = sources(&[], &[]);
+        let systemd = sources(&[("STATE_DIRECTORY", "/state"), ("NB_GUEST_LISTEN", "")], &[]);
+        let all = sources(&[("NB_DATA", "/variable"), ("NB_GUEST_LISTEN", "4, 5")], &[("guest.listen", "6")]);
+        let first_two = |text, sources| read(text, sources).unwrap()[..2].to_vec();
+        assert_eq!(first_two("", &none), ["data = \"here\" by default", "guest.listen = [1] by default"]);
+        assert_eq!(first_two("", &systemd)[0], "data = \"/state\" by environment STATE_DIRECTORY");
+        assert_eq!(
+            read(text, &systemd).unwrap(),
+            [
+                "data = \"/file\" by a.toml:1",
+                "guest.listen = [2, 3] by a.toml:3",
+                "guest.limits.most = \"y\" by a.toml:4"
+            ]
+        );
+        assert_eq!(
+            first_two(text, &all),
+            ["data = \"/variable\" by environment NB_DATA", "guest.listen = [6] by flag --guest.listen"]
+        );
+    }
+
+    #[test]
+    fn all_mistakes_are_told_from_the_top_of_the_file_to_the_flags() {
+        let text = "at = 1\nquux = 1\n[guest]\nlisten = [10]\ndata = 1\nlimits = 1\n[[rule]]\n";
+        let said = sources(
+            &[("NB_GUEST_LISTN", "1"), ("NB_GUEST_X", "1"), ("NB_PORT", "1"), ("NB_DATA", "\0")],
+            &[("guest.listen", "0")],
+        );
+        assert_eq!(
+            read(text, &said).unwrap_err(),
+            [
+                "a.toml:1: unknown key at; did you mean guest.listen?",
+                "a.toml:2: unknown key quux; there are data, rule, guest",
+                "a.toml:4: guest.listen: expected a whole number from 1 to 9, not 10",
+                "a.toml:5: unknown key guest.data; did you mean data, at the top of the file, above the first [table]?",
+                "a.toml:6: guest.limits: expected a table with most",
+                "a.toml:7: rule.drain is missing; expected true or false",
+                "environment NB_GUEST_LISTN: there is no such setting; did you mean NB_GUEST_LISTEN?",
+                "environment NB_GUEST_X: there is no such setting; unset it",
+                "environment NB_DATA: expected the name of a file or directory, not \"\\0\"",
+                "flag --guest.listen: expected a whole number from 1 to 9, not \"0\"",
+            ]
+        );
+        let others = [("NB_TOKEN", "x"), ("NB_GUEST_A_X", "x"), ("NB_CONFIG", "x"), ("GUEST", "x")];
+        assert!(read("", &sources(&others, &[])).is_ok());
+        assert!(read("\n\nx = = 1", &sources(&[], &[])).unwrap_err()[0].starts_with("a.toml:3: "));
+    }
+}
