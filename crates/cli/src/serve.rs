@@ -13,6 +13,7 @@ use notbefore_service::operator::tls::CertificateFiles;
 use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
 use notbefore_service::{DoorConfig, GuestListener, ProxyConfig, ServeConfig};
+use notbefore_settings::{Mistakes, Sources, process_environment};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -22,17 +23,19 @@ use crate::args::{Output, Serve};
 use crate::config::print::Effective;
 use crate::output::{self, Log};
 use crate::{config, systemd};
-use notbefore_settings::Mistakes;
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
-    let merged = config::load(serve.config.as_deref(), &config::process_environment(), serve.settings)?;
-    let settings = merged.settings()?;
-    let config = validated(&settings).map_err(|error| Mistakes::one(format!("{error:#}")));
+    let loaded = config::load(&Sources {
+        file: serve.config,
+        environment: process_environment(),
+        flags: serve.settings.0,
+    })?;
+    let config = validated(&loaded.settings).map_err(|error| Mistakes::one(format!("{error:#}")));
     if serve.print_config {
         // Settings that contradict each other are shown as well: this is where one looks for who said them.
         match output {
-            Output::Json => output::json(&Effective::new(&merged))?,
-            Output::Table => output::data(config::print::toml(&merged).as_bytes())?,
+            Output::Json => output::json(&Effective::new(&loaded))?,
+            Output::Table => output::data(config::print::toml(&loaded).as_bytes())?,
         }
         config?;
         return Ok(());
@@ -41,10 +44,10 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
     if serve.check_config {
         // A start reads the secret later, and a file that is not there yet may be there then.
         TrustedProxies::load(&config.proxy).map_err(|error| Mistakes::one(error.to_string()))?;
-        let file = merged.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
+        let file = loaded.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         return output::line(&format!("{file}no mistakes"));
     }
-    let filter = EnvFilter::try_new(&settings.general.log.0)?;
+    let filter = EnvFilter::try_new(&loaded.settings.general.log)?;
     let log = Log::in_words();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(log.has_colours()).with_writer(log).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -95,7 +98,7 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
         exec,
     } = settings.clone();
     let operator_certificate = match (operator.cert, operator.key) {
-        (Some(cert), Some(key)) => Some(CertificateFiles { cert: cert.0, key: key.0 }),
+        (Some(cert), Some(key)) => Some(CertificateFiles { cert, key }),
         (None, None) => None,
         (Some(_), None) => bail!(
             "operator.cert (--operator-cert) is set and operator.key (--operator-key) is not; a certificate needs its key"
@@ -105,59 +108,59 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
         ),
     };
     let config = ServeConfig {
-        data: general.data.0,
+        data: general.data,
         guest: guest.listen,
         guest_vms: guest.vms,
-        proxy: ProxyConfig { addresses: proxy.addresses, secret_file: proxy.secret_file.map(|file| file.0) },
+        proxy: ProxyConfig { addresses: proxy.addresses, secret_file: proxy.secret_file },
         operator: operator.listen,
         operator_without_tls: operator.without_tls,
         operator_certificate,
         change_pace: ChangePace {
-            at_once: counted(operator.changes_at_once.0)?,
-            per_second: counted(operator.changes_per_second.0)?,
+            at_once: counted(operator.changes_at_once)?,
+            per_second: counted(operator.changes_per_second)?,
         },
         operator_door: DoorConfig {
             proxies: operator.proxies,
             hosts: operator.hosts,
             limits: DoorLimits {
-                connections_per_token_max: operator_limits.connections_per_token_max.0,
-                streams_per_token_max: operator_limits.streams_per_token_max.0,
-                streams_max: operator_limits.streams_max.0,
+                connections_per_token_max: operator_limits.connections_per_token_max,
+                streams_per_token_max: operator_limits.streams_per_token_max,
+                streams_max: operator_limits.streams_max,
             },
         },
         guest_settings: GuestSettings {
             mode: guest.mode,
             rate_limit: guest.rate_limit,
-            threads: guest.threads.and_then(|threads| NonZeroUsize::new(threads.0)),
+            threads: guest.threads.and_then(NonZeroUsize::new),
             limits: Limits {
-                connections_max: guest_limits.connections_max.0,
-                connections_per_source_max: guest_limits.connections_per_source_max.map(|most| most.0),
-                head_timeout: guest_limits.head_timeout.0,
-                body_timeout: guest_limits.body_timeout.0,
-                idle_timeout: guest_limits.idle_timeout.0,
-                write_timeout: guest_limits.write_timeout.0,
-                shutdown_grace: guest_limits.shutdown_grace.0,
+                connections_max: guest_limits.connections_max,
+                connections_per_source_max: guest_limits.connections_per_source_max,
+                head_timeout: guest_limits.head_timeout,
+                body_timeout: guest_limits.body_timeout,
+                idle_timeout: guest_limits.idle_timeout,
+                write_timeout: guest_limits.write_timeout,
+                shutdown_grace: guest_limits.shutdown_grace,
             },
         },
         rfc1123_everywhere: guest.rfc1123_everywhere,
         domain: Settings {
-            notice_scale: events.notice.0,
-            simulated_duration: driver.simulated_duration.0,
-            user_operations_max: events.user_operations_max.0,
-            stored_user_operations_max: events.stored_user_operations_max.0,
+            notice_scale: events.notice,
+            simulated_duration: driver.simulated_duration,
+            user_operations_max: events.user_operations_max,
+            stored_user_operations_max: events.stored_user_operations_max,
             when_not_enabled: match events.always_give_notice {
                 true => WhenNotEnabled::GiveNotice,
                 false => WhenNotEnabled::RunAtOnce,
             },
             driver: driver.kind,
             exec: ExecSettings {
-                attempts_max: u32::try_from(exec.attempts.0)?,
-                backoff_first: exec.backoff.0,
+                attempts_max: u32::try_from(exec.attempts)?,
+                backoff_first: exec.backoff,
                 ..ExecSettings::default()
             },
         },
         exec: exec_config(driver.kind, &exec)?,
-        history_kept: SignedDuration::try_from(events.keep_history.0)?,
+        history_kept: SignedDuration::try_from(events.keep_history)?,
         host_name: host_name()?,
     };
     config.check()?;
@@ -172,18 +175,19 @@ fn counted(count: usize) -> Result<NonZeroU32> {
 /// What the exec driver is told, where that is the driver.
 fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecConfig>> {
     let command = match (driver, &exec.command) {
-        (DriverKind::Exec, Some(command)) => check_command(&command.0)?,
+        (DriverKind::Exec, Some(command)) => check_command(command)?,
         (DriverKind::Exec, None) => {
             bail!(
                 "the exec driver runs a command for each VM: name it with --exec FILE (driver.exec.command)"
             )
         }
         (DriverKind::Simulated | DriverKind::Manual, Some(command)) => bail!(
-            "{command} is a command for the exec driver, and the driver is {driver}: say --driver exec too (driver.kind)"
+            "{} is a command for the exec driver, and the driver is {driver}: say --driver exec too (driver.kind)",
+            command.display()
         ),
         (DriverKind::Simulated | DriverKind::Manual, None) => return Ok(None),
     };
-    let passed_on = |config::Variable(name): &config::Variable| {
+    let passed_on = |name: &String| {
         let value = std::env::var_os(name).with_context(|| {
             format!(
                 "--exec-env {name}: the service's environment has no such variable; set it, or leave it out"
@@ -192,8 +196,8 @@ fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecCon
         Ok((name.into(), value))
     };
     Ok(Some(ExecConfig {
-        timeout: exec.timeout.0,
-        at_once: exec.concurrency.0,
+        timeout: exec.timeout,
+        at_once: exec.concurrency,
         pass_on: exec.environment.iter().map(passed_on).collect::<Result<_>>()?,
         ..ExecConfig::new(command)
     }))

@@ -1,72 +1,50 @@
 //! The configuration as text: what `--print-config` shows. The sample file and the table of the documentation are
 //! written here too, and kept right by tests.
 
-use std::fmt::Write;
-
+use notbefore_settings::{Entry, print};
 use serde::Serialize;
-use toml::Value as Toml;
 
-use super::{Merged, Written};
-
-/// A setting for programs.
-#[derive(Serialize)]
-struct Entry {
-    key: String,
-    value: Toml,
-    source: String,
-}
+use super::Loaded;
 
 /// The configuration for programs.
 #[derive(Serialize)]
-pub struct Effective {
+pub struct Effective<'a> {
     file: Option<String>,
-    settings: Vec<Entry>,
+    settings: &'a [Entry],
 }
 
-impl Effective {
-    /// What was merged.
-    pub fn new(merged: &Merged) -> Self {
-        let entry = |one: &Written| Entry {
-            key: one.setting.key(),
-            value: one.value.clone(),
-            source: one.source.to_string(),
-        };
-        Self {
-            file: merged.file.as_ref().map(|path| path.display().to_string()),
-            settings: merged.values.iter().map(entry).collect(),
-        }
+impl<'a> Effective<'a> {
+    /// What was read.
+    pub fn new(loaded: &'a Loaded) -> Self {
+        Self { file: loaded.file.as_ref().map(|path| path.display().to_string()), settings: &loaded.entries }
     }
 }
 
 /// The effective configuration as a file that can be used, each line with its source.
-pub fn toml(merged: &Merged) -> String {
-    let mut text = match &merged.file {
-        Some(path) => format!("# What notbefore serve goes by. The file is {}.\n", path.display()),
-        None => "# What notbefore serve goes by. There is no file.\n".to_owned(),
+pub fn toml(loaded: &Loaded) -> String {
+    let file = match &loaded.file {
+        Some(path) => format!("The file is {}.", path.display()),
+        None => "There is no file.".to_owned(),
     };
-    let lines: Vec<String> =
-        merged.values.iter().map(|one| format!("{} = {}", one.setting.name, one.value)).collect();
-    // A long list does not push every comment to the right.
-    let width = lines.iter().map(|line| line.chars().count()).filter(|width| *width <= 60).max().unwrap_or(0);
-    let mut section = "";
-    for (one, line) in merged.values.iter().zip(&lines) {
-        if one.setting.section != section {
-            section = one.setting.section;
-            let _ = write!(text, "\n[{section}]\n");
-        }
-        let _ = writeln!(text, "{line:<width$}  # {}", one.source);
-    }
-    text
+    format!("# What notbefore serve goes by. {file}\n{}", print::toml(&loaded.entries))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
     use std::path::Path;
 
-    use super::super::settings::SETTINGS;
-    use super::super::table::{Flag, Setting};
-    use super::super::{Flags, Source, USUAL_FILE, load};
+    use notbefore_settings::schema::{Flag, Key};
+    use notbefore_settings::{Source, Sources};
+
+    use super::super::{SCHEMA, USUAL_FILE, defaults, help, load};
     use super::*;
+
+    fn loaded(file: &Path, environment: &[(&str, &str)]) -> Loaded {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment = environment.iter().map(owned).collect();
+        load(&Sources { file: Some(file.to_owned()), environment, ..Sources::default() }).unwrap()
+    }
 
     /// Every key at its default, commented out, so that a copy of it does not freeze today's defaults.
     fn sample() -> String {
@@ -76,19 +54,19 @@ mod tests {
              # 'notbefore serve --print-config' shows what is in force and where it came from.\n"
         );
         let mut section = "";
-        for setting in SETTINGS {
-            if setting.section != section {
-                section = setting.section;
-                let _ = write!(text, "\n\n## {}\n[{section}]\n", setting.title.trim());
+        for ((group, key), entry) in SCHEMA.settings().zip(defaults()) {
+            if group.path != section {
+                section = group.path;
+                let _ = write!(text, "\n\n## {}\n[{section}]\n", group.title.trim());
             }
-            let _ = write!(text, "\n{}#{} = {}\n", comment(setting), setting.name, (setting.default)());
+            let _ = write!(text, "\n{}#{} = {}\n", comment(key), key.name, entry.value);
         }
         text
     }
 
-    fn comment(setting: &Setting) -> String {
+    fn comment(key: &Key) -> String {
         let mut lines = vec![String::from("#")];
-        for word in setting.help().split(' ') {
+        for word in help(key).split(' ') {
             let last = lines.len() - 1;
             if lines[last].chars().count() + word.chars().count() > 100 {
                 lines.push(format!("# {word}"));
@@ -102,8 +80,8 @@ mod tests {
     /// The table of the documentation.
     fn reference() -> String {
         let mut text = "| key | default | flag | what it does |\n|---|---|---|---|\n".to_owned();
-        for setting in SETTINGS {
-            let flag = match setting.flag {
+        for ((_, key), entry) in SCHEMA.settings().zip(defaults()) {
+            let flag = match key.flag {
                 Flag::None => String::new(),
                 Flag::Value(name, value) => format!("`--{name} {value}`"),
                 Flag::Switch(name) => format!("`--{name}`"),
@@ -112,8 +90,8 @@ mod tests {
                 }
                 Flag::Everywhere(name) => format!("`--{name} DIR`"),
             };
-            let (key, default, help) = (setting.key(), (setting.default)(), setting.help());
-            let _ = writeln!(text, "| `{key}` | `{default}` | {flag} | {} |", help.replace('|', "\\|"));
+            let what = help(key).replace('|', "\\|");
+            let _ = writeln!(text, "| `{}` | `{}` | {flag} | {what} |", entry.key, entry.value);
         }
         text
     }
@@ -160,10 +138,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("n.toml");
         std::fs::write(&file, taken_off.collect::<String>()).unwrap();
-        let merged = load(Some(&file), &[], Flags::default()).unwrap();
-        for one in &merged.values {
-            assert!(matches!(one.source, Source::File { .. }), "{} is not in the sample", one.setting.key());
-            assert_eq!(one.value, (one.setting.default)(), "{}", one.setting.key());
+        for (one, default) in loaded(&file, &[]).entries.iter().zip(defaults()) {
+            assert!(matches!(one.source, Source::File { .. }), "{} is not in the sample", one.key);
+            assert_eq!(one.value, default.value, "{}", one.key);
         }
     }
 
@@ -173,11 +150,10 @@ mod tests {
         let file = dir.path().join("n.toml");
         let environment =
             [("NOTBEFORE_GUEST_LISTEN", "10.0.0.1:80,blue=[::1]:81"), ("NOTBEFORE_GUEST_RATE_LIMIT", "5")];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let first = load(Some(Path::new("/dev/null")), &environment, Flags::default()).unwrap();
+        let first = loaded(Path::new("/dev/null"), &environment);
         std::fs::write(&file, toml(&first)).unwrap();
-        let second = load(Some(&file), &[], Flags::default()).unwrap();
-        let values = |merged: &Merged| merged.values.iter().map(|one| one.value.clone()).collect::<Vec<_>>();
+        let second = loaded(&file, &[]);
+        let values = |loaded: &Loaded| loaded.entries.iter().map(|one| one.value.clone()).collect::<Vec<_>>();
         assert_eq!(values(&first), values(&second));
         assert!(toml(&first).contains("# environment NOTBEFORE_GUEST_LISTEN"), "{}", toml(&first));
     }

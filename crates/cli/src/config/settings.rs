@@ -4,17 +4,18 @@
 //! /// What the section is about
 //! "section" field: Struct {
 //!     /// What the setting does: the flag's help, the sample file and the documentation say this
-//!     name: Type = default, flag;
+//!     name: Type = default, kind, flag;
 //! }
 //! ```
 //!
 //! From this come the key `section.name` of the file, the variable `NOTBEFORE_SECTION_NAME`, the flag, the help,
 //! `--print-config`, `dist/notbefore.toml` and the table in `docs/configuration.md` (a test says how to write these
-//! two anew), and a field `settings.field.name` for `serve.rs` to use. Types are in `value.rs`. A secret is never a
-//! value here: the setting names the file that holds it, as an `Option<File>` that is `None` by default.
+//! two anew), and a field `settings.field.name` for `serve.rs` to use. Kinds are the kernel's, or in `kinds.rs`. A secret
+//! is never a value here: the setting names the file that holds it, as a `FILE` that is `None` by default.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use notbefore_core::{DriverKind, ExecSettings};
@@ -23,26 +24,20 @@ use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::operator::door::{DoorLimits, HostName};
 use notbefore_service::operator::pace::ChangePace;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
+use notbefore_settings::Reader;
+use notbefore_settings::kind::{FileName, List, OrNone, Span, Switch, Whole};
+use notbefore_settings::schema::{Flag, Group, Key};
 
-use super::Merged;
-use super::table::{Flag, FromMerged, Setting, settings};
-use super::value::{Count, Factor, File, LogFilter, Span, Value, Variable};
-
-/// Timeouts of the guest door: at least a second, since clients are real; at most a day, since a connection that
-/// waits longer is dead.
-type Timeout = Span<1, 86_400>;
-/// Spans of a whole fleet's life: up to a hundred years, beyond which dates stop making sense.
-type LongSpan = Span<0, { 100 * 365 * 86_400 }>;
-/// Numbers of connections: a process cannot have more files than a billion.
-type Connections = Count<1, 1_000_000_000>;
+use super::kinds::*;
+use super::table::settings;
 
 settings! {
     /// The service as a whole
     "" general: General {
         /// Where the service keeps its data, its first token included; `$STATE_DIRECTORY` if systemd sets that
-        data: File = File("notbefore-data".into()), Flag::Everywhere("data");
+        data: PathBuf = "notbefore-data".into(), FileName, Flag::Everywhere("data");
         /// What is logged, to standard error: a level, or levels by module
-        log: LogFilter = LogFilter("info".to_owned()), Flag::None;
+        log: String = "info".to_owned(), LOG_FILTER, Flag::None;
     }
 
     /// Guests
@@ -51,117 +46,119 @@ settings! {
         listen: Vec<GuestListener> = vec![GuestListener {
             network: "default".to_owned(),
             at: SocketAddr::from(([127, 0, 0, 1], 9254)).into(),
-        }], Flag::Value("guest", "[NETWORK=]ADDR[%DEVICE][+tproxy]");
+        }], List(LISTENER), Flag::Value("guest", "[NETWORK=]ADDR[%DEVICE][+tproxy]");
         /// A listener whose callers are all one VM, made if there is none of that name: a Spot VM whose deletion gives 5 minutes' notice
-        vms: Vec<GuestVm> = Vec::new(), Flag::Value("guest-vm", "NAME=ADDR");
+        vms: Vec<GuestVm> = Vec::new(), List(VM), Flag::Value("guest-vm", "NAME=ADDR");
         /// What is asked of requests: `strict` (exactly `Metadata: true` on every one, as Azure does today), `normal`,
         /// or `lenient` (approvals without `Metadata` at every version, and the paths of 2017)
-        mode: Mode = Mode::Normal, Flag::Choices(&[
+        mode: Mode = Mode::Normal, MODE, Flag::Choices(&[
             ("strict", "strict", "Ask for exactly `Metadata: true` on every request, as Azure does today"),
             ("lenient", "lenient", "Take approvals without `Metadata` at every version, and the paths of 2017"),
         ]);
         /// Write NotBefore as RFC 1123 at 2017-03-01 too
-        rfc1123_everywhere: bool = false, Flag::Switch("rfc1123-everywhere");
+        rfc1123_everywhere: bool = false, Switch, Flag::Switch("rfc1123-everywhere");
         /// Requests a second that a VM may make, a second's worth at once; 429 beyond (Azure: 5)
-        rate_limit: Option<NonZeroU32> = Some(GuestSettings::RATE_LIMIT), Flag::Value("rate-limit", "N");
+        rate_limit: Option<NonZeroU32> =
+            Some(GuestSettings::RATE_LIMIT), OrNone(Whole::between(1, i64::MAX)), Flag::Value("rate-limit", "N");
         /// Threads that answer polls; one for each processor the service may use, four at most, if not set
-        threads: Option<Count<1, 1_024>> = None, Flag::None;
+        threads: Option<usize> = None, OrNone(Whole::between(1, 1_024)), Flag::None;
     }
 
     /// Limits of the guest door
     "guest.limits" guest_limits: GuestLimits {
         /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more,
         /// those of callers that are no VM go first, then those that have been idle longest
-        connections_max: Connections = Count(Limits::default().connections_max), Flag::None;
+        connections_max: usize = Limits::default().connections_max, CONNECTIONS, Flag::None;
         /// Open connections of one source address; 127.0.0.1, ::1 and trusted proxies are exempt
-        connections_per_source_max: Option<Connections> =
-            Limits::default().connections_per_source_max.map(Count), Flag::None;
+        connections_per_source_max: Option<usize> =
+            Limits::default().connections_per_source_max, OrNone(CONNECTIONS), Flag::None;
         /// How long a request's head may take from its first byte to its last
-        head_timeout: Timeout = Span(Limits::default().head_timeout), Flag::None;
+        head_timeout: Duration = Limits::default().head_timeout, TIMEOUT, Flag::None;
         /// How long a request's body may take
-        body_timeout: Timeout = Span(Limits::default().body_timeout), Flag::None;
+        body_timeout: Duration = Limits::default().body_timeout, TIMEOUT, Flag::None;
         /// How long a connection may stay open between requests
-        idle_timeout: Timeout = Span(Limits::default().idle_timeout), Flag::None;
+        idle_timeout: Duration = Limits::default().idle_timeout, TIMEOUT, Flag::None;
         /// How long a write may make no progress
-        write_timeout: Timeout = Span(Limits::default().write_timeout), Flag::None;
+        write_timeout: Duration = Limits::default().write_timeout, TIMEOUT, Flag::None;
         /// How long requests being served have to finish when the service stops
-        shutdown_grace: Timeout = Span(Limits::default().shutdown_grace), Flag::None;
+        shutdown_grace: Duration = Limits::default().shutdown_grace, TIMEOUT, Flag::None;
     }
 
     /// Proxies that speak for guests
     "proxy" proxy: Proxy {
         /// Where proxies call from that may say which VM they call for (`X-Instance-ID` and its signature)
-        addresses: Vec<ProxyAddress> = Vec::new(), Flag::Value("proxy", "[NETWORK=]ADDR[/BITS]");
+        addresses: Vec<ProxyAddress> = Vec::new(), List(PROXY), Flag::Value("proxy", "[NETWORK=]ADDR[/BITS]");
         /// The file with the secret that they sign with; two lines while it is being changed. SIGHUP reads it again
-        secret_file: Option<File> = None, Flag::Value("proxy-secret-file", "FILE");
+        secret_file: Option<PathBuf> = None, FILE, Flag::Value("proxy-secret-file", "FILE");
     }
 
     /// Operators
     "operator" operator: Operator {
         /// Where operators call
-        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9255)), Flag::Value("operator", "ADDR");
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9255)), ADDRESS, Flag::Value("operator", "ADDR");
         /// The operator door's certificate chain in PEM, its own first; read again on SIGHUP
-        cert: Option<File> = None, Flag::Value("operator-cert", "FILE");
+        cert: Option<PathBuf> = None, FILE, Flag::Value("operator-cert", "FILE");
         /// The private key of the operator door's certificate, in PEM
-        key: Option<File> = None, Flag::Value("operator-key", "FILE");
+        key: Option<PathBuf> = None, FILE, Flag::Value("operator-key", "FILE");
         /// Let the operator door listen beyond loopback although nothing is encrypted
-        without_tls: bool = false, Flag::Switch("operator-without-tls");
+        without_tls: bool = false, Switch, Flag::Switch("operator-without-tls");
         /// Changes that a token without operator rights everywhere may make at once; 429 beyond
-        changes_at_once: Count<1, 1_000_000> = Count(ChangePace::AT_ONCE), Flag::None;
+        changes_at_once: usize = ChangePace::AT_ONCE, Whole::between(1, 1_000_000), Flag::None;
         /// Changes a second that such a token gets back
-        changes_per_second: Count<1, 100_000> = Count(ChangePace::PER_SECOND), Flag::None;
+        changes_per_second: usize = ChangePace::PER_SECOND, Whole::between(1, 100_000), Flag::None;
         /// Reverse proxies before the operator door: they call for many, so the limit of one source is not for them
-        proxies: Vec<AddressPrefix> = Vec::new(), Flag::None;
+        proxies: Vec<AddressPrefix> = Vec::new(), List(PREFIX), Flag::None;
         /// Names that the operator door answers to on loopback, besides `localhost`, this machine's and its certificate's
-        hosts: Vec<HostName> = Vec::new(), Flag::None;
+        hosts: Vec<HostName> = Vec::new(), List(HOST), Flag::None;
     }
 
     /// Limits of the operator door
     "operator.limits" operator_limits: OperatorLimits {
         /// Open connections of one token; 429 for one more. There are 512 in all, 16 of them for loopback
-        connections_per_token_max: Connections = Count(DoorLimits::default().connections_per_token_max), Flag::None;
+        connections_per_token_max: usize = DoorLimits::default().connections_per_token_max, CONNECTIONS, Flag::None;
         /// Open streams of one token (`GET /v1/stream`); 429 for one more
-        streams_per_token_max: Connections = Count(DoorLimits::default().streams_per_token_max), Flag::None;
+        streams_per_token_max: usize = DoorLimits::default().streams_per_token_max, CONNECTIONS, Flag::None;
         /// Open streams of all tokens together; for one more, the oldest of the token that has most ends
-        streams_max: Connections = Count(DoorLimits::default().streams_max), Flag::None;
+        streams_max: usize = DoorLimits::default().streams_max, CONNECTIONS, Flag::None;
     }
 
     /// Events
     "events" events: Events {
         /// Multiply every notice by this, to try things out (0.01: fifteen minutes become nine seconds)
-        notice: Factor = Factor(1.0), Flag::Value("notice", "FACTOR");
+        notice: f64 = 1.0, Factor, Flag::Value("notice", "FACTOR");
         /// User operations that may be live in one scope
-        user_operations_max: Count<0, 1_000_000> = Count(100), Flag::Value("user-operations-max", "N");
+        user_operations_max: usize = 100, Whole::between(0, 1_000_000), Flag::Value("user-operations-max", "N");
         /// User operations that may be stored for one scope, those that have ended included; operators of everywhere pass
-        stored_user_operations_max: Count<1, 100_000_000> = Count(10_000), Flag::None;
+        stored_user_operations_max: usize = 10_000, Whole::between(1, 100_000_000), Flag::None;
         /// Give user operations their notice also where no guest has asked for a day
-        always_give_notice: bool = false, Flag::Switch("always-give-notice");
+        always_give_notice: bool = false, Switch, Flag::Switch("always-give-notice");
         /// For how long ended events and facts are kept
-        keep_history: LongSpan = Span(Duration::from_secs(90 * 86_400)), Flag::Value("keep-history", "SPAN");
+        keep_history: Duration = Duration::from_secs(90 * 86_400), LONG_SPAN, Flag::Value("keep-history", "SPAN");
     }
 
     /// Who carries events out
     "driver" driver: DriverSettings {
         /// Who carries events out: `simulated` (nobody: an event stays Started for its duration and then ends),
         /// `manual` (somebody's automation, with `event start` and `event complete`) or `exec` (a command for each VM)
-        kind: DriverKind = DriverKind::Simulated, Flag::Value("driver", "KIND");
+        kind: DriverKind = DriverKind::Simulated, DRIVER, Flag::Value("driver", "KIND");
         /// How long the simulated driver keeps an event Started when its duration is unknown
-        simulated_duration: LongSpan = Span(Duration::from_secs(60)), Flag::Value("simulated-duration", "SPAN");
+        simulated_duration: Duration = Duration::from_secs(60), LONG_SPAN, Flag::Value("simulated-duration", "SPAN");
     }
 
     /// The exec driver
     "driver.exec" exec: Exec {
         /// What it runs for each VM: an executable file, which finds the facts in its environment
-        command: Option<File> = None, Flag::Value("exec", "FILE");
+        command: Option<PathBuf> = None, FILE, Flag::Value("exec", "FILE");
         /// How long the command may take; then it is ended and has failed
-        timeout: Span<1, { 7 * 86_400 }> = Span(ExecConfig::TIMEOUT), Flag::Value("exec-timeout", "SPAN");
+        timeout: Duration = ExecConfig::TIMEOUT, Span { min: 1, max: 7 * 86_400 }, Flag::Value("exec-timeout", "SPAN");
         /// How often the command is tried before the event waits for `event retry`
-        attempts: Count<1, 1_000_000> = Count(5), Flag::Value("exec-attempts", "N");
+        attempts: usize = 5, Whole::between(1, 1_000_000), Flag::Value("exec-attempts", "N");
         /// How long a command waits after its first failure; twice as long after each further one, five minutes at most
-        backoff: Span<0, 300> = Span(ExecSettings::default().backoff_first), Flag::Value("exec-backoff", "SPAN");
+        backoff: Duration =
+            ExecSettings::default().backoff_first, Span { min: 0, max: 300 }, Flag::Value("exec-backoff", "SPAN");
         /// How many commands run at once; others wait their turn
-        concurrency: Count<1, 1_000> = Count(ExecConfig::AT_ONCE), Flag::Value("exec-concurrency", "N");
+        concurrency: usize = ExecConfig::AT_ONCE, Whole::between(1, 1_000), Flag::Value("exec-concurrency", "N");
         /// Variables of the service's environment that the command gets too
-        environment: Vec<Variable> = Vec::new(), Flag::Value("exec-env", "NAME");
+        environment: Vec<String> = Vec::new(), List(VARIABLE), Flag::Value("exec-env", "NAME");
     }
 }

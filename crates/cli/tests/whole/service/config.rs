@@ -130,7 +130,22 @@ fn mistakes_are_told_with_their_line_and_the_cure() {
     assert!(refused(&["--config", "/nowhere.toml"], &[]).contains("cannot read /nowhere.toml"));
     let huge = file(dir.path(), &"# a long remark\n".repeat(100_000));
     assert!(refused(&["--config", &huge], &[]).contains("larger than 1048576 bytes"));
-    assert!(refused(&["--rate-limit", "0"], &[]).contains("whole number from 1 on, or \"none\""));
+    let flags = refused(
+        &["--rate-limit", "0", "--guest", "x", "--strict", "--exec-attempts=0"],
+        &[("NOTBEFORE_LOG", "loud=very")],
+    );
+    assert!(
+        flags.contains("4 mistakes") && flags.contains("environment NOTBEFORE_LOG: expected a level"),
+        "{flags}"
+    );
+    assert!(
+        flags.contains("flag --rate-limit: expected a whole number from 1 on, or \"none\", not \"0\""),
+        "{flags}"
+    );
+    assert!(
+        flags.contains("flag --exec-attempts: expected a whole number from 1 to 1000000, not \"0\""),
+        "{flags}"
+    );
     assert!(refused(&["--check-config", "--print-config"], &[]).contains("cannot be used with"));
 
     let good = file(dir.path(), "log = \"debug\"\n");

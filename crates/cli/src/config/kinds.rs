@@ -1,0 +1,127 @@
+//! Kinds of values that only the service has.
+
+use std::net::SocketAddr;
+
+use notbefore_core::DriverKind;
+use notbefore_service::guest::settings::Mode;
+use notbefore_service::operator::door::HostName;
+use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
+use notbefore_settings::kind::{FileName, Form, Kind, OrNone, Said, Shown, Span, Text, Whole, Words};
+use toml::Value as Toml;
+use tracing_subscriber::EnvFilter;
+
+/// Timeouts of the guest door: at least a second, since clients are real; at most a day, since a connection that
+/// waits longer is dead.
+pub const TIMEOUT: Span = Span { min: 1, max: 86_400 };
+/// Spans of a whole fleet's life: up to a hundred years, beyond which dates stop making sense.
+pub const LONG_SPAN: Span = Span { min: 0, max: 100 * 365 * 86_400 };
+/// Numbers of connections: a process cannot have more files than a billion.
+pub const CONNECTIONS: Whole<usize> = Whole::between(1, 1_000_000_000);
+/// A file that need not be named.
+pub const FILE: OrNone<FileName> = OrNone(FileName);
+/// An address to listen at.
+pub const ADDRESS: Text<SocketAddr> = Text::parsed("an address with its port, as \"127.0.0.1:9255\"");
+/// Where guests call.
+pub const LISTENER: Text<GuestListener> = Text::parsed(
+    "an address with its port, as \"127.0.0.1:9254\", perhaps with its network, device or TPROXY, as \"blue=169.254.169.254:80%br-blue\" or \"127.0.0.1:9254+tproxy\"",
+);
+/// A VM that has a listener of its own.
+pub const VM: Text<GuestVm> = Text::parsed("a VM and an address with its port, as \"web-0=127.0.0.1:9301\"");
+/// Where proxies of guests call from.
+pub const PROXY: Text<ProxyAddress> = Text::parsed(
+    "an address, as \"10.9.0.2\" or \"blue=10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"",
+);
+/// Where proxies of operators call from.
+pub const PREFIX: Text<AddressPrefix> =
+    Text::parsed("an address, as \"10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"");
+/// What the operator door is called.
+pub const HOST: Text<HostName> = Text::parsed("the name of a host without a port, as \"ops.example.com\"");
+/// Who carries events out.
+pub const DRIVER: Words<DriverKind> = Words(&[
+    ("simulated", DriverKind::Simulated),
+    ("manual", DriverKind::Manual),
+    ("exec", DriverKind::Exec),
+]);
+/// What is asked of requests.
+pub const MODE: Words<Mode> =
+    Words(&[("normal", Mode::Normal), ("strict", Mode::Strict), ("lenient", Mode::Lenient)]);
+/// Which messages are logged.
+pub const LOG_FILTER: Text<String> = Text::new(
+    "a level (error, warn, info, debug, trace), or levels by module, as \"info,notbefore_service=debug\"",
+    |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()),
+);
+/// The name of an environment variable. Those of the service are for itself: it sets what its commands get, and one
+/// of them is a token.
+pub const VARIABLE: Text<String> = Text::new(
+    "the name of a variable, as \"LIBVIRT_DEFAULT_URI\", that is none of the service's own",
+    |text| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let ours = text.to_ascii_uppercase().starts_with("NOTBEFORE_");
+        (!text.is_empty() && !ours && text.chars().all(fits)).then(|| text.to_owned())
+    },
+);
+
+/// What every notice is multiplied by.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor;
+
+impl Kind for Factor {
+    type Value = f64;
+
+    fn expected(&self) -> String {
+        "a number from 0 to 1000, as 0.01".to_owned()
+    }
+
+    fn read(&self, said: &Said) -> Option<f64> {
+        let factor = said.text(Form::Number)?.parse().ok()?;
+        (0.0..=1_000.0).contains(&factor).then_some(factor)
+    }
+}
+
+impl Shown for Factor {
+    fn show(&self, value: &f64) -> Toml {
+        Toml::Float(*value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_settings::kind::List;
+
+    use super::*;
+
+    fn said(text: &str) -> Said {
+        Said::Text(text.to_owned())
+    }
+
+    fn round<K: Shown>(kind: K, text: &str, written: &str) {
+        let value = kind.read(&said(text)).unwrap();
+        assert_eq!(kind.show(&value).to_string(), written);
+        let table: toml::Table = toml::from_str(&format!("x = {written}")).unwrap();
+        let again = kind.read(&Said::Toml(table["x"].clone())).unwrap();
+        assert_eq!(kind.show(&again).to_string(), written);
+    }
+
+    #[test]
+    fn a_value_is_read_as_it_was_written() {
+        round(Factor, "0.01", "0.01");
+        round(Factor, "1", "1.0");
+        round(List(LISTENER), "127.0.0.1:1, blue=[::1]:2", r#"["127.0.0.1:1", "blue=[::1]:2"]"#);
+        round(LISTENER, "blue=10.0.0.1:80%br-blue+tproxy", r#""blue=10.0.0.1:80%br-blue+tproxy""#);
+        round(List(PROXY), "10.9.0.2,blue=fd00::/64", r#"["10.9.0.2", "blue=fd00::/64"]"#);
+        round(List(PREFIX), "10.9.0.2,fd00::/64", r#"["10.9.0.2", "fd00::/64"]"#);
+        round(List(HOST), "Ops.example", r#"["ops.example"]"#);
+        round(List(VM), "web-0=127.0.0.1:1", r#"["web-0=127.0.0.1:1"]"#);
+        round(MODE, "lenient", "\"lenient\"");
+        round(LOG_FILTER, "info,hyper=debug", "\"info,hyper=debug\"");
+        round(List(VARIABLE), "TZ,LIBVIRT_DEFAULT_URI", r#"["TZ", "LIBVIRT_DEFAULT_URI"]"#);
+    }
+
+    #[test]
+    fn what_the_service_could_not_use_is_refused() {
+        assert!(LOG_FILTER.read(&said("loud=very")).is_none());
+        assert!(VARIABLE.read(&said("NOTBEFORE_TOKEN")).is_none() && VARIABLE.read(&said("A=b")).is_none());
+        assert!(Factor.read(&said("NaN")).is_none() && Factor.read(&said("-1")).is_none());
+        assert!(Factor.read(&Said::Toml(Toml::Integer(2))).is_some());
+    }
+}
