@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use notbefore_wire::operator::audit::{AuditEntry, CHANGED, REFUSED};
+use notbefore_wire::operator::AuditOutcome;
+use notbefore_wire::operator::audit::AuditEntry;
 
 use crate::args::{self, Output};
 use crate::client::Client;
@@ -13,8 +14,8 @@ pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let args::Audit { since, until, actor, refused, changed } = audit;
     let ago = |span| time::now().checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
     let outcome = match (refused, changed) {
-        (true, _) => Some(REFUSED.to_owned()),
-        (false, true) => Some(CHANGED.to_owned()),
+        (true, _) => Some(AuditOutcome::Refused.to_string()),
+        (false, true) => Some(AuditOutcome::Changed.to_string()),
         (false, false) => None,
     };
     let query =
@@ -32,7 +33,7 @@ pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
         };
         table.row([
             format!("{:.3}", entry.at),
-            entry.outcome.clone(),
+            entry.outcome.to_string(),
             entry.actor.clone(),
             or_dash(entry.from.map(|from| from.to_string()).as_deref()),
             entry.what.clone(),

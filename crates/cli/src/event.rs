@@ -6,7 +6,9 @@ use std::num::NonZeroUsize;
 use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_wire::operator::delivery::SeenBy;
-use notbefore_wire::operator::{CompleteEvent, Event, ExecCommand, Operation, ScheduleEvents};
+use notbefore_wire::operator::{
+    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Operation, Order, ScheduleEvents,
+};
 use serde_json::{Value, json};
 
 use crate::args::{self, Output, When};
@@ -28,8 +30,8 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
         args::Event::Schedule { vms, r#type, cause, when, description, duration, force } => {
             let When { not_before, r#in } = when;
             let request = ScheduleEvents {
-                event_type: r#type,
-                cause,
+                event_type: r#type.map(Into::into),
+                cause: cause.map(Into::into),
                 vms,
                 not_before,
                 in_seconds: r#in.map(|span| span.as_secs()),
@@ -40,14 +42,14 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             let made: Operation = client.post("/v1/events", &request)?;
             operation::announced(&made, output)
         }
-        args::Event::Cancel { event } => act(client, &event, "cancel", &json!({}), output),
-        args::Event::Approve { event } => act(client, &event, "approve", &json!({}), output),
-        args::Event::Start { event } => act(client, &event, "start", &json!({}), output),
+        args::Event::Cancel { event } => act(client, &event, EventVerb::Cancel, &json!({}), output),
+        args::Event::Approve { event } => act(client, &event, EventVerb::Approve, &json!({}), output),
+        args::Event::Start { event } => act(client, &event, EventVerb::Start, &json!({}), output),
         args::Event::Complete { event, host } => {
             let hosts: BTreeMap<String, String> = host.into_iter().collect();
-            act(client, &event, "complete", &serde_json::to_value(CompleteEvent { hosts })?, output)
+            act(client, &event, EventVerb::Complete, &serde_json::to_value(CompleteEvent { hosts })?, output)
         }
-        args::Event::Retry { event } => act(client, &event, "retry", &json!({}), output),
+        args::Event::Retry { event } => act(client, &event, EventVerb::Retry, &json!({}), output),
         args::Event::History { since, until, scope, vm, host, r#type, outcome, newest, limit } => {
             let now = time::now();
             let query = [
@@ -58,7 +60,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 ("host", host),
                 ("type", r#type),
                 ("outcome", outcome),
-                ("order", newest.then(|| "newest".to_owned())),
+                ("order", newest.then(|| Order::Newest.to_string())),
             ];
             let events: Vec<Event> = client.list_first("/v1/history", &query, limit.unwrap_or(usize::MAX))?;
             match output {
@@ -74,7 +76,7 @@ fn at(event: &str, rest: &str) -> String {
     format!("/v1/events/{}{rest}", encode(event))
 }
 
-fn act(client: &Client, event: &str, verb: &str, body: &Value, output: Output) -> Result<()> {
+fn act(client: &Client, event: &str, verb: EventVerb, body: &Value, output: Output) -> Result<()> {
     let event: Event = client.post(&at(event, &format!("/{verb}")), body)?;
     match output {
         Output::Json => output::json(&event),
@@ -102,9 +104,9 @@ fn unread(event: &Event) -> String {
 /// Where an event stands, and whether somebody is needed for it to go on.
 fn status(event: &Event) -> String {
     let mut commands = event.exec.iter().flat_map(|exec| &exec.commands);
-    match commands.any(|command| command.state == "failed") {
+    match commands.any(|command| command.state == CommandState::Failed) {
         true => format!("{}, failed", event.status),
-        false => event.status.clone(),
+        false => event.status.to_string(),
     }
 }
 
@@ -116,11 +118,11 @@ fn live_table(events: &[Event]) -> Table {
         let when = event.not_before.or(event.started_at);
         table.row([
             event.id.to_string(),
-            event.event_type.clone(),
+            event.event_type.to_string(),
             status(event),
             when.map_or_else(String::new, |at| time::relative(at, now)),
             if event.approved { "yes" } else { "no" }.to_owned(),
-            event.source.clone(),
+            event.source.to_string(),
             event.scope.clone(),
             names(event),
             unread(event),
@@ -136,8 +138,8 @@ fn ended_table(events: &[Event]) -> Table {
         let lasted = event.started_at.zip(event.ended_at).map(|(from, to)| to.duration_since(from).as_secs());
         table.row([
             event.id.to_string(),
-            event.event_type.clone(),
-            event.status.clone(),
+            event.event_type.to_string(),
+            event.status.to_string(),
             event.ended_at.map_or_else(String::new, |at| time::relative(at, now)),
             lasted.map_or_else(|| "-".to_owned(), |seconds| time::span(seconds.unsigned_abs())),
             event.scope.clone(),
@@ -163,7 +165,7 @@ fn show(event: &Event, output: Output) -> Result<()> {
         ("cause", format!("{} ({})", event.cause, event.source)),
         ("description", event.description.clone()),
         ("duration", seconds),
-        ("driver", event.driver.clone()),
+        ("driver", event.driver.to_string()),
         ("operation", event.operation.to_string()),
     ];
     if let Some(at) = event.not_before {

@@ -106,7 +106,7 @@ fn show(reach: &Reach, output: Output) -> Result<()> {
     for scope in &scopes {
         table.row([
             scope.path.clone(),
-            scope.kind.clone(),
+            scope.kind.to_string(),
             scope.vms.to_string(),
             scope.events.to_string(),
             scope.incarnation.to_string(),

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use notbefore_core::Name;
 use notbefore_core::scope::{TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 use notbefore_wire::guest::instance::Instance;
-use notbefore_wire::operator::{Policy, ScopeSpec, VmSpec};
+use notbefore_wire::operator::{Policy, ScopeKind, ScopeSpec, VmSpec};
 use notbefore_wire::text::shorten;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -38,7 +38,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Scope {
     name: Spanned<String>,
-    kind: Spanned<String>,
+    kind: Spanned<ScopeKind>,
     #[serde(default = "default_name")]
     subscription: String,
     #[serde(default = "default_name")]
@@ -147,7 +147,7 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
                 place(at)
             );
         }
-        if let (true, [_, second, ..]) = (scope.kind.value == "standalone", scope.vms.as_slice()) {
+        if let (true, [_, second, ..]) = (scope.kind.value == ScopeKind::Standalone, scope.vms.as_slice()) {
             let at = line(&second.name);
             bail!(
                 "{}: scope {path} is standalone and holds one VM; give this one a scope of its own",
@@ -210,10 +210,9 @@ fn parse_notification(text: &str) -> Result<Duration, String> {
 }
 
 fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
-    let kinds = ["standalone", "availability-set", "cloud-service", "scale-set"];
-    if !kinds.contains(&scope.kind.value.as_str()) {
-        let kind = &scope.kind.value;
-        bail!("{}: kind {kind:?} is not one of {}", place(line(&scope.kind)), kinds.join(", "));
+    if let ScopeKind::Unknown(kind) = &scope.kind.value {
+        let kinds = ScopeKind::ALL.iter().map(ScopeKind::as_str).collect::<Vec<_>>().join(", ");
+        bail!("{}: kind {kind:?} is not one of {kinds}", place(line(&scope.kind)));
     }
     let notification = match &scope.terminate_notification {
         None => None,

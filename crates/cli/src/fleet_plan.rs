@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Error, Result, anyhow};
 use notbefore_wire::operator::fleet::{EndedEvent, FieldChange, ScopePlan, TakenAddress};
-use notbefore_wire::operator::{Scope, ScopeOutcome};
+use notbefore_wire::operator::{EventStatus, Scope, ScopeOutcome};
 use serde::Serialize;
 
 use crate::client::{Client, encode};
@@ -257,7 +257,7 @@ fn field(change: &FieldChange) -> String {
 }
 
 fn event_line(event: &EndedEvent) -> String {
-    let what = if event.status == "Started" { "ends, all its VMs go" } else { "is called off" };
+    let what = if event.status == EventStatus::Started { "ends, all its VMs go" } else { "is called off" };
     let EndedEvent { event: id, scope, event_type, vms, .. } = event;
     let named = vms.iter().take(VMS_NAMED_MAX).cloned().collect::<Vec<_>>().join(",");
     format!("! event {id} ({event_type} of {named} in {scope}) {what}")

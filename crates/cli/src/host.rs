@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent};
-use notbefore_wire::operator::{Operation, Vm};
+use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release, Vm};
 
 use crate::args::{self, Care, Maintenance, Output, Wait, When, Words};
 use crate::client::{Client, encode};
@@ -27,20 +27,20 @@ pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
         args::Host::Show { host } => show(client, &host, output),
         args::Host::Maintain { hosts, r#type, when, words, care, wait } => {
             let maintenance = match r#type {
-                Maintenance::Freeze => "freeze",
-                Maintenance::Reboot => "reboot",
-                Maintenance::Redeploy => "redeploy",
-                Maintenance::LiveMigration => "live-migration",
+                Maintenance::Freeze => Word::Freeze,
+                Maintenance::Reboot => Word::Reboot,
+                Maintenance::Redeploy => Word::Redeploy,
+                Maintenance::LiveMigration => Word::LiveMigration,
             };
-            let action = HostAction { maintenance: Some(maintenance.to_owned()), ..action(when, words) };
-            announce(client, "maintain", &hosts, &action, (&care, &wait), output)
+            let action = HostAction { maintenance: Some(maintenance), ..action(when, words) };
+            announce(client, &HostVerb::Maintain, &hosts, &action, (&care, &wait), output)
         }
         args::Host::Degraded { hosts, when, words, care, wait } => {
-            announce(client, "degraded", &hosts, &action(when, words), (&care, &wait), output)
+            announce(client, &HostVerb::Degraded, &hosts, &action(when, words), (&care, &wait), output)
         }
         args::Host::Failed { hosts, words, care, wait } => {
             let at_once = When { not_before: None, r#in: None };
-            announce(client, "failed", &hosts, &action(at_once, words), (&care, &wait), output)
+            announce(client, &HostVerb::Failed, &hosts, &action(at_once, words), (&care, &wait), output)
         }
     }
 }
@@ -122,7 +122,7 @@ fn show(client: &Client, name: &str, output: Output) -> Result<()> {
 /// Shows what would happen to each host, asks, and makes it happen: one operation for each host.
 fn announce(
     client: &Client,
-    verb: &str,
+    verb: &HostVerb,
     hosts: &[String],
     action: &HostAction,
     (care, wait): (&Care, &Wait),
@@ -133,7 +133,7 @@ fn announce(
     let hosts: Vec<String> = hosts.iter().filter(|host| named.insert(host.as_str())).cloned().collect();
     let asks = !care.yes && confirm::is_attended();
     // What one of them is refused stops all of them, before anything is announced.
-    let look = HostsAction { hosts: hosts.clone(), verb: verb.to_owned(), action: action.clone() };
+    let look = HostsAction { hosts: hosts.clone(), verb: verb.clone(), action: action.clone() };
     let plan: HostsPlan = client.post("/v1/hosts/plan", &look)?;
     let question =
         Question { ask: "Announce this?", nothing: "nothing was announced", unattended: Unattended::GoesOn };
@@ -247,9 +247,9 @@ fn plan_lines(plan: &HostPlan) -> Vec<String> {
         None => fact("starts", "at once, without notice".to_owned()),
         Some(at) => {
             fact("not before", format!("{at} ({})", time::relative(at, time::now())));
-            let early = match plan.release.as_str() {
-                "together" => "when every event is approved",
-                _ => "each event when it is approved",
+            let early = match plan.release {
+                Release::Together => "when every event is approved",
+                Release::Each | Release::Unknown(_) => "each event when it is approved",
             };
             fact("early start", early.to_owned());
         }

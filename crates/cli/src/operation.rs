@@ -6,7 +6,10 @@ use std::time::Duration;
 use anyhow::{Error, Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use notbefore_client::clock::Clock;
-use notbefore_wire::operator::{Event, Operation, OperationProgress, OperationTarget};
+use notbefore_wire::operator::{
+    CommandState, Event, EventStatus, HostStart, Operation, OperationProgress, OperationState,
+    OperationTarget, OperationVerb, TargetStatus,
+};
 use notbefore_wire::text::printable;
 
 use crate::args::{self, Output};
@@ -43,10 +46,10 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
             for one in &operations {
                 table.row([
                     one.id.to_string(),
-                    one.cause.clone(),
+                    one.cause.to_string(),
                     or_dash(one.host.as_deref()),
-                    one.state.clone(),
-                    one.release.clone(),
+                    one.state.to_string(),
+                    one.release.to_string(),
                     when(one.not_before),
                     one.progress.events.to_string(),
                     one.progress.approved.to_string(),
@@ -72,14 +75,16 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
             let path = format!("/v1/operations/{}/cancel", encode(&operation));
             show(&client.post(&path, &serde_json::json!({}))?, output)
         }
-        args::Operation::Start { operations } => each(client, &operations, "start", output),
-        args::Operation::Complete { operations } => each(client, &operations, "complete", output),
+        args::Operation::Start { operations } => each(client, &operations, OperationVerb::Start, output),
+        args::Operation::Complete { operations } => {
+            each(client, &operations, OperationVerb::Complete, output)
+        }
         args::Operation::Wait { operations, timeout } => wait(client, &operations, timeout, output),
     }
 }
 
 /// Does something to operations one after the other, up to the first that is refused.
-fn each(client: &Client, ids: &[String], verb: &str, output: Output) -> Result<()> {
+fn each(client: &Client, ids: &[String], verb: OperationVerb, output: Output) -> Result<()> {
     let mut done: Vec<Operation> = Vec::new();
     for id in ids {
         let path = format!("/v1/operations/{}/{verb}", encode(id));
@@ -106,17 +111,19 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
         output::line(&format!("  host          {host}"))?;
     }
     output::line(&format!("  asked for by  {} at {:.0}", operation.by, operation.requested_at))?;
-    let is_waiting =
-        operation.targets.iter().any(|part| matches!(part.status.as_str(), "Opening" | "Scheduled"));
+    let is_waiting = operation
+        .targets
+        .iter()
+        .any(|part| matches!(part.status, TargetStatus::Opening | TargetStatus::Scheduled));
     if is_waiting {
         output::line(&format!("  not before    {}", when(operation.not_before)))?;
         output::line(&format!("  release       {}", operation.release))?;
     }
     if let Some(start) = operation.host_start.as_ref().filter(|_| is_waiting) {
-        let start = match start.as_str() {
-            "waiting" => "all events together, when all are approved or NotBefore has passed",
-            "ready" => "all events together, when the operation is started",
-            _ => "all events together, now",
+        let start = match start {
+            HostStart::Waiting => "all events together, when all are approved or NotBefore has passed",
+            HostStart::Ready => "all events together, when the operation is started",
+            HostStart::Released | HostStart::Unknown(_) => "all events together, now",
         };
         output::line(&format!("  start         {start}"))?;
     }
@@ -130,13 +137,13 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
             part.event.to_string(),
             part.scope.clone(),
             part.update_domain.to_string(),
-            part.status.clone(),
+            part.status.to_string(),
             match &part.refused {
                 Some(code) => format!("refused: {code}"),
                 None if part.failed => "started, a command has failed".to_owned(),
                 None => match &part.started_because {
                     Some(why) => format!("{}: {why}", part.state),
-                    None => part.state.clone(),
+                    None => part.state.to_string(),
                 },
             },
             names(part),
@@ -189,12 +196,12 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
             if !at_terminal && output == Output::Table && said != last {
                 output::line(&format!("{} {}: {said}", one.id, one.state))?;
             }
-            match one.state.as_str() {
-                "closed" => {
+            match one.state {
+                OperationState::Closed => {
                     bar.finish();
                     closed.push(one);
                 }
-                _ => {
+                OperationState::Opening | OperationState::Open | OperationState::Unknown(_) => {
                     still_open.push(one);
                     next.push((id, bar, said));
                 }
@@ -238,12 +245,13 @@ fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
     if open.iter().all(|operation| operation.progress.failed == 0) {
         return Ok(None);
     }
-    let started: Vec<Event> = client.list("/v1/events", &[("status", Some("started".to_owned()))])?;
+    let started: Vec<Event> =
+        client.list("/v1/events", &[("status", Some(EventStatus::Started.to_string()))])?;
     let ours = started.iter().filter(|event| open.iter().any(|one| one.id == event.operation));
     let mut failed = Vec::new();
     for event in ours {
         let commands = event.exec.iter().flat_map(|exec| &exec.commands);
-        for command in commands.filter(|command| command.state == "failed") {
+        for command in commands.filter(|command| command.state == CommandState::Failed) {
             let attempt =
                 command.attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
             let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {}", printable(why)));
@@ -269,12 +277,16 @@ fn cancel_plan(operation: &Operation) -> Vec<String> {
             format!("  {}", part.event),
             part.scope.clone(),
             part.update_domain.to_string(),
-            part.status.clone(),
+            part.status.to_string(),
             names(part),
-            match part.status.as_str() {
-                "Opening" | "Scheduled" => "is called off",
-                "Started" => "no: it has started and goes on",
-                _ => "no: it is over",
+            match part.status {
+                TargetStatus::Opening | TargetStatus::Scheduled => "is called off",
+                TargetStatus::Started => "no: it has started and goes on",
+                TargetStatus::Completed
+                | TargetStatus::Cancelled
+                | TargetStatus::Refused
+                | TargetStatus::Ended
+                | TargetStatus::Unknown(_) => "no: it is over",
             }
             .to_owned(),
         ]);
@@ -293,10 +305,19 @@ pub fn announced(operation: &Operation, output: Output) -> Result<()> {
         return output::json(operation);
     }
     for part in &operation.targets {
-        let what = match (&part.started_because, part.status.as_str()) {
+        let what = match (&part.started_because, &part.status) {
             (Some(why), _) => format!("started at once: {why}"),
-            (None, "Completed" | "Cancelled" | "Ended") => "over already".to_owned(),
-            (None, _) => format!("not before {}", when(operation.not_before)),
+            (None, TargetStatus::Completed | TargetStatus::Cancelled | TargetStatus::Ended) => {
+                "over already".to_owned()
+            }
+            (
+                None,
+                TargetStatus::Opening
+                | TargetStatus::Scheduled
+                | TargetStatus::Started
+                | TargetStatus::Refused
+                | TargetStatus::Unknown(_),
+            ) => format!("not before {}", when(operation.not_before)),
         };
         output::line(&format!("event {}: {} of {}, {what}", part.event, operation.cause, names(part)))?;
     }

@@ -1,6 +1,7 @@
 //! `notbefore token …`
 
 use anyhow::{Result, anyhow};
+use notbefore_wire::operator::Role;
 use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
 
 use crate::args::{self, Output};
@@ -78,16 +79,17 @@ fn revoked(token: &Token) -> Vec<String> {
 fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -> Result<Vec<Grant>> {
     let paths = match (&role, on.is_empty()) {
         // Everywhere is what is usually meant for an operator, and hardly ever for others.
-        (Some(role), true) if role.eq_ignore_ascii_case("operator") => vec!["/".to_owned()],
+        (Some(role), true) if Role::typed(role) == Role::Operator => vec!["/".to_owned()],
         (Some(role), true) => {
             let cure = "--on subscription/group, or --on / for everywhere";
             return Err(NotUnderstood(format!("say where the role {role} holds: {cure}")).into());
         }
         (Some(_), false) | (None, _) => on,
     };
-    let mut grants: Vec<Grant> = pairs.into_iter().map(|(role, path)| Grant { role, path }).collect();
+    let mut grants: Vec<Grant> =
+        pairs.into_iter().map(|(role, path)| Grant { role: role.into(), path }).collect();
     if let Some(role) = role {
-        grants.extend(paths.into_iter().map(|path| Grant { role: role.clone(), path }));
+        grants.extend(paths.into_iter().map(|path| Grant { role: role.clone().into(), path }));
     }
     Ok(grants)
 }

@@ -3,7 +3,10 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_wire::operator::delivery::Listening;
-use notbefore_wire::operator::{AddVm, Event, Operation, Resource, ScheduleEvents, Scope, Vm, VmSpec};
+use notbefore_wire::operator::{
+    AddVm, Cause, Event, EventStatus, EventType, Operation, Resource, ScheduleEvents, Scope, Vm, VmSpec,
+    VmVerb,
+};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -34,7 +37,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 addresses: address,
                 instance: None,
             };
-            let added: Vm = client.post("/v1/vms", &AddVm { scope, kind, vm })?;
+            let added: Vm = client.post("/v1/vms", &AddVm { scope, kind: kind.map(Into::into), vm })?;
             match output {
                 Output::Json => output::json(&added),
                 Output::Table => output::line(&format!("added {} ({})", added.path, added.id)),
@@ -58,9 +61,9 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             removed.map_err(fleet_apply::changed_meanwhile)?;
             said(output, &format!("removed {vm}"))
         }
-        args::Vm::Restart(act) => schedule(client, act, "user-restart", false, output),
-        args::Vm::Redeploy(act) => schedule(client, act, "user-redeploy", false, output),
-        args::Vm::Evict { act, force } => schedule(client, act, "eviction", force, output),
+        args::Vm::Restart(act) => schedule(client, act, Cause::UserRestart, false, output),
+        args::Vm::Redeploy(act) => schedule(client, act, Cause::UserRedeploy, false, output),
+        args::Vm::Evict { act, force } => schedule(client, act, Cause::Eviction, force, output),
         args::Vm::Delete { vms, care } => {
             let question = Question {
                 ask: "Delete this?",
@@ -74,13 +77,13 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 Verdict::GoAhead(None) => vms,
                 Verdict::GoAhead(Some(plan)) => plan.iter().map(|one| one.vm.to_string()).collect(),
             };
-            let request =
-                ScheduleEvents { cause: Some("deletion".to_owned()), vms, ..ScheduleEvents::default() };
+            let request = ScheduleEvents { cause: Some(Cause::Deletion), vms, ..ScheduleEvents::default() };
             let made: Operation = client.post("/v1/events", &request)?;
             operation::announced(&made, output)
         }
         args::Vm::Start { vm } => {
-            let started: Vm = client.post(&at(&vm, "/start"), &serde_json::json!({}))?;
+            let started: Vm =
+                client.post(&at(&vm, &format!("/{}", VmVerb::Start)), &serde_json::json!({}))?;
             match output {
                 Output::Json => output::json(&started),
                 Output::Table => output::line(&format!("{} is {}", started.path, started.state)),
@@ -110,8 +113,8 @@ struct Leaving {
 struct Affected {
     event: Uuid,
     #[serde(rename = "type")]
-    event_type: String,
-    status: String,
+    event_type: EventType,
+    status: EventStatus,
     /// The VMs for which it goes on; none if it ends with the VM.
     goes_on_for: Vec<String>,
 }
@@ -167,9 +170,15 @@ impl Leaving {
         };
         let mut lines = vec![format!("VM {} in scope {} {how}", self.path, self.scope)];
         for Affected { event, event_type, status, goes_on_for } in &self.events {
-            let what = match (goes_on_for.as_slice(), status.as_str()) {
-                ([], "Scheduled") => "is called off".to_owned(),
-                ([], _) => "ends with it".to_owned(),
+            let what = match (goes_on_for.as_slice(), status) {
+                ([], EventStatus::Scheduled) => "is called off".to_owned(),
+                (
+                    [],
+                    EventStatus::Started
+                    | EventStatus::Completed
+                    | EventStatus::Cancelled
+                    | EventStatus::Unknown(_),
+                ) => "ends with it".to_owned(),
                 (others, _) => format!("goes on for {}", others.join(",")),
             };
             lines.push(format!("  event {event} ({event_type}, {status}) {what}"));
@@ -189,10 +198,10 @@ fn said(output: Output, text: &str) -> Result<()> {
     }
 }
 
-fn schedule(client: &Client, act: Act, cause: &str, force: bool, output: Output) -> Result<()> {
+fn schedule(client: &Client, act: Act, cause: Cause, force: bool, output: Output) -> Result<()> {
     let Act { vm, when: When { not_before, r#in } } = act;
     let request = ScheduleEvents {
-        cause: Some(cause.to_owned()),
+        cause: Some(cause),
         vms: vec![vm],
         not_before,
         in_seconds: r#in.map(|span| span.as_secs()),
@@ -210,8 +219,8 @@ pub fn table(vms: &[Vm]) -> Table {
     for vm in vms {
         table.row([
             vm.path.clone(),
-            vm.kind.clone(),
-            vm.state.clone(),
+            vm.kind.to_string(),
+            vm.state.to_string(),
             vm.update_domain.to_string(),
             or_dash(vm.host.as_deref()),
             if vm.first_run { "this machine".to_owned() } else { or_dash(Some(&vm.addresses.join(","))) },
@@ -230,8 +239,8 @@ fn show(vm: &Vm, output: Output) -> Result<()> {
     output::line(&format!("{}{first_run}", vm.path))?;
     for (name, value) in [
         ("id", vm.id.to_string()),
-        ("kind", vm.kind.clone()),
-        ("state", vm.state.clone()),
+        ("kind", vm.kind.to_string()),
+        ("state", vm.state.to_string()),
         ("update domain", vm.update_domain.to_string()),
         ("fault domain", vm.fault_domain.to_string()),
         ("zone", or_dash(vm.zone.as_deref())),

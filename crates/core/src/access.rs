@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
+use crate::cause::{UnknownWord, one_of};
 use crate::ids::{Name, NameError, ScopeId};
 
 /// How many tokens there may be: people, scripts and dashboards of a whole region.
@@ -43,15 +44,10 @@ impl fmt::Display for Role {
 }
 
 impl FromStr for Role {
-    type Err = String;
+    type Err = UnknownWord;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_lowercase().as_str() {
-            "viewer" => Ok(Self::Viewer),
-            "tenant" => Ok(Self::Tenant),
-            "operator" => Ok(Self::Operator),
-            _ => Err(format!("{text:?} is not one of operator, tenant, viewer")),
-        }
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        one_of(text, &[Self::Operator, Self::Tenant, Self::Viewer])
     }
 }
 

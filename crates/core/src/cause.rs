@@ -315,7 +315,7 @@ pub struct UnknownWord {
     pub known: Vec<String>,
 }
 
-fn one_of<T: Copy + fmt::Display>(text: &str, all: &[T]) -> Result<T, UnknownWord> {
+pub(crate) fn one_of<T: Copy + fmt::Display>(text: &str, all: &[T]) -> Result<T, UnknownWord> {
     all.iter()
         .copied()
         .find(|one| one.to_string().eq_ignore_ascii_case(text))

@@ -12,6 +12,7 @@ pub mod export;
 pub mod fleet;
 pub mod hosts;
 pub mod tokens;
+pub mod words;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ use crate::guest::instance::Instance;
 pub mod exec;
 
 pub use exec::{ExecCommand, ExecProgress};
+pub use words::*;
 
 /// The header that makes a repeated request safe.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -82,9 +84,8 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeSpec {
-    /// `standalone`, `availability-set`, `cloud-service` or `scale-set`.
-    #[schema(pattern = "^(standalone|availability-set|cloud-service|scale-set)$")]
-    pub kind: String,
+    /// Its kind.
+    pub kind: ScopeKind,
     /// Its settings.
     #[serde(default)]
     pub policy: Policy,
@@ -129,7 +130,7 @@ pub struct AddVm {
     pub scope: Option<String>,
     /// The kind to make the scope of, if there is none of that path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    pub kind: Option<ScopeKind>,
     /// The VM.
     pub vm: VmSpec,
 }
@@ -155,7 +156,7 @@ pub struct Scope {
     /// Its path.
     pub path: String,
     /// Its kind.
-    pub kind: String,
+    pub kind: ScopeKind,
     /// Its settings.
     pub policy: Policy,
     /// The number of the document that its guests see.
@@ -182,9 +183,9 @@ pub struct Vm {
     /// Its scope's path.
     pub scope: String,
     /// Its scope's kind.
-    pub kind: String,
-    /// `running` or `deallocated`.
-    pub state: String,
+    pub kind: ScopeKind,
+    /// Whether it runs.
+    pub state: VmState,
     /// Its update domain.
     pub update_domain: u32,
     /// Its fault domain.
@@ -216,13 +217,12 @@ pub struct Vm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScheduleEvents {
-    /// `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`: stands for the platform's usual cause.
+    /// What happens: stands for the platform's usual cause.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^(Freeze|Reboot|Redeploy|Preempt|Terminate)$")]
-    pub event_type: Option<String>,
+    pub event_type: Option<EventType>,
     /// The exact cause, instead of a type.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
+    pub cause: Option<Cause>,
     /// The VMs, by id or by the end of their path.
     #[schema(example = json!(["web-0"]))]
     pub vms: Vec<String>,
@@ -284,15 +284,15 @@ pub struct Event {
     pub id: Uuid,
     /// The operation it belongs to.
     pub operation: Uuid,
-    /// `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    /// What happens.
     #[serde(rename = "type")]
-    pub event_type: String,
-    /// `Scheduled`, `Started`, `Completed` or `Cancelled`.
-    pub status: String,
+    pub event_type: EventType,
+    /// Where it stands.
+    pub status: EventStatus,
     /// Why it happens.
-    pub cause: String,
-    /// `Platform` or `User`.
-    pub source: String,
+    pub cause: Cause,
+    /// Who set it going.
+    pub source: Source,
     /// Its scope's path.
     pub scope: String,
     /// The update domain of its VMs.
@@ -315,7 +315,7 @@ pub struct Event {
     /// For how long they are told to expect to be interrupted; −1 for unknown.
     pub duration_seconds: i32,
     /// Who carries it out.
-    pub driver: String,
+    pub driver: Driver,
     /// What it waits for, in words, while it is live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
@@ -354,7 +354,7 @@ pub struct Operation {
     /// Its id.
     pub id: Uuid,
     /// Why.
-    pub cause: String,
+    pub cause: Cause,
     /// The host it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -362,10 +362,10 @@ pub struct Operation {
     pub by: String,
     /// When.
     pub requested_at: Timestamp,
-    /// `opening`, `open`, `closed`.
-    pub state: String,
-    /// `each` or `together`.
-    pub release: String,
+    /// Where it stands.
+    pub state: OperationState,
+    /// How approvals release its events.
+    pub release: Release,
     /// The one NotBefore of its events; none where there is no notice.
     pub not_before: Option<Timestamp>,
     /// Whether a person gave that time.
@@ -379,7 +379,7 @@ pub struct Operation {
     /// For the reboot or freeze of a host with several events, which start together: `waiting`, `ready` (manual
     /// driver: it waits to be started) or `released`. None for any other operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_start: Option<String>,
+    pub host_start: Option<HostStart>,
     /// What it waits for as a whole, in words, if it is due and has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
@@ -427,12 +427,10 @@ pub struct OperationTarget {
     pub update_domain: u32,
     /// Its VMs.
     pub resources: Vec<Resource>,
-    /// Where the part stands: `opening`, `waiting` for approval, `approved`, `started`, `completed`, `cancelled`,
-    /// `refused`; `ended` where it is no longer known how.
-    pub state: String,
-    /// Where the event stands: `Opening` before its scope is told, then `Scheduled`, `Started`, `Completed` or
-    /// `Cancelled`; `Refused` if the scope would not have it; `Ended` where it is no longer known how it ended.
-    pub status: String,
+    /// Where the part stands.
+    pub state: TargetState,
+    /// Where the event stands.
+    pub status: TargetStatus,
     /// Whether a command of it has used up its attempts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use jiff::{Timestamp, ToSpan};
+use notbefore_wire::operator::EventStatus;
 use serde_json::{Value, json};
 
 use super::Bench;
@@ -259,7 +260,7 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
         let id = made["targets"][0]["event"].as_str().context("an operation without an event")?.to_owned();
         // It is approved, and started, in a moment.
         let started = || service.operate("GET", &format!("/v1/events/{id}"), &Value::Null).ok();
-        wait(|| started().filter(|event| event["status"] == "Started"))?;
+        wait(|| started().filter(|event| event["status"] == EventStatus::Started.as_str()))?;
         service.operate("POST", &format!("/v1/events/{id}/complete"), &json!({}))?;
     }
     let goal = Goal::at_most(100.0, 50.0);

@@ -14,7 +14,8 @@ use jiff::Timestamp;
 use notbefore_engine::records::{self, FactBatch, RefusalBatch, prefix};
 use notbefore_store::{Key, Snapshot};
 use notbefore_wire::operator as wire;
-use notbefore_wire::operator::audit::{AuditEntry, CHANGED, REFUSED};
+use notbefore_wire::operator::AuditOutcome;
+use notbefore_wire::operator::audit::AuditEntry;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -61,12 +62,12 @@ pub async fn list(
     let ListQuery { since, until, actor, outcome, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let limit = page.limit()?;
-    let prefixes: &[&'static str] = match outcome.as_deref() {
+    let prefixes: &[&'static str] = match outcome.map(AuditOutcome::from) {
         None => &[prefix::FACT, prefix::REFUSED],
-        Some(CHANGED) => &[prefix::FACT],
-        Some(REFUSED) => &[prefix::REFUSED],
-        Some(other) => {
-            let detail = format!("outcome {other:?} is not one of {CHANGED}, {REFUSED}");
+        Some(AuditOutcome::Changed) => &[prefix::FACT],
+        Some(AuditOutcome::Refused) => &[prefix::REFUSED],
+        Some(AuditOutcome::Unknown(other)) => {
+            let detail = format!("outcome {other:?} is not one of changed, refused");
             return Err(Problem::bad_request("bad_outcome", detail));
         }
     };
@@ -175,7 +176,7 @@ fn entries(kind: &str, key: &str, value: &[u8]) -> Vec<AuditEntry> {
     let Ok(RefusalBatch { at, requests, further }) = records::decode(key, value) else { return Vec::new() };
     let kept = requests.into_iter().map(|refused| AuditEntry {
         at: refused.at,
-        outcome: REFUSED.to_owned(),
+        outcome: AuditOutcome::Refused,
         actor: refused.token.map_or_else(|| "unknown".to_owned(), |token| format!("token {token}")),
         from: refused.from,
         what: refused.code,
@@ -185,7 +186,7 @@ fn entries(kind: &str, key: &str, value: &[u8]) -> Vec<AuditEntry> {
     });
     let counted = further.into_iter().map(|further| AuditEntry {
         at,
-        outcome: REFUSED.to_owned(),
+        outcome: AuditOutcome::Refused,
         actor: "unknown".to_owned(),
         from: further.from,
         what: "further_refusals".to_owned(),

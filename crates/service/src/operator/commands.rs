@@ -3,6 +3,8 @@
 use notbefore_core::{CommandState, Event, ExecRun, Resource};
 use notbefore_wire::operator as wire;
 
+use super::words::Word;
+
 /// How many VMs are named before the rest are counted.
 const NAMED_MAX: usize = 3;
 
@@ -23,7 +25,7 @@ pub fn last_progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
     for (command, state) in progress.commands.iter_mut().zip(&run.commands) {
         match state {
             CommandState::Running { .. } | CommandState::Waiting { .. } => {
-                command.state = "stopped".to_owned();
+                command.state = wire::CommandState::Stopped;
                 (command.attempts_left, command.due_at) = (None, None);
             }
             CommandState::Done { .. } | CommandState::Failed { .. } | CommandState::Gone => {}
@@ -33,10 +35,10 @@ pub fn last_progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
 }
 
 fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
-    let bare = |state: &str| wire::ExecCommand {
+    let bare = wire::ExecCommand {
         vm: resource.vm.0,
         name: resource.name.to_string(),
-        state: state.to_owned(),
+        state: state.word(),
         attempt: None,
         attempts_left: None,
         due_at: None,
@@ -49,16 +51,16 @@ fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
             attempts_left: Some(*left),
             due_at: Some(*due_at),
             why: Some(why.clone()).filter(|why| !why.is_empty()),
-            ..bare("waiting")
+            ..bare
         },
         CommandState::Running { attempt, left } => {
-            wire::ExecCommand { attempt: Some(*attempt), attempts_left: Some(*left), ..bare("running") }
+            wire::ExecCommand { attempt: Some(*attempt), attempts_left: Some(*left), ..bare }
         }
-        CommandState::Done { host } => wire::ExecCommand { host: host.clone(), ..bare("done") },
+        CommandState::Done { host } => wire::ExecCommand { host: host.clone(), ..bare },
         CommandState::Failed { attempt, why } => {
-            wire::ExecCommand { attempt: Some(*attempt), why: Some(why.clone()), ..bare("failed") }
+            wire::ExecCommand { attempt: Some(*attempt), why: Some(why.clone()), ..bare }
         }
-        CommandState::Gone => bare("gone"),
+        CommandState::Gone => bare,
     }
 }
 

@@ -11,7 +11,7 @@ use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, VmId};
 use notbefore_engine::{Answer, Command, NewOperation, Whom};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::access::Change;
@@ -27,18 +27,6 @@ use crate::view::ScopeView;
 const DESCRIPTION_MAX: usize = 512;
 /// The longest duration that guests may be told: 30 days.
 const DURATION_MAX_S: i32 = 30 * 24 * 3_600;
-
-/// What can be done to an event, for the API's description.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "the variants are read by the derive alone")]
-enum Verb {
-    Approve,
-    Cancel,
-    Start,
-    Complete,
-    Retry,
-}
 
 /// What a list of events takes.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -76,12 +64,16 @@ fn page(
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit()?, page.after()?);
-    let started = match status.as_deref().map(str::to_ascii_lowercase).as_deref() {
+    let started = match status.as_deref().map(wire::EventStatus::typed) {
         None => None,
-        Some("scheduled") => Some(false),
-        Some("started") => Some(true),
-        Some(other) => {
-            let detail = format!("status {other:?} is not one of Scheduled, Started");
+        Some(wire::EventStatus::Scheduled) => Some(false),
+        Some(wire::EventStatus::Started) => Some(true),
+        Some(
+            other @ (wire::EventStatus::Completed
+            | wire::EventStatus::Cancelled
+            | wire::EventStatus::Unknown(_)),
+        ) => {
+            let detail = format!("status {:?} is not one of Scheduled, Started", other.as_str());
             return Err(Problem::bad_request("bad_status", detail));
         }
     };
@@ -196,11 +188,12 @@ pub fn when(
 
 fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
     match (&request.cause, &request.event_type) {
-        (Some(cause), None) => {
-            cause.parse().map_err(|error| Problem::bad_request("bad_cause", format!("cause {error}")))
-        }
+        (Some(cause), None) => cause
+            .as_str()
+            .parse()
+            .map_err(|error| Problem::bad_request("bad_cause", format!("cause {error}"))),
         (None, Some(event_type)) => {
-            let event_type = event_type.parse::<EventType>();
+            let event_type = event_type.as_str().parse::<EventType>();
             let event_type =
                 event_type.map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))?;
             Ok(Cause::of_type(event_type))
@@ -236,27 +229,27 @@ pub fn checked_description(description: Option<String>) -> Result<Option<String>
 }
 
 /// Act on an event; only `complete` takes a body
-#[utoipa::path(post, path = "/events/{event}/{verb}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it"), ("verb" = inline(Verb), Path)), request_body = Option<wire::CompleteEvent>, responses((status = 200, body = wire::Event)))]
+#[utoipa::path(post, path = "/events/{event}/{verb}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it"), ("verb" = inline(wire::EventVerb), Path)), request_body = Option<wire::CompleteEvent>, responses((status = 200, body = wire::Event)))]
 pub async fn act(
     mut sight: Sight,
-    Path((event, verb)): Path<(String, String)>,
+    Path((event, verb)): Path<(String, wire::EventVerb)>,
     change: Change,
 ) -> Result<Json<wire::Event>, Problem> {
     let id = sight.find_event(&event)?;
     let permit = sight.permit_on_event(role_to(&verb, sight.live_event(id)), id);
-    let command = match verb.as_str() {
-        "approve" => Ok(Command::ApproveFor(id)),
-        "cancel" => Ok(Command::Cancel(id)),
-        "start" => Ok(Command::Start(id)),
-        "retry" => Ok(Command::Retry(id)),
-        "complete" => {
+    let command = match verb {
+        wire::EventVerb::Approve => Ok(Command::ApproveFor(id)),
+        wire::EventVerb::Cancel => Ok(Command::Cancel(id)),
+        wire::EventVerb::Start => Ok(Command::Start(id)),
+        wire::EventVerb::Retry => Ok(Command::Retry(id)),
+        wire::EventVerb::Complete => {
             let wire::CompleteEvent { hosts } = change.body_or_default()?;
             let hosts = hosts
                 .into_iter()
                 .map(|(name, host)| Ok((in_event(&sight, id, &name)?, super::scopes::place(&host)?)));
             hosts.collect::<Result<_, Problem>>().map(|hosts| Command::Complete { event: id, hosts })
         }
-        _ => {
+        wire::EventVerb::Unknown(verb) => {
             let detail =
                 format!("an event has no {verb:?}; there are approve, cancel, start, complete and retry");
             return Err(Problem::not_found("unknown_verb", detail));
@@ -268,15 +261,16 @@ pub async fn act(
     Ok(Json(sight.show_event(id).await?))
 }
 
-/// The role that it takes to act on an event. What is not named here is an operator's.
-fn role_to(verb: &str, event: Option<&Event>) -> Role {
+/// The role that it takes to act on an event.
+fn role_to(verb: &wire::EventVerb, event: Option<&Event>) -> Role {
+    use wire::EventVerb as Verb;
     match (verb, event) {
-        ("approve", _) => Role::Tenant,
+        (Verb::Approve, _) => Role::Tenant,
         // Owners call off what owners ask for.
-        ("cancel", Some(event)) => role_for(event.cause.source()),
-        // It is over: there is nothing left to call off, and that is what whoever sees it is told.
-        ("cancel", None) => Role::Tenant,
-        _ => Role::Operator,
+        (Verb::Cancel, Some(event)) => role_for(event.cause.source()),
+        // It is over: there is nothing left to call off, and every caller that sees it is told so.
+        (Verb::Cancel, None) => Role::Tenant,
+        (Verb::Start | Verb::Complete | Verb::Retry | Verb::Unknown(_), _) => Role::Operator,
     }
 }
 

@@ -104,10 +104,10 @@ impl Search {
         if after.as_ref().is_some_and(|key| !key.starts_with(prefix::ENDED)) {
             return Err(pages::bad_cursor());
         }
-        let newest_first = match order.as_deref() {
-            None | Some("oldest") => false,
-            Some("newest") => true,
-            Some(other) => {
+        let newest_first = match order.map(wire::Order::from) {
+            None | Some(wire::Order::Oldest) => false,
+            Some(wire::Order::Newest) => true,
+            Some(wire::Order::Unknown(other)) => {
                 let detail = format!("order {other:?} is not one of oldest, newest");
                 return Err(Problem::bad_request("bad_order", detail));
             }

@@ -21,7 +21,6 @@ use notbefore_wire::operator::hosts::{
     Host, HostAction, HostPlan, HostWait, HostsAction, HostsPlan, PLANNED_HOSTS_MAX, PlannedEvent,
     SILENT_NAMED_MAX, ScopeImpact,
 };
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Operator;
@@ -32,19 +31,10 @@ use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::present;
 use super::problem::Problem;
+use super::words::Word;
 use crate::hosts::Places;
 use crate::names;
 use crate::view::{ScopeView, View};
-
-/// What can be done to a host, for the API's description.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "the variants are read by the derive alone")]
-enum Verb {
-    Maintain,
-    Degraded,
-    Failed,
-}
 
 /// How many hosts' names are compared with one that does not exist; enough for a person's region, and some
 /// milliseconds at most.
@@ -82,12 +72,12 @@ pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) ->
 
 /// Announce to all VMs of a host what is about to happen to it, or say what that would come to
 #[utoipa::path(post, path = "/hosts/{host}/{verb}", tag = "hosts",
-    params(("host" = String, Path), ("verb" = inline(Verb), Path)),
+    params(("host" = String, Path), ("verb" = inline(wire::HostVerb), Path)),
     request_body = Option<HostAction>,
     responses((status = 201, description = "The operation that was made", body = wire::Operation), (status = 200, description = "For `dry_run`: what it would come to", body = HostPlan)))]
 pub async fn act(
     State(operator): State<Operator>,
-    Path((host, verb)): Path<(String, String)>,
+    Path((host, verb)): Path<(String, wire::HostVerb)>,
     change: Change,
 ) -> Result<Response, Problem> {
     change.compares_nothing()?;
@@ -227,7 +217,7 @@ impl OnHost {
 
 fn new_operation(
     host: &str,
-    verb: &str,
+    verb: &wire::HostVerb,
     action: &HostAction,
     now: Timestamp,
 ) -> Result<NewOperation, Problem> {
@@ -235,7 +225,7 @@ fn new_operation(
         action;
     Ok(NewOperation {
         id: OperationId(Uuid::new_v4()),
-        cause: cause(verb, maintenance.as_deref())?,
+        cause: cause(verb, maintenance.as_ref())?,
         whom: Whom::Host(host.to_owned()),
         not_before: when(now, *not_before, *in_seconds)?,
         duration_s: checked_duration(*duration_seconds)?,
@@ -244,26 +234,29 @@ fn new_operation(
     })
 }
 
-fn cause(verb: &str, maintenance: Option<&str>) -> Result<Cause, Problem> {
+fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Result<Cause, Problem> {
+    use wire::HostVerb as Verb;
+    use wire::Maintenance::{self, Freeze, LiveMigration, Reboot, Redeploy};
     match (verb, maintenance) {
-        ("maintain", Some("freeze")) => Ok(Cause::HostFreeze),
-        ("maintain", Some("reboot")) => Ok(Cause::HostReboot),
-        ("maintain", Some("redeploy")) => Ok(Cause::HostRedeploy),
-        ("maintain", Some("live-migration")) => Ok(Cause::LiveMigration),
-        ("maintain", said) => {
-            let said =
-                said.map_or("no type was given".to_owned(), |said| format!("type {said:?} is unknown"));
+        (Verb::Maintain, Some(Freeze)) => Ok(Cause::HostFreeze),
+        (Verb::Maintain, Some(Reboot)) => Ok(Cause::HostReboot),
+        (Verb::Maintain, Some(Redeploy)) => Ok(Cause::HostRedeploy),
+        (Verb::Maintain, Some(LiveMigration)) => Ok(Cause::LiveMigration),
+        (Verb::Maintain, None | Some(Maintenance::Unknown(_))) => {
+            let said = maintenance.map_or("no type was given".to_owned(), |said| {
+                format!("type {:?} is unknown", said.as_str())
+            });
             let detail =
                 format!("{said}; a host is maintained by freeze, reboot, redeploy or live-migration");
             Err(Problem::bad_request("bad_type", detail))
         }
-        ("degraded", None) => Ok(Cause::PredictedFailure),
-        ("failed", None) => Ok(Cause::HostFailure),
-        ("degraded" | "failed", Some(_)) => Err(Problem::bad_request(
+        (Verb::Degraded, None) => Ok(Cause::PredictedFailure),
+        (Verb::Failed, None) => Ok(Cause::HostFailure),
+        (Verb::Degraded | Verb::Failed, Some(_)) => Err(Problem::bad_request(
             "bad_type",
             format!("a host that is {verb} takes no type; leave it out"),
         )),
-        (_, _) => {
+        (Verb::Unknown(verb), _) => {
             let detail = format!("a host has no {verb:?}; there are maintain, degraded and failed");
             Err(Problem::not_found("unknown_verb", detail))
         }
@@ -341,9 +334,9 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
     let why: HashMap<_, _> = refused.iter().map(|(event, why)| (*event, why)).collect();
     let mut plan = HostPlan {
         host: host.to_owned(),
-        event_type: operation.cause.event_type().to_string(),
-        cause: operation.cause.to_string(),
-        release: present::release(operation.release).to_owned(),
+        event_type: operation.cause.event_type().word(),
+        cause: operation.cause.word(),
+        release: operation.release.word(),
         not_before: operation.not_before,
         notice_seconds: operation
             .not_before

@@ -9,7 +9,7 @@
 //! | `tls` | the certificate |
 //! | `problem` | every error, as problem+json |
 //! | `pages`, `cursor`, `path` | lists: limits and cursors; the parts of a path |
-//! | `present`, `seen` | from the domain's types to the API's |
+//! | `present`, `seen`, `words` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export`, `tokens` | one noun each |
 //! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
@@ -41,6 +41,7 @@ mod stream;
 pub mod tls;
 mod tokens;
 mod vms;
+mod words;
 
 use std::ops::Deref;
 use std::path::PathBuf;

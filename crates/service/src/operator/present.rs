@@ -13,9 +13,10 @@ use notbefore_core::{
 use notbefore_engine::Address;
 use notbefore_engine::state::host_operations::HostOperations;
 use notbefore_wire::operator as wire;
-use notbefore_wire::operator::audit::{AuditEntry, CHANGED};
+use notbefore_wire::operator::audit::AuditEntry;
 
 use super::commands;
+use super::words::Word;
 use crate::delivery::Hearing;
 use crate::names;
 use crate::view::{ScopeView, View};
@@ -28,7 +29,7 @@ pub fn scope(view: &ScopeView) -> wire::Scope {
     let Scope { path, kind, policy, incarnation, members, events, origin, .. } = &*view.scope;
     wire::Scope {
         path: path.to_string(),
-        kind: kind.to_string(),
+        kind: kind.word(),
         policy: wire_policy(policy),
         incarnation: *incarnation,
         vms: members.len(),
@@ -56,8 +57,8 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
         path: names::path(scope, id),
         name: member.name.to_string(),
         scope: scope.scope.path.to_string(),
-        kind: scope.scope.kind.to_string(),
-        state: member.state.to_string(),
+        kind: scope.scope.kind.word(),
+        state: member.state.word(),
         update_domain: member.update_domain,
         fault_domain: member.fault_domain,
         zone: member.zone.clone(),
@@ -155,13 +156,11 @@ impl<'a> Live<'a> {
 
 /// A live event.
 pub fn event(live: &Live<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
-    let (status, started_at) = match event.phase {
-        Phase::Scheduled { .. } => ("Scheduled", None),
-        Phase::Started { at, .. } => ("Started", Some(at)),
-    };
     wire::Event {
-        status: status.to_owned(),
-        started_at,
+        started_at: match event.phase {
+            Phase::Scheduled { .. } => None,
+            Phase::Started { at, .. } => Some(at),
+        },
         waits_for: Some(waits_for(live, &scope.scope, event)),
         revision: scope.revision,
         ..common(&scope.scope.path.to_string(), event)
@@ -184,7 +183,7 @@ pub fn past(past: &Past, revision: u64) -> wire::Event {
         | EventFact::EventCancelled { .. } => None,
     };
     wire::Event {
-        status: past.outcome.to_string(),
+        status: past.outcome.word(),
         started_at: past.event.trail.iter().find_map(started),
         ended_at: Some(past.ended_at),
         not_before: None,
@@ -198,10 +197,10 @@ fn common(scope: &str, event: &Event) -> wire::Event {
     wire::Event {
         id: event.id.0,
         operation: event.operation.0,
-        event_type: event.cause.event_type().to_string(),
-        status: String::new(),
-        cause: event.cause.to_string(),
-        source: event.cause.source().to_string(),
+        event_type: event.cause.event_type().word(),
+        status: event.phase.word(),
+        cause: event.cause.word(),
+        source: event.cause.source().word(),
         scope: scope.to_owned(),
         update_domain: event.update_domain,
         resources: event.resources.iter().map(resource).collect(),
@@ -212,7 +211,7 @@ fn common(scope: &str, event: &Event) -> wire::Event {
         ended_at: None,
         description: event.description.clone(),
         duration_seconds: event.duration_s,
-        driver: event.driver.to_string(),
+        driver: event.driver.word(),
         waits_for: None,
         exec: event.exec_run().map(|run| commands::progress(event, run)),
         unread_by: Vec::new(),
@@ -336,20 +335,12 @@ fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
     wire::TrailEntry { at: fact.at, by: fact.by.to_string(), fact: name.to_owned(), detail }
 }
 
-/// How approvals release events.
-pub fn release(release: Release) -> &'static str {
-    match release {
-        Release::Each => "each",
-        Release::Together => "together",
-    }
-}
-
 /// A fact, as the audit trail shows it.
 pub fn change(scope: Option<&ScopeId>, from: Option<IpAddr>, recorded: &Recorded<Fact>) -> AuditEntry {
     let (what, detail) = fact(recorded);
     AuditEntry {
         at: recorded.at,
-        outcome: CHANGED.to_owned(),
+        outcome: wire::AuditOutcome::Changed,
         actor: recorded.by.to_string(),
         from,
         what,
@@ -401,29 +392,17 @@ pub fn operation(live: &Live<'_>, operation: &Operation) -> wire::Operation {
     let targets: Vec<_> = operation.targets.iter().map(|one| target(live, operation, one)).collect();
     wire::Operation {
         id: operation.id.0,
-        cause: operation.cause.to_string(),
+        cause: operation.cause.word(),
         host: operation.host.clone(),
         by: operation.by.to_string(),
         requested_at: operation.requested_at,
-        state: match operation.state {
-            OperationState::Opening => "opening",
-            OperationState::Open => "open",
-            OperationState::Closed => "closed",
-        }
-        .to_owned(),
-        release: release(operation.release).to_owned(),
+        state: operation.state.word(),
+        release: operation.release.word(),
         not_before: operation.not_before.filter(|_| !began_at_once(live, operation)),
         time_given: operation.time_given,
         cancelled: operation.cancelled_by.is_some(),
         completed: operation.completed_by.is_some(),
-        host_start: operation.joint_start.as_ref().map(|start| {
-            let word = match start {
-                JointStart::Waiting => "waiting",
-                JointStart::Ready { .. } => "ready",
-                JointStart::Released { .. } => "released",
-            };
-            word.to_owned()
-        }),
+        host_start: operation.joint_start.as_ref().map(Word::word),
         waits_for: match &operation.joint_start {
             _ if operation.state == OperationState::Closed => None,
             Some(JointStart::Waiting) => live.host_waits_for(operation.id),
@@ -455,17 +434,18 @@ fn target(live: &Live<'_>, operation: &Operation, target: &Target) -> wire::Oper
     let ended = scope.and_then(|scope| scope.ended.iter().find(|one| one.event == target.event));
     let outcome = target.outcome.or(ended.map(|one| one.outcome));
     let is_over = target.state == TargetState::Ended || ended.is_some() || scope.is_none();
+    use wire::{TargetState as State, TargetStatus as Status};
     let (status, state) = match event.map(|event| &event.phase) {
-        Some(Phase::Scheduled { approval: Some(_), .. }) => ("Scheduled", "approved"),
-        Some(Phase::Scheduled { .. }) => ("Scheduled", "waiting"),
-        Some(Phase::Started { .. }) => ("Started", "started"),
-        None if target.refused.is_some() => ("Refused", "refused"),
-        None if outcome == Some(Outcome::Completed) => ("Completed", "completed"),
-        None if outcome == Some(Outcome::Cancelled) => ("Cancelled", "cancelled"),
+        Some(Phase::Scheduled { approval: Some(_), .. }) => (Status::Scheduled, State::Approved),
+        Some(Phase::Scheduled { .. }) => (Status::Scheduled, State::Waiting),
+        Some(Phase::Started { .. }) => (Status::Started, State::Started),
+        None if target.refused.is_some() => (Status::Refused, State::Refused),
+        None if outcome == Some(Outcome::Completed) => (Status::Completed, State::Completed),
+        None if outcome == Some(Outcome::Cancelled) => (Status::Cancelled, State::Cancelled),
         // Its scope was never told.
-        None if operation.cancelled_by.is_some() => ("Cancelled", "cancelled"),
-        None if operation.state == OperationState::Opening && !is_over => ("Opening", "opening"),
-        None => ("Ended", "ended"),
+        None if operation.cancelled_by.is_some() => (Status::Cancelled, State::Cancelled),
+        None if operation.state == OperationState::Opening && !is_over => (Status::Opening, State::Opening),
+        None => (Status::Ended, State::Ended),
     };
     let failed = event
         .and_then(Event::exec_run)
@@ -475,8 +455,8 @@ fn target(live: &Live<'_>, operation: &Operation, target: &Target) -> wire::Oper
         scope: target.scope.to_string(),
         update_domain: target.update_domain,
         resources: target.resources.iter().map(resource).collect(),
-        state: state.to_owned(),
-        status: status.to_owned(),
+        state,
+        status,
         failed,
         refused: target.refused.clone(),
         started_because: event.and_then(|event| match &event.phase {
@@ -491,30 +471,31 @@ fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
     // Parts are in the order of their scopes.
     for scope in targets.chunk_by(|one, two| one.scope == two.scope) {
         progress.scopes += 1;
-        progress.scopes_told += usize::from(scope.iter().all(|part| part.status != "Opening"));
+        progress.scopes_told +=
+            usize::from(scope.iter().all(|part| part.state != wire::TargetState::Opening));
     }
     for part in targets {
         progress.failed += usize::from(part.failed);
-        match part.state.as_str() {
-            "approved" => progress.approved += 1,
-            "waiting" => progress.waiting += 1,
-            "started" => progress.started += 1,
-            "refused" => progress.refused += 1,
-            "cancelled" => {
+        match part.state {
+            wire::TargetState::Approved => progress.approved += 1,
+            wire::TargetState::Waiting => progress.waiting += 1,
+            wire::TargetState::Started => progress.started += 1,
+            wire::TargetState::Refused => progress.refused += 1,
+            wire::TargetState::Cancelled => {
                 progress.ended += 1;
                 progress.cancelled += 1;
             }
-            "completed" | "ended" => progress.ended += 1,
-            // Not told yet.
-            _ => {}
+            wire::TargetState::Completed | wire::TargetState::Ended => progress.ended += 1,
+            wire::TargetState::Opening | wire::TargetState::Unknown(_) => {}
         }
     }
     progress
 }
 
-/// Whether a scope's kind is spelt so.
-pub fn kind(text: &str) -> Result<ScopeKind, super::problem::Problem> {
-    text.parse::<ScopeKind>()
+/// The scope's kind that a request names.
+pub fn kind(word: &wire::ScopeKind) -> Result<ScopeKind, super::problem::Problem> {
+    word.as_str()
+        .parse::<ScopeKind>()
         .map_err(|error| super::problem::Problem::bad_request("bad_kind", format!("kind {error}")))
 }
 

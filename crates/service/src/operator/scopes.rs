@@ -22,6 +22,7 @@ use super::path::Path;
 use super::present;
 use super::problem::Problem;
 use super::sight::Sight;
+use super::words::Word;
 use crate::names;
 
 type ScopeParts = Path<(String, String, String)>;
@@ -217,8 +218,8 @@ fn ended(event: &EndedEvent) -> api::EndedEvent {
     api::EndedEvent {
         event: event.event.0,
         scope: event.scope.to_string(),
-        event_type: event.cause.event_type().to_string(),
-        status: if event.started { "Started" } else { "Scheduled" }.to_owned(),
+        event_type: event.cause.event_type().word(),
+        status: if event.started { wire::EventStatus::Started } else { wire::EventStatus::Scheduled },
         vms: event.resources.iter().map(Name::to_string).collect(),
     }
 }

@@ -307,7 +307,8 @@ impl Part {
         after: Option<OperationId>,
     ) -> impl Iterator<Item = wire::Operation> + 'a {
         let all = self.view.operations_after(after);
-        all.filter_map(|(_, held)| self.show(live, &held.value)).filter(|shown| shown.state != "closed")
+        all.filter_map(|(_, held)| self.show(live, &held.value))
+            .filter(|shown| shown.state != wire::OperationState::Closed)
     }
 
     /// An operation with those of its parts that the caller sees; none if that is none of them. Where it stands

@@ -17,6 +17,7 @@ use super::cursor;
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::problem::Problem;
+use super::words::Word;
 use crate::tokens::{self, KnownToken, ROOT};
 
 /// List tokens by name, never with their secrets
@@ -40,7 +41,7 @@ fn shown(known: &KnownToken, now: Timestamp) -> api::Token {
 
 fn of(token: &Token, now: Timestamp) -> api::Token {
     let path = |path: &Prefix| if path.is_everywhere() { "/".to_owned() } else { path.to_string() };
-    let grant = |grant: &Grant| api::Grant { role: grant.role.to_string(), path: path(&grant.path) };
+    let grant = |grant: &Grant| api::Grant { role: grant.role.word(), path: path(&grant.path) };
     api::Token {
         name: token.name.to_string(),
         grants: token.grants.iter().map(grant).collect(),
@@ -105,7 +106,7 @@ fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {
             let cure = "name a subscription, subscription/group or subscription/group/scope; / is everywhere";
             return Err(bad(format!("the path of the role {} is empty: {cure}", grant.role)));
         }
-        let role = grant.role.parse().map_err(|error| bad(format!("role {error}")))?;
+        let role = grant.role.as_str().parse().map_err(|error| bad(format!("role {error}")))?;
         let path = grant
             .path
             .parse()

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use notbefore_core::{Cause, Member, Refusal, Role, ScopePath, VmId};
+use notbefore_core::{Member, Refusal, Role, ScopePath, VmId};
 use notbefore_engine::{Answer, Command};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::access::Change;
 use super::cursor;
@@ -20,18 +20,6 @@ use super::present;
 use super::problem::Problem;
 use super::sight::Sight;
 use crate::view::ScopeView;
-
-/// What can be done to a VM, for the API's description.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "the variants are read by the derive alone")]
-enum Verb {
-    Restart,
-    Redeploy,
-    Evict,
-    Delete,
-    Start,
-}
 
 /// A revision as an ETag.
 pub fn etag(revision: u64) -> [(HeaderName, String); 1] {
@@ -117,7 +105,7 @@ pub async fn add(mut sight: Sight, change: Change) -> Result<Response, Problem> 
     let wire::AddVm { scope, kind, vm } = change.body()?;
     let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
-    let kind = kind.as_deref().map(present::kind).transpose()?;
+    let kind = kind.as_ref().map(present::kind).transpose()?;
     let command = Command::AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
     match sight.ask(change, Ok((permit, command))).await? {
         Answer::Vm(vm) => {
@@ -146,24 +134,24 @@ pub async fn remove(mut sight: Sight, Path(vm): Path<String>, change: Change) ->
 }
 
 /// Do to a VM what its owner does: `start` answers the VM, the others the operation that announces it
-#[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(Verb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "The VM runs again", body = wire::Vm), (status = 201, description = "It is announced", body = wire::Operation)))]
+#[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(wire::VmVerb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "The VM runs again", body = wire::Vm), (status = 201, description = "It is announced", body = wire::Operation)))]
 pub async fn act(
     mut sight: Sight,
-    Path((vm, verb)): Path<(String, String)>,
+    Path((vm, verb)): Path<(String, wire::VmVerb)>,
     change: Change,
 ) -> Result<Response, Problem> {
-    let cause = match verb.as_str() {
-        "restart" => Cause::UserRestart,
-        "redeploy" => Cause::UserRedeploy,
-        "evict" => Cause::Eviction,
-        "delete" => Cause::Deletion,
-        "start" => {
+    let cause = match verb {
+        wire::VmVerb::Restart => wire::Cause::UserRestart,
+        wire::VmVerb::Redeploy => wire::Cause::UserRedeploy,
+        wire::VmVerb::Evict => wire::Cause::Eviction,
+        wire::VmVerb::Delete => wire::Cause::Deletion,
+        wire::VmVerb::Start => {
             let vm = sight.vm(&vm)?;
             let permit = sight.permit_on_vm(Role::Operator, vm)?;
             sight.ask(change, Ok((permit, Command::StartVm(vm)))).await?;
             return shown(&sight, vm);
         }
-        _ => {
+        wire::VmVerb::Unknown(verb) => {
             let detail =
                 format!("a VM has no {verb:?}; there are restart, redeploy, evict, delete and start");
             return Err(Problem::not_found("unknown_verb", detail));
@@ -171,7 +159,7 @@ pub async fn act(
     };
     let wire::VmAction { not_before, force } = change.body_or_default()?;
     let request = wire::ScheduleEvents {
-        cause: Some(cause.to_string()),
+        cause: Some(cause),
         vms: vec![vm],
         not_before,
         force,

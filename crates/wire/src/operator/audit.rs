@@ -6,18 +6,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Something was changed.
-pub const CHANGED: &str = "changed";
-/// Somebody was refused something.
-pub const REFUSED: &str = "refused";
+use super::AuditOutcome;
 
 /// One entry of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     /// When.
     pub at: Timestamp,
-    /// `changed` or `refused`.
-    pub outcome: String,
+    /// Whether it was changed or refused.
+    pub outcome: AuditOutcome,
     /// Who: `token root`, `vm web-0 at 10.0.0.4`, `timer`, …; `unknown` where no token was known.
     pub actor: String,
     /// Where the request came from, if it was one.

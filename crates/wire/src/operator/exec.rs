@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::CommandState;
+
 /// How the commands of an event stand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecProgress {
@@ -23,9 +25,8 @@ pub struct ExecCommand {
     pub vm: Uuid,
     /// Its name.
     pub name: String,
-    /// `waiting`, `running`, `done`, `failed`, `gone` where the VM has left, or, of an event that has ended, `stopped`
-    /// where the command had not ended.
-    pub state: String,
+    /// How it stands.
+    pub state: CommandState,
     /// The attempt that runs, or ran last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::{EventStatus, EventType};
+
 /// What a change of a scope would come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScopePlan {
@@ -74,11 +76,11 @@ pub struct EndedEvent {
     pub event: Uuid,
     /// Its scope's path: the VM that stands in for a fleet goes with the first scope of a real one.
     pub scope: String,
-    /// `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    /// What happens.
     #[serde(rename = "type")]
-    pub event_type: String,
+    pub event_type: EventType,
     /// `Scheduled`: it is called off. `Started`: it ends now.
-    pub status: String,
+    pub status: EventStatus,
     /// Its VMs, by name.
     pub vms: Vec<String>,
 }

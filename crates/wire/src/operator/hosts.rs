@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Resource;
+use super::{Cause, EventType, HostVerb, Maintenance, Release, Resource};
 
 /// How many of the VMs that will hear nothing are named in a plan.
 pub const SILENT_NAMED_MAX: usize = 20;
@@ -37,10 +37,9 @@ pub struct Host {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostAction {
-    /// How it is maintained: `freeze`, `reboot`, `redeploy` or `live-migration`; for `maintain` only.
+    /// How it is maintained; for `maintain` only.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^(freeze|reboot|redeploy|live-migration)$")]
-    pub maintenance: Option<String>,
+    pub maintenance: Option<Maintenance>,
     /// Not before when; the usual notice if not said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
@@ -65,13 +64,13 @@ pub struct HostAction {
 pub struct HostPlan {
     /// The host.
     pub host: String,
-    /// `Freeze`, `Reboot` or `Redeploy`.
+    /// What happens to its VMs.
     #[serde(rename = "type")]
-    pub event_type: String,
+    pub event_type: EventType,
     /// Why.
-    pub cause: String,
-    /// `each` or `together`: whether an early start needs every event approved.
-    pub release: String,
+    pub cause: Cause,
+    /// Whether an early start needs every event approved.
+    pub release: Release,
     /// The one NotBefore of its events; none where there is no notice.
     pub not_before: Option<Timestamp>,
     /// How long that is from now.
@@ -127,10 +126,9 @@ pub struct HostsAction {
     /// The hosts, in the order in which their operations would be announced.
     #[schema(min_items = 1, max_items = 1000)]
     pub hosts: Vec<String>,
-    /// `maintain`, `degraded` or `failed`.
-    #[schema(pattern = "^(maintain|degraded|failed)$")]
-    pub verb: String,
-    /// What is done to each of them; `dry_run` makes no difference.
+    /// What is done to each of them.
+    pub verb: HostVerb,
+    /// How; `dry_run` makes no difference.
     #[serde(default)]
     pub action: HostAction,
 }

@@ -4,12 +4,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Role;
+
 /// A role on everything below a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// `operator`, `tenant` or `viewer`.
-    pub role: String,
+    /// What it may do.
+    pub role: Role,
     /// `subscription`, `subscription/group` or `subscription/group/scope`; `/` is everywhere.
     pub path: String,
 }

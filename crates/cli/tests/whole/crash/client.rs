@@ -379,8 +379,8 @@ impl Client {
                 let as_asked = match verb {
                     Verb::Approve => event.approved || Rank::of(&event) >= Rank::Started,
                     Verb::Start => Rank::of(&event) >= Rank::Started,
-                    Verb::Cancel => event.status == "Cancelled",
-                    Verb::Complete => event.status == "Completed",
+                    Verb::Cancel => event.status == wire::EventStatus::Cancelled,
+                    Verb::Complete => event.status == wire::EventStatus::Completed,
                 };
                 if !as_asked {
                     self.ledger

@@ -271,7 +271,7 @@ impl Judge {
                     |doubt| match &doubt.what {
                         What::Schedule { tag } => *tag == event.description,
                         What::Act { vm, cause } => {
-                            event.cause == *cause
+                            event.cause.as_str() == *cause
                                 && event.resources.iter().all(|one| one.vm == *vm)
                                 && !event.description.starts_with(TAG)
                         }
@@ -334,11 +334,12 @@ impl Judge {
         };
         let once = counts.iter().all(|count| *count <= 1) && scheduled == 1 && completed + cancelled <= 1;
         demand(once, event.id, || wrong("has a fact twice, or none of its beginning"))?;
-        let ends = match event.status.as_str() {
-            "Completed" => (completed, cancelled, started) == (1, 0, 1),
-            "Cancelled" => (completed, cancelled, started) == (0, 1, 0),
-            "Started" => (completed, cancelled, started) == (0, 0, 1),
-            _ => (completed, cancelled, started) == (0, 0, 0),
+        let ends = match event.status {
+            wire::EventStatus::Completed => (completed, cancelled, started) == (1, 0, 1),
+            wire::EventStatus::Cancelled => (completed, cancelled, started) == (0, 1, 0),
+            wire::EventStatus::Started => (completed, cancelled, started) == (0, 0, 1),
+            wire::EventStatus::Scheduled => (completed, cancelled, started) == (0, 0, 0),
+            wire::EventStatus::Unknown(_) => false,
         };
         demand(ends, event.id, || wrong("its status is not what its trail says"))?;
         let order = event.trail.iter().is_sorted_by_key(|entry| match entry.fact.as_str() {
@@ -363,9 +364,13 @@ impl Judge {
             demand(kept, event.id, || wrong(&format!("the approval acknowledged at {at} is missing")))?;
         }
         let rank = Rank::of(event);
-        demand(!cancelled || event.status == "Cancelled", event.id, || wrong("the cancel is missing"))?;
+        demand(!cancelled || event.status == wire::EventStatus::Cancelled, event.id, || {
+            wrong("the cancel is missing")
+        })?;
         demand(!started || rank >= Rank::Started, event.id, || wrong("the start is missing"))?;
-        demand(!completed || event.status == "Completed", event.id, || wrong("the completion is missing"))
+        demand(!completed || event.status == wire::EventStatus::Completed, event.id, || {
+            wrong("the completion is missing")
+        })
     }
 
     /// Nobody's hand is in a trail who was not told so. Only for when nothing is in doubt.
@@ -432,7 +437,7 @@ impl Judge {
             demand(present.contains(&vm.id), vm.id, || "is gone, and nobody removed it".to_owned())?;
         }
         for (vm, added) in &self.added {
-            let mut deleted = self.deletions(*vm).any(|event| event.status == "Completed");
+            let mut deleted = self.deletions(*vm).any(|event| event.status == wire::EventStatus::Completed);
             let is_present = present.contains(vm);
             let gone = added.removed || deleted;
             demand(!(is_present && gone), vm, || format!("{} was removed and is there", added.name))?;
@@ -440,7 +445,7 @@ impl Judge {
                 // It may have been deleted since the events were read.
                 for event in self.deletions(*vm) {
                     let now: wire::Event = operator.read(&format!("/v1/events/{}", event.id));
-                    deleted |= now.status == "Completed";
+                    deleted |= now.status == wire::EventStatus::Completed;
                 }
                 let being_removed = doubts().any(|what| *what == What::RemoveVm { vm: *vm });
                 let missing = || format!("{} was added and is missing", added.name);
@@ -460,7 +465,7 @@ impl Judge {
     /// The events that delete a VM.
     fn deletions(&self, vm: Uuid) -> impl Iterator<Item = &wire::Event> {
         let touches = move |event: &wire::Event| event.resources.iter().any(|one| one.vm == vm);
-        self.events.values().filter(move |event| event.cause == "deletion" && touches(event))
+        self.events.values().filter(move |event| event.cause == wire::Cause::Deletion && touches(event))
     }
 
     fn check_notices(&self, operator: &mut Operator, clients: &mut [Client]) -> Verdict {

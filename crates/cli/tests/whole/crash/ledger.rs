@@ -132,12 +132,12 @@ pub enum Rank {
 
 impl Rank {
     pub fn of(event: &wire::Event) -> Self {
-        match event.status.as_str() {
-            "Scheduled" if event.approved => Self::Approved,
-            "Scheduled" => Self::Scheduled,
-            "Started" => Self::Started,
-            "Completed" | "Cancelled" => Self::Ended,
-            other => panic!("no event has the status {other}"),
+        match &event.status {
+            wire::EventStatus::Scheduled if event.approved => Self::Approved,
+            wire::EventStatus::Scheduled => Self::Scheduled,
+            wire::EventStatus::Started => Self::Started,
+            wire::EventStatus::Completed | wire::EventStatus::Cancelled => Self::Ended,
+            wire::EventStatus::Unknown(other) => panic!("no event has the status {other}"),
         }
     }
 }
