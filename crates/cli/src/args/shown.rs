@@ -11,17 +11,14 @@ const ALL: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-
 /// The directory is theirs, and there is no service elsewhere.
 const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tls"];
 
-/// The flags that a command takes like any other and does nothing with.
-fn idle(command: &str) -> &'static [&'static str] {
-    match command {
-        "get" | "approve" | "agent" => REACH,
-        "completions" | "openapi" => ALL,
-        // Its --operator-without-tls is a setting of its own.
-        "serve" => &["operator_url", "operator_ca"],
-        "import" | "check" => ELSEWHERE,
-        _ => &[],
-    }
-}
+/// Commands, and the flags that they take like any other and do nothing with.
+const IDLE: &[(&[&str], &[&str])] = &[
+    (&["get", "approve", "agent"], REACH),
+    (&["completions", "openapi"], ALL),
+    // Its --operator-without-tls is a setting of its own.
+    (&["serve"], &["operator_url", "operator_ca"]),
+    (&["import", "check"], ELSEWHERE),
+];
 
 /// All of it, ready to read what was typed.
 pub fn command() -> Command {
@@ -42,8 +39,8 @@ fn without_idle_flags(mut command: Command) -> Command {
     // Only now has every command the flags of those above it.
     command.build();
     command.mut_subcommands(|below| {
-        let idle = idle(below.get_name());
-        hidden(below, idle)
+        let idle = IDLE.iter().find(|(names, _)| names.contains(&below.get_name()));
+        hidden(below, idle.map_or(&[], |(_, flags)| flags))
     })
 }
 

@@ -1,0 +1,62 @@
+//! Every golden document, byte for byte: five cases at seven versions.
+
+use notbefore_wire::guest::version::EventsVersion;
+
+fn event(id: &str, event_type: EventType, source: Source, resources: &[&str]) -> Event {
+    Event {
+        id: id.parse().unwrap(),
+        status: Status::Scheduled { not_before: "2016-09-19T18:29:47Z".parse().unwrap() },
+        event_type,
+        resources: resources.iter().map(|name| name.to_string()).collect(),
+        description: String::new(),
+        source,
+        duration_in_seconds: -1,
+    }
+}
+
+fn reboot(resources: &[&str]) -> Event {
+    Event {
+        description: "Host server is undergoing maintenance.".to_owned(),
+        ..event("602d9444-d2cd-49c7-8624-8643e7171297", EventType::Reboot, Source::Platform, resources)
+    }
+}
+
+fn cases() -> Vec<(&'static str, Document, RenderStyle)> {
+    let iaas = RenderStyle::default();
+    let cloud_service = RenderStyle { underscore_names: false, ..iaas };
+    let scheduled = reboot(&["web-0", "web-2"]);
+    let started = Event { status: Status::Started, ..scheduled.clone() };
+    let preempt =
+        event("0b1fbe6c-1a4d-4b63-9c3b-6f7c0c6e2a01", EventType::Preempt, Source::Platform, &["batch_0"]);
+    let terminate =
+        event("0b1fbe6c-1a4d-4b63-9c3b-6f7c0c6e2a02", EventType::Terminate, Source::User, &["batch_1"]);
+    vec![
+        ("empty", Document { incarnation: 1, events: vec![] }, iaas),
+        ("scheduled", Document { incarnation: 2, events: vec![scheduled] }, iaas),
+        ("started", Document { incarnation: 3, events: vec![started] }, iaas),
+        ("preempt-terminate", Document { incarnation: 3, events: vec![preempt, terminate] }, iaas),
+        (
+            "cloud-service",
+            Document { incarnation: 2, events: vec![reboot(&["FrontEnd_IN_0", "BackEnd_IN_0"])] },
+            cloud_service,
+        ),
+    ]
+}
+
+#[test]
+fn documents_are_the_golden_bytes() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+    let mut compared = 0;
+    for (case, document, style) in cases() {
+        for version in EventsVersion::ALL {
+            let name = format!("{version}.{case}.json");
+            let golden = std::fs::read(format!("{directory}/{name}")).unwrap();
+            let rendered = document.render(version, &style);
+            assert_eq!(String::from_utf8_lossy(&rendered), String::from_utf8_lossy(&golden), "{name}");
+            compared += 1;
+        }
+    }
+    let files = std::fs::read_dir(directory).unwrap();
+    let on_disk = files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|e| e == "json"));
+    assert_eq!(compared, on_disk.count(), "a golden file that nothing compares");
+}
