@@ -8,7 +8,7 @@ use notbefore_wire::operator::audit::AuditEntry;
 use crate::args::{self, Output};
 use crate::client::Client;
 use crate::output::{self, Table, or_dash};
-use crate::time;
+use crate::{fact, time};
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let args::Audit { since, until, actor, refused, changed } = audit;
@@ -26,18 +26,14 @@ pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     }
     let mut table = Table::new(&["TIME", "OUTCOME", "ACTOR", "FROM", "WHAT", "DETAIL"]);
     for entry in &entries {
-        let detail = match &entry.scope {
-            Some(scope) if !entry.detail.is_empty() => format!("{} in {scope}", entry.detail),
-            Some(scope) => format!("in {scope}"),
-            None => entry.detail.clone(),
-        };
+        let AuditEntry { outcome, from, fact, .. } = entry;
         table.row([
-            format!("{:.3}", entry.at),
-            entry.outcome.to_string(),
-            entry.actor.clone(),
-            or_dash(entry.from.map(|from| from.to_string()).as_deref()),
-            entry.what.clone(),
-            detail,
+            format!("{:.3}", fact.at),
+            outcome.to_string(),
+            fact.by.to_string(),
+            or_dash(from.map(|from| from.to_string()).as_deref()),
+            fact::code(fact),
+            fact::in_audit(fact, *from),
         ]);
     }
     table.print("nothing was changed or refused in that time")

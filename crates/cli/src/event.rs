@@ -7,14 +7,14 @@ use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_wire::operator::delivery::SeenBy;
 use notbefore_wire::operator::{
-    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Operation, Order, ScheduleEvents,
+    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Fact, Operation, Order, ScheduleEvents,
 };
 use serde_json::{Value, json};
 
 use crate::args::{self, Output, When};
 use crate::client::{Client, encode};
 use crate::output::{self, Table};
-use crate::{operation, time};
+use crate::{fact, operation, time};
 
 pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
     match verb {
@@ -196,9 +196,9 @@ fn show(event: &Event, output: Output) -> Result<()> {
     }
     output::line("  trail")?;
     for entry in &event.trail {
-        let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", entry.detail) };
-        let at = format!("{:.3}", entry.at);
-        output::line(&format!("    {at}  {:<15} by {}{detail}", entry.fact, entry.by))?;
+        let detail = fact::detail(entry);
+        let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
+        output::line(&format!("    {:.3}  {:<15} by {}{detail}", entry.at, entry.what.kind(), entry.by))?;
     }
     Ok(())
 }
@@ -226,69 +226,17 @@ fn read(event: &Event, seen: &SeenBy) -> String {
     format!("{at:.3} at api-version {version}{}", waited.unwrap_or_default())
 }
 
-/// Prints facts as they come: a line each, or each commit's as one line of JSON.
+/// Prints facts as they come, a line each.
 fn watch(client: &Client, count: Option<NonZeroUsize>, output: Output) -> Result<()> {
     let mut left = count.map_or(usize::MAX, NonZeroUsize::get);
     output::complain("waiting for something to happen; end with Ctrl-C");
     client.stream("/v1/stream", |data| {
-        let batch: Value = serde_json::from_str(data)?;
-        for fact in batch["facts"].as_array().into_iter().flatten() {
-            match output {
-                Output::Json => output::json_line(fact)?,
-                Output::Table => output::line(&sentence(fact))?,
-            }
-            left -= 1;
-            if left == 0 {
-                return Ok(false);
-            }
+        let shown: Fact = serde_json::from_str(data)?;
+        match output {
+            Output::Json => output::json_line(&shown)?,
+            Output::Table => output::line(&fact::line(&shown))?,
         }
-        Ok(true)
+        left -= 1;
+        Ok(left > 0)
     })
-}
-
-/// One fact of the stream as a line: when, who, what, of which event or VM.
-fn sentence(fact: &Value) -> String {
-    let at = fact["at"].as_str().unwrap_or_default();
-    let at = at.parse::<Timestamp>().map_or_else(|_| at.to_owned(), |at| format!("{at:.3}"));
-    let by = match &fact["by"] {
-        Value::String(name) => name.clone(),
-        Value::Object(actor) => {
-            let (kind, who) =
-                actor.iter().next().map_or(("", &Value::Null), |(kind, who)| (kind.as_str(), who));
-            let name = who.as_str().or_else(|| who["name"].as_str()).unwrap_or_default();
-            format!("{kind} {name}")
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => String::new(),
-    };
-    let (what, detail) = match &fact["fact"] {
-        Value::String(what) => (what.clone(), String::new()),
-        Value::Object(object) => match object.iter().next() {
-            Some((kind, event)) if kind == "Event" => {
-                let what = event["what"]
-                    .as_str()
-                    .map(str::to_owned)
-                    .or_else(|| event["what"].as_object().and_then(|what| what.keys().next().cloned()));
-                let names: Vec<&str> =
-                    event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-                let id = event["event"].as_str().unwrap_or_default();
-                (
-                    what.unwrap_or_default(),
-                    format!("{} {} {id}", event["cause"].as_str().unwrap_or_default(), names.join(",")),
-                )
-            }
-            Some((kind, more)) => {
-                let named = more["name"].as_str().or_else(|| more["operation"].as_str());
-                let part = |name: &str| more["path"][name].as_str().unwrap_or_default().to_owned();
-                let name = match (named, &more["path"]) {
-                    (Some(name), _) => name.to_owned(),
-                    (None, Value::Object(_)) => ["subscription", "group", "name"].map(part).join("/"),
-                    (None, _) => String::new(),
-                };
-                (kind.clone(), name)
-            }
-            None => (String::new(), String::new()),
-        },
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => (String::new(), String::new()),
-    };
-    format!("{at}  {what:<18} {detail}  (by {by})")
 }

@@ -25,6 +25,7 @@ mod event;
 mod exit;
 #[cfg(unix)]
 mod export;
+mod fact;
 mod fleet;
 mod fleet_apply;
 mod fleet_file;

@@ -22,7 +22,12 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
             }
             let token = &made.token;
             let ends = token.expires_at.map(|at| format!(", expires {}", time::relative(at, time::now())));
-            output::line(&format!("token {}: {}{}", token.name, granted(token), ends.unwrap_or_default()))?;
+            output::line(&format!(
+                "token {}: {}{}",
+                token.name,
+                granted(&token.grants),
+                ends.unwrap_or_default()
+            ))?;
             output::line(&made.secret)?;
             output::line(
                 "this is shown once: keep it, and give it as NOTBEFORE_TOKEN or in a file that NOTBEFORE_TOKEN_FILE names",
@@ -70,7 +75,7 @@ fn revoked(token: &Token) -> Vec<String> {
     };
     vec![
         format!("token {} is refused from then on, and its streams end", token.name),
-        format!("  may        {}", granted(token)),
+        format!("  may        {}", granted(&token.grants)),
         format!("  last used  {used}"),
     ]
 }
@@ -94,12 +99,13 @@ fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -
     Ok(grants)
 }
 
-fn granted(token: &Token) -> String {
+/// What a token may do.
+pub fn granted(grants: &[Grant]) -> String {
     let one = |grant: &Grant| match grant.path == "/" {
         true => format!("{} everywhere", grant.role),
         false => format!("{} on {}", grant.role, grant.path),
     };
-    token.grants.iter().map(one).collect::<Vec<_>>().join(", ")
+    grants.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn table(tokens: &[Token]) -> Table {
@@ -109,7 +115,7 @@ fn table(tokens: &[Token]) -> Table {
     for token in tokens {
         table.row([
             token.name.clone(),
-            granted(token),
+            granted(&token.grants),
             ago(Some(token.created_at)),
             output::or_dash(token.created_by.as_deref()),
             match token.expires_at {

@@ -518,7 +518,13 @@ impl Change<'_> {
     pub(crate) fn note(&mut self, event: &mut Event, at: Timestamp, by: Actor, what: EventFact) {
         event.note(at, by.clone(), what.clone());
         let resources = event.resources.iter().map(|resource| resource.name.clone()).collect();
-        let fact = Fact::Event { event: event.id, cause: event.cause, resources, what };
+        let fact = Fact::Event {
+            event: event.id,
+            operation: Some(event.operation),
+            cause: event.cause,
+            resources,
+            what,
+        };
         self.facts.push(Recorded { at, by, fact });
     }
 }

@@ -458,7 +458,13 @@ impl Change<'_> {
     }
 
     fn audit(&mut self, event: &Event, by: Actor, resources: Vec<Name>, what: EventFact) {
-        let fact = Fact::Event { event: event.id, cause: event.cause, resources, what };
+        let fact = Fact::Event {
+            event: event.id,
+            operation: Some(event.operation),
+            cause: event.cause,
+            resources,
+            what,
+        };
         self.facts.push(Recorded { at: self.circumstances.now, by, fact });
     }
 }

@@ -82,6 +82,24 @@ pub enum EventFact {
     },
 }
 
+impl EventFact {
+    /// The one VM of the event that it is about, if it is not about all of them.
+    pub fn vm(&self) -> Option<&Name> {
+        match self {
+            Self::DriverAttemptFailed { vm, .. } | Self::DriverFailed { vm, .. } => Some(vm),
+            Self::EventScheduled { .. }
+            | Self::EventApproved
+            | Self::EventReleased
+            | Self::EventReady { .. }
+            | Self::EventStarted { .. }
+            | Self::DriverTookOver { .. }
+            | Self::DriverRetried { .. }
+            | Self::EventCompleted
+            | Self::EventCancelled { .. } => None,
+        }
+    }
+}
+
 /// Why an event was called off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -111,6 +129,9 @@ pub enum Fact {
     Event {
         /// The event.
         event: EventId,
+        /// The operation that it is part of; none in records of earlier releases.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<OperationId>,
         /// Why the event happens.
         cause: Cause,
         /// The VMs it happens to.

@@ -288,12 +288,14 @@ impl<'a> Draft<'a> {
 
     /// Closes the draft.
     pub fn finish(mut self) -> Drafted {
-        let mut n = 0;
+        let (mut n, mut first) = (0, 0);
         for (scope, facts) in std::mem::take(&mut self.facts) {
-            for chunk in chunks_of_facts(facts) {
+            for facts in chunks_of_facts(facts) {
                 let key = records::fact(self.now, self.node, self.count + n);
-                let batch =
-                    records::encode(&FactBatch { scope: scope.clone(), from: self.from, facts: chunk });
+                let count = facts.len() as u64;
+                let batch = FactBatch { scope: scope.clone(), from: self.from, first, facts };
+                let batch = records::encode(&batch);
+                first += count;
                 // The first goes with the change itself, so that the two are never seen apart.
                 let writes = if n == 0 { &mut self.writes } else { &mut self.accompanying };
                 writes.0.insert(key, Some(batch));

@@ -29,6 +29,8 @@
 //! | 2 | `joint_start` in operations and events | each event starts by itself, also those of one host |
 //! | 2 | `completed_by` in operations | nobody has completed the operation as a whole |
 //! | 2 | `outcome` in an operation's parts | how the part ended is not known |
+//! | 2 | `operation` in facts of events | the operation is not known |
+//! | 2 | `first` in facts, `added` in readers | 0; none |
 
 use std::fmt;
 use std::net::IpAddr;
@@ -145,8 +147,15 @@ pub struct FactBatch {
     /// Where the request that made it happen came from, if it was somebody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
+    /// The number of its first fact among those of the command, which may have several such records in one commit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first: u64,
     /// What happened, in order.
     pub facts: Vec<Recorded<Fact>>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Requests of operators that were refused in a while, as the audit trail keeps them. What came too fast is only
@@ -219,6 +228,18 @@ pub struct Seen {
     pub scope: ScopeId,
     /// First reads, in the order of VMs.
     pub reads: Vec<SeenRead>,
+    /// Those of them that the record before did not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<NewRead>,
+}
+
+/// A VM that has read an event since the record before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewRead {
+    /// The VM.
+    pub vm: VmId,
+    /// Its name.
+    pub name: Name,
 }
 
 /// A VM's first read of an event.
@@ -270,6 +291,17 @@ pub fn ended(at: Timestamp, id: EventId) -> Key {
 /// Key of a batch of facts.
 pub fn fact(at: Timestamp, node: &str, n: u64) -> Key {
     format!("{}{:013}-{node}-{n}", prefix::FACT, at.as_millisecond()).into()
+}
+
+/// Where the batches of facts of a millisecond begin.
+pub fn facts_at(at: Timestamp) -> String {
+    format!("{}{:013}-", prefix::FACT, at.as_millisecond())
+}
+
+/// The event that a record of readers is of.
+pub fn event_in_seen(key: &str) -> Option<EventId> {
+    let (id, _) = key.strip_prefix(prefix::SEEN)?.split_once('/')?;
+    uuid::Uuid::parse_str(id).ok().map(EventId)
 }
 
 /// Where the records of an event's readers begin.

@@ -357,7 +357,7 @@ mod tests {
         };
         let entry = |hours, id| (records::ended(hours_ago(hours), event(id)), bytes::Bytes::new());
         let facts = |hours| {
-            let batch = FactBatch { scope: None, from: None, facts: Vec::new() };
+            let batch = FactBatch { scope: None, from: None, first: 0, facts: Vec::new() };
             (records::fact(hours_ago(hours), "node", 1), records::encode(&batch))
         };
         let heard = |name: &str, hours| {
@@ -455,7 +455,7 @@ mod tests {
             let at = now.checked_sub(SignedDuration::from_hours(hours)).unwrap();
             let vm = samples::vm(9);
             let reads = vec![records::SeenRead { vm, at, version: "2020-07-01".into() }];
-            records::encode(&Seen { scope: scope.id(), reads })
+            records::encode(&Seen { scope: scope.id(), reads, added: Vec::new() })
         };
         // Only whether there is a record of the event counts here, not what it says: it cannot be read, and so
         // it stays.

@@ -226,6 +226,8 @@ struct Runtime {
     made: Revision,
     /// What the watch has shown of which it is not yet known whether this process made it.
     shown: VecDeque<Batch>,
+    /// The engine has every commit up to this revision.
+    complete_to: Revision,
     clock_watch: ClockWatch,
 }
 
@@ -259,6 +261,7 @@ pub fn start(
         calls: 0,
         made: revision,
         shown: VecDeque::new(),
+        complete_to: revision,
         clock_watch: ClockWatch::new(reading),
     };
     runtime.say_clock(SignedDuration::ZERO, reading.wall);
@@ -474,6 +477,7 @@ impl Runtime {
             _ => self.shown.partition_point(|batch| batch.revision <= self.made),
         };
         let known: Vec<Batch> = self.shown.drain(..known).collect();
+        self.complete_to = known.last().map_or(self.complete_to, |batch| batch.revision);
         let committed = committed.into_iter().map(|(id, outcome)| Input::Committed(id, outcome));
         committed.chain(known.into_iter().map(Input::Watched)).chain(others)
     }
@@ -486,6 +490,7 @@ impl Runtime {
         if let Some(publication) = publication {
             self.views.publish(publication, self.clock.now());
         }
+        self.views.set_complete_to(self.complete_to);
         for order in orders {
             self.drive(order);
         }
@@ -634,6 +639,7 @@ mod tests {
             calls: 2,
             made: Revision(0),
             shown: VecDeque::new(),
+            complete_to: Revision(0),
             clock_watch: ClockWatch::new(ClockReading {
                 wall: Timestamp::UNIX_EPOCH,
                 since_boot: Duration::ZERO,

@@ -224,7 +224,7 @@ async fn make_first(
     };
     let fact =
         Recorded { at: now, by: Actor::Service, fact: Fact::TokenCreated { name: name.clone(), grants } };
-    let facts = FactBatch { scope: None, from: None, facts: vec![fact] };
+    let facts = FactBatch { scope: None, from: None, first: 0, facts: vec![fact] };
     let key = records::token(&name);
     let txn = Txn {
         expect: vec![Expect { key: key.clone(), revision: replaces }],

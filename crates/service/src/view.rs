@@ -12,6 +12,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use arc_swap::ArcSwap;
 use imbl::{HashMap, OrdMap, OrdSet};
@@ -20,6 +22,7 @@ use notbefore_core::{
     CommandState, Event, EventId, Member, Operation, OperationId, Prefix, Scope, ScopeId, VmId,
 };
 use notbefore_engine::{Address, Held, Inventory, Publication, Published, ScopeSlot};
+use notbefore_store::Revision;
 use notbefore_wire::operator::delivery::Listening;
 
 use self::scope::Manner;
@@ -34,6 +37,8 @@ use crate::tokens::TokenTable;
 #[derive(Default)]
 pub struct Views {
     newest: ArcSwap<View>,
+    /// The newest view shows every commit up to this revision.
+    complete_to: AtomicU64,
     /// Who waits for the next one.
     bell: Bell<ScopeId>,
     rfc1123_everywhere: bool,
@@ -86,7 +91,23 @@ impl<'a> Guest<'a> {
 impl Views {
     /// Nothing yet.
     pub fn new(rfc1123_everywhere: bool) -> Self {
-        Self { newest: ArcSwap::default(), bell: Bell::default(), rfc1123_everywhere }
+        Self {
+            newest: ArcSwap::default(),
+            complete_to: AtomicU64::new(0),
+            bell: Bell::default(),
+            rfc1123_everywhere,
+        }
+    }
+
+    /// What was published shows every commit up to a revision.
+    pub fn set_complete_to(&self, revision: Revision) {
+        self.complete_to.fetch_max(revision.0, Release);
+    }
+
+    /// A revision up to which every commit is shown, and the newest view, which may show later ones.
+    pub fn complete_to(&self) -> (u64, Arc<View>) {
+        // In this order: the view is at least as new.
+        (self.complete_to.load(Acquire), self.newest())
     }
 
     /// The newest view.

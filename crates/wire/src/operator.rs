@@ -9,6 +9,7 @@ pub mod certificate;
 pub mod clock;
 pub mod delivery;
 pub mod export;
+pub mod facts;
 pub mod fleet;
 pub mod hosts;
 pub mod tokens;
@@ -27,6 +28,7 @@ use crate::guest::instance::Instance;
 pub mod exec;
 
 pub use exec::{ExecCommand, ExecProgress};
+pub use facts::{Actor, Fact, FactId, What};
 pub use words::*;
 
 /// The header that makes a repeated request safe.
@@ -62,6 +64,11 @@ pub struct Page<T> {
     /// Where the next page begins, if there is one; to be given back as `cursor`, as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// The items show every change up to this revision, and may show later ones: to follow what comes, open the stream with
+    /// the first page's as `Last-Event-ID`.
+    #[serde(default)]
+    #[schema(required)]
+    pub revision: u64,
 }
 
 /// A scope's settings.
@@ -278,7 +285,7 @@ pub struct Resource {
 }
 
 /// An event, live or ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// Its id.
     pub id: Uuid,
@@ -330,22 +337,9 @@ pub struct Event {
     pub seen: Vec<SeenBy>,
     /// What has happened to it, oldest first; lists leave it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trail: Vec<TrailEntry>,
+    pub trail: Vec<Fact>,
     /// When it was last written.
     pub revision: u64,
-}
-
-/// One fact of an event's trail.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TrailEntry {
-    /// When.
-    pub at: Timestamp,
-    /// Who: `token root`, `vm web-0 at 10.0.0.4`, `timer`, `driver simulated`, `service`.
-    pub by: String,
-    /// What: `EventScheduled`, `EventApproved`, …
-    pub fact: String,
-    /// More about it, in words; may be empty.
-    pub detail: String,
 }
 
 /// An operation.

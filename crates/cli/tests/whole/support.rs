@@ -348,6 +348,17 @@ pub fn described(metrics: &str) -> String {
     lines.concat()
 }
 
+/// Who did something, in words: `vm web-0 at 10.0.0.4`.
+pub fn actor(fact: &Value) -> String {
+    serde_json::from_value::<notbefore_wire::operator::Fact>(fact.clone()).unwrap().by.to_string()
+}
+
+/// What happened to an event, and who did it.
+pub fn trail(shown: &Value) -> Vec<(String, String)> {
+    let fact = |fact: &Value| (fact["type"].as_str().unwrap().to_owned(), actor(fact));
+    shown["trail"].as_array().unwrap().iter().map(fact).collect()
+}
+
 /// The id of the first event of a document.
 pub fn first_event(document: &Value) -> String {
     document["Events"][0]["EventId"].as_str().unwrap_or_else(|| panic!("no event in {document}")).to_owned()

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Event, EventId, MemberState, Resource, ScopeId, VmId};
-use notbefore_engine::records::{Seen, SeenRead};
+use notbefore_engine::records::{NewRead, Seen, SeenRead};
 use notbefore_wire::guest::version::EventsVersion;
 
 use super::Note;
@@ -42,6 +42,8 @@ struct Entry {
     reads: BTreeMap<VmId, Read>,
     /// Those of the reads that this process has noted: what its own record holds.
     own: BTreeSet<VmId>,
+    /// Those that no record has yet, each with the change that it was.
+    fresh: Vec<(u64, NewRead)>,
     /// How often `own` has changed, and how many of these changes are written.
     changes: u64,
     written: u64,
@@ -67,6 +69,7 @@ impl Entry {
             scope,
             reads: BTreeMap::new(),
             own: BTreeSet::new(),
+            fresh: Vec::new(),
             changes: 0,
             written: 0,
             warned: BTreeSet::new(),
@@ -82,7 +85,8 @@ impl Entry {
         let own = self.own.iter().filter_map(|vm| Some((vm, self.reads.get(vm)?)));
         let reads =
             own.map(|(vm, read)| SeenRead { vm: *vm, at: read.at, version: read.version.to_string() });
-        Seen { scope: self.scope.clone(), reads: reads.collect() }
+        let added = self.fresh.iter().map(|(_, read)| read.clone()).collect();
+        Seen { scope: self.scope.clone(), reads: reads.collect(), added }
     }
 }
 
@@ -138,6 +142,9 @@ impl Ledger {
             if merge(&mut entry.reads, note.vm, read) {
                 entry.own.insert(note.vm);
                 entry.changes += 1;
+            }
+            if let Some(one) = event.resources.iter().find(|one| is_first && one.vm == note.vm) {
+                entry.fresh.push((entry.changes, NewRead { vm: one.vm, name: one.name.clone() }));
             }
             let published = note.scope.published_at(event.id).filter(|_| is_first);
             waited.extend(published.map(|at| note.at.duration_since(at).as_secs_f64().max(0.0)));
@@ -250,6 +257,7 @@ impl Ledger {
     pub fn written(&mut self, event: EventId, changes: u64) {
         if let Some(entry) = self.events.get_mut(&event) {
             entry.written = entry.written.max(changes);
+            entry.fresh.retain(|(change, _)| *change > changes);
         }
     }
 }
@@ -343,6 +351,7 @@ mod tests {
         let stored = |vm, seconds| Seen {
             scope: scope.id(),
             reads: vec![SeenRead { vm, at: at(seconds), version: "2019-01-01".into() }],
+            added: Vec::new(),
         };
         ledger.load(event.id, &stored(vm(1), 20));
         ledger.load(event.id, &stored(vm(1), 10));

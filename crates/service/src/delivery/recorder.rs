@@ -316,7 +316,7 @@ mod tests {
 
     use async_trait::async_trait;
     use notbefore_core::Cause;
-    use notbefore_engine::records::SeenRead;
+    use notbefore_engine::records::{NewRead, SeenRead};
     use notbefore_store::memory::MemoryStore;
     use notbefore_store::{Revision, Snapshot, Watch, WatchError};
     use notbefore_wire::guest::version::EventsVersion;
@@ -327,7 +327,12 @@ mod tests {
 
     fn draft(id: u128, readers: u128) -> Draft {
         let read = |n| SeenRead { vm: vm(n), at: at(0), version: "2020-07-01".into() };
-        let record = Seen { scope: scope("web", &[]).id(), reads: (0..readers).map(read).collect() };
+        let added = |n| NewRead { vm: vm(n), name: "n".repeat(80).parse().unwrap() };
+        let record = Seen {
+            scope: scope("web", &[]).id(),
+            reads: (0..readers).map(read).collect(),
+            added: (0..readers).map(added).collect(),
+        };
         Draft { event: EventId(Uuid::from_u128(id)), changes: 1, record }
     }
 
@@ -416,7 +421,8 @@ mod tests {
         recorder.write(&mut writes);
         assert!(recorder.note_written(writes.join_next().await.unwrap().unwrap()) && !recorder.is_failing);
         let read = SeenRead { vm: vm(1), at: at(3), version: "2020-07-01".into() };
-        let record = Seen { scope: scope.id(), reads: vec![read] };
+        let name = reboot.resources[0].name.clone();
+        let record = Seen { scope: scope.id(), reads: vec![read], added: vec![NewRead { vm: vm(1), name }] };
         assert_eq!(stored(&*store, reboot.id).await, Ok(vec![record]));
         recorder.write(&mut writes);
         assert!(writes.is_empty(), "there is nothing left to write");

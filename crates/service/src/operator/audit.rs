@@ -11,18 +11,18 @@ use std::net::IpAddr;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use notbefore_engine::records::{self, FactBatch, RefusalBatch, prefix};
-use notbefore_store::{Key, Snapshot};
+use notbefore_engine::records::{self, FactBatch, FurtherRefusals, RefusalBatch, RefusedRequest, prefix};
+use notbefore_store::{Key, Snapshot, Versioned};
 use notbefore_wire::operator as wire;
-use notbefore_wire::operator::AuditOutcome;
 use notbefore_wire::operator::audit::AuditEntry;
+use notbefore_wire::operator::{Actor, ActorKind, AuditOutcome, Fact, FactId, What};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Operator;
 use super::cursor::Place;
+use super::facts;
 use super::pages::{self, PageQuery, Params};
-use super::present;
 use super::problem::Problem;
 
 /// How many records are read at a time.
@@ -79,12 +79,13 @@ pub async fn list(
     };
     let end = until.map(millis);
     let wanted = |entry: &AuditEntry| {
-        since.is_none_or(|since| entry.at >= since)
-            && until.is_none_or(|until| entry.at < until)
-            && actor.as_deref().is_none_or(|actor| is_by(&entry.actor, actor))
+        since.is_none_or(|since| entry.fact.at >= since)
+            && until.is_none_or(|until| entry.fact.at < until)
+            && actor.as_deref().is_none_or(|actor| is_by(&entry.fact.by.to_string(), actor))
     };
 
     let snapshot = operator.store.snapshot().await?;
+    let revision = snapshot.revision().0;
     let mut lanes: Vec<Lane> = prefixes.iter().map(|&prefix| Lane::new(prefix, &start)).collect();
     let mut items = Vec::new();
     let mut last = None;
@@ -99,17 +100,17 @@ pub async fn list(
                 continue;
             }
             if items.len() == limit {
-                return Ok(Json(wire::Page { items, next: last }));
+                return Ok(Json(wire::Page { items, next: last, revision }));
             }
             items.push(entry);
             last = Some(place.encode());
         }
         if looked_at == LOOKED_AT_MAX {
             let next = Some(Place { key, index: usize::MAX }.encode());
-            return Ok(Json(wire::Page { items, next }));
+            return Ok(Json(wire::Page { items, next, revision }));
         }
     }
-    Ok(Json(wire::Page { items, next: None }))
+    Ok(Json(wire::Page { items, next: None, revision }))
 }
 
 fn millis(at: Timestamp) -> String {
@@ -143,7 +144,7 @@ impl Lane {
             self.more = page.more;
             for (key, record) in page.records {
                 let rest = key.strip_prefix(self.prefix).unwrap_or(&key).to_owned();
-                self.ahead.push_back((rest, entries(self.prefix, &key, &record.value)));
+                self.ahead.push_back((rest, entries(self.prefix, &key, &record)));
                 self.after = key;
             }
         }
@@ -167,37 +168,43 @@ async fn next_of(
 }
 
 /// What a record tells. One that cannot be read was written by another release, and tells nothing.
-fn entries(kind: &str, key: &str, value: &[u8]) -> Vec<AuditEntry> {
+fn entries(kind: &str, key: &str, record: &Versioned) -> Vec<AuditEntry> {
     if kind == prefix::FACT {
-        let Ok(FactBatch { scope, from, facts }) = records::decode(key, value) else { return Vec::new() };
-        let entry = |fact| present::change(scope.as_ref(), from, fact);
-        return facts.iter().map(entry).collect();
+        let Ok(batch) = records::decode::<FactBatch>(key, &record.value) else { return Vec::new() };
+        let entry = |(id, recorded)| AuditEntry {
+            outcome: AuditOutcome::Changed,
+            from: batch.from,
+            count: 1,
+            fact: facts::shown(id, batch.scope.as_ref(), recorded),
+        };
+        return facts::numbered(record.revision, &batch).map(entry).collect();
     }
-    let Ok(RefusalBatch { at, requests, further }) = records::decode(key, value) else { return Vec::new() };
-    let kept = requests.into_iter().map(|refused| AuditEntry {
-        at: refused.at,
-        outcome: AuditOutcome::Refused,
-        actor: refused.token.map_or_else(|| "unknown".to_owned(), |token| format!("token {token}")),
-        from: refused.from,
-        what: refused.code,
-        detail: refused.request,
-        scope: None,
-        count: 1,
+    let Ok(RefusalBatch { at, requests, further }) = records::decode(key, &record.value) else {
+        return Vec::new();
+    };
+    let one = |at, from, token: Option<String>, count, what| {
+        let by = match token {
+            Some(name) => Actor { kind: ActorKind::Token, name, address: None },
+            None => {
+                let kind = ActorKind::Stranger;
+                Actor { name: kind.to_string(), kind, address: None }
+            }
+        };
+        let fact =
+            Fact { id: None, at, what, scope: None, operation: None, event: None, vms: Vec::new(), by };
+        AuditEntry { outcome: AuditOutcome::Refused, from, count, fact }
+    };
+    let kept = requests.into_iter().map(|RefusedRequest { at, from, token, code, request }| {
+        one(at, from, token, 1, What::RequestRefused { code, request })
     });
-    let counted = further.into_iter().map(|further| AuditEntry {
-        at,
-        outcome: AuditOutcome::Refused,
-        actor: "unknown".to_owned(),
-        from: further.from,
-        what: "further_refusals".to_owned(),
-        detail: match further.from {
-            Some(from) => format!("{} further refusals from {from}", further.count),
-            None => format!("{} further refusals from elsewhere", further.count),
-        },
-        scope: None,
-        count: further.count,
-    });
-    kept.chain(counted).collect()
+    let counted = further
+        .into_iter()
+        .map(|FurtherRefusals { from, count }| one(at, from, None, count, What::FurtherRefusals { count }));
+    let mut entries: Vec<AuditEntry> = kept.chain(counted).collect();
+    for (n, entry) in (0..).zip(&mut entries) {
+        entry.fact.id = Some(FactId { revision: record.revision.0, n });
+    }
+    entries
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ fn page(
     query: ListQuery,
     unread_by: impl Fn(&ScopeView, &Event) -> Vec<String>,
 ) -> Result<wire::Page<wire::Event>, Problem> {
+    let revision = part.revision();
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit()?, page.after()?);
@@ -81,7 +82,7 @@ fn page(
     let home = vm.and_then(|vm| part.scope_of(vm).ok()).map(|scope| scope.scope.id());
     let only = pages::scope(scope.as_deref())?;
     if only.is_some() && home.is_some() && only != home {
-        return Ok(wire::Page { items: Vec::new(), next: None });
+        return Ok(wire::Page { items: Vec::new(), next: None, revision });
     }
     // What happens to a VM happens in its scope.
     let only = only.or(home);
@@ -109,7 +110,7 @@ fn page(
                 continue;
             }
             if items.len() == limit {
-                return Ok(wire::Page { items, next: last });
+                return Ok(wire::Page { items, next: last, revision });
             }
             let unread_by = unread_by(scope, event);
             let item = present::event(&live, scope, event);
@@ -117,7 +118,7 @@ fn page(
             last = Some(cursor::encode(&format!("{id}|{}", event.id)));
         }
     }
-    Ok(wire::Page { items, next: None })
+    Ok(wire::Page { items, next: None, revision })
 }
 
 /// Show an event with its whole trail, also when it has ended

@@ -135,6 +135,7 @@ impl Search {
     }
 
     async fn page(self, snapshot: &dyn Snapshot, sees: Sees<'_>) -> Result<wire::Page<wire::Event>, Problem> {
+        let revision = snapshot.revision().0;
         let begin = match self.newest_first {
             false => self.since.map(records::ended_from),
             true => self.until.map(records::ended_from),
@@ -150,25 +151,29 @@ impl Search {
             };
             for (key, _) in &chunk.records {
                 if self.is_past_the_end(key) {
-                    return Ok(wire::Page { items, next: None });
+                    return Ok(wire::Page { items, next: None, revision });
                 }
                 // A cursor must not name an event that does not exist for the caller, so a page that is cut short
                 // ends with a millisecond and not with an event.
                 let before = at.as_deref().and_then(millisecond);
                 if looked_at >= LOOKED_AT_MAX && before != millisecond(key) {
-                    return Ok(wire::Page { items, next: before.map(|time| self.behind(time)) });
+                    return Ok(wire::Page { items, next: before.map(|time| self.behind(time)), revision });
                 }
                 looked_at += 1;
                 at = Some(key.clone());
                 let Some(found) = self.found(snapshot, key, sees).await? else { continue };
                 if items.len() == self.limit {
-                    return Ok(wire::Page { items, next: last_shown.map(|key| cursor::encode(&key)) });
+                    return Ok(wire::Page {
+                        items,
+                        next: last_shown.map(|key| cursor::encode(&key)),
+                        revision,
+                    });
                 }
                 items.push(found);
                 last_shown = Some(key.clone());
             }
             if !chunk.more {
-                return Ok(wire::Page { items, next: None });
+                return Ok(wire::Page { items, next: None, revision });
             }
         }
     }

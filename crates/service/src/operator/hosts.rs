@@ -51,13 +51,13 @@ pub async fn list(
     Params(page): Params<PageQuery>,
 ) -> Result<Json<wire::Page<Host>>, Problem> {
     let (limit, after) = (page.limit()?, page.after()?);
-    let (view, now) = (operator.views.newest(), operator.clock.now());
+    let ((revision, view), now) = (operator.views.complete_to(), operator.clock.now());
     let operations = open_operations(&view);
     let mut found = view.hosts().after(after.as_deref());
     let one = |(name, places): (&Arc<str>, _)| counted(&view, name, places, &operations, now);
     let items: Vec<Host> = found.by_ref().take(limit).map(one).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.host));
-    Ok(Json(wire::Page { items, next }))
+    Ok(Json(wire::Page { items, next, revision }))
 }
 
 /// Show one host

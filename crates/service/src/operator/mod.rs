@@ -9,7 +9,7 @@
 //! | `tls` | the certificate |
 //! | `problem` | every error, as problem+json |
 //! | `pages`, `cursor`, `path` | lists: limits and cursors; the parts of a path |
-//! | `present`, `seen`, `words` | from the domain's types to the API's |
+//! | `present`, `seen`, `facts`, `words` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export`, `tokens` | one noun each |
 //! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
@@ -24,6 +24,7 @@ mod cursor;
 pub mod door;
 mod events;
 mod export;
+mod facts;
 mod health;
 mod history;
 mod hosts;

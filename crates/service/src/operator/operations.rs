@@ -36,7 +36,7 @@ pub async fn list(
     let mut found = sight.operations(&live, after);
     let items: Vec<_> = found.by_ref().take(limit).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.id.to_string()));
-    Ok(Json(wire::Page { items, next }))
+    Ok(Json(wire::Page { items, next, revision: sight.revision() }))
 }
 
 /// Show an operation and its parts, also when it is closed

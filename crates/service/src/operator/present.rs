@@ -2,20 +2,18 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Blocker, CommandState, Event, EventFact, Fact, JointStart, Name, Operation, OperationId, OperationState,
-    Outcome, Past, Phase, Policy, Recorded, Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState,
-    VmId,
+    Blocker, CommandState, Event, EventFact, JointStart, Operation, OperationId, OperationState, Outcome,
+    Past, Phase, Policy, Recorded, Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::Address;
 use notbefore_engine::state::host_operations::HostOperations;
 use notbefore_wire::operator as wire;
-use notbefore_wire::operator::audit::AuditEntry;
 
 use super::commands;
+use super::facts;
 use super::words::Word;
 use crate::delivery::Hearing;
 use crate::names;
@@ -163,7 +161,7 @@ pub fn event(live: &Live<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
         },
         waits_for: Some(waits_for(live, &scope.scope, event)),
         revision: scope.revision,
-        ..common(&scope.scope.path.to_string(), event)
+        ..common(&scope.scope.path.to_string(), &scope.scope.id(), event)
     }
 }
 
@@ -189,11 +187,11 @@ pub fn past(past: &Past, revision: u64) -> wire::Event {
         not_before: None,
         revision,
         exec: past.event.exec_run().map(|run| commands::last_progress(&past.event, run)),
-        ..common(past.scope.as_str(), &past.event)
+        ..common(past.scope.as_str(), &past.scope, &past.event)
     }
 }
 
-fn common(scope: &str, event: &Event) -> wire::Event {
+fn common(path: &str, scope: &ScopeId, event: &Event) -> wire::Event {
     wire::Event {
         id: event.id.0,
         operation: event.operation.0,
@@ -201,7 +199,7 @@ fn common(scope: &str, event: &Event) -> wire::Event {
         status: event.phase.word(),
         cause: event.cause.word(),
         source: event.cause.source().word(),
-        scope: scope.to_owned(),
+        scope: path.to_owned(),
         update_domain: event.update_domain,
         resources: event.resources.iter().map(resource).collect(),
         not_before: event.not_before(),
@@ -216,7 +214,7 @@ fn common(scope: &str, event: &Event) -> wire::Event {
         exec: event.exec_run().map(|run| commands::progress(event, run)),
         unread_by: Vec::new(),
         seen: Vec::new(),
-        trail: event.trail.iter().map(trail_entry).collect(),
+        trail: facts::trail(scope, event),
         revision: 0,
     }
 }
@@ -299,92 +297,6 @@ fn parts_to_approve(view: &View, operation: OperationId, sees: &dyn Fn(&ScopeId)
         part.is_some_and(|part| !part.approved() && !part.is_started())
     };
     Some(operation.value.targets.iter().filter(waiting).count())
-}
-
-fn trail_entry(fact: &Recorded<EventFact>) -> wire::TrailEntry {
-    let (name, detail) = match &fact.fact {
-        EventFact::EventScheduled { not_before: Some(at) } => ("EventScheduled", format!("not before {at}")),
-        EventFact::EventScheduled { not_before: None } => ("EventScheduled", "without notice".to_owned()),
-        EventFact::EventApproved => ("EventApproved", String::new()),
-        EventFact::EventReleased => {
-            ("EventReleased", "all parts of its operation are approved or gone".to_owned())
-        }
-        EventFact::EventReady { why } => ("EventReady", why.to_string()),
-        EventFact::EventStarted { why } => ("EventStarted", why.to_string()),
-        EventFact::DriverTookOver { owner, fence } => {
-            ("DriverTookOver", format!("process {owner} runs its commands now, fencing number {fence}"))
-        }
-        EventFact::DriverAttemptFailed { vm, attempt, why } => {
-            ("DriverAttemptFailed", format!("{vm}, attempt {attempt}: {why}"))
-        }
-        EventFact::DriverFailed { vm, attempts, why } => {
-            ("DriverFailed", format!("{vm}, after attempt {attempts}, the last: {why}"))
-        }
-        EventFact::DriverRetried { commands } => ("DriverRetried", format!("{commands} of its commands")),
-        EventFact::EventCompleted => ("EventCompleted", String::new()),
-        EventFact::EventCancelled { why } => {
-            use notbefore_core::fact::CancelReason;
-            let why = match why {
-                CancelReason::Asked => String::new(),
-                CancelReason::ResourcesGone => "none of its VMs is there and runs any more".to_owned(),
-                CancelReason::Redeployed { by_event } => format!("the VM was redeployed by event {by_event}"),
-            };
-            ("EventCancelled", why)
-        }
-    };
-    wire::TrailEntry { at: fact.at, by: fact.by.to_string(), fact: name.to_owned(), detail }
-}
-
-/// A fact, as the audit trail shows it.
-pub fn change(scope: Option<&ScopeId>, from: Option<IpAddr>, recorded: &Recorded<Fact>) -> AuditEntry {
-    let (what, detail) = fact(recorded);
-    AuditEntry {
-        at: recorded.at,
-        outcome: wire::AuditOutcome::Changed,
-        actor: recorded.by.to_string(),
-        from,
-        what,
-        detail,
-        scope: scope.map(ToString::to_string),
-        count: 1,
-    }
-}
-
-/// A fact's name, and more about it in words.
-fn fact(recorded: &Recorded<Fact>) -> (String, String) {
-    let named = |what: &str, name: &Name| (what.to_owned(), name.to_string());
-    match &recorded.fact {
-        Fact::Event { event, cause, resources, what } => {
-            let one = Recorded { at: recorded.at, by: recorded.by.clone(), fact: what.clone() };
-            let wire::TrailEntry { fact, detail, .. } = trail_entry(&one);
-            let names: Vec<&str> = resources.iter().map(Name::as_str).collect();
-            let more = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-            (fact, format!("{cause} of {} ({event}){more}", names.join(", ")))
-        }
-        Fact::OperationRequested { operation, cause, targets } => {
-            ("OperationRequested".to_owned(), format!("{cause} in {targets} parts ({operation})"))
-        }
-        Fact::OperationCancelled { operation } => ("OperationCancelled".to_owned(), operation.to_string()),
-        Fact::OperationStarted { operation, why } => {
-            ("OperationStarted".to_owned(), format!("{operation}: {why}"))
-        }
-        Fact::OperationCompleted { operation } => ("OperationCompleted".to_owned(), operation.to_string()),
-        Fact::ScopeCreated { path } => ("ScopeCreated".to_owned(), path.to_string()),
-        Fact::PolicyChanged => ("PolicyChanged".to_owned(), String::new()),
-        Fact::ScopeRemoved { path } => ("ScopeRemoved".to_owned(), path.to_string()),
-        Fact::VmAdded { name, .. } => named("VmAdded", name),
-        Fact::VmChanged { name, .. } => named("VmChanged", name),
-        Fact::VmRemoved { name, .. } => named("VmRemoved", name),
-        Fact::VmMoved { name, host, .. } => ("VmMoved".to_owned(), format!("{name} to {host}")),
-        Fact::VmDeallocated { name, .. } => named("VmDeallocated", name),
-        Fact::VmStarted { name, .. } => named("VmStarted", name),
-        Fact::TokenCreated { name, grants } => {
-            let grants: Vec<String> = grants.iter().map(ToString::to_string).collect();
-            ("TokenCreated".to_owned(), format!("{name}: {}", grants.join(", ")))
-        }
-        Fact::TokenRevoked { name } => named("TokenRevoked", name),
-        Fact::ClockAccepted => ("ClockAccepted".to_owned(), String::new()),
-    }
 }
 
 /// An operation, with where its parts stand now.

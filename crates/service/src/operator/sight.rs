@@ -18,10 +18,10 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use notbefore_core::{
-    Event, EventId, Member, Operation, OperationId, OperationState, Past, Prefix, Refusal, Role, ScopeId,
-    ScopePath, Source, TargetState, VmId,
+    Event, EventId, Fact, Member, Operation, OperationId, OperationState, Past, Prefix, Refusal, Role,
+    ScopeId, ScopePath, Source, TargetState, VmId,
 };
-use notbefore_engine::records::{self, FactBatch};
+use notbefore_engine::records;
 use notbefore_engine::{Answer, Command, Failure};
 use notbefore_listener::places::Place;
 use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
@@ -29,6 +29,7 @@ use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
 use super::access::{self, Change, Principal};
+use super::facts;
 use super::present::Live;
 use super::problem::Problem;
 use super::seen;
@@ -63,6 +64,8 @@ type Roots = Arc<[Prefix]>;
 /// What of a view exists for a caller.
 pub struct Part {
     view: Arc<View>,
+    /// The view shows every commit up to this revision.
+    revision: u64,
     roots: Roots,
 }
 
@@ -101,7 +104,8 @@ impl FromRequestParts<Shared> for Sight {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, shared).await?;
-        let part = Part { view: caller.operator.views.newest(), roots: Arc::clone(&caller.roots) };
+        let (revision, view) = caller.operator.views.complete_to();
+        let part = Part { view, revision, roots: Arc::clone(&caller.roots) };
         Ok(Self { caller, part })
     }
 }
@@ -140,7 +144,7 @@ impl Caller {
         Ok(self.operator.store.snapshot().await?)
     }
 
-    /// Every commit after a revision; what of it the caller sees is said by [`Caller::facts`].
+    /// Every commit after a revision; [`Caller::sees_fact`] says what of it the caller sees.
     pub async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
         self.operator.store.watch(after).await
     }
@@ -168,19 +172,14 @@ impl Caller {
         batch.revision > self.principal.revision() && batch.changes.iter().any(|change| change.key == own)
     }
 
-    /// What of a commit the caller sees: the facts of its scopes; and, seeing everything, those of none. Where
-    /// requests come from and what is done with tokens is for those who may do everything.
-    pub fn facts(&self, batch: FactBatch) -> Option<FactBatch> {
-        if self.principal.token().rules_everything() {
-            return Some(batch);
-        }
-        let seen = match &batch.scope {
+    /// Whether the caller sees a fact: those of its scopes; and, seeing everything, those of none. What is done with tokens
+    /// is for those who may do everything.
+    pub fn sees_fact(&self, scope: Option<&ScopeId>, fact: Option<&Fact>) -> bool {
+        let seen = match scope {
             Some(scope) => self.sees(scope),
             None => sees_everything(&self.roots),
         };
-        let mut shown = FactBatch { from: None, ..batch };
-        shown.facts.retain(|recorded| !recorded.fact.is_about_tokens());
-        (seen && !shown.facts.is_empty()).then_some(shown)
+        self.principal.token().rules_everything() || (seen && !fact.is_some_and(Fact::is_about_tokens))
     }
 }
 
@@ -189,7 +188,12 @@ impl Part {
     /// All of a view.
     #[cfg(test)]
     pub fn everything(view: Arc<View>) -> Self {
-        Self { view, roots: [Prefix::everywhere()].into() }
+        Self { view, revision: 0, roots: [Prefix::everywhere()].into() }
+    }
+
+    /// Every commit up to this revision is seen, and perhaps later ones.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Whether a scope exists for the caller.
@@ -358,19 +362,23 @@ impl Sight {
         {
             let seen = seen::of_live(&self.caller.operator, event);
             let unread_by = self.unread_by(scope, event);
-            return Ok(wire::Event {
-                seen,
-                unread_by,
-                ..present::event(&self.live(self.now()), scope, event)
-            });
+            let mut shown = present::event(&self.live(self.now()), scope, event);
+            // An event is shown though the store cannot be read; its trail is then without ids.
+            if let Ok(snapshot) = self.snapshot().await {
+                let _ = facts::identify(&*snapshot, &mut shown.trail).await;
+            }
+            return Ok(wire::Event { seen, unread_by, ..shown });
         }
         let key = records::past(id);
-        let record = self.snapshot().await?.get(&key).await?.ok_or_else(|| self.unknown_event(id))?;
+        let snapshot = self.snapshot().await?;
+        let record = snapshot.get(&key).await?.ok_or_else(|| self.unknown_event(id))?;
         let past = records::decode::<Past>(&key, &record.value)?;
         match self.sees(&past.scope) {
             true => {
                 let seen = seen::of_past(&self.caller.operator, &past.event).await?;
-                Ok(wire::Event { seen, ..present::past(&past, record.revision.0) })
+                let mut shown = wire::Event { seen, ..present::past(&past, record.revision.0) };
+                facts::identify(&*snapshot, &mut shown.trail).await?;
+                Ok(shown)
             }
             false => Err(self.unknown_event(id).hiding(true)),
         }

@@ -1,81 +1,152 @@
 //! `/v1/stream`: what happens, as it happens, as server-sent events.
 //!
-//! Each message is what one commit made happen; its id is the commit's revision, so a reader that comes back
-//! with `Last-Event-ID` misses nothing, as long as the store still holds what came after. A reader that is
+//! Each message is a fact; its id is the fact's, so a reader that comes back with `Last-Event-ID` misses nothing and sees
+//! nothing twice, as long as the store still holds what came after. A list's revision does as an id too, and a quiet
+//! stream says now and then up to which revision it has looked. A reader that is
 //! slower than the store's memory is told so and let go. A token has a limited number of streams; where all tokens
 //! together have too many, the oldest of the token that has most ends for another's, which resumes in the same way.
 
 use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
-use notbefore_engine::records::{self, FactBatch, prefix};
+use notbefore_core::ScopeId;
+use notbefore_engine::records::{self, FactBatch, Seen, prefix};
 use notbefore_listener::places::Place;
 use notbefore_store::{Batch, Change, Revision, Watch, WatchError};
+use notbefore_wire::operator::facts::BadFactId;
+use notbefore_wire::operator::{Fact, FactId};
 use tokio::sync::watch;
 use tokio::time::{Interval, interval};
 
+use super::facts;
 use super::problem::Problem;
 use super::sight::Caller;
 
 /// How soon a stream notices that its token has expired.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// How long a stream may be quiet before it shows that it is alive.
-const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+/// After how many such checks a quiet stream shows that it is alive.
+const HEARTBEAT_CHECKS: u32 = 15;
+
+/// Where a reader is: behind all facts of a revision, or behind one fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    Revision(Revision),
+    Fact(FactId),
+}
+
+impl Position {
+    fn revision(self) -> Revision {
+        match self {
+            Self::Revision(revision) => revision,
+            Self::Fact(id) => Revision(id.revision),
+        }
+    }
+
+    /// From where the store has to show commits: the one of a fact too, since more of its facts may follow.
+    fn watched_after(self) -> Revision {
+        match self {
+            Self::Revision(revision) => revision,
+            Self::Fact(id) => Revision(id.revision.saturating_sub(1)),
+        }
+    }
+
+    fn is_before(self, fact: FactId) -> bool {
+        match self {
+            Self::Revision(revision) => fact.revision > revision.0,
+            Self::Fact(id) => fact > id,
+        }
+    }
+}
+
+impl FromStr for Position {
+    type Err = BadFactId;
+
+    fn from_str(text: &str) -> Result<Self, BadFactId> {
+        match text.parse() {
+            Ok(revision) => Ok(Self::Revision(Revision(revision))),
+            Err(_) => text.parse().map(Self::Fact),
+        }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Revision(revision) => revision.fmt(f),
+            Self::Fact(id) => id.fmt(f),
+        }
+    }
+}
 
 struct Follower {
     caller: Caller,
     watch: Box<dyn Watch>,
     check: Interval,
+    quiet_checks: u32,
     shutdown: watch::Receiver<bool>,
     place: Place,
+    /// What the reader has been sent, or need not be.
+    position: Position,
 }
 
 /// Follow what happens, as server-sent events
 ///
-/// Each message is what one commit made happen; its id is a revision, to come back with as `Last-Event-ID`.
-#[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<u64>, Header, description = "The last message that was read")), responses((status = 200, body = String, content_type = "text/event-stream")))]
+/// Each message is a fact; its id is the fact's, to come back with as `Last-Event-ID`. The `revision` of a list does as well.
+#[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last fact that was read, or the `revision` of a list")), responses((status = 200, description = "One message for each fact: `id`, `event: fact`, and the fact as `data`", body = Fact, content_type = "text/event-stream")))]
 pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
     let place = caller.stream_place()?;
     let newest = caller.snapshot().await?.revision();
-    let after = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse()) {
-        None => newest,
-        // A later one comes from a store that is no more; waiting for it to be reached would be silence.
-        Some(Ok(revision)) if revision > newest.0 => {
-            let detail = format!("revision {revision} is not one of this store; begin without Last-Event-ID");
-            return Err(Problem::new(StatusCode::GONE, "stream_position_gone", detail));
-        }
-        Some(Ok(revision)) => Revision(revision),
-        Some(Err(_)) => {
-            return Err(Problem::bad_request("bad_last_event_id", "Last-Event-ID is not a revision"));
+    let position = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse())
+    {
+        None => Position::Revision(newest),
+        Some(Ok(position)) => position,
+        Some(Err(BadFactId)) => {
+            let detail = "Last-Event-ID is neither a fact's id nor a list's revision";
+            return Err(Problem::bad_request("bad_last_event_id", detail));
         }
     };
-    let watch = caller.watch(after).await.map_err(|error| {
-        let status = match &error {
-            WatchError::Compacted { .. } => StatusCode::GONE,
-            WatchError::Closed => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Problem::new(status, "stream_position_gone", error.to_string())
+    let gone = |why: &str| {
+        let detail = format!("{why}; list what you follow, and begin from the list's revision");
+        Problem::new(StatusCode::GONE, "stream_position_gone", detail)
+    };
+    // A later one comes from a store that is no more; waiting for it to be reached would be silence.
+    if position.revision() > newest {
+        return Err(gone(&format!("revision {} is not one of this store", position.revision())));
+    }
+    let watch = caller.watch(position.watched_after()).await.map_err(|error| match error {
+        WatchError::Compacted { .. } => gone(&format!("what came after {position} is no longer held")),
+        WatchError::Closed => {
+            let detail = "the service is closing; come back when it has started again";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+        }
     })?;
-    let follower =
-        Follower { shutdown: caller.shutdown(), caller, watch, check: interval(CHECK_EVERY), place };
+    let follower = Follower {
+        shutdown: caller.shutdown(),
+        caller,
+        watch,
+        check: interval(CHECK_EVERY),
+        quiet_checks: 0,
+        place,
+        position,
+    };
+    // Something to read at once, so that a client knows that it is connected, and from where.
+    let greeting = stream::iter([follower.at("connected")]);
     let messages = stream::unfold(follower, |mut follower| async move {
         let messages = follower.next().await?;
         Some((stream::iter(messages), follower))
     });
-    // Something to read at once, so that a client knows that it is connected.
-    let greeting = stream::iter([Event::default().comment("connected")]);
     let events = greeting.chain(messages.flatten()).map(Ok::<_, Infallible>);
-    let alive = KeepAlive::new().interval(HEARTBEAT_EVERY).text("alive");
-    Ok(([(header::CACHE_CONTROL, "no-store")], Sse::new(events).keep_alive(alive)).into_response())
+    Ok(([(header::CACHE_CONTROL, "no-store")], Sse::new(events)).into_response())
 }
 
 impl Follower {
-    /// The messages of the next commit that made something happen; none at the stream's end, which comes at the latest
-    /// when the caller's token ends.
+    /// The next messages; none at the stream's end, which comes at the latest when the caller's token ends.
     async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let batch = tokio::select! {
@@ -87,25 +158,68 @@ impl Follower {
             if !self.caller.holds() {
                 return None;
             }
-            let Some(batch) = batch else { continue };
-            if self.caller.is_revoked_by(&batch) {
-                return None;
-            }
-            let messages = self.messages(&batch);
+            let messages = match batch {
+                Some(batch) if self.caller.is_revoked_by(&batch) => return None,
+                Some(batch) => self.messages(&batch),
+                None => {
+                    self.quiet_checks += 1;
+                    let is_quiet = self.quiet_checks >= HEARTBEAT_CHECKS;
+                    if is_quiet { vec![self.at("alive")] } else { Vec::new() }
+                }
+            };
             if !messages.is_empty() {
+                self.quiet_checks = 0;
                 return Some(messages);
             }
         }
     }
 
-    /// A commit as messages: what it made happen that the caller would call a fact.
-    fn messages(&self, batch: &Batch) -> Vec<Event> {
-        let facts = batch.changes.iter().filter(|change| change.key.starts_with(prefix::FACT));
-        let message = |change: &Change| {
-            let facts = records::decode::<FactBatch>(&change.key, change.value.as_ref()?).ok()?;
-            let facts = self.caller.facts(facts)?;
-            Event::default().id(batch.revision.to_string()).event("facts").json_data(facts).ok()
-        };
-        facts.filter_map(message).collect()
+    /// A message without a fact, whose id is the position: a client that comes back resumes from there.
+    fn at(&self, comment: &str) -> Event {
+        Event::default().comment(comment).id(self.position.to_string())
     }
+
+    /// A commit as messages: what it made happen that the caller sees.
+    fn messages(&mut self, batch: &Batch) -> Vec<Event> {
+        let facts = facts_of(batch, |scope, fact| self.caller.sees_fact(scope, fact));
+        let unsent = facts.into_iter().filter(|(id, _)| self.position.is_before(*id));
+        let message = |(id, fact): (FactId, Fact)| {
+            Event::default().id(id.to_string()).event("fact").json_data(fact).ok()
+        };
+        let messages = unsent.filter_map(message).collect();
+        self.position = Position::Revision(batch.revision);
+        messages
+    }
+}
+
+/// The facts of a commit that a caller sees, in the order of their ids.
+fn facts_of(
+    batch: &Batch,
+    sees: impl Fn(Option<&ScopeId>, Option<&notbefore_core::Fact>) -> bool,
+) -> Vec<(FactId, Fact)> {
+    let mut found = Vec::new();
+    // A commit has facts or readers, not both.
+    let mut reads = 0..;
+    for Change { key, value } in batch.changes.iter() {
+        let Some(value) = value else { continue };
+        // What another release wrote tells nothing.
+        if key.starts_with(prefix::FACT)
+            && let Ok(facts) = records::decode::<FactBatch>(key, value)
+        {
+            let scope = facts.scope.as_ref();
+            let seen =
+                facts::numbered(batch.revision, &facts).filter(|(_, one)| sees(scope, Some(&one.fact)));
+            found.extend(seen.map(|(id, one)| (id, facts::shown(id, scope, one))));
+        } else if let Some(event) = records::event_in_seen(key)
+            && let Ok(seen) = records::decode::<Seen>(key, value)
+        {
+            let is_seen = sees(Some(&seen.scope), None);
+            for (fact, n) in facts::reads(event, &seen).into_iter().zip(&mut reads) {
+                let id = FactId { revision: batch.revision.0, n };
+                found.extend(is_seen.then_some((id, Fact { id: Some(id), ..fact })));
+            }
+        }
+    }
+    found.sort_by_key(|(id, _)| *id);
+    found
 }

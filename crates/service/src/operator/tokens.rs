@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::access::GRANTS_MAX;
-use notbefore_core::{Actor, Grant, Name, Prefix, Refusal, Token};
+use notbefore_core::{Actor, Grant, Name, Refusal, Token};
 use notbefore_engine::{Command, TokenCommand};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::tokens as api;
@@ -27,12 +27,12 @@ pub async fn list(
     Params(page): Params<PageQuery>,
 ) -> Result<Json<wire::Page<api::Token>>, Problem> {
     let (limit, after) = (page.limit()?, page.after()?);
-    let view = operator.views.newest();
+    let (revision, view) = operator.views.complete_to();
     let now = operator.clock.now();
     let mut found = view.tokens().after(after.as_deref());
     let items: Vec<_> = found.by_ref().take(limit).map(|known| shown(known, now)).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.name.to_ascii_lowercase()));
-    Ok(Json(wire::Page { items, next }))
+    Ok(Json(wire::Page { items, next, revision }))
 }
 
 fn shown(known: &KnownToken, now: Timestamp) -> api::Token {
@@ -40,8 +40,6 @@ fn shown(known: &KnownToken, now: Timestamp) -> api::Token {
 }
 
 fn of(token: &Token, now: Timestamp) -> api::Token {
-    let path = |path: &Prefix| if path.is_everywhere() { "/".to_owned() } else { path.to_string() };
-    let grant = |grant: &Grant| api::Grant { role: grant.role.word(), path: path(&grant.path) };
     api::Token {
         name: token.name.to_string(),
         grants: token.grants.iter().map(grant).collect(),
@@ -51,6 +49,12 @@ fn of(token: &Token, now: Timestamp) -> api::Token {
         expired: token.is_expired(now),
         last_used_at: None,
     }
+}
+
+/// A grant as operators are shown it.
+pub fn grant(Grant { role, path }: &Grant) -> api::Grant {
+    let path = if path.is_everywhere() { "/".to_owned() } else { path.to_string() };
+    api::Grant { role: role.word(), path }
 }
 
 /// Make a token; its secret is shown this once

@@ -64,6 +64,7 @@ pub async fn list(
             Box::new(scopes.map(|(_, scope)| (scope, scope.scope.members.iter().collect())))
         }
     };
+    let revision = sight.revision();
     let mut items = Vec::new();
     let mut last = None;
     for (scope, mut members) in found {
@@ -78,13 +79,13 @@ pub async fn list(
                 continue;
             }
             if items.len() == limit {
-                return Ok(Json(wire::Page { items, next: last }));
+                return Ok(Json(wire::Page { items, next: last, revision }));
             }
             items.extend(sight.show_vm(scope, member.vm));
             last = Some(cursor::encode(&format!("{id}|{folded}")));
         }
     }
-    Ok(Json(wire::Page { items, next: None }))
+    Ok(Json(wire::Page { items, next: None, revision }))
 }
 
 /// Show a VM

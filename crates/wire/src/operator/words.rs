@@ -320,6 +320,21 @@ words! {
         /// It has failed.
         Failed = "failed",
     }
+    /// What kind of actor did something.
+    ActorKind {
+        /// The holder of a token.
+        Token = "token",
+        /// A guest.
+        Vm = "vm",
+        /// Time: NotBefore passed.
+        Timer = "timer",
+        /// A driver.
+        Driver = "driver",
+        /// The service itself.
+        Service = "service",
+        /// A caller without a token that is known.
+        Stranger = "unknown",
+    }
     /// In which order a list comes.
     Order {
         /// The oldest first.

@@ -1,6 +1,8 @@
-//! Every golden document, byte for byte: five cases at seven versions.
+//! Every golden document, byte for byte: five cases at seven versions; and a line for each type of fact.
 
+use notbefore_wire::guest::document::{Document, Event, EventType, RenderStyle, Source, Status};
 use notbefore_wire::guest::version::EventsVersion;
+use notbefore_wire::operator::{Fact, What};
 
 fn event(id: &str, event_type: EventType, source: Source, resources: &[&str]) -> Event {
     Event {
@@ -59,4 +61,36 @@ fn documents_are_the_golden_bytes() {
     let files = std::fs::read_dir(directory).unwrap();
     let on_disk = files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|e| e == "json"));
     assert_eq!(compared, on_disk.count(), "a golden file that nothing compares");
+}
+
+/// One line for each type: what is read from it is written as the same bytes.
+#[test]
+fn facts_are_the_golden_lines() {
+    let lines = include_str!("golden/facts.jsonl");
+    let mut types = std::collections::BTreeSet::new();
+    for line in lines.lines() {
+        let fact: Fact = serde_json::from_str(line).unwrap();
+        assert!(!matches!(fact.what, What::Unknown { .. }), "{line}");
+        assert_eq!(serde_json::to_string(&fact).unwrap(), line);
+        types.insert(fact.what.kind());
+    }
+    // The description has a schema for each of these types and no others.
+    let schema = serde_json::to_value(<Fact as utoipa::PartialSchema>::schema()).unwrap();
+    assert_eq!(schema["discriminator"]["propertyName"], "type");
+    let described: Vec<&String> = schema["discriminator"]["mapping"].as_object().unwrap().keys().collect();
+    assert_eq!(types.iter().collect::<Vec<_>>(), described);
+}
+
+/// A type of a later release, or a detail that is not as this one knows it, is kept as it came.
+#[test]
+fn fact_of_unknown_type_is_kept() {
+    for rest in [
+        r#""type":"VmPainted","by":{"kind":"robot","name":"r2"},"detail":{"colour":"red"}"#,
+        r#""type":"VmMoved","by":{"kind":"timer","name":"timer"},"detail":{"to":"h9"}"#,
+    ] {
+        let line = format!("{{\"at\":\"2026-11-17T03:00:00Z\",{rest}}}");
+        let fact: Fact = serde_json::from_str(&line).unwrap();
+        assert!(matches!(fact.what, What::Unknown { .. }), "{line}");
+        assert_eq!(serde_json::to_string(&fact).unwrap(), line);
+    }
 }

@@ -52,10 +52,8 @@ fn csharp_2017() {
 
     let named = format!("_{vm}");
     for (event, kind) in events.iter().zip(["Reboot", "Redeploy"]) {
-        let not_before =
-            service.cli(&["event", "show", event])["trail"][0]["detail"].as_str().unwrap().to_owned();
-        let not_before = not_before.strip_prefix("not before ").unwrap();
-        client.says(&["3", event, "Scheduled", kind, &named, not_before]);
+        let not_before = service.cli(&["event", "show", event])["trail"][0]["detail"]["not_before"].clone();
+        client.says(&["3", event, "Scheduled", kind, &named, not_before.as_str().unwrap()]);
     }
     client.says(&["approved", "2"]);
     // One POST for both is one change of the document.

@@ -323,12 +323,12 @@ impl Judge {
     /// An event's trail holds together, and has what was acknowledged.
     fn check_trail(&mut self, event: &wire::Event) -> Verdict {
         self.tally.trails += 1;
-        let count = |fact: &str| event.trail.iter().filter(|entry| entry.fact == fact).count();
+        let count = |fact: &str| event.trail.iter().filter(|entry| entry.what.kind() == fact).count();
         let counts = ["EventScheduled", "EventApproved", "EventReleased", "EventStarted"].map(count);
         let (completed, cancelled) = (count("EventCompleted"), count("EventCancelled"));
         let [scheduled, approved, _, started] = counts;
         let wrong = |what: &str| {
-            let line = |entry: &wire::TrailEntry| format!("{} {} by {}", entry.at, entry.fact, entry.by);
+            let line = |entry: &wire::Fact| format!("{} {} by {}", entry.at, entry.what.kind(), entry.by);
             let trail: Vec<String> = event.trail.iter().map(line).collect();
             format!("{what}: {} with the trail {}", event.status, trail.join(", "))
         };
@@ -342,7 +342,7 @@ impl Judge {
             wire::EventStatus::Unknown(_) => false,
         };
         demand(ends, event.id, || wrong("its status is not what its trail says"))?;
-        let order = event.trail.iter().is_sorted_by_key(|entry| match entry.fact.as_str() {
+        let order = event.trail.iter().is_sorted_by_key(|entry| match entry.what.kind().as_str() {
             "EventScheduled" => 0,
             "EventApproved" | "EventReleased" => 1,
             "EventStarted" => 2,
@@ -356,8 +356,10 @@ impl Judge {
             // An approval that came when the event had begun or ended leaves no fact; one that came before
             // does, however the event went on.
             let too_late = event.trail.iter().any(|entry| {
-                let over =
-                    matches!(entry.fact.as_str(), "EventStarted" | "EventCancelled" | "EventCompleted");
+                let over = matches!(
+                    entry.what.kind().as_str(),
+                    "EventStarted" | "EventCancelled" | "EventCompleted"
+                );
                 over && entry.at < at + DATE_STEP
             });
             let kept = approved == 1 || too_late;
@@ -376,12 +378,12 @@ impl Judge {
     /// Nobody's hand is in a trail who was not told so. Only for when nothing is in doubt.
     fn check_nobody_else(&self, event: &wire::Event) -> Verdict {
         let owed = self.owed.get(&event.id).copied().unwrap_or_default();
-        for entry in event.trail.iter().filter(|entry| !entry.by.starts_with("timer")) {
-            let acknowledged = match (entry.fact.as_str(), entry.detail.as_str()) {
-                ("EventApproved", _) => owed.approved_at.is_some(),
-                ("EventCancelled", "") => owed.cancelled,
-                ("EventStarted", "started by an operator") => owed.started,
-                ("EventCompleted", _) if entry.by.starts_with("token") => owed.completed,
+        for entry in event.trail.iter().filter(|entry| entry.by.kind != wire::ActorKind::Timer) {
+            let acknowledged = match &entry.what {
+                wire::What::EventApproved { .. } => owed.approved_at.is_some(),
+                wire::What::EventCancelled { why: None, .. } => owed.cancelled,
+                wire::What::EventStarted { .. } if is_forced(entry) => owed.started,
+                wire::What::EventCompleted { .. } if is_by_token(entry) => owed.completed,
                 _ => true,
             };
             demand(acknowledged, event.id, || format!("nobody was told of this: {entry:?}"))?;
@@ -490,23 +492,20 @@ impl Judge {
         for doubt in doubts.filter(|doubt| !doubt.looked_for) {
             let mut trail = |event: &Uuid| operator.read::<wire::Event>(&format!("/v1/events/{event}")).trail;
             let owed = |event: &Uuid| self.owed.get(event).copied().unwrap_or_default();
-            let by_token = |entry: &wire::TrailEntry| entry.by.starts_with("token");
             let landed = match &doubt.what {
                 // Found already, with the operation.
                 What::Schedule { .. } | What::Act { .. } => matches!(doubt.found, Found::Landed(_)),
                 What::Event { event, verb: Verb::Approve } | What::GuestApproval { event, .. } => {
-                    let approved = trail(event).iter().any(|entry| entry.fact == "EventApproved");
+                    let approved = trail(event).iter().any(|entry| entry.what.kind() == "EventApproved");
                     approved && owed(event).approved_at.is_none()
                 }
-                What::Event { event, verb: Verb::Cancel } => {
-                    trail(event).iter().any(|entry| entry.fact == "EventCancelled" && by_token(entry))
-                }
-                What::Event { event, verb: Verb::Start } => {
-                    trail(event).iter().any(|entry| entry.detail == "started by an operator")
-                }
-                What::Event { event, verb: Verb::Complete } => {
-                    trail(event).iter().any(|entry| entry.fact == "EventCompleted" && by_token(entry))
-                }
+                What::Event { event, verb: Verb::Cancel } => trail(event)
+                    .iter()
+                    .any(|entry| entry.what.kind() == "EventCancelled" && is_by_token(entry)),
+                What::Event { event, verb: Verb::Start } => trail(event).iter().any(is_forced),
+                What::Event { event, verb: Verb::Complete } => trail(event)
+                    .iter()
+                    .any(|entry| entry.what.kind() == "EventCompleted" && is_by_token(entry)),
                 What::AddVm { name, .. } => {
                     let vms: Vec<wire::Vm> = operator.read_all("/v1/vms?");
                     let made = vms.into_iter().find(|vm| vm.name == *name).map(|vm| vm.id);
@@ -535,4 +534,12 @@ impl Judge {
             }
         }
     }
+}
+
+fn is_by_token(fact: &wire::Fact) -> bool {
+    fact.by.kind == wire::ActorKind::Token
+}
+
+fn is_forced(fact: &wire::Fact) -> bool {
+    matches!(&fact.what, wire::What::EventStarted { why, .. } if why == "started by an operator")
 }

@@ -113,9 +113,7 @@ fn announced(service: &Service, kind: &str, vm: &str) -> (String, String) {
 }
 
 fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
-    let shown = service.cli_json(&["event", "show", event]);
-    let text = |fact: &Value, key: &str| fact[key].as_str().unwrap().to_owned();
-    shown["trail"].as_array().unwrap().iter().map(|fact| (text(fact, "fact"), text(fact, "by"))).collect()
+    super::support::trail(&service.cli_json(&["event", "show", event]))
 }
 
 /// Its own event is approved when somebody says yes, its neighbour's is not; both are shown as they come and go.

@@ -212,8 +212,8 @@ pub fn each_guest_is_its_own_vm(service: &Machine, guests: &[Machine; 2], vms: [
         assert_eq!(guest.approves(event), (200, String::new()), "{vm}");
         let shown = service.cli(&["event", "show", event]);
         assert_eq!(shown["status"], "Started", "{vm}");
-        let by = shown["trail"][1]["by"].as_str().unwrap();
-        assert_eq!(by, format!("vm {name} at {address}"), "{vm}");
+        let by = &shown["trail"][1]["by"];
+        assert_eq!(*by, serde_json::json!({"kind": "vm", "name": name, "address": address}), "{vm}");
         service.cli(&["event", "complete", event]);
     }
 }

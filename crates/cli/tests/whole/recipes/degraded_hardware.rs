@@ -54,7 +54,7 @@ fn it_drains_asks_to_be_redeployed_and_the_platform_s_own_event_is_called_off() 
     vm.back_in_service();
     assert_eq!(redeploys(&vm), [asked]);
     let by = vm.service.cli_json(&["event", "show", &redeploys(&vm)[0]])["trail"][0]["by"].clone();
-    assert_eq!(by, Value::from("token team"));
+    assert_eq!(by, serde_json::json!({"kind": "token", "name": "team"}));
 }
 
 /// The platform changes its mind before anybody is asked, for which there is half a minute.

@@ -200,10 +200,7 @@ impl Vm {
 
     /// What has happened to an event: what, and by whom.
     pub fn trail(&self, event: &str) -> Vec<(String, String)> {
-        let shown = self.service.cli_json(&["event", "show", event]);
-        let text = |fact: &serde_json::Value, key: &str| fact[key].as_str().unwrap().to_owned();
-        let trail = shown["trail"].as_array().unwrap();
-        trail.iter().map(|fact| (text(fact, "fact"), text(fact, "by"))).collect()
+        super::support::trail(&self.service.cli_json(&["event", "show", event]))
     }
 
     /// Waits until an event has been approved by this VM's agent, and has started.

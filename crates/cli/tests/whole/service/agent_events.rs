@@ -40,9 +40,7 @@ fn wait_for_status(service: &Service, event: &str, status: &str) {
 
 /// What happened to an event, and by whom.
 fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
-    let shown = service.cli_json(&["event", "show", event]);
-    let text = |fact: &Value, key: &str| fact[key].as_str().unwrap().to_owned();
-    shown["trail"].as_array().unwrap().iter().map(|fact| (text(fact, "fact"), text(fact, "by"))).collect()
+    support::trail(&service.cli_json(&["event", "show", event]))
 }
 
 /// One rule for everything: two steps before, one after, all traced.

@@ -149,9 +149,7 @@ fn not_before_starts_what_nobody_approves() {
         wait_for("the event to start and end", || service.cli_json(&["event", "history"]).get(0).cloned());
     // The trail says what happened in that time, whoever looked.
     let shown = service.cli_json(&["event", "show", ended["id"].as_str().unwrap()]);
-    let fact =
-        |fact: &Value| (fact["fact"].as_str().unwrap().to_owned(), fact["by"].as_str().unwrap().to_owned());
-    let trail: Vec<_> = shown["trail"].as_array().unwrap().iter().map(fact).collect();
+    let trail = support::trail(&shown);
     let expected =
         [("EventScheduled", "token root"), ("EventStarted", "timer"), ("EventCompleted", "driver simulated")];
     assert_eq!(trail, expected.map(|(fact, by)| (fact.to_owned(), by.to_owned())));
@@ -217,24 +215,100 @@ fn a_stale_if_match_is_refused() {
     assert_eq!((stale.status, stale.json()["code"].clone()), (412, "revision_differs".into()));
 }
 
+/// A stream of facts.
+struct Stream(EventStream);
+
+impl Stream {
+    /// Opens one behind a fact or a list's revision.
+    fn after(service: &Service, last: &str) -> Self {
+        let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
+        let stream = EventStream::open(service, &token, &format!("Last-Event-ID: {last}\r\n"));
+        for header in ["content-type: text/event-stream\r\n", "cache-control: no-store\r\n"] {
+            assert!(stream.head.contains(header), "{}", stream.head);
+        }
+        Self(stream)
+    }
+
+    /// The next fact; the message's id is the fact's.
+    fn next(&mut self) -> Value {
+        let mut id = String::new();
+        loop {
+            let line = self.0.line();
+            if let Some(said) = line.strip_prefix("id: ") {
+                id = said.trim_end().to_owned();
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                let fact: Value = serde_json::from_str(data).unwrap();
+                assert_eq!(fact["id"], id.as_str(), "{fact}");
+                return fact;
+            }
+        }
+    }
+}
+
 #[test]
-fn the_stream_tells_what_happens_and_resumes() {
+fn stream_resumes_behind_any_fact_without_loss_or_repetition() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
-    let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
-    let mut stream = EventStream::open(&service, &token, "");
-    for header in ["content-type: text/event-stream\r\n", "cache-control: no-store\r\n"] {
-        assert!(stream.head.contains(header), "{}", stream.head);
+    let list = service.operator_request("GET", "/v1/vms", "", "").json();
+    let revision = list["revision"].as_u64().unwrap().to_string();
+    // Commits of several facts: an announcement to all VMs of a scope, and all that ends it.
+    let made = service.cli_json(&["event", "schedule", "--type", "redeploy", "web-0", "web-1", "db"]);
+    service.cli(&["operation", "cancel", made["id"].as_str().unwrap()]);
+    service.cli(&["vm", "restart", "db"]);
+    let event = service.cli_json(&["event", "list"])[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(status(&service, 3), "Started", "the VM reads it");
+    service.cli(&["event", "complete", &event]);
+
+    // All of it, up to the read, which is stored a second later.
+    let mut all = Vec::new();
+    let mut stream = Stream::after(&service, &revision);
+    while !all.iter().any(|fact: &Value| fact["type"] == "EventRead")
+        || !all.iter().any(|fact: &Value| fact["type"] == "EventCompleted")
+    {
+        all.push(stream.next());
     }
-    service.cli(&["vm", "evict", "batch_0"]);
-    let id = stream.line_with("id: ");
-    let [event, data, end] = std::array::from_fn(|_| stream.line());
-    assert!(event == "event: facts\n" && data.starts_with("data: {") && end == "\n", "{event}{data}{end}");
-    assert!(data.contains("OperationRequested") || data.contains("EventScheduled"), "{data}");
-    // A client that comes back with the id before it gets it again.
-    let before = id.trim_start_matches("id: ").trim_end().parse::<u64>().unwrap() - 1;
-    let mut again = EventStream::open(&service, &token, &format!("Last-Event-ID: {before}\r\n"));
-    assert_eq!(again.line_with("id: "), id);
+    let read = all.iter().find(|fact| fact["type"] == "EventRead").unwrap();
+    assert_eq!(
+        (&read["event"], &read["vms"], &read["by"]),
+        (
+            &Value::from(event.as_str()),
+            &serde_json::json!(["db"]),
+            &serde_json::json!({"kind": "vm", "name": "db"})
+        )
+    );
+    let of = |fact: &Value| fact["id"].as_str().unwrap().split_once('.').unwrap().0.to_owned();
+    assert!(all.windows(2).any(|two| of(&two[0]) == of(&two[1])), "no commit has several facts: {all:?}");
+    for (n, fact) in all.iter().enumerate() {
+        let mut again = Stream::after(&service, fact["id"].as_str().unwrap());
+        for expected in &all[n + 1..] {
+            assert_eq!(again.next(), *expected, "resumed behind {}", fact["id"]);
+        }
+    }
+    // The audit trail and the event's own trail name the same facts.
+    let audit = service.cli_json(&["audit"]);
+    let shown = service.cli_json(&["event", "show", &event]);
+    for fact in all.iter().filter(|fact| fact["type"] != "EventRead") {
+        let same = |one: &&Value| one["id"] == fact["id"];
+        let entry = audit.as_array().unwrap().iter().find(same).unwrap();
+        for (field, value) in fact.as_object().unwrap() {
+            assert_eq!(entry[field], *value, "{field} of {entry}");
+        }
+        if fact["event"] == event.as_str() {
+            assert_eq!(shown["trail"].as_array().unwrap().iter().find(same), Some(fact));
+        }
+    }
+    for (last, status, code) in [
+        ("999999", 410, "stream_position_gone"),
+        ("999999.0", 410, "stream_position_gone"),
+        ("x", 400, "bad_last_event_id"),
+        ("1.", 400, "bad_last_event_id"),
+        ("1.-1", 400, "bad_last_event_id"),
+    ] {
+        let header = format!("Last-Event-ID: {last}\r\n");
+        let answer = service.operator_request("GET", "/v1/stream", &header, "");
+        assert_eq!((answer.status, answer.json()["code"].clone()), (status, code.into()), "{last}");
+    }
 }
 
 #[test]

@@ -556,7 +556,8 @@ fn the_audit_trail_has_every_change_and_every_refusal_and_no_secret() {
     });
     let brief = |entry: &Value| {
         let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-        [text("actor"), text("from"), text("what"), text("detail")].join(" | ")
+        let detail = |field: &str| entry["detail"][field].as_str().unwrap().to_owned();
+        [support::actor(entry), text("from"), detail("code"), detail("request")].join(" | ")
     };
     let lines: Vec<String> = entries.as_array().unwrap().iter().map(brief).collect();
     assert_eq!(
@@ -598,11 +599,11 @@ fn the_audit_trail_has_every_change_and_every_refusal_and_no_secret() {
     world.service.operator_request("DELETE", "/v1/scopes/acme/core/db", "", "");
     world.service.cli(&["token", "revoke", "owner"]);
     let changes = world.service.cli_json(&["audit", "--changed"]);
+    let token = |name: &str| json!({"kind": "token", "name": name});
     let by = |actor: &str| -> Vec<String> {
-        let all =
-            changes.as_array().unwrap().iter().filter(|entry| entry["actor"] == format!("token {actor}"));
+        let all = changes.as_array().unwrap().iter().filter(|entry| entry["by"] == token(actor));
         all.map(|entry| {
-            let what = entry["what"].as_str().unwrap().to_owned();
+            let what = entry["type"].as_str().unwrap().to_owned();
             // What an operation does to its scopes afterwards is its own doing; the request for it came from there.
             assert!(what == "EventCancelled" || entry["from"] == "127.0.0.1", "{entry}");
             what
@@ -632,7 +633,7 @@ fn the_audit_trail_has_every_change_and_every_refusal_and_no_secret() {
     }
     assert_eq!(root.iter().filter(|what| *what == "VmChanged").count(), 1, "of an address");
     let of_owner = world.service.cli_json(&["audit", "--actor", "owner"]);
-    assert!(of_owner.as_array().unwrap().iter().all(|entry| entry["actor"] == "token owner"));
+    assert!(of_owner.as_array().unwrap().iter().all(|entry| entry["by"] == token("owner")));
     assert!(of_owner.as_array().unwrap().iter().any(|entry| entry["outcome"] == "refused"));
     let table = world.service.cli(&["audit"]);
     assert!(table.contains("TokenCreated") && table.contains("owner: tenant on acme/shop"), "{table}");

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
+use notbefore_wire::operator::Fact;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -87,8 +88,8 @@ impl Service {
     /// An event's trail: what happened, and by whom.
     pub fn trail(&self, event: &str) -> Vec<(String, String)> {
         let shown = self.cli(&["event", "show", event]);
-        let text = |fact: &Value, key: &str| fact[key].as_str().unwrap().to_owned();
-        shown["trail"].as_array().unwrap().iter().map(|fact| (text(fact, "fact"), text(fact, "by"))).collect()
+        let trail: Vec<Fact> = serde_json::from_value(shown["trail"].clone()).unwrap();
+        trail.iter().map(|fact| (fact.what.kind(), fact.by.to_string())).collect()
     }
 
     /// Asserts that an event has ended, was approved once and by that VM, and was started by that.

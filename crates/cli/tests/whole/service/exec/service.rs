@@ -80,7 +80,7 @@ fn with_here(here: &TempDir, script: &str) -> String {
 }
 
 fn facts(event: &Value) -> Vec<&str> {
-    event["trail"].as_array().unwrap().iter().map(|fact| fact["fact"].as_str().unwrap()).collect()
+    event["trail"].as_array().unwrap().iter().map(|fact| fact["type"].as_str().unwrap()).collect()
 }
 
 #[test]

@@ -1,0 +1,203 @@
+//! Facts on their way out: the one place where a stored fact becomes the API's.
+//!
+//! A fact's id is the revision of its commit and a number within that. The number is stored with the facts
+//! ([`FactBatch::first`]), so that stream and audit trail name a fact alike. An event's own trail has no ids; they are
+//! looked up in the audit trail, whose keys begin with the time.
+
+use jiff::Timestamp;
+use notbefore_core::fact::CancelReason;
+use notbefore_core::{Actor, Cause, Event, EventFact, EventId, Fact, Name, Recorded, ScopeId};
+use notbefore_engine::records::{self, FactBatch, NewRead, Seen, SeenRead};
+use notbefore_store::{ReadError, Revision, Snapshot};
+use notbefore_wire::operator as wire;
+use notbefore_wire::operator::facts::{FactId, What};
+use wire::ActorKind;
+
+use super::tokens;
+use super::words::Word;
+
+/// How many records of the audit trail are looked at for the ids of one event's trail. A millisecond has more only where
+/// thousands of events start at once.
+const LOOKED_AT_MAX: usize = 2_000;
+
+/// The facts of a batch with their ids, in order.
+pub fn numbered(revision: Revision, batch: &FactBatch) -> impl Iterator<Item = (FactId, &Recorded<Fact>)> {
+    let id = move |n| FactId { revision: revision.0, n };
+    (batch.first..).map(id).zip(&batch.facts)
+}
+
+/// A fact as operators are shown it.
+pub fn shown(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> wire::Fact {
+    let (mut scope, mut operation, mut event) = (scope.map(ToString::to_string), None, None);
+    let (mut vms, named) = (Vec::new(), |name: &Name| vec![name.to_string()]);
+    let what = match &recorded.fact {
+        Fact::Event { event: id, operation: of, cause, resources, what } => {
+            (event, operation) = (Some(id.0), of.map(|of| of.0));
+            vms = resources.iter().map(Name::to_string).collect();
+            of_event(*cause, what)
+        }
+        Fact::OperationRequested { operation: id, cause, targets } => {
+            operation = Some(id.0);
+            What::OperationRequested { cause: cause.word(), targets: *targets }
+        }
+        Fact::OperationCancelled { operation: id } => {
+            operation = Some(id.0);
+            What::OperationCancelled
+        }
+        Fact::OperationStarted { operation: id, why } => {
+            operation = Some(id.0);
+            What::OperationStarted { why: why.to_string() }
+        }
+        Fact::OperationCompleted { operation: id } => {
+            operation = Some(id.0);
+            What::OperationCompleted
+        }
+        Fact::ScopeCreated { path } => {
+            scope = Some(path.to_string());
+            What::ScopeCreated
+        }
+        Fact::PolicyChanged => What::PolicyChanged,
+        Fact::ScopeRemoved { path } => {
+            scope = Some(path.to_string());
+            What::ScopeRemoved
+        }
+        Fact::VmAdded { name, .. } => {
+            vms = named(name);
+            What::VmAdded
+        }
+        Fact::VmChanged { name, .. } => {
+            vms = named(name);
+            What::VmChanged
+        }
+        Fact::VmRemoved { name, .. } => {
+            vms = named(name);
+            What::VmRemoved
+        }
+        Fact::VmMoved { name, host, .. } => {
+            vms = named(name);
+            What::VmMoved { host: host.clone() }
+        }
+        Fact::VmDeallocated { name, .. } => {
+            vms = named(name);
+            What::VmDeallocated
+        }
+        Fact::VmStarted { name, .. } => {
+            vms = named(name);
+            What::VmStarted
+        }
+        Fact::TokenCreated { name, grants } => {
+            What::TokenCreated { name: name.to_string(), grants: grants.iter().map(tokens::grant).collect() }
+        }
+        Fact::TokenRevoked { name } => What::TokenRevoked { name: name.to_string() },
+        Fact::ClockAccepted => What::ClockAccepted,
+    };
+    wire::Fact { id: Some(id), at: recorded.at, what, scope, operation, event, vms, by: actor(&recorded.by) }
+}
+
+/// An event's own trail, without ids.
+pub fn trail(scope: &ScopeId, event: &Event) -> Vec<wire::Fact> {
+    let names = || event.resources.iter().map(|one| one.name.to_string()).collect();
+    let one = |recorded: &Recorded<EventFact>| wire::Fact {
+        id: None,
+        at: recorded.at,
+        what: of_event(event.cause, &recorded.fact),
+        scope: Some(scope.to_string()),
+        operation: Some(event.operation.0),
+        event: Some(event.id.0),
+        vms: recorded.fact.vm().map_or_else(names, |vm| vec![vm.to_string()]),
+        by: actor(&recorded.by),
+    };
+    event.trail.iter().map(one).collect()
+}
+
+/// Gives the facts of an event's trail the ids that the audit trail has for them.
+pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Result<(), ReadError> {
+    let mut left = LOOKED_AT_MAX;
+    let mut times: Vec<Timestamp> = trail.iter().map(|fact| fact.at).collect();
+    times.dedup();
+    for at in times {
+        let page = snapshot.scan(&records::facts_at(at), None, left).await?;
+        left -= page.records.len();
+        for (key, record) in &page.records {
+            // What another release wrote has no id.
+            let Ok(batch) = records::decode::<FactBatch>(key, &record.value) else { continue };
+            for (id, recorded) in numbered(record.revision, &batch) {
+                let stored = shown(id, batch.scope.as_ref(), recorded);
+                let same = |fact: &&mut wire::Fact| {
+                    fact.id.is_none()
+                        && (fact.event, fact.at, &fact.what, &fact.by)
+                            == (stored.event, stored.at, &stored.what, &stored.by)
+                };
+                if let Some(fact) = trail.iter_mut().find(same) {
+                    fact.id = stored.id;
+                }
+            }
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The first reads of an event that a record has and the one before it had not.
+pub fn reads(event: EventId, seen: &Seen) -> Vec<wire::Fact> {
+    let one = |NewRead { vm, name }: &NewRead| {
+        let SeenRead { at, version, .. } = seen.reads.iter().find(|read| read.vm == *vm)?;
+        Some(wire::Fact {
+            id: None,
+            at: *at,
+            what: What::EventRead { api_version: version.clone() },
+            scope: Some(seen.scope.to_string()),
+            operation: None,
+            event: Some(event.0),
+            vms: vec![name.to_string()],
+            by: wire::Actor { kind: ActorKind::Vm, name: name.to_string(), address: None },
+        })
+    };
+    seen.added.iter().filter_map(one).collect()
+}
+
+/// Who did something.
+pub fn actor(actor: &Actor) -> wire::Actor {
+    let bare = |kind: ActorKind| wire::Actor { name: kind.to_string(), kind, address: None };
+    match actor {
+        Actor::Token(name) => wire::Actor { name: name.clone(), ..bare(ActorKind::Token) },
+        Actor::Vm { name, address, .. } => {
+            wire::Actor { name: name.to_string(), address: Some(*address), kind: ActorKind::Vm }
+        }
+        Actor::Timer => bare(ActorKind::Timer),
+        Actor::Driver(name) => wire::Actor { name: name.clone(), ..bare(ActorKind::Driver) },
+        Actor::Service => bare(ActorKind::Service),
+    }
+}
+
+fn of_event(cause: Cause, what: &EventFact) -> What {
+    let cause = cause.word();
+    match what.clone() {
+        EventFact::EventScheduled { not_before } => What::EventScheduled { cause, not_before },
+        EventFact::EventApproved => What::EventApproved { cause },
+        EventFact::EventReleased => What::EventReleased { cause },
+        EventFact::EventReady { why } => What::EventReady { cause, why: why.to_string() },
+        EventFact::EventStarted { why } => What::EventStarted { cause, why: why.to_string() },
+        EventFact::DriverTookOver { owner, fence } => What::DriverTookOver { cause, owner, fence },
+        EventFact::DriverAttemptFailed { vm, attempt, why } => {
+            What::DriverAttemptFailed { cause, vm: vm.to_string(), attempt, why }
+        }
+        EventFact::DriverFailed { vm, attempts, why } => {
+            What::DriverFailed { cause, vm: vm.to_string(), attempts, why }
+        }
+        EventFact::DriverRetried { commands } => What::DriverRetried { cause, commands },
+        EventFact::EventCompleted => What::EventCompleted { cause },
+        EventFact::EventCancelled { why } => {
+            let why = match why {
+                CancelReason::Asked => None,
+                CancelReason::ResourcesGone => Some("none of its VMs is there and runs any more".to_owned()),
+                CancelReason::Redeployed { by_event } => {
+                    Some(format!("the VM was redeployed by event {by_event}"))
+                }
+            };
+            What::EventCancelled { cause, why }
+        }
+    }
+}
