@@ -209,33 +209,45 @@ impl Place {
 
     /// Whether the file is as it was left, and still there under its name. One that was cut or copied over would take
     /// further commits and lose them.
-    pub fn check_untouched(&self) -> Result<(), String> {
+    pub fn check_untouched(&self) -> Result<(), NotInPlace> {
         self.check()?;
         match &self.look {
-            Some((file, look)) if look_at(file).as_ref() != Some(look) => Err(format!(
-                "{} was changed by another process while it was open, so what is written to it may be lost; export from the running service, and restart from that export or from a copy",
-                self.path.display()
-            )),
+            Some((file, look)) if look_at(file).as_ref() != Some(look) => {
+                Err(NotInPlace::Changed { path: self.path.to_path_buf() })
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     /// Whether the file is still there under its name; says what is there instead, and what to do.
-    pub fn check(&self) -> Result<(), String> {
-        let path = self.path.display();
-        let why = match fs::symlink_metadata(&self.path).and_then(|_| fs::metadata(&self.path)) {
-            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => return Ok(()),
-            Ok(_) => format!("{path} is another file than the one that is open"),
+    pub fn check(&self) -> Result<(), NotInPlace> {
+        let path = || self.path.to_path_buf();
+        match fs::symlink_metadata(&self.path).and_then(|_| fs::metadata(&self.path)) {
+            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => Ok(()),
+            Ok(_) => Err(NotInPlace::Another { path: path() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                format!("{path} was removed while it was open")
+                Err(NotInPlace::Removed { path: path() })
             }
-            Err(error) => format!("{path} cannot be looked at: {error}"),
-        };
-        Err(format!(
-            "{why}; put the same file back, or export from the running service, which still has it, and restart from that"
-        ))
+            Err(error) => Err(NotInPlace::Hidden { path: path(), why: error.to_string() }),
+        }
     }
 }
+
+/// Why the open file is no longer the store, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotInPlace {
+    #[error("{} was changed by another process while it was open, so what is written to it may be lost; export from the running service, and restart from that export or from a copy", path.display())]
+    Changed { path: PathBuf },
+    #[error("{} is another file than the one that is open; {PUT_IT_BACK}", path.display())]
+    Another { path: PathBuf },
+    #[error("{} was removed while it was open; {PUT_IT_BACK}", path.display())]
+    Removed { path: PathBuf },
+    #[error("{} cannot be looked at: {why}; {PUT_IT_BACK}", path.display())]
+    Hidden { path: PathBuf, why: String },
+}
+
+const PUT_IT_BACK: &str =
+    "put the same file back, or export from the running service, which still has it, and restart from that";
 
 fn look_at(file: &File) -> Option<Look> {
     let mut header = [0; HEADER_BYTES];

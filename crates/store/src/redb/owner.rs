@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{debug, error, info};
 
 use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, Writing, reading};
-use super::open::{self, Attempt, Opened, Opener, Place};
+use super::open::{self, Attempt, NotInPlace, Opened, Opener, Place};
 use super::{CLOSED, Door, Shared};
 use crate::apply::{self, Applied};
 use crate::{Batch, Outcome, Refusal, Revision, Txn};
@@ -113,7 +113,7 @@ pub(super) struct Owner {
     /// Where the open file is; none while it is shut, and for a backend that is no file.
     place: Option<Place>,
     /// Why the open file is no longer in its place, so that the same reason is logged once.
-    moved: Option<String>,
+    moved: Option<NotInPlace>,
     /// What the batch in doubt has made of the store, if it is in the open file and only that is not in its place.
     landed: Option<State>,
     /// The revision at which the process aborts; none but in tests.
@@ -254,7 +254,7 @@ impl Owner {
             writes.iter().map(|_| refused.clone()).collect()
         };
         if let Err(reason) = self.in_place(Place::check_untouched) {
-            return refused(reason);
+            return refused(reason.to_string());
         }
         let (state, crash_at) = (&self.state, self.crash_at);
         match self.shared.with_database(|database| write(database, state, txns, crash_at)) {
@@ -266,7 +266,7 @@ impl Owner {
                     self.committed(applied, state)
                 }
                 Err(reason) => {
-                    let (outcomes, in_doubt) = in_doubt(applied, writes, &reason);
+                    let (outcomes, in_doubt) = in_doubt(applied, writes, &reason.to_string());
                     (self.in_doubt, self.landed) = (in_doubt, Some(state));
                     outcomes
                 }
@@ -275,7 +275,7 @@ impl Owner {
     }
 
     /// Whether the open file is still under its name; if so, what was written to it while it was not counts.
-    fn in_place(&mut self, check: impl Fn(&Place) -> Result<(), String>) -> Result<(), String> {
+    fn in_place(&mut self, check: impl Fn(&Place) -> Result<(), NotInPlace>) -> Result<(), NotInPlace> {
         let Some(place) = &self.place else { return Ok(()) };
         match check(place) {
             Ok(()) => {
