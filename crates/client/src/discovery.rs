@@ -129,7 +129,9 @@ impl Discovery {
                         return Some(found);
                     }
                 }
-                Err(reason) => search.tried.push(Tried { what: "DHCP".to_owned(), way, reason }),
+                Err(error) => {
+                    search.tried.push(Tried { what: "DHCP".to_owned(), way, reason: error.to_string() })
+                }
             }
         }
         None

@@ -41,7 +41,23 @@ struct Interface {
 }
 
 /// What came of it: an address, or why there is none, for each interface.
-pub type Asked = Vec<(String, Result<Ipv4Addr, String>)>;
+pub type Asked = Vec<(String, Result<Ipv4Addr, AskError>)>;
+
+/// Why no address came from an interface.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum AskError {
+    #[error("asking DHCP needs root")]
+    NeedsRoot,
+    #[error("cannot ask DHCP: {0}")]
+    Socket(String),
+    #[error("no DHCP server answers within {0:?}")]
+    Silence(Duration),
+    /// Servers answer, and not with the endpoint.
+    #[error("{0}")]
+    Useless(String),
+    #[error("{STRANGERS_MAX} DHCP packets that do not help")]
+    Strangers,
+}
 
 /// Asks on all interfaces at once.
 pub async fn ask() -> Asked {
@@ -58,17 +74,17 @@ pub async fn ask() -> Asked {
     asked
 }
 
-async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, String> {
+async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, AskError> {
     let socket =
         open(&interface.name).map_err(|error| match error.kind() == io::ErrorKind::PermissionDenied {
-            true => "asking DHCP needs root".to_owned(),
-            false => format!("cannot ask DHCP: {error}"),
+            true => AskError::NeedsRoot,
+            false => AskError::Socket(error.to_string()),
         })?;
     let asker = Asker { xid: dice::throw().to_be_bytes(), mac: interface.mac };
     let question = packet::discover(asker);
     let mut useless = None;
     for patience in TRIES {
-        socket.send_to(&question, SERVER).await.map_err(|error| format!("cannot ask DHCP: {error}"))?;
+        socket.send_to(&question, SERVER).await.map_err(|error| AskError::Socket(error.to_string()))?;
         match timeout(patience, answer(&socket, asker, &mut useless)).await {
             Ok(answered) => return answered,
             // Servers answer, and none of them knows.
@@ -76,8 +92,8 @@ async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, String> {
             Err(_) => {}
         }
     }
-    let silence = || format!("no DHCP server answers within {:?}", TRIES.iter().sum::<Duration>());
-    Err(useless.map_or_else(silence, |error| error.to_string()))
+    let silence = || AskError::Silence(TRIES.iter().sum());
+    Err(useless.map_or_else(silence, |error| AskError::Useless(error.to_string())))
 }
 
 /// The first answer to us that says where the endpoint is. One that does not is noted, and another server waited for.
@@ -85,10 +101,11 @@ async fn answer(
     socket: &UdpSocket,
     asker: Asker,
     useless: &mut Option<PacketError>,
-) -> Result<Ipv4Addr, String> {
+) -> Result<Ipv4Addr, AskError> {
     let mut buffer = [0; MESSAGE_BYTES_MAX];
     for _ in 0..STRANGERS_MAX {
-        let (bytes, _) = socket.recv_from(&mut buffer).await.map_err(|error| error.to_string())?;
+        let (bytes, _) =
+            socket.recv_from(&mut buffer).await.map_err(|error| AskError::Socket(error.to_string()))?;
         match packet::endpoint_in(&buffer[..bytes], asker) {
             Ok(address) => return Ok(address),
             Err(PacketError::NotOurs | PacketError::NoAnswer) => {}
@@ -98,7 +115,7 @@ async fn answer(
             ) => *useless = Some(error),
         }
     }
-    Err(format!("{STRANGERS_MAX} DHCP packets that do not help"))
+    Err(AskError::Strangers)
 }
 
 fn open(interface: &str) -> io::Result<UdpSocket> {
