@@ -1,6 +1,10 @@
 //! Every error of the API, as `application/problem+json` with a stable code. This is the one place that
 //! decides which failure is which HTTP status.
+//!
+//! What went wrong inside the service has two messages: the caller reads what it means for the request and what to do, the
+//! log has the reason, which may name files and records.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -13,6 +17,10 @@ use notbefore_store::ReadError;
 use notbefore_wire::operator as wire;
 
 use crate::names::NameError;
+
+/// What a caller reads of a record that cannot be read.
+const BAD_RECORD: &str =
+    "a record of it cannot be read; the service's log names the record, 'notbefore check' lists all damage";
 
 /// An error on its way out.
 #[derive(Debug)]
@@ -45,6 +53,12 @@ impl Problem {
             hidden: false,
             retry_after: passes.then_some(NonZeroU32::MIN),
         }
+    }
+
+    /// A failure of the service's own: `why` is for the log alone.
+    fn internal(status: StatusCode, code: &str, detail: &str, why: &dyn fmt::Display) -> Self {
+        tracing::warn!(target: "notbefore::operator", code, %why, "a request failed");
+        Self::new(status, code, detail)
     }
 
     /// Too many requests; one may come again after a while.
@@ -179,12 +193,17 @@ impl From<Refusal> for Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        let (code, detail) = (failure.code(), failure.to_string());
+        let code = failure.code();
         match failure {
             Failure::Refused(refusal) => refusal.into(),
-            Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail),
-            Failure::Unavailable(_) | Failure::OutcomeUnknown(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+            Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, failure.to_string()),
+            Failure::Unavailable(why) => {
+                let detail = "nothing was changed: the service takes no changes now, /readyz says why; repeat the request";
+                Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, detail, &why)
+            }
+            Failure::OutcomeUnknown(why) => {
+                let detail = "it is not known whether this took effect; repeat it with the same Idempotency-Key to find out";
+                Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, detail, &why)
             }
         }
     }
@@ -204,16 +223,43 @@ impl From<NameError> for Problem {
 
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
-        let (status, code) = match error {
-            ReadError::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
-            ReadError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "bad_record"),
+        let (status, code, detail) = match &error {
+            ReadError::Unavailable(_) => {
+                let detail = "the service cannot read its store now, /readyz says why; repeat the request";
+                (StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+            }
+            ReadError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "bad_record", BAD_RECORD),
         };
-        Self::new(status, code, error.to_string())
+        Self::internal(status, code, detail, &error)
     }
 }
 
 impl From<DecodeError> for Problem {
     fn from(error: DecodeError) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", error.to_string())
+        Self::internal(StatusCode::INTERNAL_SERVER_ERROR, "bad_record", BAD_RECORD, &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn internal_reason_does_not_reach_the_caller() {
+        let why = || "/var/lib/notbefore/store.redb: No space left on device".to_owned();
+        let content = DecodeError::Content { key: "past/x".to_owned(), why: why() };
+        for (problem, code) in [
+            (Problem::from(Failure::Unavailable(why())), "unavailable"),
+            (Problem::from(Failure::OutcomeUnknown(why())), "outcome_unknown"),
+            (Problem::from(ReadError::Unavailable(why())), "unavailable"),
+            (Problem::from(ReadError::Damaged { key: "past/x".to_owned() }), "bad_record"),
+            (Problem::from(content), "bad_record"),
+        ] {
+            assert!(problem.is(code), "{problem:?}");
+            assert!(
+                !problem.detail.contains("store.redb") && !problem.detail.contains("past/x"),
+                "{problem:?}"
+            );
+        }
     }
 }
