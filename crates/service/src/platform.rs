@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use notbefore_core::{Actor, EventId, Member, Name, Refusal, ScopeId, ScopeKind, VmId};
-use notbefore_engine::{Command, Failure, Request, Vm, records};
-use notbefore_store::Store;
+use notbefore_engine::{Command, DecodeError, Failure, Request, Vm, records};
+use notbefore_store::{ReadError, Store};
 use notbefore_wire::guest::instance::document::set_and_number;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore};
 use uuid::Uuid;
 
 use crate::bell::Bell;
@@ -83,15 +83,25 @@ impl ScheduledEvents {
 
     /// What was written down for a VM to be told about itself. It stays in the store: few ask for it, and it would
     /// take more room in memory than all the rest of a VM.
-    async fn stored_instance(&self, vm: VmId) -> Result<serde_json::Value, String> {
+    async fn stored_instance(&self, vm: VmId) -> Result<serde_json::Value, InstanceError> {
         // A fleet that starts all at once waits here, and not where the others want to write.
-        let _turn = self.reads.acquire().await.map_err(|error| error.to_string())?;
-        let snapshot = self.store.snapshot().await.map_err(|error| error.to_string())?;
+        let _turn = self.reads.acquire().await?;
         let key = records::vm(vm);
-        let record = snapshot.get(&key).await.map_err(|error| error.to_string())?;
-        let record = record.map(|record| records::decode::<Vm>(&key, &record.value)).transpose();
-        Ok(record.map_err(|error| error.to_string())?.map(|vm| vm.instance).unwrap_or_default())
+        let record = self.store.snapshot().await?.get(&key).await?;
+        let record = record.map(|record| records::decode::<Vm>(&key, &record.value)).transpose()?;
+        Ok(record.map(|vm| vm.instance).unwrap_or_default())
     }
+}
+
+/// Why a VM's stored metadata is not to be had.
+#[derive(Debug, thiserror::Error)]
+enum InstanceError {
+    #[error("the service is closing")]
+    Closing(#[from] AcquireError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Record(#[from] DecodeError),
 }
 
 /// The VM that a caller is by where it calls from. Without a fleet, whoever calls from this machine is the VM
@@ -170,7 +180,7 @@ impl Platform for ScheduledEvents {
             true => match self.stored_instance(guest.vm).await {
                 Ok(stored) => stored,
                 Err(error) => {
-                    tracing::warn!(vm = %guest.vm, error, "its instance metadata cannot be read");
+                    tracing::warn!(vm = %guest.vm, %error, "its instance metadata cannot be read");
                     return None;
                 }
             },

@@ -37,7 +37,10 @@ pub struct Addresses {
     pub first_run: Option<String>,
 }
 
-type Reload = Box<dyn Fn() -> Result<(), String> + Send>;
+/// Why a part could not be read anew; the log shows it.
+pub type ReloadError = Box<dyn std::error::Error + Send + Sync>;
+
+type Reload = Box<dyn Fn() -> Result<(), ReloadError> + Send>;
 
 /// What can be read anew while the service runs. Each part that can hangs itself in; SIGHUP goes through them all.
 #[derive(Clone, Default)]
@@ -46,12 +49,12 @@ pub struct Reloads(Arc<Mutex<Vec<(String, Reload)>>>);
 impl Reloads {
     /// Hangs in a part under the name that the log shall call it by. Where `reload` fails, the part must go on with
     /// what it had. It may read files.
-    pub fn add(&self, what: &str, reload: impl Fn() -> Result<(), String> + Send + 'static) {
+    pub fn add(&self, what: &str, reload: impl Fn() -> Result<(), ReloadError> + Send + 'static) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((what.to_owned(), Box::new(reload)));
     }
 
     /// Has every part read anew, and gives what became of each.
-    pub fn run(&self) -> Vec<(String, Result<(), String>)> {
+    pub fn run(&self) -> Vec<(String, Result<(), ReloadError>)> {
         let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         parts.iter().map(|(what, reload)| (what.clone(), reload())).collect()
     }
@@ -65,9 +68,12 @@ mod tests {
     fn every_part_is_read_anew_though_one_fails() {
         let reloads = Reloads::default();
         assert!(reloads.run().is_empty());
-        reloads.add("bad", || Err("no such file".to_owned()));
+        reloads.add("bad", || Err("no such file".into()));
         reloads.add("good", || Ok(()));
-        let outcomes = reloads.clone().run();
+        let words = |(what, became): (String, Result<(), ReloadError>)| {
+            (what, became.map_err(|error| error.to_string()))
+        };
+        let outcomes: Vec<_> = reloads.clone().run().into_iter().map(words).collect();
         assert_eq!(
             outcomes,
             [("bad".to_owned(), Err("no such file".to_owned())), ("good".to_owned(), Ok(()))]

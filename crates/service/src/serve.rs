@@ -235,11 +235,11 @@ pub async fn serve(
     // Whatever can be read anew while the service runs hangs itself in here: `reloads.add("…", …)`.
     let reloads = Reloads::default();
     if config.proxy.secret_file.is_some() {
-        reloads.add("the proxies' secret", move || proxies.reload().map_err(|error| error.to_string()));
+        reloads.add("the proxies' secret", move || Ok(proxies.reload()?));
     }
     if let Some(certificate) = &certificate {
         let (certificate, dir, clock) = (Arc::clone(certificate), dir.clone(), Arc::clone(&clock));
-        reloads.add("the operator door's certificate", move || certificate.reload(&dir, clock.now()));
+        reloads.add("the operator door's certificate", move || Ok(certificate.reload(&dir, clock.now())?));
     }
     ready(&Running { addresses, engine: engine.clone(), reloads });
 

@@ -124,15 +124,23 @@ impl Attempt {
     }
 }
 
+/// Why earlier attempts are not ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EndError {
+    #[error("cannot look for earlier attempts in {}: {source}", results.display())]
+    Look { results: PathBuf, source: io::Error },
+    #[error("an earlier attempt still runs and cannot be ended: process {pid} ({why}); end it, then retry")]
+    Survives { pid: Pid, why: String },
+}
+
 /// Ends what is left of the attempts whose records `which` picks, all at the same time and within `patience`, and
-/// removes the records. The answer to what cannot be ended is a reason for people.
+/// removes the records.
 pub(super) async fn end(
     results: &Path,
     which: impl Fn(&Path) -> bool,
     patience: Duration,
-) -> Result<(), String> {
-    let cannot =
-        |error: io::Error| format!("cannot look for earlier attempts in {}: {error}", results.display());
+) -> Result<(), EndError> {
+    let cannot = |source| EndError::Look { results: results.to_owned(), source };
     let mut records = Vec::new();
     for entry in fs::read_dir(results).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
@@ -171,9 +179,7 @@ pub(super) async fn end(
         (Ok(()), _) | (Err(_), None) => Ok(()),
         (Err(_), Some((pid, error))) => {
             let why = error.map_or_else(|| "killed, and still there".to_owned(), |error| error.to_string());
-            Err(format!(
-                "an earlier attempt still runs and cannot be ended: process {pid} ({why}); end it, then retry"
-            ))
+            Err(EndError::Survives { pid, why })
         }
     }
 }

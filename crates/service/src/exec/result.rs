@@ -17,11 +17,14 @@ pub(super) struct Written {
     pub(super) host: Option<String>,
 }
 
-/// Reads what a command wrote. The answer to what cannot be understood is why, and what to write instead.
-pub(super) fn read(path: &Path) -> Result<Written, String> {
-    let wrong = |what: String| {
-        Err(format!("{what} in the file that NOTBEFORE_RESULT names; write one line host=NAME, or nothing"))
-    };
+/// What a command wrote is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} in the file that NOTBEFORE_RESULT names; write one line host=NAME, or nothing")]
+pub(super) struct NotUnderstood(pub(super) String);
+
+/// Reads what a command wrote.
+pub(super) fn read(path: &Path) -> Result<Written, NotUnderstood> {
+    let wrong = |what: String| Err(NotUnderstood(what));
     // Not opened before it is looked at: opening a pipe would wait for a writer.
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {}
@@ -61,7 +64,7 @@ pub(super) fn read(path: &Path) -> Result<Written, String> {
 mod tests {
     use super::*;
 
-    fn written(content: &[u8]) -> Result<Option<String>, String> {
+    fn written(content: &[u8]) -> Result<Option<String>, NotUnderstood> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("result");
         fs::write(&path, content).unwrap();
@@ -90,13 +93,13 @@ mod tests {
             (&huge, "more than 4 KiB"),
         ];
         for (content, said) in cases {
-            let error = written(content).unwrap_err();
+            let error = written(content).unwrap_err().to_string();
             assert!(
                 error.contains(said) && error.ends_with("write one line host=NAME, or nothing"),
                 "{error}"
             );
         }
         let dir = tempfile::tempdir().unwrap();
-        assert!(read(dir.path()).unwrap_err().contains("no regular file"));
+        assert!(read(dir.path()).unwrap_err().to_string().contains("no regular file"));
     }
 }

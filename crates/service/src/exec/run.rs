@@ -60,7 +60,7 @@ pub(super) async fn carry_out(
     let is_of_vm =
         |record: &Path| record.file_name().is_some_and(|name| name.to_string_lossy().contains(&vm));
     if let Err(why) = earlier::end(results, is_of_vm, KILLED_GRACE).await {
-        return Some(Ending::Blocked { why });
+        return Some(Ending::Blocked { why: why.to_string() });
     }
     let mut running = match start(config, run, &result) {
         Ok(running) => running,
@@ -100,7 +100,7 @@ pub(super) async fn carry_out(
                 let result = result.clone();
                 move || result::read(&result)
             });
-            let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
+            let read = read.await.unwrap_or_else(|error| Err(result::NotUnderstood(error.to_string())));
             Some(judge(config, end, cut, read, &last_words))
         }
     };
@@ -180,7 +180,7 @@ fn judge(
     config: &ExecConfig,
     end: Option<End>,
     cut: Option<Cut>,
-    result: Result<result::Written, String>,
+    result: Result<result::Written, result::NotUnderstood>,
     last_words: &str,
 ) -> Ending {
     let said = if last_words.is_empty() { String::new() } else { format!(": {last_words}") };

@@ -184,8 +184,8 @@ impl Survey {
             Some(count) => *count += 1,
             None => drop(self.kinds.insert(kind.to_owned(), 1)),
         }
-        if let Err(why) = self.census.take(self.records, key, &record.value) {
-            self.wrong.insert(key.clone(), why);
+        if let Err(bad) = self.census.take(self.records, key, &record.value) {
+            self.wrong.insert(key.clone(), bad.to_string());
         }
     }
 

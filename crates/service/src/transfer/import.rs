@@ -79,7 +79,7 @@ fn read(
             );
             return Err(wrong(why).into());
         }
-        census.take(line, &record.key, &value).map_err(wrong)?;
+        census.take(line, &record.key, &value).map_err(|bad| wrong(bad.to_string()))?;
         if let Some(store) = &mut store {
             store.put(record.key.into(), Versioned { revision: Revision(record.revision), value })?;
         }

@@ -7,12 +7,12 @@
 use std::collections::{HashMap, HashSet};
 
 use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, ScopePath, Token, VmId};
+use notbefore_engine::DecodeError;
 use notbefore_engine::records::{
-    self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, Vm, prefix,
+    self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, Vm, decode, prefix,
 };
 use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_store::Key;
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 /// What the records that were looked at say, with the line of each.
@@ -50,6 +50,40 @@ pub struct Misfit {
     pub why: String,
 }
 
+/// Why a record cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum BadRecord {
+    /// It cannot be read.
+    #[error(transparent)]
+    Content(#[from] DecodeError),
+    /// Its key is none of its kind.
+    #[error("{key} is no key of its kind")]
+    Key {
+        /// The key.
+        key: String,
+    },
+    /// Its key is that of another.
+    #[error("{key} holds the record of {expected}")]
+    OfAnother {
+        /// Its key.
+        key: String,
+        /// The key that it should have.
+        expected: String,
+    },
+    /// This release does not know its kind.
+    #[error("{key} is of a kind that this notbefore does not know; use the release that exported it")]
+    Kind {
+        /// Its key.
+        key: String,
+    },
+    /// It contradicts itself or another record.
+    #[error("{why}")]
+    Misfit {
+        /// How.
+        why: String,
+    },
+}
+
 impl Census {
     /// How many there were.
     pub fn counts(&self) -> Counts {
@@ -57,9 +91,10 @@ impl Census {
     }
 
     /// Looks at one record by itself, and remembers what others must fit.
-    pub fn take(&mut self, line: u64, key: &str, value: &[u8]) -> Result<(), String> {
+    pub fn take(&mut self, line: u64, key: &str, value: &[u8]) -> Result<(), BadRecord> {
         if records::TIMES.contains(&key) {
-            return decode::<LastAt>(key, value).map(drop);
+            decode::<LastAt>(key, value)?;
+            return Ok(());
         }
         let (kind, rest) = match key.split_once('/') {
             Some((kind, rest)) => (&key[..=kind.len()], rest),
@@ -80,8 +115,8 @@ impl Census {
                 decode::<CommandRecord>(key, value)?;
                 rest.split_once('/').map(drop).ok_or_else(|| misnamed(key))
             }
-            prefix::FACT => decode::<FactBatch>(key, value).map(drop),
-            prefix::REFUSED => decode::<RefusalBatch>(key, value).map(drop),
+            prefix::FACT => Ok(decode::<FactBatch>(key, value).map(drop)?),
+            prefix::REFUSED => Ok(decode::<RefusalBatch>(key, value).map(drop)?),
             prefix::PAST => {
                 self.counts.history += 1;
                 named(key, &records::past(decode::<Past>(key, value)?.event.id))
@@ -104,30 +139,29 @@ impl Census {
                 self.counts.tokens += 1;
                 named(key, &records::token(&decode::<Token>(key, value)?.name))
             }
-            _ => Err(format!(
-                "{key} is of a kind that this notbefore does not know; use the release that exported it"
-            )),
+            _ => Err(BadRecord::Kind { key: key.to_owned() }),
         }
     }
 
-    fn scope(&mut self, line: u64, key: &str, scope: &Scope) -> Result<(), String> {
+    fn scope(&mut self, line: u64, key: &str, scope: &Scope) -> Result<(), BadRecord> {
         let id = scope.id();
+        let misfit = |why: String| Err(BadRecord::Misfit { why });
         named(key, &records::scope(&id))?;
         if scope.incarnation == 0 {
-            return Err(format!("{key} has incarnation 0; incarnations begin at 1"));
+            return misfit(format!("{key} has incarnation 0; incarnations begin at 1"));
         }
         let mut names = HashSet::new();
         for member in &scope.members {
             if !names.insert(member.name.folded()) {
-                return Err(format!("{key} has two VMs named {}", member.name));
+                return misfit(format!("{key} has two VMs named {}", member.name));
             }
             if let Some((other, _)) = self.members.insert(member.vm, (id.clone(), line)) {
-                return Err(format!("VM {} is in scope {other} and in scope {id}", member.vm));
+                return misfit(format!("VM {} is in scope {other} and in scope {id}", member.vm));
             }
         }
         for event in &scope.events {
             if let Some(first) = self.events.insert(event.id, line) {
-                return Err(format!("event {} is here and in line {first}", event.id));
+                return misfit(format!("event {} is here and in line {first}", event.id));
             }
         }
         self.counts.scopes += 1;
@@ -135,14 +169,14 @@ impl Census {
         Ok(())
     }
 
-    fn vm(&mut self, line: u64, key: &str, vm: &Vm) -> Result<(), String> {
+    fn vm(&mut self, line: u64, key: &str, vm: &Vm) -> Result<(), BadRecord> {
         named(key, &records::vm(vm.id))?;
         for address in &vm.addresses {
             if let Some((other, first)) = self.addresses.insert(caller_key(address), (vm.id, line)) {
                 let Address { network, ip } = address;
-                return Err(format!(
-                    "{key} has address {network}/{ip}, which VM {other} in line {first} has too"
-                ));
+                let why =
+                    format!("{key} has address {network}/{ip}, which VM {other} in line {first} has too");
+                return Err(BadRecord::Misfit { why });
             }
         }
         self.vms.insert(vm.id, (vm.scope.clone(), line));
@@ -187,20 +221,16 @@ impl Census {
     }
 }
 
-fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, String> {
-    records::decode(key, value).map_err(|error| error.to_string())
-}
-
 /// A record whose key is that of another would be found under a name that is not its own.
-fn named(key: &str, expected: &str) -> Result<(), String> {
+fn named(key: &str, expected: &str) -> Result<(), BadRecord> {
     match key == expected {
         true => Ok(()),
-        false => Err(format!("{key} holds the record of {expected}")),
+        false => Err(BadRecord::OfAnother { key: key.to_owned(), expected: expected.to_owned() }),
     }
 }
 
-fn misnamed(key: &str) -> String {
-    format!("{key} is no key of its kind")
+fn misnamed(key: &str) -> BadRecord {
+    BadRecord::Key { key: key.to_owned() }
 }
 
 fn claimed(rest: &str) -> Option<Address> {
@@ -222,10 +252,11 @@ mod tests {
         assert!(kinds.len() >= 10, "{kinds:?}");
         for kind in kinds {
             assert!(kind.ends_with('/'), "{kind}");
-            let refused = Census::default().take(1, &format!("{kind}x"), b"").unwrap_err();
+            let refused = Census::default().take(1, &format!("{kind}x"), b"").unwrap_err().to_string();
             assert!(!refused.contains("does not know"), "{refused}");
         }
-        assert!(Census::default().take(1, "other/x", b"1 {}").unwrap_err().contains("does not know"));
+        let other = Census::default().take(1, "other/x", b"1 {}").unwrap_err().to_string();
+        assert!(other.contains("does not know"), "{other}");
     }
 
     const VM_1: &str = "00000000-0000-0000-0000-000000000001";
