@@ -121,7 +121,7 @@ mod tests {
 name = 'drain'
 types = ['reboot', 'Redeploy']
 sources = ['Platform']
-duration = { at_most = '1m', unknown = false }
+duration = { at_most = '1m' }
 time_left = { at_least = '10s' }
 [[rule.before]]
 name = 'pool'

@@ -98,7 +98,11 @@ pub const DURATION: Group = Group {
     keys: &[
         key("at_least", "unbounded", "the shortest that matches"),
         key("at_most", "unbounded", "the longest that matches"),
-        key("unknown", "`true`", "whether an event matches whose duration nobody knows"),
+        key(
+            "unknown",
+            "`false` with `at_most`, else `true`",
+            "whether an event matches whose duration nobody knows (-1)",
+        ),
     ],
 };
 

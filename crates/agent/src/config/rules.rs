@@ -78,8 +78,10 @@ fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
 
 fn duration(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> DurationMatch {
     let Some(inner) = reader.inner(table, "duration", &DURATION) else { return DurationMatch::default() };
-    let unknown = reader.value(&inner, "unknown", &Switch).unwrap_or(true);
-    DurationMatch { within: within(reader, &inner), unknown }
+    let within = within(reader, &inner);
+    // Nobody has promised that an event of unknown duration is a short one.
+    let unknown = reader.value(&inner, "unknown", &Switch).unwrap_or(within.at_most.is_none());
+    DurationMatch { within, unknown }
 }
 
 fn within(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Within {

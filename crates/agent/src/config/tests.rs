@@ -63,6 +63,25 @@ fn a_rule_has_the_defaults_that_the_documentation_names() {
 }
 
 #[test]
+fn at_most_takes_an_unknown_duration_only_where_it_says_so() {
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    for (duration, known, unknown) in [
+        ("{ at_most = '10s' }", [true, false], false),
+        ("{ at_least = '7s', at_most = '10s' }", [false, false], false),
+        ("{ at_most = '10s', unknown = false }", [true, false], false),
+        ("{ at_most = '10s', unknown = true }", [true, false], true),
+        ("{ at_least = '10s' }", [false, true], true),
+        ("{ at_least = '10s', unknown = false }", [false, true], false),
+        ("{}", [true, true], true),
+    ] {
+        let config = read_text(&format!("{RULE}duration = {duration}\n")).unwrap();
+        let matches = config.rules[0].matches.duration;
+        assert_eq!([seconds(5), seconds(11)].map(|length| matches.holds(length)), known, "{duration}");
+        assert_eq!(matches.holds(None), unknown, "{duration}");
+    }
+}
+
+#[test]
 fn a_flag_goes_before_the_environment_and_that_before_the_file() {
     let text = format!("listen = '127.0.0.1:1'\nname = 'file'\nlog = 'warn'\n{RULE}");
     let said = sources(

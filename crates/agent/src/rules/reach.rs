@@ -79,7 +79,7 @@ fn contradiction(rule: &Rule) -> &'static str {
     if empty(&rule.matches.time_left) {
         "time_left.at_least is more than time_left.at_most"
     } else {
-        "duration.at_least is more than duration.at_most, and duration.unknown is false"
+        "duration.at_least is more than duration.at_most, and duration.unknown is not true"
     }
 }
 
