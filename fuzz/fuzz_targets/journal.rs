@@ -25,16 +25,16 @@ fn check(bytes: &[u8]) -> bool {
     for boot in [Some("this"), None] {
         go_on(state.clone(), boot.map(str::to_owned));
     }
-    let is_bug = |phase: &Phase| match phase {
-        Phase::Preparing(progress) | Phase::Restoring(progress) => progress.attempt > 100,
-        _ => false,
+    let is_bug = |phase: Phase| match phase {
+        Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => progress.attempt > 100,
+        Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => false,
     };
-    planted_bug(state.events().iter().any(|handled| is_bug(&handled.phase)));
+    planted_bug(state.events().iter().any(|handled| handled.phase().is_some_and(is_bug)));
     true
 }
 
 fn go_on(state: State, boot: Option<String>) {
-    let rules = state.events().iter().filter_map(|handled| handled.rule.clone()).collect();
+    let rules = state.events().iter().filter_map(|handled| handled.rule().cloned()).collect();
     let listed: Vec<_> = state.events().iter().map(|handled| handled.event.clone()).collect();
     let me = listed.iter().find_map(|event| event.leader()).unwrap_or("web-0").to_owned();
     let setup = Setup { rules, me: Identity::named(me), sure: true };

@@ -121,15 +121,17 @@ impl Intake {
         // What is gone, and what was not heard of since the agent was started, is told and costs nothing.
         let there: HashSet<&EventId> = document.events.iter().map(|event| &event.id).collect();
         let is_told = |handled: &&Handled| match there.contains(&handled.event.id) {
-            true => !handled.heard,
-            false => !handled.heard || handled.listed && handled.event.kind.is_shown_at(version),
+            true => !handled.boot.is_heard(),
+            false => {
+                !handled.boot.is_heard() || handled.is_listed() && handled.event.kind.is_shown_at(version)
+            }
         };
         let mut changes = known.iter().filter(is_told).count();
         // Of each event that differs: its place in the document, and whether it is this VM's.
         let mut differing: Vec<(usize, bool)> = Vec::new();
         for (place, event) in document.events.iter().enumerate() {
             let before = by_id.get(&event.id);
-            if !before.is_some_and(|before| before.listed && before.event == *event) {
+            if !before.is_some_and(|before| before.is_listed() && before.event == *event) {
                 differing.push((place, is_own(event) || before.is_some_and(|before| before.mine)));
             }
         }
@@ -148,7 +150,7 @@ impl Intake {
         for (place, event) in document.events.iter().enumerate() {
             if !waiting.contains(&place) {
                 admitted.events.push(event.clone());
-            } else if let Some(before) = by_id.get(&event.id).filter(|before| before.listed) {
+            } else if let Some(before) = by_id.get(&event.id).filter(|before| before.is_listed()) {
                 admitted.events.push(before.event.clone());
             }
         }

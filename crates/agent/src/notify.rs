@@ -93,7 +93,7 @@ impl Notifier {
         if !to.on.contains(&what) {
             return;
         }
-        let rule = about.and_then(|handled| handled.rule.as_ref()).map(|rule| rule.name.as_str());
+        let rule = about.and_then(Handled::rule).map(|rule| rule.name.as_str());
         let event = about.map(|handled| &handled.event.raw);
         self.hand_in(to, &Message { what, text, vm, rule, dry_run, event });
     }

@@ -25,7 +25,7 @@ pub struct Overview {
     pub seen_at: Timestamp,
     /// Its rule.
     pub rule: Option<String>,
-    /// How far the agent has come: unmatched, preparing, ready, over, restoring, stranded, done.
+    /// How far the agent has come: unmatched, preparing, ready, withheld, over, restoring, stranded, done.
     pub phase: String,
     /// The step that runs or comes next.
     pub step: Option<String>,
@@ -42,14 +42,14 @@ pub fn of(state: &State) -> Vec<Overview> {
 
 fn one(handled: &Handled) -> Overview {
     let event = &handled.event;
-    let approval = match &handled.approval {
+    let approval = match handled.approval() {
         Approval::Undecided => "not yet".to_owned(),
         Approval::Wanted { failures: 0, .. } => "due".to_owned(),
         Approval::Wanted { failures, .. } => format!("failed {failures} times, tried again"),
         Approval::Sent { .. } => "sent".to_owned(),
         Approval::Given => "given".to_owned(),
         Approval::Moot => "too late to matter".to_owned(),
-        Approval::NotMine { reason } | Approval::Withheld { reason, .. } => format!("none: {reason}"),
+        Approval::NotMine { reason } | Approval::Withheld { reason } => format!("none: {reason}"),
     };
     Overview {
         id: event.id.as_str().to_owned(),
@@ -59,8 +59,8 @@ fn one(handled: &Handled) -> Overview {
         resources: event.resources.clone(),
         mine: handled.mine,
         seen_at: handled.seen_at,
-        rule: handled.rule.as_ref().map(|rule| rule.name.clone()),
-        phase: handled.phase.word().to_owned(),
+        rule: handled.rule().map(|rule| rule.name.clone()),
+        phase: handled.word().to_owned(),
         step: handled.step().map(|(_, step)| step.name.clone()),
         approval,
         draining: handled.drains(),

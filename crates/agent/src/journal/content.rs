@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::State;
+use crate::machine::{State, format_2};
 
-/// What this release writes, and the only level that it reads. It is raised whenever [`State`] takes another shape: what one
-/// release has stopped, only a release that can read of it starts again. Level 1 was never released.
-pub const FORMAT: u32 = 2;
+/// The level that this release writes. It is raised whenever [`State`] takes another shape: what one release has stopped,
+/// only a release that can read of it starts again.
+pub const FORMAT: u32 = 3;
+/// The oldest level that this release reads. Level 1 was never released.
+pub const OLDEST_FORMAT: u32 = 2;
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -15,8 +17,8 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Content {
-    state: State,
+struct Content<S> {
+    state: S,
 }
 
 #[derive(Deserialize)]
@@ -37,10 +39,14 @@ pub enum Unreadable {
 pub fn read(bytes: &[u8]) -> Result<State, Unreadable> {
     let corrupt = |error: serde_json::Error| Unreadable::Corrupt(error.to_string());
     let level: Level = serde_json::from_slice(bytes).map_err(corrupt)?;
-    if level.format != u64::from(FORMAT) {
-        return Err(Unreadable::Format(level.format));
+    match u32::try_from(level.format) {
+        Ok(FORMAT) => serde_json::from_slice(bytes).map(|content: Content<State>| content.state),
+        Ok(OLDEST_FORMAT) => {
+            serde_json::from_slice(bytes).map(|content: Content<format_2::State>| content.state.into())
+        }
+        Ok(_) | Err(_) => return Err(Unreadable::Format(level.format)),
     }
-    serde_json::from_slice(bytes).map(|content: Content| content.state).map_err(corrupt)
+    .map_err(corrupt)
 }
 
 /// A journal's bytes with this state.

@@ -26,7 +26,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
-use content::{FORMAT, Unreadable};
+use content::{FORMAT, OLDEST_FORMAT, Unreadable};
 use dir::{Dir, For};
 pub use disk::Unfit;
 pub use owner::{ENDPOINT_FILE, NAME_FILE};
@@ -123,7 +123,7 @@ pub enum OpenError {
         why: Unfit,
     },
     /// Written by another release.
-    #[error("{} is of format {found}, and this release reads format {FORMAT} only; it is left as it is: run the release that wrote it until its events are over, or move it away", path.display())]
+    #[error("{} is of format {found}, and this release reads formats {OLDEST_FORMAT} to {FORMAT}; it is left as it is: run the release that wrote it until its events are over, or move it away", path.display())]
     Format {
         /// The journal.
         path: PathBuf,
@@ -338,7 +338,9 @@ pub fn peek(state: &Path) -> io::Result<State> {
         return Err(io::Error::other("it is of another VM, of whose disk this one's is a copy"));
     }
     content::read(&dir.read(NAME)?).map_err(|unreadable| match unreadable {
-        Unreadable::Format(found) => io::Error::other(format!("it is of format {found}, not {FORMAT}")),
+        Unreadable::Format(found) => {
+            io::Error::other(format!("it is of format {found}, not {OLDEST_FORMAT} to {FORMAT}"))
+        }
         Unreadable::Corrupt(why) => io::Error::other(why),
     })
 }
@@ -411,7 +413,7 @@ mod tests {
     #[test]
     fn a_journal_of_another_release_is_left_alone() {
         let dir = dir();
-        for level in [u64::from(FORMAT) - 1, u64::from(FORMAT) + 1] {
+        for level in [u64::from(OLDEST_FORMAT) - 1, u64::from(FORMAT) + 1] {
             let journal = format!("{{\"format\":{level},\"whatever\":1}}");
             fs::write(dir.path().join(NAME), &journal).unwrap();
             assert!(matches!(open(dir.path()), Err(OpenError::Format { found, .. }) if found == level));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use notbefore_client::document::EventId;
 
 use super::Turn;
-use super::handled::{Approval, Handled};
+use super::handled::{Approval, Course, Handled, Undo};
 use super::io::{ApprovalAnswer, What};
 use crate::rules::Approve;
 
@@ -17,25 +17,26 @@ const REFUSED_REST: Duration = Duration::from_secs(5);
 const APPROVAL_REST_MAX: Duration = Duration::from_secs(15);
 
 impl Turn<'_> {
-    /// The steps before the event are done: does this agent approve?
-    pub(super) fn decide_on_approval(&mut self, place: usize) {
+    /// There is nothing more to do until the event is over but to approve it, where that still matters.
+    pub(super) fn ready(&mut self, place: usize, undo: Undo) {
         let handled = &mut self.state.events[place];
-        if handled.approval != Approval::Undecided {
-            // Prepared anew after a boot; the approval was given before.
-            return;
+        let has_started = handled.started();
+        let Some(course) = &mut handled.course else { return };
+        course.get_ready(undo);
+        // Prepared anew after a boot, it was approved before.
+        if course.approval == Approval::Undecided {
+            course.approval = match has_started {
+                true => Approval::Moot,
+                false => Approval::Wanted { failures: 0, due: self.now.tick },
+            };
         }
-        if handled.started() {
-            handled.approval = Approval::Moot;
-            return;
-        }
-        handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
     }
 
     /// Why this agent does not approve an event that it is prepared for. Asked again whenever an approval is sent: the
     /// platform may have changed whom an event is for.
     pub(super) fn reason_not_to_approve(&self, handled: &Handled) -> Option<String> {
         let leader = handled.event.leader().unwrap_or_default();
-        match handled.rule.as_ref()?.approve {
+        match handled.rule()?.approve {
             Approve::Never => Some("its rule says never".into()),
             Approve::WhenDone | Approve::Leader if !handled.mine => {
                 Some("it is for other VMs to approve".into())
@@ -53,30 +54,31 @@ impl Turn<'_> {
         let Some(place) = self.state.events.iter().position(|handled| handled.event.id == *event) else {
             return;
         };
-        let handled = &mut self.state.events[place];
-        let Approval::Sent { failures } = handled.approval else { return };
+        let Some(course) = &mut self.state.events[place].course else { return };
+        let Approval::Sent { failures } = course.approval else { return };
         let (reason, first) = match answer {
             ApprovalAnswer::Accepted => {
-                handled.approval = Approval::Given;
+                course.approval = Approval::Given;
                 return self.tell(place, What::Approved);
             }
             ApprovalAnswer::Moot => {
-                handled.approval = Approval::Moot;
+                course.approval = Approval::Moot;
                 return self.tell(place, What::ApprovalMoot);
             }
             ApprovalAnswer::Refused { reason } => (reason, REFUSED_REST),
             ApprovalAnswer::Failed { reason } => (reason, APPROVAL_REST),
         };
         let again_in = first.saturating_mul(1 << failures.min(8)).min(APPROVAL_REST_MAX);
-        handled.approval =
+        course.approval =
             Approval::Wanted { failures: failures.saturating_add(1), due: now.saturating_add(again_in) };
         self.tell(place, What::ApprovalFailed { reason, again_in });
     }
 
     /// What could not be sent while the platform was silent is sent now.
     pub(super) fn send_approvals(&mut self) {
-        for handled in &mut self.state.events {
-            if let Approval::Wanted { due, .. } = &mut handled.approval {
+        let courses = self.state.events.iter_mut().filter_map(|handled| handled.course.as_mut());
+        for Course { approval, .. } in courses {
+            if let Approval::Wanted { due, .. } = approval {
                 *due = self.now.tick;
             }
         }

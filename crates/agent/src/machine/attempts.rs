@@ -1,6 +1,6 @@
 //! Attempts at steps that have ended: what comes next, of those that were done, that failed, or that NotBefore left no time for.
 
-use super::handled::{Approval, Bound, Doing, Phase, Progress};
+use super::handled::{Approval, Bound, Doing, Phase, Presence, Progress, Waits};
 use super::io::{RunId, Stage, StepOutcome, Then, What};
 use super::{Turn, settle};
 use crate::rules::{Deed, OnFailure};
@@ -11,17 +11,16 @@ impl Turn<'_> {
         let Some(place) = self.state.events.iter().position(|handled| handled.running() == Some(run)) else {
             return;
         };
-        let handled = &mut self.state.events[place];
-        if let Phase::Over { stopping } = &mut handled.phase {
-            *stopping = None;
-            return;
+        let handled = &self.state.events[place];
+        if let Some(Phase::Over { next, .. }) = handled.phase() {
+            return self.set(place, Phase::Over { waits: Waits::Nothing, next });
         }
         let Some((stage, step)) = handled.step() else { return };
         let name = step.name.clone();
         match outcome {
             StepOutcome::Done => {
                 self.tell(place, What::StepDone { step: name, stage });
-                self.next_step(place);
+                self.next_step(place, false);
             }
             StepOutcome::Failed { reason } => self.failed(place, reason),
             StepOutcome::TimedOut if self.is_out_of_time(place) => {
@@ -37,7 +36,7 @@ impl Turn<'_> {
     /// Whether it is NotBefore that a step has no more time for, and not its own timeout.
     fn is_out_of_time(&self, place: usize) -> bool {
         let handled = &self.state.events[place];
-        let Phase::Preparing(progress) = &handled.phase else { return false };
+        let Some(Phase::Preparing { progress, .. }) = handled.phase() else { return false };
         let left = settle::time_for_step(handled, self.now.tick);
         progress.bound != Bound::Passed && left.is_some_and(|left| left.is_zero())
     }
@@ -49,47 +48,39 @@ impl Turn<'_> {
         let (name, on_failure) = (step.name.clone(), step.on_failure);
         if let Deed::Wait { .. } = step.does {
             self.tell(place, What::StepDone { step: name, stage });
-            return self.next_step(place);
+            return self.next_step(place, false);
         }
         let then = match on_failure {
             OnFailure::GoOn => Then::GoOn,
             OnFailure::Withhold => Then::WithholdAndGoOn,
         };
         self.tell(place, What::StepFailed { step: name.clone(), stage, reason: reason.to_owned(), then });
-        if then == Then::WithholdAndGoOn {
+        let had_to_be_done = then == Then::WithholdAndGoOn;
+        if had_to_be_done {
             self.withhold(place, &name);
         }
-        self.note_failure(place, then == Then::WithholdAndGoOn);
-        self.next_step(place);
+        self.next_step(place, had_to_be_done);
     }
 
     /// Does not approve the event because of a step, and says so, once.
     fn withhold(&mut self, place: usize, name: &str) {
-        let handled = &mut self.state.events[place];
-        let Phase::Preparing(Progress { step, .. }) = handled.phase else { return };
-        if let Approval::Undecided = handled.approval {
+        let Some(course) = &mut self.state.events[place].course else { return };
+        if let Approval::Undecided = course.approval {
             let reason = format!("the step `{name}` failed");
-            handled.approval = Approval::Withheld { reason: reason.clone(), step };
+            course.approval = Approval::Withheld { reason: reason.clone() };
             self.tell(place, What::Withheld { reason });
         }
     }
 
-    /// Goes to the next step of the list that is being run.
-    fn next_step(&mut self, place: usize) {
-        match &mut self.state.events[place].phase {
-            Phase::Preparing(progress) | Phase::Restoring(progress) => *progress = progress.next(),
-            Phase::Unmatched | Phase::Ready | Phase::Over { .. } | Phase::Done => {}
-        }
+    /// Goes to the next step of the list that is being run. `is_flawed` says that this one was to be done and was not.
+    fn next_step(&mut self, place: usize, is_flawed: bool) {
+        self.change_progress(place, |progress| *progress = progress.next(is_flawed));
     }
 
-    /// Notes that a step has failed, and that the VM is not ready for the event if that step had to be done.
-    fn note_failure(&mut self, place: usize, unready: bool) {
-        match &mut self.state.events[place].phase {
-            Phase::Preparing(progress) | Phase::Restoring(progress) => {
-                progress.failed = true;
-                progress.unready |= unready;
-            }
-            Phase::Unmatched | Phase::Ready | Phase::Over { .. } | Phase::Done => {}
+    fn change_progress(&mut self, place: usize, change: impl FnOnce(&mut Progress)) {
+        let course = self.state.events[place].course.as_mut();
+        if let Some(progress) = course.and_then(|course| course.phase.progress()) {
+            change(progress);
         }
     }
 
@@ -98,7 +89,8 @@ impl Turn<'_> {
         let now = self.now.tick;
         let handled = &self.state.events[place];
         let Some((stage, step)) = handled.step() else { return };
-        let (Phase::Preparing(progress) | Phase::Restoring(progress)) = &handled.phase else { return };
+        let Some(phase) = handled.phase() else { return };
+        let (Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. }) = phase else { return };
         let again_at = now.saturating_add(step.retry_delay);
         let in_time = settle::time_for_step(handled, again_at).is_none_or(|left| !left.is_zero());
         let then = if progress.attempt <= step.retries && in_time {
@@ -109,48 +101,26 @@ impl Turn<'_> {
                 OnFailure::GoOn => Then::GoOn,
             }
         };
-        let mut progress = *progress;
         let step = step.name.clone();
         self.tell(place, What::StepFailed { step: step.clone(), stage, reason, then });
         match then {
-            Then::Retry => {
-                progress.attempt += 1;
+            Then::Retry => self.change_progress(place, |progress| {
+                progress.attempt = progress.attempt.saturating_add(1);
                 progress.doing = Doing::Due(again_at);
-                self.state.events[place].phase = match stage {
-                    Stage::Before => Phase::Preparing(progress),
-                    Stage::After => Phase::Restoring(progress),
-                };
-            }
-            Then::GoOn => {
-                self.note_failure(place, false);
-                self.next_step(place);
-            }
-            Then::Withhold => match stage {
-                Stage::Before => {
+            }),
+            Then::GoOn => self.next_step(place, stage == Stage::After),
+            Then::Withhold => match phase {
+                Phase::Preparing { undo, .. } => {
                     self.withhold(place, &step);
-                    self.state.events[place].phase = Phase::Ready;
+                    self.set(place, Phase::Withheld { step: progress.flaw.unwrap_or(progress.step), undo });
                 }
-                Stage::After => {
-                    progress.doing = Doing::Halted;
-                    self.state.events[place].phase = Phase::Restoring(progress);
+                Phase::Restoring { .. } => {
+                    self.change_progress(place, |progress| progress.doing = Doing::Halted);
                     self.tell(place, What::Stranded { step });
                 }
+                Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => {}
             },
             Then::WithholdAndGoOn => {}
-        }
-    }
-
-    pub(super) fn restored(&mut self, place: usize, whole: bool) {
-        let handled = &mut self.state.events[place];
-        let told = handled.begun;
-        handled.phase = Phase::Done;
-        handled.begun = false;
-        handled.held = false;
-        if handled.replaced {
-            handled.without_rule();
-        }
-        if told {
-            self.tell(place, What::Restored { whole });
         }
     }
 
@@ -158,16 +128,24 @@ impl Turn<'_> {
     pub(super) fn try_again(&mut self, place: usize) {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
-        let waits = handled.listed && !handled.started() && !handled.is_over();
-        match (&mut handled.phase, &handled.approval) {
-            (Phase::Ready, Approval::Withheld { step, .. }) if waits => {
-                handled.phase = Phase::Preparing(Progress::at(*step));
-                handled.approval = Approval::Undecided;
+        let waits = matches!(handled.presence, Presence::Waiting { .. }) && !handled.is_over();
+        let Some(course) = &mut handled.course else { return };
+        match &mut course.phase {
+            Phase::Withheld { step, undo } if waits => {
+                course.phase = Phase::Preparing { progress: Progress::at(*step), undo: *undo };
+                if let Approval::Withheld { .. } = course.approval {
+                    course.approval = Approval::Undecided;
+                }
             }
-            (Phase::Restoring(progress), _) if progress.doing == Doing::Halted => {
+            Phase::Restoring { progress, .. } if progress.doing == Doing::Halted => {
                 (progress.doing, progress.attempt) = (Doing::Due(now), 1);
             }
-            _ => return,
+            Phase::Preparing { .. }
+            | Phase::Ready { .. }
+            | Phase::Withheld { .. }
+            | Phase::Over { .. }
+            | Phase::Restoring { .. }
+            | Phase::Done => return,
         }
         let again = handled.step().map(|(stage, step)| What::TriedAgain { step: step.name.clone(), stage });
         if let Some(again) = again {

@@ -1,20 +1,25 @@
 //! One event that the agent knows of, and how far it has come with it.
 //!
 //! ```text
-//!               a rule matches            steps done, or one failed           gone
-//!   Unmatched ────────────────▶ Preparing ────────────────────────▶ Ready ──────────▶ Over ──▶ Restoring ──▶ Done
-//!                                   └──────────────── gone (cancelled) ───────────────▲
+//!               a rule matches            steps done           gone
+//!   unmatched ────────────────▶ Preparing ──────────▶ Ready ──────────▶ Over ──▶ Restoring ──▶ Done
+//!                                   │ └── one failed ─▶ Withheld ───────▲
+//!                                   └────────── gone (cancelled) ───────┘
 //! ```
+//!
+//! Each state carries what only it needs: there is no event that is over with nothing to undo, and none that is ready and
+//! not prepared. Three things are independent of each other: where the event is ([`Presence`]), whether
+//! the VM has booted meanwhile ([`Boot`]), and how far the agent has come by the event's rule ([`Course`]).
 //!
 //! Nothing goes back but where it is a new beginning: an event that is there again after it was gone, or this VM's again after it
 //! was taken from it; one that was other VMs' and is now this one's, so that another rule is for it; one that still waits when
-//! the VM has booted, which started anew all that had been stopped; what failed, when somebody has seen to it; and putting
-//! back, when another event takes the VM out meanwhile.
+//! the VM has booted, which started anew all that had been stopped; what failed, when an administrator has seen to it; and
+//! putting back, when another event takes the VM out meanwhile.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use notbefore_client::document::{Event, EventStatus};
+use notbefore_client::document::Event;
 use serde::{Deserialize, Serialize};
 
 use super::io::{RunId, Stage};
@@ -29,53 +34,145 @@ pub struct Handled {
     pub mine: bool,
     /// When it was first seen, by the wall clock.
     pub seen_at: Timestamp,
-    /// Its rule, as it was when it matched.
-    pub rule: Option<Rule>,
-    /// How far it has come.
-    pub phase: Phase,
-    /// What has become of its approval.
-    pub approval: Approval,
-    /// Whether every step before it has been dealt with as its rule wants.
-    pub prepared: bool,
-    /// Whether a step before it was ever begun, or it has none: only then there is something to do after it.
-    pub begun: bool,
-    /// Whether the VM has booted since the event was last seen waiting.
-    pub booted: bool,
-    /// Whether a document has said since the last boot how it is with the event.
-    pub heard: bool,
-    /// Whether the event is in the last document.
-    pub listed: bool,
-    /// Whether it was cancelled, as far as can be told: gone unstarted, unapproved, and before its time.
-    pub cancelled: bool,
-    /// Whether it was told that the platform took a start back.
-    pub went_back: bool,
-    /// Whether it was told that restoring waits for another event.
-    pub held: bool,
-    /// Whether it has become this VM's, and another rule is for it: what was begun by the first is undone before that.
-    pub replaced: bool,
-    /// The tick of NotBefore; none where there is no such time.
-    pub(super) deadline: Option<Duration>,
+    /// Where it is, by the last document that speaks of it.
+    pub presence: Presence,
+    /// Whether the VM has booted since the event was last seen to wait.
+    pub boot: Boot,
+    /// What is done about it. None if no rule is for it, or none yet.
+    pub course: Option<Course>,
 }
 
-/// How far the agent has come with an event.
+/// Where an event is, by the last document that speaks of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Presence {
+    /// It is listed and has not started.
+    Waiting {
+        /// The tick of NotBefore; none where there is no such time.
+        deadline: Option<Duration>,
+    },
+    /// It is listed and has started.
+    Started(Start),
+    /// It is no longer listed.
+    Gone(End),
+}
+
+/// Whether the platform stands by a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// It has not said otherwise.
+    Said,
+    /// It has shown the event as scheduled since. That was told, once, and is not believed.
+    TakenBack,
+}
+
+/// How an event ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// It was cancelled, as far as can be told: gone unstarted, unapproved, and before its time.
+    Cancelled,
+    /// It has happened, as far as can be told.
+    Happened,
+}
+
+/// Whether the VM has booted since an event was last seen to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Boot {
+    /// It has not.
+    None,
+    /// It has, and no document has spoken of the event since: no step before it is begun until one does.
+    Unheard,
+    /// The same, and the event has begun anew since, so that it is not what the VM booted for.
+    UnheardAnew,
+    /// It has, and the event has started: that is most likely what the VM booted for.
+    Heard,
+}
+
+/// What is done about an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Course {
+    /// The event's rule, as it was when it matched.
+    pub rule: Rule,
+    /// How far the agent has come by it.
+    pub phase: Phase,
+    /// What has become of the approval.
+    pub approval: Approval,
+}
+
+/// How far the agent has come with an event by its rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// No rule is for it, or none yet.
-    Unmatched,
     /// The steps before it are run.
-    Preparing(Progress),
+    Preparing {
+        /// Where in their list.
+        progress: Progress,
+        /// Whether there will be something to undo.
+        undo: Undo,
+    },
     /// There is nothing more to do until it is over, but for its approval.
-    Ready,
-    /// It is over, and the VM is to be put back; a step that still runs has to end first, or another event.
+    Ready {
+        /// Whether there will be something to undo.
+        undo: Undo,
+    },
+    /// A step that had to be done was not. Nothing more is done until the event is over, or the step is tried again.
+    Withheld {
+        /// The first such step, from 0.
+        step: usize,
+        /// Whether there will be something to undo.
+        undo: Undo,
+    },
+    /// There is no reason for the rule any more, and the VM is to be put back.
     Over {
-        /// The step before it that was told to stop.
-        stopping: Option<RunId>,
+        /// What has to end before that.
+        waits: Waits,
+        /// What comes after that.
+        next: Next,
     },
     /// The steps after it are run.
-    Restoring(Progress),
-    /// All is done; it is forgotten when it is no longer listed.
+    Restoring {
+        /// Where in their list.
+        progress: Progress,
+        /// What comes after that.
+        next: Next,
+    },
+    /// All is done; the event is forgotten when it is no longer listed.
     Done,
+}
+
+/// Whether there is something to undo by the steps after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undo {
+    /// No step before it was ever begun.
+    Nothing,
+    /// One was, or its rule has none before and some after.
+    Owed,
+}
+
+/// What has to end before a VM is put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waits {
+    /// Nothing that is known of.
+    Nothing,
+    /// A step that was told to stop.
+    Stopping(RunId),
+    /// Another event, and that was told.
+    Held,
+}
+
+/// What comes after a VM was put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Next {
+    /// Nothing: the event is done with.
+    Done,
+    /// Another rule: the event has become this VM's, and the one that is undone was for other VMs' events.
+    Anew,
 }
 
 /// Where in a list of steps.
@@ -89,10 +186,9 @@ pub struct Progress {
     pub doing: Doing,
     /// Until when it may run because of NotBefore.
     pub bound: Bound,
-    /// Whether a step of this list has failed.
-    pub failed: bool,
-    /// Whether there was no time for a step that may not fail: what follows is done, but the VM is not ready.
-    pub unready: bool,
+    /// The first step, from 0, that was to be done and was not. Before an event that is one that may not fail, and for
+    /// which there was no time; after it, any that has failed.
+    pub flaw: Option<usize>,
 }
 
 /// Whether a step runs.
@@ -103,7 +199,7 @@ pub enum Doing {
     Due(Duration),
     /// It does.
     Running(RunId),
-    /// It has failed, and nothing goes on until somebody has seen to it. Only when putting back.
+    /// It has failed, and nothing goes on until it is tried again. Only when putting back.
     Halted,
 }
 
@@ -150,49 +246,160 @@ pub enum Approval {
     Withheld {
         /// Why, in a line for a person.
         reason: String,
-        /// Which step it is for, from 0.
-        step: usize,
     },
 }
 
 impl Progress {
     /// At the first attempt of a step that is due at once.
     pub(super) fn at(step: usize) -> Progress {
-        let (doing, bound) = (Doing::Due(Duration::ZERO), Bound::Open);
-        Progress { step, attempt: 1, doing, bound, failed: false, unready: false }
+        Progress { step, attempt: 1, doing: Doing::Due(Duration::ZERO), bound: Bound::Open, flaw: None }
     }
 
-    /// At the first attempt of the step after this one.
-    pub(super) fn next(self) -> Progress {
-        Progress { failed: self.failed, unready: self.unready, ..Progress::at(self.step.saturating_add(1)) }
+    /// At the first attempt of the step after this one, which may have failed.
+    pub(super) fn next(self, is_flawed: bool) -> Progress {
+        let flaw = self.flaw.or(is_flawed.then_some(self.step));
+        Progress { flaw, ..Progress::at(self.step.saturating_add(1)) }
     }
 }
 
 impl Phase {
-    /// The phase in a word.
-    pub fn word(&self) -> &'static str {
+    /// Where in a list of steps it is.
+    pub(super) fn progress(&mut self) -> Option<&mut Progress> {
         match self {
-            Phase::Unmatched => "unmatched",
-            Phase::Preparing(_) => "preparing",
-            Phase::Ready => "ready",
-            Phase::Over { .. } => "over",
-            Phase::Restoring(Progress { doing: Doing::Halted, .. }) => "stranded",
-            Phase::Restoring(_) => "restoring",
-            Phase::Done => "done",
+            Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => Some(progress),
+            Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => None,
         }
     }
 }
 
+impl Boot {
+    /// Whether a document has spoken of the event since the last boot.
+    pub fn is_heard(self) -> bool {
+        match self {
+            Boot::None | Boot::Heard => true,
+            Boot::Unheard | Boot::UnheardAnew => false,
+        }
+    }
+
+    /// Whether the VM may have booted because of the event.
+    pub(super) fn may_be_for_it(self) -> bool {
+        match self {
+            Boot::Unheard | Boot::Heard => true,
+            Boot::None | Boot::UnheardAnew => false,
+        }
+    }
+
+    /// A document speaks of the event. One that still waits is not what the VM booted for.
+    pub(super) fn heard(self, has_started: bool) -> Boot {
+        if has_started && self.may_be_for_it() { Boot::Heard } else { Boot::None }
+    }
+
+    /// The event begins anew.
+    fn anew(self) -> Boot {
+        if self.is_heard() { Boot::None } else { Boot::UnheardAnew }
+    }
+}
+
+impl Course {
+    /// At the first of the steps before the event.
+    pub(super) fn begin(rule: Rule) -> Course {
+        let phase = Phase::Preparing { progress: Progress::at(0), undo: Undo::Nothing };
+        Course { rule, phase, approval: Approval::Undecided }
+    }
+
+    /// Has nothing more to do until the event is over. What there is to do after an event that has nothing before it is no
+    /// undoing, and is done whatever was begun.
+    pub(super) fn get_ready(&mut self, undo: Undo) {
+        let has_only_after = self.rule.before.is_empty() && !self.rule.after.is_empty();
+        self.phase = Phase::Ready { undo: if has_only_after { Undo::Owed } else { undo } };
+    }
+
+    /// The steps of a stage.
+    fn steps(&self, stage: Stage) -> &[Step] {
+        steps(&self.rule, stage)
+    }
+}
+
+fn steps(rule: &Rule, stage: Stage) -> &[Step] {
+    match stage {
+        Stage::Before => &rule.before,
+        Stage::After => &rule.after,
+    }
+}
+
 impl Handled {
-    /// Whether the platform says that it has started.
+    /// The event's rule.
+    pub fn rule(&self) -> Option<&Rule> {
+        self.course.as_ref().map(|course| &course.rule)
+    }
+
+    /// How far the agent has come by it.
+    pub fn phase(&self) -> Option<Phase> {
+        self.course.as_ref().map(|course| course.phase)
+    }
+
+    /// The same in a word.
+    pub fn word(&self) -> &'static str {
+        match self.phase() {
+            None => "unmatched",
+            Some(Phase::Preparing { .. }) => "preparing",
+            Some(Phase::Ready { .. }) => "ready",
+            Some(Phase::Withheld { .. }) => "withheld",
+            Some(Phase::Over { .. }) => "over",
+            Some(Phase::Restoring { .. }) if self.is_stranded() => "stranded",
+            Some(Phase::Restoring { .. }) => "restoring",
+            Some(Phase::Done) => "done",
+        }
+    }
+
+    /// Whether a step after it has kept the VM from being put back.
+    pub fn is_stranded(&self) -> bool {
+        matches!(self.phase(), Some(Phase::Restoring { progress: Progress { doing: Doing::Halted, .. }, .. }))
+    }
+
+    /// What has become of its approval.
+    pub fn approval(&self) -> &Approval {
+        self.course.as_ref().map_or(&Approval::Undecided, |course| &course.approval)
+    }
+
+    /// Whether the event is in the last document that speaks of it.
+    pub fn is_listed(&self) -> bool {
+        match self.presence {
+            Presence::Waiting { .. } | Presence::Started(_) => true,
+            Presence::Gone(_) => false,
+        }
+    }
+
+    /// Whether it is listed, and has started.
     pub fn started(&self) -> bool {
-        self.event.status == EventStatus::Started
+        matches!(self.presence, Presence::Started(_))
+    }
+
+    /// The tick of NotBefore, if it waits for one.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        match self.presence {
+            Presence::Waiting { deadline } => deadline,
+            Presence::Started(_) | Presence::Gone(_) => None,
+        }
+    }
+
+    /// Whether the event will not happen to this VM: it was cancelled, or is other VMs' now.
+    pub(super) fn is_cancelled(&self) -> bool {
+        match self.presence {
+            Presence::Waiting { .. } | Presence::Started(_) => self.is_lost(),
+            Presence::Gone(end) => end == End::Cancelled,
+        }
+    }
+
+    /// Whether this VM is as ready for the event as its rule wants. For one that is other VMs' now it need not be.
+    pub(super) fn is_prepared(&self) -> bool {
+        self.is_lost() || matches!(self.phase(), Some(Phase::Ready { .. }))
     }
 
     /// Whether this VM should get no new work because of it.
     pub fn drains(&self) -> bool {
-        let wanted = self.rule.as_ref().is_some_and(|rule| rule.drain) && (self.mine || self.is_lost());
-        wanted && !matches!(self.phase, Phase::Unmatched | Phase::Done)
+        let wanted = self.rule().is_some_and(|rule| rule.drain) && (self.mine || self.is_lost());
+        wanted && self.phase() != Some(Phase::Done)
     }
 
     /// Whether the VM is out of service for it, or soon will be, and the event is still to come, or under way.
@@ -200,66 +407,81 @@ impl Handled {
         self.drains() && !self.is_over()
     }
 
+    /// Whether there is something to undo when it is over.
+    pub(super) fn owes(&self) -> bool {
+        match self.phase() {
+            Some(Phase::Preparing { undo, .. } | Phase::Ready { undo } | Phase::Withheld { undo, .. }) => {
+                undo == Undo::Owed
+            }
+            Some(Phase::Over { .. } | Phase::Restoring { .. }) => true,
+            Some(Phase::Done) | None => false,
+        }
+    }
+
     /// Whether the event is now for other VMs only, though it was this one's when its rule matched.
     pub(super) fn is_lost(&self) -> bool {
-        !self.mine && self.rule.as_ref().is_some_and(|rule| rule.matches.resources == Whose::Mine)
+        !self.mine && self.rule().is_some_and(|rule| rule.matches.resources == Whose::Mine)
     }
 
     /// Whether there is no reason for its rule any more: it is gone, or no longer for this VM, or another rule is for it.
     pub(super) fn has_lapsed(&self) -> bool {
-        !self.listed || self.is_lost() || self.replaced
+        let is_replaced = matches!(
+            self.phase(),
+            Some(Phase::Over { next: Next::Anew, .. } | Phase::Restoring { next: Next::Anew, .. })
+        );
+        !self.is_listed() || self.is_lost() || is_replaced
     }
 
     /// Whether the VM may be put back: there is no reason for its rule, or it was this boot that it was about, if that is
     /// enough.
     pub(super) fn is_over(&self) -> bool {
-        let enough = self.rule.as_ref().is_some_and(|rule| rule.restore == Restore::Booted);
-        self.has_lapsed() || enough && self.booted && self.started()
+        let enough = self.rule().is_some_and(|rule| rule.restore == Restore::Booted);
+        self.has_lapsed() || enough && self.boot.may_be_for_it() && self.started()
     }
 
     /// Begins anew with an event that was over: by the same rule, if there is something to undo by it.
     pub(super) fn begin_anew(&mut self) {
-        self.cancelled = false;
-        self.booted = false;
-        self.went_back = false;
-        self.held = false;
-        self.approval = Approval::Undecided;
-        self.prepared = false;
-        if self.phase == Phase::Done {
-            self.phase = Phase::Unmatched;
-            self.rule = None;
+        self.boot = self.boot.anew();
+        self.course.take_if(|course| course.phase == Phase::Done);
+        if let Some(course) = &mut self.course {
+            course.approval = Approval::Undecided;
         }
     }
 
-    /// Takes leave of the rule that is not for it any more, with nothing left to undo.
-    pub(super) fn without_rule(&mut self) {
-        self.phase = Phase::Done;
-        self.replaced = false;
-        self.begin_anew();
-    }
-
-    /// Whether there is something to do after the event though there is nothing before it: then that is no undoing.
-    pub(super) fn has_only_after(&self) -> bool {
-        self.rule.as_ref().is_some_and(|rule| rule.before.is_empty() && !rule.after.is_empty())
+    /// Takes leave of its rule, with nothing left to undo by it.
+    pub(super) fn finish(&mut self, next: Next) {
+        if let Some(course) = &mut self.course {
+            course.phase = Phase::Done;
+        }
+        match next {
+            Next::Done => {}
+            Next::Anew => self.begin_anew(),
+        }
     }
 
     /// The step that runs or comes next, and of which list.
     pub fn step(&self) -> Option<(Stage, &Step)> {
-        let rule = self.rule.as_ref()?;
-        match &self.phase {
-            Phase::Preparing(progress) => Some((Stage::Before, rule.before.get(progress.step)?)),
-            Phase::Restoring(progress) => Some((Stage::After, rule.after.get(progress.step)?)),
-            Phase::Unmatched | Phase::Ready | Phase::Over { .. } | Phase::Done => None,
-        }
+        let course = self.course.as_ref()?;
+        let (stage, step) = match course.phase {
+            Phase::Preparing { progress, .. } => (Stage::Before, progress.step),
+            Phase::Restoring { progress, .. } => (Stage::After, progress.step),
+            Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => return None,
+        };
+        Some((stage, course.steps(stage).get(step)?))
     }
 
     /// The attempt that runs.
     pub(super) fn running(&self) -> Option<RunId> {
-        match &self.phase {
-            Phase::Preparing(Progress { doing: Doing::Running(run), .. })
-            | Phase::Restoring(Progress { doing: Doing::Running(run), .. }) => Some(*run),
-            Phase::Over { stopping } => *stopping,
-            Phase::Preparing(_) | Phase::Restoring(_) | Phase::Unmatched | Phase::Ready | Phase::Done => None,
+        match self.phase()? {
+            Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => match progress.doing {
+                Doing::Running(run) => Some(run),
+                Doing::Due(_) | Doing::Halted => None,
+            },
+            Phase::Over { waits: Waits::Stopping(run), .. } => Some(run),
+            Phase::Over { waits: Waits::Nothing | Waits::Held, .. }
+            | Phase::Ready { .. }
+            | Phase::Withheld { .. }
+            | Phase::Done => None,
         }
     }
 }

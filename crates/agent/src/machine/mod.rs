@@ -12,7 +12,8 @@
 //! - `settle`: how it goes on;
 //! - `attempts`: how it goes on after an attempt at a step;
 //! - `approval`: whether it is approved;
-//! - `resume`: how it goes on after the agent, or the VM, has been started anew.
+//! - `resume`: how it goes on after the agent, or the VM, has been started anew;
+//! - [`format_2`]: the state as an older journal has it.
 //!
 //! # What is kept to, whatever happens
 //!
@@ -28,12 +29,13 @@ use notbefore_client::identity::Identity;
 use serde::{Deserialize, Serialize};
 
 use crate::rules::Rule;
-use handled::Handled;
+use handled::{Handled, Phase};
 use io::{Action, Fact, Input, What};
 use read::platform_time;
 
 mod approval;
 mod attempts;
+pub mod format_2;
 pub mod handled;
 pub mod io;
 mod read;
@@ -66,6 +68,7 @@ pub struct Setup {
 /// All that the agent remembers. It is what the journal holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
+    /// This boot of the VM; none where the system does not tell boots apart.
     boot: Option<String>,
     next_run: u64,
     /// In the order in which they were first seen.
@@ -131,9 +134,15 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    fn set(&mut self, place: usize, phase: Phase) {
+        if let Some(course) = &mut self.state.events[place].course {
+            course.phase = phase;
+        }
+    }
+
     fn tell(&mut self, place: usize, what: What) {
         let handled = &self.state.events[place];
-        let rule = handled.rule.as_ref().map(|rule| rule.name.clone());
+        let rule = handled.rule().map(|rule| rule.name.clone());
         self.actions.push(Action::Tell(Box::new(Fact { event: handled.event.clone(), rule, what })));
     }
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_client::clock::Moment;
 use notbefore_client::document::{Document, Event, EventKind, EventStatus, EventsVersion};
 
-use super::handled::{Approval, Handled, Phase};
+use super::handled::{Approval, Boot, End, Handled, Next, Phase, Presence, Start};
 use super::io::What;
 use super::{Turn, settle};
 use crate::rules::Whose;
@@ -55,15 +55,16 @@ impl Turn<'_> {
     pub(super) fn anchor(&mut self, served_at: Timestamp) {
         for place in 0..self.state.events.len() {
             let handled = &self.state.events[place];
-            let Some(deadline) = self.deadline(&handled.event, served_at).filter(|_| handled.listed) else {
+            let Some(deadline) = self.deadline(&handled.event, served_at).filter(|_| handled.is_listed())
+            else {
                 continue;
             };
             // How long ago an event was due makes no difference, and is not worth a write to the journal.
             let now = self.now.tick;
             let differs =
                 |before: Duration| before.abs_diff(deadline) > ANCHOR_SLACK && before.max(deadline) > now;
-            if handled.deadline.is_none_or(differs) {
-                self.state.events[place].deadline = Some(deadline);
+            if handled.deadline().is_none_or(differs) {
+                self.state.events[place].presence = Presence::Waiting { deadline: Some(deadline) };
             }
         }
     }
@@ -73,7 +74,7 @@ impl Turn<'_> {
         for place in 0..self.state.events.len() {
             let handled = &self.state.events[place];
             let mine = self.mine(&handled.event);
-            if handled.listed && self.belongs(place, mine) {
+            if handled.is_listed() && self.belongs(place, mine) {
                 self.tell_appeared(place);
             }
         }
@@ -87,41 +88,30 @@ impl Turn<'_> {
         Some(self.now.tick.saturating_add(left))
     }
 
-    /// The same for an event that is new, or there again: it may be one that has to say when, and does not.
-    fn first_deadline(&self, event: &Event, served_at: Timestamp) -> Option<Duration> {
+    /// Where an event is that is new, or there again: it may be one that has to say when, and does not.
+    fn first_presence(&self, event: &Event, served_at: Timestamp) -> Presence {
         let unsaid = || leaves_its_notice_unsaid(event).then(|| self.now.tick.saturating_add(PREEMPT_NOTICE));
-        self.deadline(event, served_at).or_else(unsaid)
+        match event.status {
+            EventStatus::Started => Presence::Started(Start::Said),
+            EventStatus::Scheduled | EventStatus::Other(_) => {
+                Presence::Waiting { deadline: self.deadline(event, served_at).or_else(unsaid) }
+            }
+        }
     }
 
     /// Takes in an event that is new. One that has started when this VM, just booted, first hears of it is most likely what
     /// it booted for: there is nothing to prepare any more.
     fn appeared(&mut self, event: Event, served_at: Timestamp, booted: bool) {
         let mine = self.mine(&event);
-        let deadline = self.first_deadline(&event, served_at);
-        let booted = booted && event.status == EventStatus::Started;
-        self.state.events.push(Handled {
-            event,
-            mine,
-            seen_at: self.now.wall,
-            rule: None,
-            phase: Phase::Unmatched,
-            approval: Approval::Undecided,
-            prepared: false,
-            begun: false,
-            booted,
-            heard: true,
-            listed: true,
-            cancelled: false,
-            went_back: false,
-            held: false,
-            replaced: false,
-            deadline,
-        });
+        let presence = self.first_presence(&event, served_at);
+        let boot = if booted && event.status == EventStatus::Started { Boot::Heard } else { Boot::None };
+        self.state.events.push(Handled { event, mine, seen_at: self.now.wall, presence, boot, course: None });
         self.tell_appeared(self.state.events.len() - 1);
     }
 
     fn tell_appeared(&mut self, place: usize) {
-        let Handled { deadline, mine, .. } = self.state.events[place];
+        let handled = &self.state.events[place];
+        let (deadline, mine) = (handled.deadline(), handled.mine);
         let time_left = deadline.map(|deadline| deadline.saturating_sub(self.now.tick));
         self.tell(place, What::Appeared { time_left, mine });
     }
@@ -133,62 +123,64 @@ impl Turn<'_> {
     fn gone(&mut self, place: usize) {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
-        handled.heard = true;
-        if !handled.listed {
+        let may_have_been_booted_for = handled.boot.may_be_for_it();
+        handled.boot = handled.boot.heard(handled.started());
+        if !handled.is_listed() {
             return;
         }
-        handled.listed = false;
         // Documents may be missed: what was approved, or was due, has most likely happened meanwhile.
-        let approved = matches!(handled.approval, Approval::Given | Approval::Moot);
-        let due = handled.deadline.is_some_and(|deadline| deadline <= now);
-        handled.cancelled = !handled.started() && !approved && !due && !handled.booted;
-        handled.deadline = None;
-        let what = if handled.cancelled { What::Cancelled } else { What::Ended };
+        let approved = matches!(handled.approval(), Approval::Given | Approval::Moot);
+        let due = handled.deadline().is_some_and(|deadline| deadline <= now);
+        let (end, what) = match handled.started() || approved || due || may_have_been_booted_for {
+            true => (End::Happened, What::Ended),
+            false => (End::Cancelled, What::Cancelled),
+        };
+        handled.presence = Presence::Gone(end);
         self.tell(place, what);
     }
 
     /// Takes in an event that is known already.
     fn seen_again(&mut self, place: usize, mut event: Event, served_at: Timestamp) {
         let mine = self.mine(&event);
-        let (deadline, first_deadline) =
-            (self.deadline(&event, served_at), self.first_deadline(&event, served_at));
+        let (deadline, presence) = (self.deadline(&event, served_at), self.first_presence(&event, served_at));
         let handled = &mut self.state.events[place];
-        handled.heard = true;
-        let back = !handled.listed;
-        if back {
+        let was_started = handled.started();
+        let starts = !was_started && event.status == EventStatus::Started;
+        handled.boot = handled.boot.heard(was_started || starts);
+        if !handled.is_listed() {
             // It was gone, and is there again: what is being put back is prepared anew, by the same rule.
             handled.begin_anew();
-            handled.listed = true;
-            handled.event = event;
-            handled.deadline = first_deadline;
+            (handled.event, handled.presence) = (event, presence);
             self.belongs(place, mine);
             return self.tell_appeared(place);
         }
-        let was_started = handled.started();
         let takes_back = was_started && event.status != EventStatus::Started;
         if takes_back {
             // Phases never go back; whatever it means, the VM stays as it is until the event is gone.
             event.status = EventStatus::Started;
             event.not_before = None;
         }
-        let starts = !was_started && event.status == EventStatus::Started;
+        let tell_back = takes_back && handled.presence == Presence::Started(Start::Said);
         let changed = handled.event != event && !starts && !takes_back;
         handled.event = event;
-        handled.deadline = if handled.started() { None } else { deadline.or(handled.deadline) };
-        if handled.approval == Approval::Moot && !handled.started() {
+        handled.presence = match handled.presence {
+            Presence::Started(_) if takes_back => Presence::Started(Start::TakenBack),
+            Presence::Started(start) => Presence::Started(start),
+            Presence::Waiting { .. } if starts => Presence::Started(Start::Said),
+            Presence::Waiting { deadline: before } => Presence::Waiting { deadline: deadline.or(before) },
+            Presence::Gone(end) => Presence::Gone(end),
+        };
+        if let (Presence::Waiting { .. }, Some(course)) = (handled.presence, &mut handled.course)
+            && course.approval == Approval::Moot
+        {
             // It was thought to have started, or to be gone.
-            handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+            course.approval = Approval::Wanted { failures: 0, due: self.now.tick };
         }
         if self.belongs(place, mine) {
             self.tell_appeared(place);
         }
-        let handled = &mut self.state.events[place];
-        // An event that still waits is not what the VM booted for.
-        handled.booted &= handled.started();
-        let tell_back = takes_back && !handled.went_back;
-        handled.went_back |= takes_back;
-        let prepared = handled.prepared;
         if starts {
+            let prepared = self.state.events[place].is_prepared();
             self.tell(place, What::Started { prepared });
         }
         if tell_back {
@@ -202,32 +194,44 @@ impl Turn<'_> {
     /// Notes whose an event is. Answers whether that makes it a new one: it was for other VMs only and is for this one, too, and
     /// what has been done about it until now was not for that.
     fn belongs(&mut self, place: usize, mine: bool) -> bool {
-        let handled = &mut self.state.events[place];
-        let was_mine = std::mem::replace(&mut handled.mine, mine);
-        handled.cancelled |= was_mine && handled.is_lost();
+        let was_mine = std::mem::replace(&mut self.state.events[place].mine, mine);
         let handled = &self.state.events[place];
         let to_approve = self.reason_not_to_approve(handled).is_none();
         let fits = first(&self.setup.rules, &settle::sight(handled, self.now.tick));
-        let same = handled.rule.as_ref() == fits;
+        let same = handled.rule() == fits;
+        let has_become_mine = mine && !was_mine;
         let handled = &mut self.state.events[place];
-        if matches!(handled.approval, Approval::NotMine { .. }) && to_approve {
+        let Some(course) = &mut handled.course else { return has_become_mine };
+        if matches!(course.approval, Approval::NotMine { .. }) && to_approve {
             // Somebody else was to approve, and is not any more.
-            handled.approval = Approval::Wanted { failures: 0, due: self.now.tick };
+            course.approval = Approval::Wanted { failures: 0, due: self.now.tick };
         }
-        if was_mine || !mine {
+        if !has_become_mine {
             return false;
         }
-        match handled.rule.as_ref().map(|rule| rule.matches.resources) {
-            Some(Whose::Mine) if matches!(handled.phase, Phase::Preparing(_) | Phase::Ready) => {
-                // Nothing was done yet about its being somebody else's.
-                handled.cancelled = false;
-                return false;
+        match (course.rule.matches.resources, course.phase) {
+            // Nothing was done yet about its being somebody else's.
+            (Whose::Mine, Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. }) => false,
+            (Whose::Mine, Phase::Over { .. } | Phase::Restoring { .. } | Phase::Done) => {
+                handled.begin_anew();
+                true
             }
-            Some(Whose::Mine) => handled.begin_anew(),
-            Some(Whose::Others | Whose::Any) if same => return false,
-            Some(Whose::Others | Whose::Any) => handled.replaced = true,
-            None => {}
+            (Whose::Others | Whose::Any, _) if same => false,
+            (Whose::Others | Whose::Any, phase) => {
+                self.replace_rule(place, phase);
+                true
+            }
         }
-        true
+    }
+
+    /// Another rule is for the event: what was begun by the one it has is undone before that.
+    fn replace_rule(&mut self, place: usize, phase: Phase) {
+        let next = Next::Anew;
+        match phase {
+            Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. } => self.lapse(place, next),
+            Phase::Over { waits, .. } => self.set(place, Phase::Over { waits, next }),
+            Phase::Restoring { progress, .. } => self.set(place, Phase::Restoring { progress, next }),
+            Phase::Done => {}
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use notbefore_client::clock::Moment;
 
-use super::handled::{Approval, Doing, Handled, Phase, Progress};
+use super::handled::{Approval, Boot, Doing, Phase, Presence, Progress, Waits};
 use super::io::{Action, What};
 use super::read::{PREEMPT_NOTICE, leaves_its_notice_unsaid};
 use super::{Setup, State, Turn};
@@ -47,20 +47,28 @@ impl Turn<'_> {
         let unsaid = || handled.seen_at.saturating_add(PREEMPT_NOTICE).ok();
         let unsaid = || leaves_its_notice_unsaid(&handled.event).then(unsaid).flatten();
         let not_before = handled.event.not_before.or_else(unsaid);
-        handled.deadline = not_before.filter(|_| !handled.started() && handled.listed).map(|at| {
-            let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
-            now.tick.saturating_add(left)
-        });
-        match &mut handled.phase {
-            Phase::Preparing(Progress { doing: Doing::Due(at), .. })
-            | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => *at = now.tick,
+        if let Presence::Waiting { deadline } = &mut handled.presence {
+            *deadline = not_before.map(|at| {
+                let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
+                now.tick.saturating_add(left)
+            });
+        }
+        let Some(course) = &mut handled.course else { return };
+        match &mut course.phase {
+            Phase::Preparing { progress: Progress { doing: Doing::Due(at), .. }, .. }
+            | Phase::Restoring { progress: Progress { doing: Doing::Due(at), .. }, .. } => *at = now.tick,
             // Whoever was told to stop it is gone. So is what it ran, where systemd sees to that; elsewhere nobody can tell.
-            Phase::Over { stopping } => *stopping = None,
-            Phase::Preparing(_) | Phase::Restoring(_) | Phase::Unmatched | Phase::Ready | Phase::Done => {}
+            Phase::Over { waits: waits @ Waits::Stopping(_), .. } => *waits = Waits::Nothing,
+            Phase::Preparing { .. }
+            | Phase::Ready { .. }
+            | Phase::Withheld { .. }
+            | Phase::Over { .. }
+            | Phase::Restoring { .. }
+            | Phase::Done => {}
         }
         // An approval whose answer nobody heard is sent again: approving twice is no error.
-        if let Approval::Wanted { failures, .. } | Approval::Sent { failures } = handled.approval {
-            handled.approval = Approval::Wanted { failures, due: now.tick };
+        if let Approval::Wanted { failures, .. } | Approval::Sent { failures } = course.approval {
+            course.approval = Approval::Wanted { failures, due: now.tick };
         }
     }
 
@@ -70,32 +78,40 @@ impl Turn<'_> {
         let handled = &mut self.state.events[place];
         let Some((stage, step)) = handled.step() else { return };
         let (name, rerun) = (step.name.clone(), step.on_interrupt == OnInterrupt::Rerun);
-        let (Phase::Preparing(progress) | Phase::Restoring(progress)) = &mut handled.phase else { return };
-        let Doing::Running(_) = progress.doing else { return };
+        let progress = handled.course.as_mut().and_then(|course| course.phase.progress());
+        let Some(progress) = progress.filter(|progress| matches!(progress.doing, Doing::Running(_))) else {
+            return;
+        };
         progress.doing = Doing::Due(self.now.tick);
         if !rerun {
-            *progress = progress.next();
+            *progress = progress.next(false);
         }
         self.tell(place, What::StepInterrupted { step: name, stage, rerun });
     }
 
     fn after_a_boot(&mut self, place: usize) {
-        let handled: &mut Handled = &mut self.state.events[place];
-        handled.booted = true;
-        handled.heard = false;
-        match handled.phase {
+        let handled = &mut self.state.events[place];
+        handled.boot = Boot::Unheard;
+        let has_started = handled.started();
+        let phase = handled.phase();
+        match phase {
             // Whether there is still a reason, the next document says; until it does nothing is begun.
-            Phase::Preparing(_) | Phase::Ready if !handled.started() => {
-                handled.phase = Phase::Preparing(Progress::at(0));
-                handled.prepared = false;
+            Some(Phase::Preparing { undo, .. } | Phase::Ready { undo } | Phase::Withheld { undo, .. })
+                if !has_started =>
+            {
+                self.set(place, Phase::Preparing { progress: Progress::at(0), undo });
                 // What a step did not manage then, it may manage now.
-                if handled.approval != Approval::Given {
-                    handled.approval = Approval::Undecided;
+                if let Some(course) = &mut self.state.events[place].course
+                    && course.approval != Approval::Given
+                {
+                    course.approval = Approval::Undecided;
                 }
             }
-            Phase::Preparing(_) => handled.phase = Phase::Ready,
-            Phase::Restoring(_) => handled.phase = Phase::Restoring(Progress::at(0)),
-            Phase::Ready | Phase::Over { .. } | Phase::Unmatched | Phase::Done => {}
+            Some(Phase::Preparing { undo, .. }) => self.ready(place, undo),
+            Some(Phase::Restoring { next, .. }) => {
+                self.set(place, Phase::Restoring { progress: Progress::at(0), next });
+            }
+            Some(Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done) | None => {}
         }
         self.tell(place, What::Booted);
     }

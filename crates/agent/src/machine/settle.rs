@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use notbefore_client::document::EventStatus;
 
-use super::handled::{Approval, Bound, Doing, Handled, Phase, Progress};
-use super::io::{Action, Run, RunId, Stage, What};
+use super::handled::{Approval, Boot, Bound, Course, Doing, Handled, Next, Phase, Progress, Undo, Waits};
+use super::io::{Action, Run, RunId, What};
 use super::{RESERVE, RUNNING_MAX, Setup, Turn};
 use crate::rules::Rule;
 use crate::rules::matching::{Sight, first};
@@ -17,7 +17,7 @@ pub(super) fn sight(handled: &Handled, now: Duration) -> Sight<'_> {
         source: handled.event.source.as_ref(),
         mine: handled.mine,
         duration: handled.event.duration_seconds.map(Duration::from_secs),
-        time_left: handled.deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now)),
+        time_left: handled.deadline().map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now)),
     }
 }
 
@@ -32,17 +32,19 @@ pub fn share(rule: &Rule, step: usize, left: Duration) -> Duration {
 
 /// How long the step that comes next may take if it begins at this tick, as far as NotBefore bounds it.
 pub(super) fn time_for_step(handled: &Handled, now: Duration) -> Option<Duration> {
-    let Phase::Preparing(progress) = &handled.phase else { return None };
-    Some(share(handled.rule.as_ref()?, progress.step, handled.deadline?.saturating_sub(now)))
+    let Some(Phase::Preparing { progress, .. }) = handled.phase() else { return None };
+    Some(share(handled.rule()?, progress.step, handled.deadline()?.saturating_sub(now)))
 }
 
 /// The ticks at which there is something to do about this event by itself.
 pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
-    match &handled.phase {
-        Phase::Preparing(Progress { doing: Doing::Due(at), .. })
-        | Phase::Restoring(Progress { doing: Doing::Due(at), .. }) => vec![*at],
+    match handled.phase() {
+        Some(
+            Phase::Preparing { progress: Progress { doing: Doing::Due(at), .. }, .. }
+            | Phase::Restoring { progress: Progress { doing: Doing::Due(at), .. }, .. },
+        ) => vec![at],
         // Whoever runs it ends it when it was told to; sooner, if NotBefore has moved, the machine does.
-        Phase::Preparing(progress) => {
+        Some(Phase::Preparing { progress, .. }) => {
             let sooner = |at: &Duration| match progress.bound {
                 Bound::Open => true,
                 Bound::Until(end) => *at < end,
@@ -50,8 +52,8 @@ pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
             };
             time_for_step(handled, Duration::ZERO).filter(sooner).into_iter().collect()
         }
-        Phase::Ready => match handled.approval {
-            Approval::Wanted { due, .. } => vec![due],
+        Some(Phase::Ready { .. }) => match handled.approval() {
+            Approval::Wanted { due, .. } => vec![*due],
             Approval::Undecided
             | Approval::Sent { .. }
             | Approval::Given
@@ -59,15 +61,15 @@ pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
             | Approval::NotMine { .. }
             | Approval::Withheld { .. } => vec![],
         },
-        Phase::Unmatched => {
+        None => {
             // A rule may be for the last of an event's time.
-            let Some(deadline) = handled.deadline else { return vec![] };
+            let Some(deadline) = handled.deadline() else { return vec![] };
             let sight = sight(handled, Duration::ZERO);
             let rules = setup.rules.iter().filter(|rule| rule.matches.covers_but_for_time(&sight));
             let bounds = rules.filter_map(|rule| rule.matches.time_left.at_most);
             bounds.map(|most| deadline.saturating_sub(most)).collect()
         }
-        Phase::Restoring(_) | Phase::Over { .. } | Phase::Done => vec![],
+        Some(Phase::Withheld { .. } | Phase::Restoring { .. } | Phase::Over { .. } | Phase::Done) => vec![],
     }
 }
 
@@ -82,7 +84,8 @@ impl Turn<'_> {
         // What is put back depends on what keeps the VM out, so that is found out first. Both go through all events before
         // they begin again: with a thousand of them, to begin again after each would take seconds.
         while self.advance_all(&order) || self.put_back_all(&order) {}
-        self.state.events.retain(|handled| handled.listed || handled.phase != Phase::Done);
+        let is_done = |handled: &Handled| matches!(handled.phase(), Some(Phase::Done) | None);
+        self.state.events.retain(|handled| handled.is_listed() || !is_done(handled));
     }
 
     fn advance_all(&mut self, order: &[usize]) -> bool {
@@ -101,9 +104,11 @@ impl Turn<'_> {
         for &place in order {
             while self.put_back(place) {
                 has_moved = true;
-                if let Phase::Unmatched | Phase::Preparing(_) | Phase::Ready = self.state.events[place].phase
-                {
-                    return true;
+                match self.state.events[place].phase() {
+                    None | Some(Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. }) => {
+                        return true;
+                    }
+                    Some(Phase::Over { .. } | Phase::Restoring { .. } | Phase::Done) => {}
                 }
             }
         }
@@ -115,76 +120,87 @@ impl Turn<'_> {
         let mut order: Vec<usize> = (0..self.state.events.len()).collect();
         order.sort_by_key(|&place| {
             let handled = &self.state.events[place];
-            (!handled.mine, handled.deadline.unwrap_or(Duration::MAX))
+            (!handled.mine, handled.deadline().unwrap_or(Duration::MAX))
         });
         order
     }
 
     /// Goes one step on with an event; false if there is nothing to do.
     fn advance(&mut self, place: usize) -> bool {
-        match self.state.events[place].phase {
-            Phase::Unmatched => self.look_for_a_rule(place),
-            Phase::Preparing(progress) => self.prepare(place, progress),
-            Phase::Ready => self.wait_for_the_end(place),
-            Phase::Over { .. } | Phase::Restoring(_) | Phase::Done => false,
+        match self.state.events[place].phase() {
+            None => self.look_for_a_rule(place),
+            Some(Phase::Preparing { progress, undo }) => self.prepare(place, progress, undo),
+            Some(Phase::Ready { .. } | Phase::Withheld { .. }) => self.wait_for_the_end(place),
+            Some(Phase::Over { .. } | Phase::Restoring { .. } | Phase::Done) => false,
         }
     }
 
     /// Goes one step on with putting the VM back after an event; false if there is nothing to do.
     fn put_back(&mut self, place: usize) -> bool {
-        match self.state.events[place].phase {
-            Phase::Over { stopping } => stopping.is_none() && self.begin_to_restore(place),
-            Phase::Restoring(progress) => self.restore(place, progress),
-            Phase::Unmatched | Phase::Preparing(_) | Phase::Ready | Phase::Done => false,
+        match self.state.events[place].phase() {
+            Some(Phase::Over { waits: Waits::Stopping(_), .. }) => false,
+            Some(Phase::Over { waits: Waits::Nothing | Waits::Held, next }) => {
+                self.begin_to_restore(place, next)
+            }
+            Some(Phase::Restoring { progress, next }) => self.restore(place, progress, next),
+            None
+            | Some(Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Done) => {
+                false
+            }
         }
     }
 
     fn look_for_a_rule(&mut self, place: usize) -> bool {
         let handled = &mut self.state.events[place];
-        if !handled.listed {
-            handled.phase = Phase::Done;
-            return true;
-        }
-        let Some(rule) = first(&self.setup.rules, &sight(handled, self.now.tick)) else { return false };
-        handled.rule = Some(rule.clone());
-        handled.phase = Phase::Preparing(Progress::at(0));
+        let rule = first(&self.setup.rules, &sight(handled, self.now.tick));
+        let Some(rule) = rule.filter(|_| handled.is_listed()) else { return false };
+        handled.course = Some(Course::begin(rule.clone()));
         self.tell(place, What::Matched);
         true
     }
 
-    fn prepare(&mut self, place: usize, progress: Progress) -> bool {
+    /// There is no reason for the rule any more: a step that runs is stopped, and what was begun is undone.
+    pub(super) fn lapse(&mut self, place: usize, next: Next) {
+        let handled = &mut self.state.events[place];
+        if !handled.owes() {
+            return handled.finish(next);
+        }
+        let stopping = handled.running();
+        self.actions.extend(stopping.map(Action::Stop));
+        self.set(place, Phase::Over { waits: stopping.map_or(Waits::Nothing, Waits::Stopping), next });
+    }
+
+    fn prepare(&mut self, place: usize, progress: Progress, undo: Undo) -> bool {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
         if handled.has_lapsed() {
-            let stopping = handled.running();
-            handled.phase = Phase::Over { stopping };
-            self.actions.extend(stopping.map(Action::Stop));
+            self.lapse(place, Next::Done);
             return true;
         }
-        if handled.booted && handled.heard && handled.started() {
+        if handled.boot == Boot::Heard && handled.started() {
             // It is what was prepared for that has happened, prepared or not.
-            handled.phase = Phase::Ready;
-            handled.begun |= handled.has_only_after();
+            self.ready(place, undo);
             return true;
         }
-        let Doing::Due(at) = progress.doing else { return self.cut_short(place, progress) };
-        if at > now || !handled.heard || self.is_being_put_back(place) || self.has_to_wait(place) {
+        let Doing::Due(at) = progress.doing else {
+            return self.cut_short(place, progress, undo);
+        };
+        if at > now || !handled.boot.is_heard() || self.is_being_put_back(place) || self.has_to_wait(place) {
             return false;
         }
         let handled = &mut self.state.events[place];
         if handled.step().is_none() {
-            handled.phase = Phase::Ready;
-            handled.begun |= handled.has_only_after();
-            if progress.unready {
-                return true;
+            match progress.flaw {
+                Some(step) => self.set(place, Phase::Withheld { step, undo }),
+                None => {
+                    self.tell(place, What::Prepared);
+                    self.ready(place, undo);
+                }
             }
-            handled.prepared = true;
-            self.tell(place, What::Prepared);
-            self.decide_on_approval(place);
             return true;
         }
         // An event may begin later than it might. Once its time has come, what was not done yet is done all the same.
-        let late = handled.deadline.is_some_and(|deadline| deadline <= now.saturating_add(RESERVE));
+        let late = handled.deadline().is_some_and(|deadline| deadline <= now.saturating_add(RESERVE));
         match time_for_step(handled, now).filter(|_| !late) {
             Some(Duration::ZERO) => self.out_of_time(place, "what time there is, is kept for later steps"),
             left => {
@@ -197,7 +213,7 @@ impl Turn<'_> {
     }
 
     /// A step that runs has less time than it was given, because NotBefore is nearer than it was: it is stopped then.
-    fn cut_short(&mut self, place: usize, mut progress: Progress) -> bool {
+    fn cut_short(&mut self, place: usize, mut progress: Progress, undo: Undo) -> bool {
         let now = self.now.tick;
         let Doing::Running(run) = progress.doing else { return false };
         let late = time_for_step(&self.state.events[place], now).is_some_and(|left| left.is_zero());
@@ -210,7 +226,7 @@ impl Turn<'_> {
             return false;
         }
         progress.bound = Bound::Passed;
-        self.state.events[place].phase = Phase::Preparing(progress);
+        self.set(place, Phase::Preparing { progress, undo });
         self.actions.push(Action::Stop(run));
         true
     }
@@ -221,7 +237,7 @@ impl Turn<'_> {
         self.state.next_run = self.state.next_run.saturating_add(1);
         progress.doing = Doing::Running(run);
         let handled = &mut self.state.events[place];
-        let (Some((stage, step)), Some(rule)) = (handled.step(), &handled.rule) else { return };
+        let (Some((stage, step)), Some(rule)) = (handled.step(), handled.rule()) else { return };
         let step = step.clone();
         let budget = left.map_or(step.timeout, |left| left.min(step.timeout));
         let begun = What::StepBegun { step: step.name.clone(), stage, attempt: progress.attempt, budget };
@@ -234,14 +250,12 @@ impl Turn<'_> {
             attempt: progress.attempt,
             budget,
             until: left.map(|left| self.now.tick.saturating_add(left)),
-            cancelled: handled.cancelled,
+            cancelled: handled.is_cancelled(),
         };
-        match stage {
-            Stage::Before => {
-                handled.begun = true;
-                handled.phase = Phase::Preparing(progress);
-            }
-            Stage::After => handled.phase = Phase::Restoring(progress),
+        match handled.phase() {
+            Some(Phase::Preparing { .. }) => self.set(place, Phase::Preparing { progress, undo: Undo::Owed }),
+            Some(Phase::Restoring { next, .. }) => self.set(place, Phase::Restoring { progress, next }),
+            Some(Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done) | None => {}
         }
         self.tell(place, begun);
         self.actions.push(Action::Run(Box::new(run)));
@@ -251,25 +265,31 @@ impl Turn<'_> {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
         if handled.is_over() {
-            handled.phase = Phase::Over { stopping: None };
+            self.lapse(place, Next::Done);
             return true;
         }
-        match handled.approval {
-            Approval::Wanted { .. } if handled.started() => {
-                handled.approval = Approval::Moot;
+        let has_started = handled.started();
+        let Some(Course { approval, phase: Phase::Ready { .. }, .. }) = &mut handled.course else {
+            return false;
+        };
+        match *approval {
+            Approval::Wanted { .. } if has_started => {
+                *approval = Approval::Moot;
                 true
             }
             Approval::Wanted { failures, due }
                 if due <= now && handled.event.status == EventStatus::Scheduled && self.setup.sure =>
             {
-                match self.reason_not_to_approve(&self.state.events[place]) {
+                let reason = self.reason_not_to_approve(&self.state.events[place]);
+                let handled = &mut self.state.events[place];
+                let Some(course) = &mut handled.course else { return false };
+                match reason {
                     Some(reason) => {
-                        self.state.events[place].approval = Approval::NotMine { reason: reason.clone() };
+                        course.approval = Approval::NotMine { reason: reason.clone() };
                         self.tell(place, What::NotApproving { reason });
                     }
                     None => {
-                        let handled = &mut self.state.events[place];
-                        handled.approval = Approval::Sent { failures };
+                        course.approval = Approval::Sent { failures };
                         self.actions.push(Action::Approve(handled.event.id.clone()));
                     }
                 }
@@ -285,32 +305,23 @@ impl Turn<'_> {
         }
     }
 
-    fn begin_to_restore(&mut self, place: usize) -> bool {
-        let handled = &mut self.state.events[place];
-        if !handled.is_over() {
+    fn begin_to_restore(&mut self, place: usize, next: Next) -> bool {
+        if !self.state.events[place].is_over() {
             // It is there again before anything was put back.
-            handled.phase = Phase::Preparing(Progress::at(0));
-            handled.held = false;
+            self.set(place, Phase::Preparing { progress: Progress::at(0), undo: Undo::Owed });
             return true;
         }
-        if !handled.begun {
-            self.restored(place, true);
+        let Some(by) = self.holder(place) else {
+            self.set(place, Phase::Restoring { progress: Progress::at(0), next });
             return true;
+        };
+        let held = Phase::Over { waits: Waits::Held, next };
+        if self.state.events[place].phase() != Some(held) {
+            let by = self.state.events[by].event.id.clone();
+            self.set(place, held);
+            self.tell(place, What::RestoreHeld { by });
         }
-        match self.holder(place) {
-            Some(by) => {
-                let by = self.state.events[by].event.id.clone();
-                let told = std::mem::replace(&mut self.state.events[place].held, true);
-                if !told {
-                    self.tell(place, What::RestoreHeld { by });
-                }
-                false
-            }
-            None => {
-                self.state.events[place].phase = Phase::Restoring(Progress::at(0));
-                true
-            }
-        }
+        false
     }
 
     /// The event that has to be over, or put back, before this one is put back. What was taken out last is put back
@@ -322,7 +333,7 @@ impl Turn<'_> {
         let stands_in_the_way = |other: usize| {
             let handled = &self.state.events[other];
             let later = other > place && handled.drains();
-            other != place && (handled.keeps_out() || later && handled.begun)
+            other != place && (handled.keeps_out() || later && handled.owes())
         };
         (0..self.state.events.len()).find(|other| stands_in_the_way(*other))
     }
@@ -339,7 +350,10 @@ impl Turn<'_> {
     /// Whether a step runs that puts this VM back into the service that this event takes it out of. It has been told to stop.
     fn is_being_put_back(&self, place: usize) -> bool {
         let stopping = |handled: &Handled| {
-            matches!(handled.phase, Phase::Over { stopping: Some(_) } | Phase::Restoring(_))
+            matches!(
+                handled.phase(),
+                Some(Phase::Over { waits: Waits::Stopping(_), .. } | Phase::Restoring { .. })
+            )
         };
         let events = self.state.events.iter().enumerate();
         let mut others = events.filter(|(other, handled)| *other != place && handled.drains());
@@ -347,26 +361,27 @@ impl Turn<'_> {
             && others.any(|(_, handled)| stopping(handled) && handled.running().is_some())
     }
 
-    fn restore(&mut self, place: usize, progress: Progress) -> bool {
+    fn restore(&mut self, place: usize, progress: Progress, next: Next) -> bool {
         let now = self.now.tick;
-        let interrupted = !self.state.events[place].is_over() || self.holder(place).is_some();
-        let waits = self.has_to_wait(place);
-        let handled = &mut self.state.events[place];
+        let handled = &self.state.events[place];
+        let interrupted = !handled.is_over() || self.holder(place).is_some();
         match progress.doing {
             // The event is there again, or another takes the VM out: that is more urgent than putting it back.
             Doing::Running(run) if interrupted => {
-                handled.phase = Phase::Over { stopping: Some(run) };
+                self.set(place, Phase::Over { waits: Waits::Stopping(run), next });
                 self.actions.push(Action::Stop(run));
                 true
             }
             Doing::Due(_) | Doing::Halted if interrupted => {
-                handled.phase = Phase::Over { stopping: None };
+                self.set(place, Phase::Over { waits: Waits::Nothing, next });
                 true
             }
-            Doing::Due(at) if at <= now && !waits => {
-                match handled.step() {
-                    Some(_) => self.begin(place, progress, None),
-                    None => self.restored(place, !progress.failed),
+            Doing::Due(at) if at <= now && !self.has_to_wait(place) => {
+                if handled.step().is_some() {
+                    self.begin(place, progress, None);
+                } else {
+                    self.tell(place, What::Restored { whole: progress.flaw.is_none() });
+                    self.state.events[place].finish(next);
                 }
                 true
             }

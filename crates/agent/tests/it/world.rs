@@ -485,7 +485,7 @@ impl World {
             What::Matched => {
                 let handled = self.state.events().iter().find(|handled| handled.event.id == id);
                 let handled = handled.expect("an event that has a rule is handled");
-                seen.rule.clone_from(&handled.rule);
+                seen.rule = handled.rule().cloned();
                 seen.became_mine = false;
                 seen.dealt_with.clear();
             }
@@ -563,8 +563,9 @@ impl World {
         self.poll();
         self.tell(Input::Retry);
         self.all_goes_well();
-        for handled in self.state.events().iter().filter(|handled| handled.listed && !handled.started()) {
-            let Some(rule) = &handled.rule else { continue };
+        for handled in self.state.events().iter().filter(|handled| handled.is_listed() && !handled.started())
+        {
+            let Some(rule) = handled.rule() else { continue };
             let others = rule.matches.resources == Whose::Others;
             assert!(!handled.mine || !others, "this VM's event by a rule for others: {handled:?}");
             let to_approve = match rule.approve {
@@ -572,8 +573,8 @@ impl World {
                 Approve::Leader => handled.event.leader() == Some(self.me.as_str()),
                 Approve::Never => false,
             };
-            let withheld = matches!(handled.approval, Approval::Withheld { .. });
-            let settled = matches!(handled.approval, Approval::Given | Approval::Moot);
+            let withheld = matches!(handled.approval(), Approval::Withheld { .. });
+            let settled = matches!(handled.approval(), Approval::Given | Approval::Moot);
             assert!(!to_approve || withheld || settled, "never approved: {handled:?}");
         }
     }

@@ -110,7 +110,7 @@ fn what_an_older_version_has_no_word_for_is_not_gone() {
     }
     world.remove("B");
     world.poll_at(EventsVersion::V2017_03_01);
-    let kinds: Vec<_> = world.state.events().iter().map(|handled| handled.listed).collect();
+    let kinds: Vec<_> = world.state.events().iter().map(|handled| handled.is_listed()).collect();
     assert_eq!(kinds, [true, false], "the Reboot is gone, of the Terminate nothing was said");
     world.remove("A");
     world.poll();

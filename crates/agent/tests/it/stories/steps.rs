@@ -109,7 +109,7 @@ fn a_vm_that_cannot_be_put_back_stays_out_until_somebody_has_seen_to_it() {
     world.end(failed());
     world.pass(seconds(600));
     assert!(world.running.is_empty() && world.state.draining());
-    assert_eq!(world.state.events()[0].phase.word(), "stranded");
+    assert_eq!(world.state.events()[0].word(), "stranded");
     world.tell(Input::Retry);
     world.end(StepOutcome::Done);
     assert_eq!(world.state.events(), []);

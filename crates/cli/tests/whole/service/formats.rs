@@ -4,10 +4,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::support::{Service, binary};
 use serde_json::Value;
+use crate::support::{Service, binary, wait_for};
 use tempfile::TempDir;
 
 /// The fixtures' history is swept after 90 days unless the service is told to keep it.
@@ -18,7 +18,8 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn copied(name: &str) -> TempDir {
-    let copy = tempfile::tempdir().unwrap();
+    // Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
+    let copy = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for entry in fs::read_dir(fixture(name)).unwrap() {
         let from = entry.unwrap().path();
         let to = copy.path().join(from.file_name().unwrap());
@@ -96,19 +97,34 @@ fn export_of_level_1_is_imported() {
 }
 
 #[test]
-fn agent_journal_of_level_1s_time_is_resumed() {
+fn agent_journal_of_level_1s_time_is_resumed_and_carried_on() {
     let state = copied("agent");
-    let words = ["agent", "status", "--config"];
-    let config = fixture("agent.toml");
-    let output = Command::new(binary())
-        .args(words)
-        .arg(&config)
-        .arg("--state")
-        .arg(state.path())
-        .args(["--output", "json"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("A591DA1C-0F50-5719-B453-2343131F7A8D"), "{output:?}");
-    assert!(text.contains("finish-requests"), "{output:?}");
+    let command = |verb: &str| {
+        let mut command = Command::new(binary());
+        command.args(["agent", verb, "--listen", "none", "--config"]).arg(fixture("agent.toml"));
+        command.arg("--state").arg(state.path());
+        command
+    };
+    let is_there = || {
+        let output = command("status").args(["--output", "json"]).output().unwrap();
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let event = &status["events"][0];
+        let said = ["id", "phase", "step", "approval", "rule"].map(|key| event[key].as_str().unwrap());
+        let id = "A591DA1C-0F50-5719-B453-2343131F7A8D";
+        assert_eq!(said, [id, "preparing", "finish-requests", "not yet", "drain"], "{status}");
+        assert_eq!((&event["mine"], &event["draining"]), (&true.into(), &true.into()), "{status}");
+    };
+    is_there();
+    // What an agent of today has taken up it writes as today's.
+    let journal = || fs::read_to_string(state.path().join("journal.json")).unwrap();
+    assert!(journal().starts_with("{\"format\":2,"));
+    let mut run = command("run");
+    run.args(["--endpoint", "http://127.0.0.1:1", "--log", "error"]).stdout(Stdio::null());
+    // The VM has not booted since.
+    let boot = "b72bf00b-47c3-4c77-a8a7-883d7b96fbe4";
+    let mut agent = run.env("NOTBEFORE_AGENT_BOOT_ID", boot).spawn().unwrap();
+    wait_for("the journal to be written", || journal().starts_with("{\"format\":3,").then_some(()));
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    is_there();
 }

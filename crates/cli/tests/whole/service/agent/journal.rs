@@ -132,7 +132,7 @@ fn a_corrupt_journal_is_kept_aside_and_said_aloud() {
     vm.configure(&format!("[notify]\nurl = \"{url}\"\n{}", rules()));
     let state = vm.place.path("state");
     std::fs::create_dir(&state).unwrap();
-    std::fs::write(state.join("journal.json"), "{\"format\":2,\"state\":{\"boot\":").unwrap();
+    std::fs::write(state.join("journal.json"), "{\"format\":3,\"state\":{\"boot\":").unwrap();
     vm.go();
     let _agent = vm.start_ready();
     assert!(vm.place.log().contains("the journal cannot be read"), "{}", vm.place.log());
@@ -165,7 +165,7 @@ fn a_journal_of_another_release_is_left_as_it_is_and_keeps_the_agent_from_starti
     let output = vm.agent_cli(&["run"]);
     let said = complaint(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("journal.json is of format 1, and this release reads format 2 only"), "{said}");
+    assert!(said.contains("journal.json is of format 1, and this release reads formats 2 to 3"), "{said}");
     assert_eq!(std::fs::read_to_string(state.join("journal.json")).unwrap(), LEVEL_1);
     let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());
     let others: Vec<_> = names.filter(|name| name != "journal.json" && name != "lock").collect();

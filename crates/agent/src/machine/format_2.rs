@@ -1,0 +1,235 @@
+//! The state as journals of format 2 have it: an event with its rule, a phase, and ten booleans beside them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use notbefore_client::document::{Event, EventStatus};
+use serde::Deserialize;
+
+use super::handled::{self, Boot, Course, Doing, End, Next, Phase, Presence, Progress, Start, Undo, Waits};
+use super::io::RunId;
+use crate::rules::Rule;
+
+/// What an agent remembered.
+#[derive(Deserialize)]
+pub struct State {
+    boot: Option<String>,
+    next_run: u64,
+    events: Vec<Handled>,
+    unheard_boot: bool,
+    resting_until: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+struct Handled {
+    event: Event,
+    mine: bool,
+    seen_at: Timestamp,
+    rule: Option<Rule>,
+    phase: OldPhase,
+    approval: Approval,
+    begun: bool,
+    booted: bool,
+    heard: bool,
+    listed: bool,
+    cancelled: bool,
+    went_back: bool,
+    held: bool,
+    replaced: bool,
+    deadline: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum OldPhase {
+    Unmatched,
+    Preparing(OldProgress),
+    Ready,
+    Over { stopping: Option<RunId> },
+    Restoring(OldProgress),
+    Done,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct OldProgress {
+    step: usize,
+    attempt: u32,
+    doing: Doing,
+    bound: handled::Bound,
+    failed: bool,
+    unready: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Approval {
+    Undecided,
+    Wanted { failures: u32, due: Duration },
+    Sent { failures: u32 },
+    Given,
+    Moot,
+    NotMine { reason: String },
+    Withheld { reason: String, step: usize },
+}
+
+impl From<State> for super::State {
+    fn from(old: State) -> super::State {
+        let State { boot, next_run, events, unheard_boot, resting_until } = old;
+        let events = events.into_iter().map(handled::Handled::from).collect();
+        super::State { boot, next_run, events, unheard_boot, resting_until }
+    }
+}
+
+impl From<Handled> for handled::Handled {
+    fn from(old: Handled) -> handled::Handled {
+        let has_started = old.event.status == EventStatus::Started;
+        let presence = match (old.listed, has_started) {
+            (true, true) if old.went_back => Presence::Started(Start::TakenBack),
+            (true, true) => Presence::Started(Start::Said),
+            (true, false) => Presence::Waiting { deadline: old.deadline },
+            (false, _) if old.cancelled => Presence::Gone(End::Cancelled),
+            (false, _) => Presence::Gone(End::Happened),
+        };
+        let boot = match (old.booted, old.heard) {
+            (false, true) => Boot::None,
+            (true, false) => Boot::Unheard,
+            (false, false) => Boot::UnheardAnew,
+            (true, true) => Boot::Heard,
+        };
+        let (approval, withheld) = approval(old.approval);
+        let undo = if old.begun { Undo::Owed } else { Undo::Nothing };
+        let next = if old.replaced { Next::Anew } else { Next::Done };
+        let phase = match old.phase {
+            OldPhase::Unmatched => None,
+            OldPhase::Preparing(_) | OldPhase::Ready if old.replaced => {
+                old.begun.then_some(Phase::Over { waits: Waits::Nothing, next })
+            }
+            OldPhase::Preparing(progress) => {
+                let flaw = progress.unready.then_some(withheld.unwrap_or(progress.step));
+                Some(Phase::Preparing { progress: progress.with(flaw), undo })
+            }
+            OldPhase::Ready => Some(match withheld {
+                Some(step) => Phase::Withheld { step, undo },
+                None => Phase::Ready { undo },
+            }),
+            OldPhase::Over { .. } if !old.begun => Some(Phase::Done),
+            OldPhase::Over { stopping: Some(run) } => Some(Phase::Over { waits: Waits::Stopping(run), next }),
+            OldPhase::Over { stopping: None } if old.held => Some(Phase::Over { waits: Waits::Held, next }),
+            OldPhase::Over { stopping: None } => Some(Phase::Over { waits: Waits::Nothing, next }),
+            OldPhase::Restoring(progress) => {
+                let flaw = progress.failed.then_some(progress.step);
+                Some(Phase::Restoring { progress: progress.with(flaw), next })
+            }
+            OldPhase::Done => Some(Phase::Done),
+        };
+        let course = old.rule.zip(phase).map(|(rule, phase)| Course { rule, phase, approval });
+        let Handled { event, mine, seen_at, .. } = old;
+        handled::Handled { event, mine, seen_at, presence, boot, course }
+    }
+}
+
+impl OldProgress {
+    fn with(self, flaw: Option<usize>) -> Progress {
+        let OldProgress { step, attempt, doing, bound, .. } = self;
+        Progress { step, attempt, doing, bound, flaw }
+    }
+}
+
+/// The approval, and the step that it is withheld for.
+fn approval(old: Approval) -> (handled::Approval, Option<usize>) {
+    let approval = match old {
+        Approval::Undecided => handled::Approval::Undecided,
+        Approval::Wanted { failures, due } => handled::Approval::Wanted { failures, due },
+        Approval::Sent { failures } => handled::Approval::Sent { failures },
+        Approval::Given => handled::Approval::Given,
+        Approval::Moot => handled::Approval::Moot,
+        Approval::NotMine { reason } => handled::Approval::NotMine { reason },
+        Approval::Withheld { reason, step } => {
+            return (handled::Approval::Withheld { reason }, Some(step));
+        }
+    };
+    (approval, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::handled::{Approval, Bound};
+    use super::*;
+
+    /// An agent was killed during the second step before its event.
+    const WRITTEN: &str = include_str!("../../../cli/tests/fixtures/level-1/agent/journal.json");
+
+    /// The event of the fixture, with these fields in place of its own.
+    fn read(changes: Value) -> handled::Handled {
+        let mut state = serde_json::from_str::<Value>(WRITTEN).unwrap()["state"].take();
+        let event = state["events"][0].as_object_mut().unwrap();
+        event.extend(changes.as_object().unwrap().clone());
+        let state: State = serde_json::from_value(state).unwrap();
+        super::super::State::from(state).events()[0].clone()
+    }
+
+    fn phase(changes: Value) -> Option<Phase> {
+        read(changes).phase()
+    }
+
+    #[test]
+    fn an_event_is_where_it_was() {
+        let presence = |changes| read(changes).presence;
+        let deadline = Some(Duration::new(2_276_064_719, 806_868_289));
+        assert_eq!(presence(json!({})), Presence::Waiting { deadline });
+        let mut event = serde_json::from_str::<Value>(WRITTEN).unwrap()["state"]["events"][0]["event"].take();
+        event["status"] = "Started".into();
+        for (went_back, start) in [(false, Start::Said), (true, Start::TakenBack)] {
+            let started = json!({ "event": event, "went_back": went_back });
+            assert_eq!(presence(started), Presence::Started(start));
+        }
+        for (cancelled, end) in [(true, End::Cancelled), (false, End::Happened)] {
+            let gone = json!({ "listed": false, "cancelled": cancelled });
+            assert_eq!(presence(gone), Presence::Gone(end));
+        }
+        for (booted, heard, boot) in [
+            (false, true, Boot::None),
+            (true, false, Boot::Unheard),
+            (false, false, Boot::UnheardAnew),
+            (true, true, Boot::Heard),
+        ] {
+            assert_eq!(read(json!({ "booted": booted, "heard": heard })).boot, boot);
+        }
+    }
+
+    #[test]
+    fn an_event_is_as_far_as_it_was() {
+        let doing = Doing::Running(RunId(2));
+        let bound = Bound::Until(Duration::new(2_276_064_719, 306_868_289));
+        let progress = Progress { step: 1, attempt: 1, doing, bound, flaw: None };
+        let undo = Undo::Owed;
+        assert_eq!(phase(json!({})), Some(Phase::Preparing { progress, undo }));
+        assert_eq!(read(json!({})).rule().unwrap().name, "drain");
+        assert_eq!(phase(json!({ "phase": "unmatched", "rule": null })), None);
+        assert_eq!(phase(json!({ "phase": "ready" })), Some(Phase::Ready { undo }));
+        assert_eq!(
+            phase(json!({ "phase": "ready", "begun": false })),
+            Some(Phase::Ready { undo: Undo::Nothing })
+        );
+        let withheld =
+            json!({ "phase": "ready", "approval": { "withheld": { "reason": "why", "step": 1 } } });
+        assert_eq!(phase(withheld.clone()), Some(Phase::Withheld { step: 1, undo }));
+        assert_eq!(*read(withheld).approval(), Approval::Withheld { reason: "why".to_owned() });
+        let over = |waits, next| Some(Phase::Over { waits, next });
+        let stopping = json!({ "phase": { "over": { "stopping": 7 } } });
+        assert_eq!(phase(stopping), over(Waits::Stopping(RunId(7)), Next::Done));
+        let held = json!({ "phase": { "over": { "stopping": null } }, "held": true });
+        assert_eq!(phase(held), over(Waits::Held, Next::Done));
+        let nothing = json!({ "phase": { "over": { "stopping": null } }, "begun": false });
+        assert_eq!(phase(nothing), Some(Phase::Done), "there is nothing to undo");
+        assert_eq!(phase(json!({ "replaced": true })), over(Waits::Nothing, Next::Anew));
+        assert_eq!(phase(json!({ "replaced": true, "begun": false })), None, "another rule is for it");
+        let halted = json!({ "step": 0, "attempt": 2, "doing": "halted", "bound": "open", "failed": true, "unready": false });
+        let progress =
+            Progress { step: 0, attempt: 2, doing: Doing::Halted, bound: Bound::Open, flaw: Some(0) };
+        let restoring = Phase::Restoring { progress, next: Next::Done };
+        assert_eq!(phase(json!({ "phase": { "restoring": halted } })), Some(restoring));
+    }
+}
