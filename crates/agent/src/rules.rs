@@ -1,8 +1,8 @@
 //! What the VM's owner wants done: rules, each with the events it is for, the steps before and after, and who approves.
 //!
 //! These are validated values: `config` makes them from what is written in a file, and the journal keeps a copy with
-//! every event that a rule was chosen for, so that a VM is put back the way it was taken out, even if somebody
-//! has edited the file meanwhile. [`matching`] says which rule an event is for, [`reach`] which rules can never be
+//! every event that a rule was chosen for, so that a VM is put back the way it was taken out, even if the file was edited
+//! meanwhile. Only a step that has failed is tried again as the file has it by then. [`matching`] says which rule an event is for, [`reach`] which rules can never be
 //! anybody's.
 
 use std::collections::BTreeMap;

@@ -74,6 +74,12 @@ pub fn sentence(fact: &Fact) -> String {
         What::TriedAgain { step, stage } => {
             format!("step {step} {} is tried again", place(*stage, kind.as_str()))
         }
+        What::StepDropped { step, stage } => {
+            format!(
+                "step {step} {} is no longer in its rule, and is not tried again",
+                place(*stage, kind.as_str())
+            )
+        }
         What::Withheld { reason } => format!(
             "the {kind} is not approved: {reason}; see to it and reload the agent, which tries it again, or approve by \
              hand: notbefore approve {}",
@@ -117,6 +123,7 @@ pub fn name(fact: &Fact) -> &'static str {
         What::StepFailed { then: Then::GoOn | Then::Withhold | Then::WithholdAndGoOn, .. } => "step_failed",
         What::StepInterrupted { .. } => "step_interrupted",
         What::TriedAgain { .. } => "step_tried_again",
+        What::StepDropped { .. } => "step_dropped",
         What::Prepared => "prepared",
         What::NotApproving { .. } => "not_approving",
         What::Withheld { .. } => "withheld",
@@ -162,6 +169,7 @@ pub fn happening(what: &What) -> Option<Happening> {
         | What::StepDone { .. }
         | What::StepInterrupted { .. }
         | What::TriedAgain { .. }
+        | What::StepDropped { .. }
         | What::Prepared
         | What::NotApproving { .. }
         | What::ApprovalMoot
@@ -189,6 +197,7 @@ fn loudness(fact: &Fact) -> Loudness {
         | What::StepDone { .. }
         | What::StepInterrupted { .. }
         | What::TriedAgain { .. }
+        | What::StepDropped { .. }
         | What::Prepared
         | What::NotApproving { .. }
         | What::Approved
@@ -210,6 +219,7 @@ fn step(what: &What) -> Option<&str> {
         | What::StepFailed { step, .. }
         | What::StepInterrupted { step, .. }
         | What::TriedAgain { step, .. }
+        | What::StepDropped { step, .. }
         | What::Stranded { step } => Some(step),
         What::Appeared { .. }
         | What::Matched

@@ -1,6 +1,6 @@
 //! Attempts at steps that have ended: what comes next, of those that were done, that failed, or that NotBefore left no time for.
 
-use super::handled::{Approval, Bound, Doing, Phase, Presence, Progress, Waits};
+use super::handled::{Approval, Bound, Corrected, Doing, Phase, Presence, Progress, Waits};
 use super::io::{RunId, Stage, StepOutcome, Then, What};
 use super::{Turn, settle};
 use crate::rules::{Deed, OnFailure};
@@ -124,32 +124,48 @@ impl Turn<'_> {
         }
     }
 
-    /// Tries again what has failed for good.
+    /// Tries again what has failed, by its rule as it is now: for good, or until its next attempt is due.
     pub(super) fn try_again(&mut self, place: usize) {
         let now = self.now.tick;
         let handled = &mut self.state.events[place];
         let waits = matches!(handled.presence, Presence::Waiting { .. }) && !handled.is_over();
         let Some(course) = &mut handled.course else { return };
-        match &mut course.phase {
-            Phase::Withheld { step, undo } if waits => {
-                course.phase = Phase::Preparing { progress: Progress::at(*step), undo: *undo };
-                if let Approval::Withheld { .. } = course.approval {
-                    course.approval = Approval::Undecided;
-                }
-            }
-            Phase::Restoring { progress, .. } if progress.doing == Doing::Halted => {
-                (progress.doing, progress.attempt) = (Doing::Due(now), 1);
-            }
+        let stage = match course.phase {
+            Phase::Withheld { .. } if waits => Stage::Before,
+            Phase::Preparing { progress, .. } if progress.has_failed() => Stage::Before,
+            Phase::Restoring { progress, .. } if progress.has_failed() => Stage::After,
             Phase::Preparing { .. }
             | Phase::Ready { .. }
             | Phase::Withheld { .. }
             | Phase::Over { .. }
             | Phase::Restoring { .. }
             | Phase::Done => return,
-        }
-        let again = handled.step().map(|(stage, step)| What::TriedAgain { step: step.name.clone(), stage });
-        if let Some(again) = again {
-            self.tell(place, again);
+        };
+        let corrected = course.correct(&self.setup.rules);
+        let is_for_good = match &mut course.phase {
+            Phase::Withheld { step, undo } => {
+                course.phase = Phase::Preparing { progress: Progress::at(*step), undo: *undo };
+                if let Approval::Withheld { .. } = course.approval {
+                    course.approval = Approval::Undecided;
+                }
+                true
+            }
+            Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => {
+                let is_halted = progress.doing == Doing::Halted;
+                if is_halted || !matches!(corrected, Corrected::Same) {
+                    (progress.doing, progress.attempt) = (Doing::Due(now), 1);
+                }
+                is_halted
+            }
+            Phase::Ready { .. } | Phase::Over { .. } | Phase::Done => return,
+        };
+        let next = handled.step().map(|(_, step)| step.name.clone());
+        match (corrected, next) {
+            (Corrected::Dropped(step), _) => self.tell(place, What::StepDropped { step, stage }),
+            (Corrected::Same | Corrected::Another, Some(step)) if is_for_good => {
+                self.tell(place, What::TriedAgain { step, stage });
+            }
+            (Corrected::Same | Corrected::Another, _) => {}
         }
     }
 }

@@ -94,7 +94,7 @@ pub enum Boot {
 /// What is done about an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Course {
-    /// The event's rule, as it was when it matched.
+    /// The event's rule, as it was when it matched, or when a step of it was last tried again after a reload.
     pub rule: Rule,
     /// How far the agent has come by it.
     pub phase: Phase,
@@ -260,6 +260,15 @@ impl Progress {
         let flaw = self.flaw.or(is_flawed.then_some(self.step));
         Progress { flaw, ..Progress::at(self.step.saturating_add(1)) }
     }
+
+    /// Whether the last attempt at the step has failed, for good or until the next.
+    pub(super) fn has_failed(&self) -> bool {
+        match self.doing {
+            Doing::Halted => true,
+            Doing::Due(_) => self.attempt > 1,
+            Doing::Running(_) => false,
+        }
+    }
 }
 
 impl Phase {
@@ -318,6 +327,45 @@ impl Course {
     fn steps(&self, stage: Stage) -> &[Step] {
         steps(&self.rule, stage)
     }
+
+    /// Takes the rule over as it is written now, if it still is, and goes on with the first step that has not been dealt with:
+    /// the one that failed, one that was put above it, or the next where it is gone.
+    pub(super) fn correct(&mut self, rules: &[Rule]) -> Corrected {
+        let Some(rule) = rules.iter().find(|rule| rule.name == self.rule.name) else {
+            return Corrected::Same;
+        };
+        let before = std::mem::replace(&mut self.rule, rule.clone());
+        let (stage, step, flaw) = match &mut self.phase {
+            Phase::Withheld { step, .. } => (Stage::Before, step, None),
+            Phase::Preparing { progress, .. } => (Stage::Before, &mut progress.step, progress.flaw.as_mut()),
+            Phase::Restoring { progress, .. } => (Stage::After, &mut progress.step, progress.flaw.as_mut()),
+            Phase::Ready { .. } | Phase::Over { .. } | Phase::Done => return Corrected::Same,
+        };
+        let (old, new) = (steps(&before, stage), steps(rule, stage));
+        let find = |name: &str| new.iter().position(|one| one.name == name);
+        let dealt_with = old.iter().take(*step);
+        let is_left = |one: &Step| dealt_with.clone().all(|done| done.name != one.name);
+        let failed = old.get(*step).map(|one| one.name.as_str());
+        *step = new.iter().position(is_left).unwrap_or(new.len());
+        if let Some(flaw) = flaw {
+            *flaw = old.get(*flaw).and_then(|one| find(&one.name)).unwrap_or(*step);
+        }
+        match failed {
+            Some(name) if find(name).is_none() => Corrected::Dropped(name.to_owned()),
+            Some(name) if find(name) != Some(*step) => Corrected::Another,
+            Some(_) | None => Corrected::Same,
+        }
+    }
+}
+
+/// Which step comes next by a rule that was corrected.
+pub(super) enum Corrected {
+    /// The one that failed.
+    Same,
+    /// Another, before that one.
+    Another,
+    /// Another, because the rule has the one of this name no more.
+    Dropped(String),
 }
 
 fn steps(rule: &Rule, stage: Stage) -> &[Step] {

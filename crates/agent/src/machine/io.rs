@@ -28,7 +28,7 @@ pub enum Input {
     Named,
     /// The platform answers again after it was silent for a while.
     Back,
-    /// Somebody has seen to what failed: it is tried again.
+    /// The rules were read anew: what has failed is tried again, as the [`Setup`](super::Setup) has it now.
     Retry,
     /// A step has ended, by itself or because it was stopped. One that is stopped because the agent itself ends has not:
     /// nothing is told, so that the next agent finds it begun.
@@ -195,8 +195,15 @@ pub enum What {
         /// Whether it is run again.
         rerun: bool,
     },
-    /// A step that had failed for good is tried again, because somebody has seen to it.
+    /// A step that had failed for good is tried again, because the rules were read anew or the agent was restarted.
     TriedAgain {
+        /// Its name, or that of a step that has come to stand above it.
+        step: String,
+        /// Of which list.
+        stage: Stage,
+    },
+    /// A step that had failed is not tried again, because its rule has it no more.
+    StepDropped {
         /// Its name.
         step: String,
         /// Of which list.

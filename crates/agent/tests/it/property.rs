@@ -7,7 +7,7 @@ use notbefore_agent::machine::io::{ApprovalAnswer, Input, StepOutcome};
 use notbefore_client::document::{EventKind, EventSource, EventsVersion};
 use proptest::prelude::*;
 
-use crate::world::{ME, World, event, rules_of_every_sort, seconds};
+use crate::world::{ME, World, event, rules_as_edited, rules_of_every_sort, seconds};
 
 const IDS: [&str; 3] = ["A", "B", "C"];
 
@@ -38,8 +38,11 @@ enum Op {
     Unchanged,
     /// The platform was silent for a while, and answers.
     Back,
-    /// Somebody has seen to what failed.
-    Retry,
+    /// The rules are edited, and read anew now or by the next agent.
+    Edit {
+        edit: usize,
+        reload: bool,
+    },
     End {
         which: usize,
         outcome: StepOutcome,
@@ -97,7 +100,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<(bool, bool)>().prop_map(|(other, sure)| Op::Named { other, sure }),
         1 => Just(Op::Unchanged),
         1 => Just(Op::Back),
-        1 => Just(Op::Retry),
+        1 => (0..3_usize, any::<bool>()).prop_map(|(edit, reload)| Op::Edit { edit, reload }),
         10 => (0..3_usize, outcome()).prop_map(|(which, outcome)| Op::End { which, outcome }),
         4 => answer().prop_map(Op::Answer),
         4 => prop_oneof![0..3_u64, 3..100_u64, 100..700_000_u64].prop_map(Op::Pass),
@@ -111,6 +114,7 @@ fn play(ops: Vec<Op>) {
     let mut world = World::new(rules_of_every_sort());
     // With a full disk: the world as the journal has it.
     let mut written: Option<World> = None;
+    let mut next_rules = None;
     for op in ops {
         match op {
             Op::Announce { id, kind, whose, notice, duration, user } => {
@@ -129,7 +133,8 @@ fn play(ops: Vec<Op>) {
             Op::Named { other, sure } => world.is_called(if other { "web-1" } else { ME }, sure),
             Op::Unchanged => world.tell(Input::Unchanged { served_at: world.platform_second() }),
             Op::Back => world.tell(Input::Back),
-            Op::Retry => world.tell(Input::Retry),
+            Op::Edit { edit, reload: true } => world.reload(rules_as_edited(edit)),
+            Op::Edit { edit, reload: false } => next_rules = Some(rules_as_edited(edit)),
             Op::End { which, outcome } => {
                 if let Some(run) = world.running.keys().nth(which).copied() {
                     world.end_run(run, outcome);
@@ -142,6 +147,9 @@ fn play(ops: Vec<Op>) {
             Op::Restart { boots } => {
                 if let Some(written) = &written {
                     world.forget_since(written);
+                }
+                if let Some(rules) = next_rules.take() {
+                    world.edit(rules);
                 }
                 world.restart(boots);
             }

@@ -110,6 +110,22 @@ pub fn rules_of_every_sort() -> Vec<Rule> {
     ]
 }
 
+/// The same after somebody has edited them: as they were, with other timeouts, or with steps taken out.
+pub fn rules_as_edited(edit: usize) -> Vec<Rule> {
+    let mut rules = rules_of_every_sort();
+    for rule in &mut rules {
+        for steps in [&mut rule.before, &mut rule.after] {
+            match edit {
+                0 => {}
+                1 => steps.iter_mut().for_each(|step| step.timeout += seconds(1)),
+                _ if steps.len() > 1 => drop(steps.remove(steps.len() - 2)),
+                _ => {}
+            }
+        }
+    }
+    rules
+}
+
 /// What the world has seen of an event, for judging what the machine does next.
 #[derive(Clone, Debug, Default)]
 struct Seen {
@@ -377,7 +393,33 @@ impl World {
         self.document.iter().map(|(event, _)| event).find(|event| event.id == *id)
     }
 
+    /// The rules are read anew, and what has failed is tried again.
+    pub fn reload(&mut self, rules: Vec<Rule>) {
+        self.edit(rules);
+        self.tell(Input::Retry);
+    }
+
+    /// Somebody edits the rules; the agent reads them when it is reloaded or restarted.
+    pub fn edit(&mut self, rules: Vec<Rule>) {
+        self.setup.rules = rules;
+    }
+
+    /// A rule is another than it was only where it has become what is written.
+    fn follow_corrections(&mut self) {
+        for handled in self.state.events() {
+            let Some(before) = self.seen.get_mut(&handled.event.id).and_then(|seen| seen.rule.as_mut())
+            else {
+                continue;
+            };
+            if let Some(rule) = handled.rule().filter(|rule| rule.name == before.name && *rule != before) {
+                assert!(self.setup.rules.contains(rule), "a rule that nobody wrote: {rule:?}");
+                *before = rule.clone();
+            }
+        }
+    }
+
     fn judge(&mut self, actions: Vec<Action>) {
+        self.follow_corrections();
         for action in actions {
             match action {
                 Action::Run(run) => self.judge_run(*run),
@@ -500,7 +542,14 @@ impl World {
             What::StepFailed { stage: Stage::Before, then: Then::Withhold, .. } => {
                 (seen.withheld, seen.halted) = (true, true);
             }
+            What::StepDropped { stage: Stage::Before, .. } => (seen.withheld, seen.halted) = (false, false),
             What::TriedAgain { step, stage: Stage::Before } => {
+                let written = |rule: &&Rule| seen.rule.as_ref().is_some_and(|seen| seen.name == rule.name);
+                let written = self.setup.rules.iter().find(written);
+                assert!(
+                    written.is_none() || written == seen.rule.as_ref(),
+                    "tried again as it was: {what:?}"
+                );
                 let steps = seen.rule.as_ref().map(|rule| rule.before.as_slice()).unwrap_or_default();
                 let earlier = steps.iter().map(|step| &step.name).take_while(|name| *name != step);
                 let earlier: BTreeSet<String> = earlier.cloned().collect();
@@ -520,6 +569,7 @@ impl World {
             What::StepBegun { .. }
             | What::StepDone { .. }
             | What::TriedAgain { .. }
+            | What::StepDropped { .. }
             | What::Stranded { .. }
             | What::StepFailed { .. }
             | What::StepInterrupted { .. }

@@ -5,11 +5,11 @@ use std::sync::mpsc;
 
 use rustix::process::Signal;
 
-use super::vm::{Vm, complaint, waits};
 use crate::support::administrator::busy_administrator;
 use crate::support::agent::Place;
 use crate::support::manager::Manager;
 use crate::support::{PATIENCE, binary, processes_with, wait_for};
+use super::vm::{Vm, complaint, printed, waits};
 
 fn rule(name: &str, step: &str) -> String {
     format!("[[rule]]\nname = \"{name}\"\n[[rule.before]]\n{step}")
@@ -90,6 +90,34 @@ fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
     vm.configure(&rule("new", &Place::traced("new", "")));
     agent.signal(Signal::HUP);
     vm.wait_for_answer("/readyz", 200, "ready");
+}
+
+#[test]
+fn a_failed_step_is_retried_as_the_reloaded_configuration_has_it() {
+    let vm = Vm::new();
+    let rules = |before: &str, after: &str| {
+        let before = Place::traced("drain", before);
+        let after = Place::traced("start", after);
+        format!("{}[[rule.after]]\n{after}on_failure = \"withhold\"\n", rule("all", &before))
+    };
+    vm.configure(&rules("; exit 3", "; exit 4"));
+    let agent = vm.start_ready();
+    let event = vm.announce("freeze");
+    vm.wait_for_answer("/events", 200, "\"phase\":\"withheld\"");
+    let status = printed(&vm.agent_cli(&["status"]));
+    assert!(status.contains("withheld") && status.contains("none: the step `drain` failed"), "{status}");
+    vm.configure(&rules("; echo corrected >> {trace}", "; exit 4"));
+    agent.signal(Signal::HUP);
+    vm.wait_for_status(&event, "Started");
+    vm.complete(&event);
+    // What is done after the event fails, too, and is corrected while no agent runs.
+    vm.wait_for_answer("/events", 200, "\"phase\":\"stranded\"");
+    assert!(agent.terminate().success());
+    vm.configure(&rules("", "; echo corrected >> {trace}"));
+    let _agent = vm.start();
+    let (before, after) = ("before drain Freeze", "after start Freeze");
+    assert_eq!(vm.place.wait_for_trace(6), [before, before, "corrected", after, after, "corrected"]);
+    vm.wait_for_answer("/drainz", 200, "in service");
 }
 
 #[test]
