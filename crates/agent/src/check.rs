@@ -1,24 +1,12 @@
-//! What would go wrong with a rule's steps on this machine, found out without an event; and an event to try them with.
+//! What would go wrong with a rule's steps on this machine, found out without an event.
 
 use std::net::ToSocketAddrs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-
-use jiff::Timestamp;
-use notbefore_client::document::{Event, EventId, EventKind, EventSource, EventStatus};
-use serde_json::json;
 
 use crate::config::Config;
 use crate::hooks::process;
 use crate::journal;
-use crate::machine::io::{Run, RunId, Stage};
-use crate::machine::{PREEMPT_NOTICE, RESERVE, share};
-use crate::rules::{Deed, Rule, Step};
-
-/// The notice that a sample event gives, as the platform would.
-const NOTICE: Duration = Duration::from_secs(15 * 60);
-/// The id of sample events, which no platform gives.
-const SAMPLE_ID: &str = "00000000-0000-0000-0000-000000000000";
+use crate::rules::{Deed, Rule};
 
 /// What would go wrong, a line for each step that cannot do what it should.
 pub fn problems(rules: &[Rule]) -> Vec<String> {
@@ -106,67 +94,6 @@ fn host(url: &str) -> Result<(), String> {
     }
 }
 
-/// An event that a rule is for, as the platform would announce it.
-pub fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
-    let not_before = now.checked_add(notice(&kind)).ok();
-    let raw = json!({
-        "EventId": SAMPLE_ID,
-        "EventType": kind.as_str(),
-        "ResourceType": "VirtualMachine",
-        "Resources": [vm],
-        "EventStatus": "Scheduled",
-        "NotBefore": not_before.map(|at| at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()),
-        "Description": "a rehearsal: notbefore agent check --run",
-        "EventSource": "User",
-        "DurationInSeconds": -1,
-    });
-    Event {
-        id: EventId::new(SAMPLE_ID),
-        kind,
-        status: EventStatus::Scheduled,
-        resources: vec![vm.to_owned()],
-        not_before,
-        description: "a rehearsal: notbefore agent check --run".to_owned(),
-        source: Some(EventSource::User),
-        duration_seconds: None,
-        raw,
-    }
-}
-
-/// One attempt at a step for a sample event, which was announced so long ago and may have been cancelled since, with the
-/// time that it would have: steps before an event share its notice, less what is reserved and what later ones keep.
-pub fn sample_run(
-    rule: &Rule,
-    stage: Stage,
-    step: &Step,
-    event: &Event,
-    announced_ago: Duration,
-    cancelled: bool,
-) -> Run {
-    let place = rule.before.iter().take_while(|one| one.name != step.name).count();
-    let left = notice(&event.kind).saturating_sub(announced_ago);
-    let budget = match stage {
-        // Once its time has come, what is not done yet is done all the same.
-        Stage::Before if left > RESERVE => step.timeout.min(share(rule, place, left)),
-        Stage::Before | Stage::After => step.timeout,
-    };
-    Run {
-        id: RunId(0),
-        event: event.clone(),
-        rule: rule.name.clone(),
-        stage,
-        step: step.clone(),
-        attempt: 1,
-        budget,
-        until: None,
-        cancelled,
-    }
-}
-
-fn notice(kind: &EventKind) -> Duration {
-    if *kind == EventKind::Preempt { PREEMPT_NOTICE } else { NOTICE }
-}
-
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
@@ -205,21 +132,5 @@ mod tests {
         let write = |path: PathBuf| looks_well(&Deed::WriteFile { path, content: String::new() });
         assert_eq!(write(file), Ok(()));
         assert!(write("/nowhere/at/all".into()).unwrap_err().contains("there is no directory /nowhere/at"));
-    }
-
-    #[test]
-    fn the_steps_of_a_rehearsal_share_the_notice_as_those_of_an_event_do() {
-        let seconds = Duration::from_secs;
-        let text = "[[rule]]\nname = 'all'\n[[rule.before]]\nwait = '16s'\n[[rule.before]]\nwait = '1s'\nkeep = '5s'\n";
-        let config =
-            crate::config::read("a.toml".as_ref(), text, &crate::config::Sources::default()).unwrap();
-        let rule = &config.rules[0];
-        let event = sample_event(EventKind::Preempt, "web-0", Timestamp::UNIX_EPOCH);
-        let budget =
-            |step: usize, ago| sample_run(rule, Stage::Before, &rule.before[step], &event, ago, false).budget;
-        assert_eq!(budget(0, Duration::ZERO), seconds(25) - RESERVE, "the next one keeps five");
-        assert_eq!(budget(1, seconds(16)), seconds(14) - RESERVE);
-        assert_eq!(budget(0, seconds(25)), Duration::ZERO);
-        assert_eq!(budget(1, seconds(30)), rule.before[1].timeout, "late, and done all the same");
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! The machine is told of documents, of ends and answers, and of the time it asked to be woken at; of nothing else. What it
 //! wants done goes to whoever does it: steps to the [`Runner`], approvals to a task of their own, facts to the log, the
-//! metrics and the administrator. `run.rs` waits for what happens next.
+//! metrics and the administrator. `run.rs` waits for what happens next. So does `rehearsal.rs`, which has an agent of the
+//! same kind, and plays the platform.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +21,8 @@ use crate::config::{self, Config, Sources};
 use crate::hooks::{Ended, Runner};
 use crate::intake::{Bucket, Intake};
 use crate::journal::{Found, Journal};
-use crate::machine::io::{Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome};
+use crate::machine::handled::Handled;
+use crate::machine::io::{Action, ApprovalAnswer, Fact, Input, Run, RunId, Stage, StepOutcome};
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
 use crate::platform;
@@ -63,7 +65,7 @@ pub struct Agent {
     notifier: Notifier,
     /// The events whose approval was refused, as the administrator knows.
     refused: Vec<EventId>,
-    client: Option<Client>,
+    peer: Peer,
     /// Since when nobody answers polls, if nobody does.
     silent_since: Option<Duration>,
     intake: Intake,
@@ -81,6 +83,14 @@ pub struct Agent {
     /// How often systemd wants a sign of life, and when the next is due.
     beat: Option<(Duration, Duration)>,
     status: String,
+}
+
+/// With whom the agent talks.
+enum Peer {
+    /// The platform, once it is found; facts are for the log, the metrics and the administrator.
+    Platform(Option<Client>),
+    /// A rehearsal, which takes every approval, and is told these facts.
+    Rehearsal(Vec<Fact>),
 }
 
 type Answers = mpsc::Receiver<(EventId, ApprovalAnswer)>;
@@ -114,7 +124,7 @@ impl Agent {
             begun: BTreeMap::new(),
             notifier: Notifier::start(),
             refused: Vec::new(),
-            client: None,
+            peer: Peer::Platform(None),
             silent_since: None,
             intake: Intake::new(),
             waiting: None,
@@ -127,6 +137,26 @@ impl Agent {
             status: String::new(),
         };
         (agent, ends, answered)
+    }
+
+    /// An agent that rehearses by these rules. It has no journal.
+    pub fn rehearsing(config: Config, clock: Clock) -> (Agent, mpsc::Receiver<Ended>, Answers) {
+        let board = Board::new(clock, config.dry_run);
+        let (agent, ends, answers) = Agent::new(config, Sources::default(), clock, board);
+        (Agent { peer: Peer::Rehearsal(Vec::new()), ..agent }, ends, answers)
+    }
+
+    /// The facts since this was last asked, of a rehearsal.
+    pub fn facts(&mut self) -> Vec<Fact> {
+        match &mut self.peer {
+            Peer::Rehearsal(facts) => std::mem::take(facts),
+            Peer::Platform(_) => Vec::new(),
+        }
+    }
+
+    /// The events that it knows of.
+    pub fn events(&self) -> &[Handled] {
+        self.state.events()
     }
 
     /// Takes up what an agent before this one has left.
@@ -166,13 +196,16 @@ impl Agent {
 
     /// A client of the platform, once that is found.
     pub fn client(&self) -> Option<Client> {
-        self.client.clone()
+        match &self.peer {
+            Peer::Platform(client) => client.clone(),
+            Peer::Rehearsal(_) => None,
+        }
     }
 
     /// The platform was found: from now on its documents come.
     pub fn follow(&mut self, client: &Client) {
         self.silent_since = None;
-        self.client = Some(client.clone());
+        self.peer = Peer::Platform(Some(client.clone()));
         self.board.found(client.endpoint().to_string());
         self.board.named(self.setup.me.name(), self.setup.sure);
     }
@@ -189,6 +222,11 @@ impl Agent {
     /// Ends what runs; the next agent goes on with it. What the administrator has yet to hear has a moment to be said.
     pub async fn stop(mut self) {
         tokio::join!(self.runner.stop_all(), self.notifier.finish());
+    }
+
+    /// Ends what runs, of a rehearsal.
+    pub async fn stop_steps(&mut self) {
+        self.runner.stop_all().await;
     }
 
     pub async fn update(&mut self, update: Update) {
@@ -328,12 +366,19 @@ impl Agent {
                 }
                 Action::Stop(run) => self.runner.stop(run),
                 Action::Approve(event) => self.approve(event),
-                Action::Tell(fact) => {
-                    tell::log(&fact, self.config.dry_run);
-                    self.board.count(&fact);
-                    if let Some(to) = &self.config.notify {
-                        self.notifier.tell(to, &fact, self.setup.me.name(), self.config.dry_run);
-                    }
+                Action::Tell(fact) => self.tell(*fact),
+            }
+        }
+    }
+
+    fn tell(&mut self, fact: Fact) {
+        match &mut self.peer {
+            Peer::Rehearsal(facts) => facts.push(fact),
+            Peer::Platform(_) => {
+                tell::log(&fact, self.config.dry_run);
+                self.board.count(&fact);
+                if let Some(to) = &self.config.notify {
+                    self.notifier.tell(to, &fact, self.setup.me.name(), self.config.dry_run);
                 }
             }
         }
@@ -364,10 +409,11 @@ impl Agent {
 
     /// Approves in the background; the answer comes back to the loop.
     fn approve(&self, event: EventId) {
-        let (answers, client, dry_run) = (self.answers.clone(), self.client.clone(), self.config.dry_run);
+        let (answers, client) = (self.answers.clone(), self.client());
+        let pretends = self.config.dry_run || matches!(self.peer, Peer::Rehearsal(_));
         tokio::spawn(async move {
             let answer = match client {
-                _ if dry_run => ApprovalAnswer::Accepted,
+                _ if pretends => ApprovalAnswer::Accepted,
                 None => ApprovalAnswer::Failed { reason: "the platform is not found yet".to_owned() },
                 Some(client) => match client.approve(&event).await {
                     Ok(Approval::Accepted) => ApprovalAnswer::Accepted,

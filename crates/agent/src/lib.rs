@@ -15,6 +15,7 @@ pub mod machine;
 pub mod notify;
 pub mod overview;
 pub mod platform;
+pub mod rehearsal;
 pub mod rules;
 pub mod run;
 pub mod signals;

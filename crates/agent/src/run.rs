@@ -157,7 +157,8 @@ enum Wake {
     Named(Identity),
 }
 
-async fn until(clock: Clock, due: Option<Duration>) {
+/// Waits until a tick; without one, for ever.
+pub(crate) async fn until(clock: Clock, due: Option<Duration>) {
     match due {
         Some(due) => clock.until(due).await,
         None => pending().await,

@@ -36,7 +36,8 @@ pub fn run(check: &Check, output: Output) -> Result<()> {
     let config = config::load(&sources)?;
     logs::targets(&config.log)?;
     // Whoever tries hooks wants to see what they print.
-    let usual = if check.run.is_some() { "warn,notbefore_agent::hook=debug" } else { "warn" };
+    let hooks = "warn,notbefore_agent::hook=debug,notbefore_agent::hooks=warn";
+    let usual = if check.run.is_some() { hooks } else { "warn" };
     logs::start(check.settings.log.as_deref().unwrap_or(usual), LogFormat::Text)?;
     match &check.run {
         Some(rule) => in_runtime(rehearse::run(&config, rule, check, output)),

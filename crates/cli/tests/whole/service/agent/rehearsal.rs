@@ -142,3 +142,58 @@ fn a_rehearsal_goes_by_the_name_that_the_platform_gives() {
     assert!(output.status.success(), "{}", complaint(&output));
     assert_eq!(vm.place.trace().last().unwrap(), printed(&host).trim().split('.').next().unwrap());
 }
+
+/// `agent run` and `agent check --run` have one machine. A change to it fails this test, which names both, and the tests of
+/// each: `every_kind_of_event_is_prepared_for_approved_and_undone` in `agent_events.rs` for `run`, and
+/// `where_a_step_fails_the_vm_is_put_back` above for `check --run`. Tried with a machine that passes over a step
+/// (`Progress::next` adds two), one that approves before the steps are run (`prepare` is `ready` at once), and one that does
+/// not undo (`lapse` finishes).
+#[test]
+fn run_and_check_run_do_the_same_for_an_event() {
+    let facts = "; echo $NOTBEFORE_EVENT_STATUS $NOTBEFORE_ATTEMPT $NOTBEFORE_CANCELLED >> {trace}";
+    let fails = format!("{facts}; exit 3");
+    let step = |list: &str, name: &str, then: &str| format!("[[rule.{list}]]\n{}", Place::traced(name, then));
+    let optional = format!("{}on_failure = \"go-on\"\n", step("before", "optional", &fails));
+    let prepares = format!("{}{optional}{}", step("before", "drain", facts), step("before", "stop", facts));
+    let withholds = format!("{}{}", step("before", "fails", &fails), step("before", "never", facts));
+    let undoes = format!("{}{}", step("after", "start", facts), step("after", "back", facts));
+    let goes_well = ["before drain", "before optional", "before stop", "after start", "after back"];
+    let is_cancelled = ["before fails", "after start", "after back"];
+    for (before, steps) in [(prepares, &goes_well[..]), (withholds, &is_cancelled)] {
+        let well = steps.len() == goes_well.len();
+        let expected: Vec<String> = steps
+            .iter()
+            .flat_map(|step| {
+                let status = if well && step.starts_with("after") { "Started" } else { "Scheduled" };
+                let cancelled = !well && step.starts_with("after");
+                [format!("{step} Freeze"), format!("{status} 1 {cancelled}")]
+            })
+            .collect();
+        let rules = format!("[[rule]]\nname = \"all\"\n{before}{undoes}");
+
+        let vm = Vm::new();
+        vm.configure(&rules);
+        let _agent = vm.start_ready();
+        let event = vm.announce("freeze");
+        match well {
+            true => {
+                vm.wait_for_status(&event, "Started");
+                vm.wait_for_log("the Freeze has started");
+                vm.complete(&event);
+            }
+            false => {
+                vm.wait_for_answer("/drainz", 503, "(withheld");
+                vm.service.cli(&["event", "cancel", &event]);
+            }
+        }
+        vm.wait_for_answer("/drainz", 200, "in service");
+        let by_run = vm.place.trace();
+        let _ = std::fs::remove_file(vm.place.path("trace"));
+        vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "freeze"]);
+        let by_check = vm.place.trace();
+        assert_eq!(
+            [("run", by_run), ("check --run", by_check)],
+            ["run", "check --run"].map(|by| (by, expected.clone()))
+        );
+    }
+}

@@ -1,0 +1,420 @@
+//! `notbefore agent check --run`: the agent of `agent run`, with a platform that is made up.
+//!
+//! A document announces one event. The machine decides what is done about it, and its steps are carried out for real, once
+//! each. The approval is pretended to be taken; then a document shows the event as started, and one shows none. Where a step
+//! before the event withholds the approval, and at Ctrl-C, the event is gone without having started: it is cancelled, and the
+//! machine puts the VM back. Ctrl-C during the steps after the event ends the rehearsal.
+//!
+//! There is no journal, and nothing is told to the log or to the administrator.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use notbefore_client::clock::Clock;
+use notbefore_client::document::{
+    Document, Event, EventId, EventKind, EventSource, EventStatus, EventsVersion,
+};
+use notbefore_client::watch::Update;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::config::Config;
+use crate::driver::Agent;
+use crate::hooks::Ended;
+use crate::machine::PREEMPT_NOTICE;
+use crate::machine::handled::{Approval, Handled, Phase};
+use crate::machine::io::{Stage, StepOutcome, What};
+use crate::rules::{Match, Rule, Step, Whose};
+use crate::run::{Order, until};
+
+/// The notice that a sample event gives, as the platform would; a Preempt has its own.
+const NOTICE: Duration = Duration::from_secs(15 * 60);
+/// The id of sample events, which no platform gives.
+const SAMPLE_ID: &str = "00000000-0000-0000-0000-000000000000";
+const DESCRIPTION: &str = "a rehearsal: notbefore agent check --run";
+
+/// A step, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// Of which list.
+    pub stage: Stage,
+    /// Its name.
+    pub step: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The same in words.
+    pub text: String,
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did what it should.
+    Done,
+    /// It did not.
+    Failed,
+    /// It took longer than it might.
+    TimedOut,
+    /// Ctrl-C has stopped it.
+    Stopped,
+    /// The machine did not come to it.
+    NotRun,
+}
+
+impl Tried {
+    /// A step that was not come to.
+    pub fn not_run(stage: Stage, step: &Step) -> Tried {
+        Tried { stage, step: step.name.clone(), outcome: Outcome::NotRun, text: "not run".to_owned() }
+    }
+}
+
+/// Has an agent that is configured so handle an event of this kind by a rule, as if the event had come for `vm`. `report` is
+/// told of every step of the rule, in the order in which they are dealt with. Any order interrupts.
+pub async fn run(
+    config: &Config,
+    rule: &Rule,
+    kind: EventKind,
+    vm: &str,
+    mut orders: mpsc::Receiver<Order>,
+    report: impl FnMut(&Tried),
+) -> Vec<Tried> {
+    let clock = Clock::start();
+    let config = Config {
+        rules: vec![for_any_event(rule)],
+        notify: None,
+        name: Some(vm.to_owned()),
+        ..config.clone()
+    };
+    let (agent, mut ends, mut answers) = Agent::rehearsing(config, clock);
+    let event = sample_event(kind, vm, clock.now().wall);
+    let (attempt, tried) = (None, Vec::new());
+    let mut rehearsal = Rehearsal { agent, clock, rule, event, is_listed: true, attempt, tried, report };
+    rehearsal.show(true).await;
+    while !rehearsal.is_over() {
+        let due = rehearsal.agent.due();
+        tokio::select! {
+            biased;
+            Some(_) = orders.recv() => if rehearsal.interrupt().await { break },
+            Some(ended) = ends.recv() => {
+                let is_stopped = ended.outcome == StepOutcome::Stopped;
+                rehearsal.ended(ended).await;
+                // An administrator who has said it more than once meant this step.
+                while is_stopped && orders.try_recv().is_ok() {}
+            }
+            Some((event, answer)) = answers.recv() => rehearsal.agent.answered(event, answer).await,
+            () = until(clock, due) => rehearsal.agent.do_what_is_due().await,
+        }
+        rehearsal.go_on().await;
+    }
+    rehearsal.end().await
+}
+
+/// A rule with these steps, each of which is tried once, that every event matches.
+fn for_any_event(rule: &Rule) -> Rule {
+    let once = |steps: &[Step]| steps.iter().map(|step| Step { retries: 0, ..step.clone() }).collect();
+    let matches = Match { resources: Whose::Any, ..Match::default() };
+    Rule { matches, before: once(&rule.before), after: once(&rule.after), ..rule.clone() }
+}
+
+/// An event as the platform would announce it.
+fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
+    let notice = if kind == EventKind::Preempt { PREEMPT_NOTICE } else { NOTICE };
+    let not_before = now.checked_add(notice).ok();
+    let raw = json!({
+        "EventId": SAMPLE_ID,
+        "EventType": kind.as_str(),
+        "ResourceType": "VirtualMachine",
+        "Resources": [vm],
+        "EventStatus": "Scheduled",
+        "NotBefore": not_before.map(|at| at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()),
+        "Description": DESCRIPTION,
+        "EventSource": "User",
+        "DurationInSeconds": -1,
+    });
+    Event {
+        id: EventId::new(SAMPLE_ID),
+        kind,
+        status: EventStatus::Scheduled,
+        resources: vec![vm.to_owned()],
+        not_before,
+        description: DESCRIPTION.to_owned(),
+        source: Some(EventSource::User),
+        duration_seconds: None,
+        raw,
+    }
+}
+
+/// A rehearsal under way.
+struct Rehearsal<'a, R> {
+    agent: Agent,
+    clock: Clock,
+    rule: &'a Rule,
+    event: Event,
+    /// Whether the event is in the document that was shown last.
+    is_listed: bool,
+    /// The attempt that runs.
+    attempt: Option<Attempt>,
+    tried: Vec<Tried>,
+    report: R,
+}
+
+struct Attempt {
+    stage: Stage,
+    step: String,
+    /// Whether it has less time than its own timeout.
+    is_cut: bool,
+    began: Duration,
+}
+
+impl<'a, R: FnMut(&Tried)> Rehearsal<'a, R> {
+    /// Shows the agent a document, with the event or without.
+    async fn show(&mut self, is_listed: bool) {
+        self.is_listed = is_listed;
+        let events = if is_listed { vec![self.event.clone()] } else { Vec::new() };
+        let document = Document { incarnation: "1".to_owned(), events };
+        let version = EventsVersion::NEWEST;
+        self.agent.update(Update::Document { document, served_at: None, version }).await;
+        self.hear(None);
+    }
+
+    /// Plays the platform's part: an event that was approved, or that is not this agent's to approve, starts and ends; one
+    /// that the agent withholds its approval from is cancelled.
+    async fn go_on(&mut self) {
+        let handled = self.agent.events().first();
+        let Some((phase, approval)) = handled.map(|handled| (handled.phase(), handled.approval())) else {
+            return;
+        };
+        let is_answered = match approval {
+            Approval::Given | Approval::Moot | Approval::NotMine { .. } => true,
+            Approval::Undecided
+            | Approval::Wanted { .. }
+            | Approval::Sent { .. }
+            | Approval::Withheld { .. } => false,
+        };
+        match phase {
+            Some(Phase::Ready { .. }) if is_answered => {
+                self.event.status = EventStatus::Started;
+                self.event.not_before = None;
+                self.event.raw["EventStatus"] = json!("Started");
+                self.event.raw["NotBefore"] = json!("");
+                self.show(true).await;
+                self.show(false).await;
+            }
+            Some(Phase::Withheld { .. }) => self.show(false).await,
+            Some(
+                Phase::Preparing { .. }
+                | Phase::Ready { .. }
+                | Phase::Over { .. }
+                | Phase::Restoring { .. }
+                | Phase::Done,
+            )
+            | None => {}
+        }
+    }
+
+    /// Whether there is nothing more to wait for: the event is forgotten, or a step has kept the VM from being put back.
+    fn is_over(&self) -> bool {
+        self.agent.events().iter().all(Handled::is_stranded)
+    }
+
+    /// Cancels the event, so that what runs is stopped and the VM is put back. Answers whether that has been done already,
+    /// and the rehearsal is to end.
+    async fn interrupt(&mut self) -> bool {
+        if self.is_listed {
+            self.show(false).await;
+            return false;
+        }
+        // A step before the event is being stopped.
+        self.attempt.as_ref().is_none_or(|attempt| attempt.stage == Stage::After)
+    }
+
+    async fn ended(&mut self, ended: Ended) {
+        let outcome = ended.outcome.clone();
+        self.agent.ended(ended).await;
+        self.hear(Some(outcome));
+    }
+
+    /// Takes in what the machine has said since the last time; an attempt may have ended meanwhile.
+    fn hear(&mut self, outcome: Option<StepOutcome>) {
+        let facts = self.agent.facts();
+        let mut ended = outcome.and_then(|outcome| Some((self.attempt.take()?, outcome)));
+        let is_end = |what: &What| matches!(what, What::StepDone { .. } | What::StepFailed { .. });
+        if !facts.iter().any(|fact| is_end(&fact.what))
+            && let Some((attempt, outcome)) = ended.take()
+        {
+            // Of a step that it has told to stop the machine says no more.
+            self.add(attempt.stage, attempt.step.clone(), Some((attempt, outcome)), false);
+        }
+        for fact in facts {
+            if let What::StepBegun { step, stage, budget, .. } = fact.what {
+                let timeout = self.steps(stage).iter().find(|one| one.name == step).map(|one| one.timeout);
+                let is_cut = timeout.is_some_and(|timeout| budget < timeout);
+                self.attempt = Some(Attempt { stage, step, is_cut, began: self.clock.now().tick });
+            } else if let What::StepDone { step, stage } = fact.what {
+                self.add(stage, step, ended.take(), true);
+            } else if let What::StepFailed { step, stage, .. } = fact.what {
+                self.add(stage, step, ended.take(), false);
+            }
+        }
+    }
+
+    /// Reports a step, which the machine takes for done or not. One that had no attempt had no time for it.
+    fn add(&mut self, stage: Stage, step: String, ended: Option<(Attempt, StepOutcome)>, is_done: bool) {
+        let now = self.clock.now().tick;
+        let (outcome, is_cut, took) = match ended {
+            Some((attempt, outcome)) => (outcome, attempt.is_cut, now.saturating_sub(attempt.began)),
+            None => (StepOutcome::TimedOut, true, Duration::ZERO),
+        };
+        let took = took.as_secs_f64();
+        let (outcome, text) = match outcome {
+            StepOutcome::Done => (Outcome::Done, format!("done in {took:.1} s")),
+            StepOutcome::Failed { reason } => (Outcome::Failed, reason),
+            StepOutcome::TimedOut if is_done => {
+                (Outcome::Done, format!("done: cut short to the {took:.1} s that the notice leaves it"))
+            }
+            StepOutcome::TimedOut if is_cut => {
+                (Outcome::TimedOut, format!("not done in {took:.1} s, which is what the notice leaves it"))
+            }
+            StepOutcome::TimedOut => (Outcome::TimedOut, format!("not done in {took:.1} s")),
+            StepOutcome::Stopped => (Outcome::Stopped, format!("stopped after {took:.1} s")),
+        };
+        if stage == Stage::After {
+            self.leave(Stage::Before);
+        }
+        self.push(Tried { stage, step, outcome, text });
+    }
+
+    /// Reports the steps of a stage that nothing came of.
+    fn leave(&mut self, stage: Stage) {
+        let is_tried = |step: &Step| self.tried.iter().any(|one| one.stage == stage && one.step == step.name);
+        let left: Vec<&Step> = self.steps(stage).iter().filter(|step| !is_tried(step)).collect();
+        left.into_iter().for_each(|step| self.push(Tried::not_run(stage, step)));
+    }
+
+    fn push(&mut self, tried: Tried) {
+        (self.report)(&tried);
+        self.tried.push(tried);
+    }
+
+    fn steps(&self, stage: Stage) -> &'a [Step] {
+        match stage {
+            Stage::Before => &self.rule.before,
+            Stage::After => &self.rule.after,
+        }
+    }
+
+    /// Stops what runs, if anything does.
+    async fn end(mut self) -> Vec<Tried> {
+        self.agent.stop_steps().await;
+        if let Some(attempt) = self.attempt.take() {
+            self.add(attempt.stage, attempt.step.clone(), Some((attempt, StepOutcome::Stopped)), false);
+        }
+        self.leave(Stage::Before);
+        self.leave(Stage::After);
+        self.tried
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Sources};
+
+    /// What becomes of the steps of a rule in an eviction; with an interruption, if one is sent.
+    async fn rehearsed(steps: &str, orders: mpsc::Receiver<Order>) -> Vec<String> {
+        let text = format!("[[rule]]\nname = 'all'\ntypes = ['Reboot']\nsources = ['Platform']\n{steps}");
+        let mut config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
+        // No configuration may have a `wait` that takes longer than its timeout.
+        let Rule { before, after, .. } = &mut config.rules[0];
+        for step in before.iter_mut().chain(after).filter(|step| step.name.starts_with("slow")) {
+            step.timeout = Duration::from_secs(4);
+        }
+        let mut reported = Vec::new();
+        let report = |tried: &Tried| reported.push(tried.clone());
+        let tried = run(&config, &config.rules[0], EventKind::Preempt, "web-0", orders, report).await;
+        assert_eq!(reported, tried);
+        tried.iter().map(|one| format!("{:?} {}: {}", one.stage, one.step, one.text)).collect()
+    }
+
+    async fn undisturbed(steps: &str) -> Vec<String> {
+        let (_orders, told) = mpsc::channel(1);
+        rehearsed(steps, told).await
+    }
+
+    const BACK: &str = "[[rule.after]]\nname = 'back'\nwait = '2s'\n";
+
+    #[tokio::test(start_paused = true)]
+    async fn steps_share_the_notice_as_those_of_an_event_do() {
+        let steps = "[[rule.before]]\nname = 'long'\nwait = '1h'\n\
+                     [[rule.before]]\nname = 'short'\nwait = '3s'\nkeep = '5s'\n";
+        let expected = [
+            "Before long: done: cut short to the 24.5 s that the notice leaves it",
+            "Before short: done in 3.0 s",
+            "After back: done in 2.0 s",
+        ];
+        assert_eq!(undisturbed(&format!("{steps}{BACK}")).await, expected);
+        assert_eq!(undisturbed(&format!("approve = 'never'\n{steps}{BACK}")).await, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn steps_that_the_notice_leaves_no_time_for_are_not_begun() {
+        let steps = "[[rule.before]]\nname = 'none'\ncommand = ['never-run']\n\
+                     [[rule.before]]\nname = 'wait'\nwait = '1s'\n\
+                     [[rule.before]]\nname = 'kept'\nwait = '3s'\nkeep = '1m'\n";
+        let expected = [
+            "Before none: not done in 0.0 s, which is what the notice leaves it",
+            "Before wait: done: cut short to the 0.0 s that the notice leaves it",
+            "Before kept: done in 3.0 s",
+            "After back: done in 2.0 s",
+        ];
+        assert_eq!(undisturbed(&format!("{steps}{BACK}")).await, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_has_its_own_timeout_and_one_attempt() {
+        let steps = "[[rule.before]]\nname = 'slow'\nwait = '1m'\nretries = 3\n\
+                     [[rule.before]]\nname = 'next'\nwait = '1s'\n\
+                     [[rule.after]]\nname = 'slowly'\nwait = '1m'\non_failure = 'withhold'\n";
+        let expected = [
+            "Before slow: not done in 4.0 s",
+            "Before next: not run",
+            "After slowly: not done in 4.0 s",
+            "After back: not run",
+        ];
+        assert_eq!(undisturbed(&format!("{steps}{BACK}")).await, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interruption_cancels_the_event_and_the_next_one_ends_it_all() {
+        let steps = "[[rule.before]]\nname = 'first'\nwait = '10s'\n\
+                     [[rule.before]]\nname = 'next'\nwait = '1s'\n\
+                     [[rule.after]]\nname = 'undo'\nwait = '10s'\n";
+        let (orders, told) = mpsc::channel(8);
+        let first = ["Before first: stopped after 3.0 s", "Before next: not run"];
+        let send = |after: u64| {
+            let orders = orders.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(after)).await;
+                // Said twice, it means the same step.
+                for _ in 0..2 {
+                    orders.send(Order::Stop).await.unwrap();
+                }
+            }
+        };
+        let text = format!("{steps}{BACK}");
+        let (said, ()) = tokio::join!(rehearsed(&text, told), send(3));
+        assert_eq!(said, [&first[..], &["After undo: done in 10.0 s", "After back: done in 2.0 s"]].concat());
+        let (orders, told) = mpsc::channel(8);
+        let send = |after: u64| {
+            let orders = orders.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(after)).await;
+                orders.send(Order::Stop).await.unwrap();
+            }
+        };
+        let (said, (), ()) = tokio::join!(rehearsed(&text, told), send(3), send(5));
+        assert_eq!(said, [&first[..], &["After undo: stopped after 2.0 s", "After back: not run"]].concat());
+    }
+}
