@@ -113,7 +113,7 @@ fn announced(service: &Service, kind: &str, vm: &str) -> (String, String) {
 }
 
 fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
-    super::support::trail(&service.cli_json(&["event", "show", event]))
+    crate::support::trail(&service.cli_json(&["event", "show", event]))
 }
 
 /// Its own event is approved when somebody says yes, its neighbour's is not; both are shown as they come and go.

@@ -200,7 +200,7 @@ impl Vm {
 
     /// What has happened to an event: what, and by whom.
     pub fn trail(&self, event: &str) -> Vec<(String, String)> {
-        super::support::trail(&self.service.cli_json(&["event", "show", event]))
+        crate::support::trail(&self.service.cli_json(&["event", "show", event]))
     }
 
     /// Waits until an event has been approved by this VM's agent, and has started.

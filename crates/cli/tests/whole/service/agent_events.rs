@@ -40,7 +40,7 @@ fn wait_for_status(service: &Service, event: &str, status: &str) {
 
 /// What happened to an event, and by whom.
 fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
-    support::trail(&service.cli_json(&["event", "show", event]))
+    crate::support::trail(&service.cli_json(&["event", "show", event]))
 }
 
 /// One rule for everything: two steps before, one after, all traced.

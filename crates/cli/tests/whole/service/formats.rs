@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
 use crate::support::{Service, binary, wait_for};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// The fixtures' history is swept after 90 days unless the service is told to keep it.

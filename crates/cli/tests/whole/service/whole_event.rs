@@ -38,6 +38,6 @@ fn an_event_is_seen_approved_started_and_gone() {
     let facts: Vec<&str> =
         shown["trail"].as_array().unwrap().iter().map(|fact| fact["type"].as_str().unwrap()).collect();
     assert_eq!(facts, ["EventScheduled", "EventApproved", "EventStarted", "EventCompleted"]);
-    assert_eq!(support::actor(&shown["trail"][1]), format!("vm {vm} at 127.0.0.1"));
+    assert_eq!(crate::support::actor(&shown["trail"][1]), format!("vm {vm} at 127.0.0.1"));
     assert_eq!(service.cli_json(&["event", "history"])[0]["id"], shown["id"]);
 }

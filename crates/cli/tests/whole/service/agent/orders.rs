@@ -5,11 +5,11 @@ use std::sync::mpsc;
 
 use rustix::process::Signal;
 
+use super::vm::{Vm, complaint, printed, waits};
 use crate::support::administrator::busy_administrator;
 use crate::support::agent::Place;
 use crate::support::manager::Manager;
 use crate::support::{PATIENCE, binary, processes_with, wait_for};
-use super::vm::{Vm, complaint, printed, waits};
 
 fn rule(name: &str, step: &str) -> String {
     format!("[[rule]]\nname = \"{name}\"\n[[rule.before]]\n{step}")
