@@ -528,3 +528,407 @@ impl Change<'_> {
         self.facts.push(Recorded { at, by, fact });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::Ending;
+    use crate::joint_start::StartOrder;
+    use crate::samples::{Given, approved, at, event, event_id, member, new_event, now, operation_id};
+    use crate::samples::{scope, standalone, started, told, vm};
+    use crate::scope::Ended;
+
+    /// Two VMs and these events.
+    fn web(events: impl IntoIterator<Item = Event>) -> Scope {
+        Scope { events: events.into_iter().collect(), ..scope("web", &[vm(1), vm(2)]) }
+    }
+
+    fn reboot() -> Event {
+        event(1, Cause::HostReboot, &[vm(1)])
+    }
+
+    fn open(cause: Cause) -> Command {
+        Command::Open(vec![new_event(1, cause, &[vm(1)])])
+    }
+
+    fn with_policy(policy: Policy) -> Scope {
+        Scope { policy, ..web([]) }
+    }
+
+    /// Each row: what it shows, the scope, the circumstances, the command, and what is told of it.
+    fn check(rows: Vec<(&str, Scope, Given, Command, &str)>) {
+        for (name, scope, given, command, expected) in rows {
+            let result = scope.apply(command, given.circumstances());
+            if let Ok(applied) = &result {
+                assert_eq!(applied.shows, applied.scope.incarnation == scope.incarnation + 1, "{name}");
+                assert!(
+                    !applied.facts.is_empty() || applied.scope == scope,
+                    "{name}: a change without a fact"
+                );
+            }
+            assert_eq!(told(result), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn open_announces_or_refuses() {
+        let given = Given::default;
+        let evicted = Member { state: MemberState::Deallocated, ..member(vm(1)) };
+        let deallocated = Scope { members: vec![evicted], ..web([]) };
+        let full = web((2..).take(EVENTS_MAX).map(|n| event(n, Cause::HostReboot, &[vm(1)])));
+        let unheard = || Given { enabled: false, ..Given::default() };
+        let approves = Policy { automatically_approve_reboot: true, ..Policy::default() };
+        let lone = |change: fn(&mut NewEvent)| {
+            let mut new = new_event(1, Cause::HostReboot, &[vm(1)]);
+            change(&mut new);
+            Command::Open(vec![new])
+        };
+        let ended = Ended { event: event_id(1), at: now(), outcome: crate::event::Outcome::Completed };
+        let one_each = Settings { user_operations_max: 1, ..Settings::default() };
+        let notices = Settings { when_not_enabled: WhenNotEnabled::GiveNotice, ..Settings::default() };
+        let others = event(9, Cause::UserRestart, &[vm(2)]);
+        let restart = "EventScheduled(at once) 1, EventStarted(NotEnabled) 1";
+        check(vec![
+            ("usual notice", web([]), given(), open(Cause::HostReboot), "EventScheduled(+900) 1"),
+            ("a week", web([]), given(), open(Cause::PredictedFailure), "EventScheduled(+604800) 1"),
+            (
+                "a time that leaves the notice",
+                web([]),
+                given(),
+                lone(|new| new.not_before = Some(at(901))),
+                "EventScheduled(+901) 1",
+            ),
+            (
+                "a time too near",
+                web([]),
+                given(),
+                lone(|new| new.not_before = Some(at(899))),
+                "not_before_too_near",
+            ),
+            (
+                "a failure starts at once",
+                web([]),
+                given(),
+                open(Cause::HostFailure),
+                "EventScheduled(at once) 1, EventStarted(NoNotice) 1",
+            ),
+            (
+                "and takes no time",
+                web([]),
+                given(),
+                Command::Open(vec![NewEvent {
+                    not_before: Some(at(999)),
+                    ..new_event(1, Cause::HostFailure, &[vm(1)])
+                }]),
+                "not_before_without_notice",
+            ),
+            (
+                "a deletion without a policy starts at once",
+                web([]),
+                given(),
+                open(Cause::Deletion),
+                "EventScheduled(at once) 1, EventStarted(NoNotice) 1",
+            ),
+            (
+                "a deletion with one gives its notice",
+                with_policy(Policy::for_trying()),
+                given(),
+                open(Cause::Deletion),
+                "EventScheduled(+300) 1",
+            ),
+            ("guests listen", web([]), given(), open(Cause::UserRestart), "EventScheduled(+900) 1"),
+            ("nobody listens", web([]), unheard(), open(Cause::UserRestart), restart),
+            (
+                "nobody listens, notice all the same",
+                web([]),
+                Given { settings: notices, ..unheard() },
+                open(Cause::UserRestart),
+                "EventScheduled(+900) 1",
+            ),
+            (
+                "nobody listens to the platform",
+                web([]),
+                unheard(),
+                open(Cause::HostReboot),
+                "EventScheduled(+900) 1",
+            ),
+            (
+                "approved by the policy",
+                with_policy(approves.clone()),
+                given(),
+                open(Cause::UserRestart),
+                "EventScheduled(at once) 1, EventStarted(AutomaticallyApproved) 1",
+            ),
+            (
+                "the policy is for users",
+                with_policy(approves),
+                given(),
+                open(Cause::HostReboot),
+                "EventScheduled(+900) 1",
+            ),
+            (
+                "a time that was given is kept",
+                web([]),
+                unheard(),
+                Command::Open(vec![NewEvent {
+                    time_given: true,
+                    ..new_event(1, Cause::UserRestart, &[vm(1)])
+                }]),
+                "EventScheduled(+900) 1",
+            ),
+            ("here already", web([reboot()]), given(), open(Cause::HostReboot), ""),
+            ("ended lately", Scope { ended: vec![ended], ..web([]) }, given(), open(Cause::HostReboot), ""),
+            (
+                "no VM",
+                web([]),
+                given(),
+                Command::Open(vec![new_event(1, Cause::HostReboot, &[])]),
+                "no_resources",
+            ),
+            (
+                "a VM of another scope",
+                web([]),
+                given(),
+                Command::Open(vec![new_event(1, Cause::HostReboot, &[vm(3)])]),
+                "unknown_vm",
+            ),
+            ("a VM that does not run", deallocated, given(), open(Cause::HostReboot), "vm_deallocated"),
+            ("as many as there may be", full, given(), open(Cause::HostReboot), "too_many_events"),
+            (
+                "as many of users",
+                web([others.clone()]),
+                Given { settings: one_each.clone(), ..given() },
+                open(Cause::UserRestart),
+                "too_many_user_operations",
+            ),
+            (
+                "the platform is not counted",
+                web([others]),
+                Given { settings: one_each, ..given() },
+                open(Cause::HostReboot),
+                "EventScheduled(+900) 1",
+            ),
+            (
+                "all or none",
+                web([]),
+                given(),
+                Command::Open(vec![
+                    new_event(1, Cause::HostReboot, &[vm(1)]),
+                    new_event(2, Cause::HostReboot, &[]),
+                ]),
+                "no_resources",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn approvals_start_what_they_alone_release() {
+        let given = Given::default;
+        let approve = |events: &[u128]| Command::Approve(events.iter().copied().map(event_id).collect());
+        let together = || Event { release: Release::Together, ..reboot() };
+        let manual = Event { driver: DriverKind::Manual, ..reboot() };
+        let ended_at = |hours: i64| {
+            let at = at(-hours * 3_600);
+            Scope {
+                ended: vec![Ended { event: event_id(1), at, outcome: crate::event::Outcome::Completed }],
+                ..web([])
+            }
+        };
+        let release = || Command::Release(operation_id(1));
+        check(vec![
+            ("each", web([reboot()]), given(), approve(&[1]), "EventApproved 1, EventStarted(Approved) 1"),
+            ("together waits for the others", web([together()]), given(), approve(&[1]), "EventApproved 1"),
+            ("approved twice", web([approved(together())]), given(), approve(&[1]), ""),
+            ("started", web([started(reboot())]), given(), approve(&[1]), ""),
+            (
+                "manual waits to be started",
+                web([manual]),
+                given(),
+                approve(&[1]),
+                "EventApproved 1, EventReady(Approved) 1",
+            ),
+            ("ended within a day", ended_at(23), given(), approve(&[1]), ""),
+            ("ended before", ended_at(24), given(), approve(&[1]), "unknown_event"),
+            ("one unknown, none approved", web([reboot()]), given(), approve(&[1, 2]), "unknown_event"),
+            (
+                "released and approved",
+                web([approved(together())]),
+                given(),
+                release(),
+                "EventReleased 1, EventStarted(Approved) 1",
+            ),
+            ("released, not approved", web([together()]), given(), release(), "EventReleased 1"),
+            (
+                "another operation",
+                web([Event { operation: operation_id(2), ..together() }]),
+                given(),
+                release(),
+                "",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn events_are_called_off_started_and_completed_in_their_phases() {
+        let given = Given::default;
+        let id = event_id(1);
+        let cancel = || Command::Cancel(id);
+        let start = || Command::Start(id);
+        let complete = |hosts: &[(VmId, &str)]| Command::Complete {
+            event: id,
+            hosts: hosts.iter().map(|(vm, host)| (*vm, (*host).to_owned())).collect(),
+        };
+        let part = || Event { joint_start: true, ..reboot() };
+        let (operation, update_domain) = (operation_id(1), 0);
+        let released = HostPart { operation, update_domain, standing: HostStanding::Released };
+        let order = StartOrder { not_before: at(0), requested_at: at(0), operation: operation_id(2) };
+        let first = HostPart {
+            operation: operation_id(2),
+            update_domain: 1,
+            standing: HostStanding::Waiting { due_at: at(0), order },
+        };
+        let on = |part| Given { host_parts: vec![part], ..Given::default() };
+        let ended = Ended { event: id, at: now(), outcome: crate::event::Outcome::Cancelled };
+        let elsewhere = started(Event { update_domain: 1, ..event(2, Cause::HostReboot, &[vm(2)]) });
+        let started_by = |cause| web([started(event(1, cause, &[vm(1)]))]);
+        let ready = || Command::ReadyParts { operation, why: StartReason::Approved };
+        let parts = || Command::StartParts { operation, why: StartReason::NotBefore };
+        check(vec![
+            ("called off", web([reboot()]), given(), cancel(), "EventCancelled(Asked) 1"),
+            ("too late", web([started(reboot())]), given(), cancel(), "event_started"),
+            ("ended", Scope { ended: vec![ended], ..web([]) }, given(), cancel(), "event_ended"),
+            ("never there", web([]), given(), cancel(), "unknown_event"),
+            ("a part, not decided", web([part()]), given(), cancel(), "EventCancelled(Asked) 1"),
+            ("a part, decided", web([part()]), on(released), cancel(), "event_started"),
+            ("forced", web([reboot()]), given(), start(), "EventStarted(Forced) 1"),
+            ("started twice", web([started(reboot())]), given(), start(), "event_started"),
+            ("a part alone", web([part()]), given(), start(), "part_of_host_operation"),
+            (
+                "another update domain",
+                web([reboot(), elsewhere.clone()]),
+                given(),
+                start(),
+                "update_domain_busy",
+            ),
+            ("a host goes first", web([reboot()]), on(first), start(), "update_domain_busy"),
+            (
+                "users do not wait",
+                web([event(1, Cause::UserRestart, &[vm(1)]), elsewhere]),
+                given(),
+                start(),
+                "EventStarted(Forced) 1",
+            ),
+            ("all parts start", web([part()]), given(), parts(), "EventStarted(NotBefore) 1"),
+            ("parts only", web([reboot()]), given(), parts(), ""),
+            (
+                "all parts are ready",
+                web([Event { driver: DriverKind::Manual, ..part() }]),
+                given(),
+                ready(),
+                "EventReady(Approved) 1",
+            ),
+            ("not begun", web([reboot()]), given(), complete(&[]), "event_not_started"),
+            (
+                "a stranger moved",
+                started_by(Cause::HostRedeploy),
+                given(),
+                complete(&[(vm(2), "h2")]),
+                "unknown_vm",
+            ),
+            (
+                "moved",
+                started_by(Cause::HostRedeploy),
+                given(),
+                complete(&[(vm(1), "h2")]),
+                "EventCompleted 1, VmMoved",
+            ),
+            (
+                "evicted",
+                started_by(Cause::Eviction),
+                given(),
+                complete(&[]),
+                "EventCompleted 1, VmDeallocated",
+            ),
+            ("deleted", started_by(Cause::Deletion), given(), complete(&[]), "EventCompleted 1, VmRemoved"),
+            ("no command failed", started_by(Cause::HostReboot), given(), Command::Retry(id), "not_exec"),
+            (
+                "a report of nothing",
+                web([]),
+                given(),
+                Command::Ran(vec![Ran {
+                    event: id,
+                    vm: vm(1),
+                    fence: 1,
+                    attempt: 1,
+                    ending: Ending::Succeeded { host: None },
+                }]),
+                "",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn members_and_policy_change_within_their_limits() {
+        let given = Given::default;
+        let policy = |seconds| Policy { terminate_notice_s: Some(seconds), ..Policy::default() };
+        let renamed = |n, name: &str| Member { name: name.parse().unwrap(), ..member(vm(n)) };
+        let many: Vec<VmId> = (0..MEMBERS_MAX as u128).map(vm).collect();
+        let moved = Member { host: Some("h1".to_owned()), ..member(vm(1)) };
+        let evicted = Member { state: MemberState::Deallocated, ..member(vm(1)) };
+        let asleep = Scope { members: vec![evicted], ..web([]) };
+        check(vec![
+            ("a policy", web([]), given(), Command::SetPolicy(policy(300)), "PolicyChanged"),
+            ("the same policy", web([]), given(), Command::SetPolicy(Policy::default()), ""),
+            ("too short", web([]), given(), Command::SetPolicy(policy(299)), "terminate_notice_out_of_range"),
+            ("too long", web([]), given(), Command::SetPolicy(policy(901)), "terminate_notice_out_of_range"),
+            ("a new VM", web([]), given(), Command::Enrol(vec![member(vm(3))]), "VmAdded"),
+            ("the same VM", web([]), given(), Command::Enrol(vec![member(vm(1))]), ""),
+            ("another host", web([]), given(), Command::Enrol(vec![moved]), "VmChanged"),
+            (
+                "a name in another case",
+                web([]),
+                given(),
+                Command::Enrol(vec![renamed(3, "VM-1")]),
+                "name_taken",
+            ),
+            ("a name of another", web([]), given(), Command::Enrol(vec![renamed(1, "vm-2")]), "name_taken"),
+            (
+                "a second standalone",
+                standalone("web", vm(1)),
+                given(),
+                Command::Enrol(vec![member(vm(2))]),
+                "standalone_holds_one",
+            ),
+            (
+                "one too many",
+                scope("web", &many),
+                given(),
+                Command::Enrol(vec![renamed(5_000, "more")]),
+                "too_many_members",
+            ),
+            ("gone", web([]), given(), Command::Remove(vec![vm(2)]), "VmRemoved"),
+            (
+                "gone with its event",
+                web([reboot()]),
+                given(),
+                Command::Remove(vec![vm(1)]),
+                "VmRemoved, EventCancelled(ResourcesGone) 1",
+            ),
+            ("never there", web([]), given(), Command::Remove(vec![vm(3)]), "unknown_vm"),
+            ("runs again", asleep, given(), Command::Revive(vm(1)), "VmStarted"),
+            ("runs", web([]), given(), Command::Revive(vm(1)), ""),
+            ("no such VM", web([]), given(), Command::Revive(vm(3)), "unknown_vm"),
+        ]);
+    }
+
+    #[test]
+    fn several_commands_are_one_change_to_guests() {
+        let given = Given::default();
+        let mut applied = Applied::unchanged(web([]));
+        for (n, cause) in [(1, Cause::HostReboot), (2, Cause::UserRestart)] {
+            let open = Command::Open(vec![new_event(n, cause, &[vm(n)])]);
+            applied.apply(open, given.circumstances()).unwrap();
+        }
+        assert_eq!((applied.scope.incarnation, applied.facts.len()), (2, 2));
+    }
+}

@@ -21,6 +21,8 @@
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
 //! | [`joint_start`] | how all events of a host start together |
 //! | [`clock_hold`] | what waits after the clock has jumped |
+//!
+//! The feature `samples` adds values for tests; nothing that is shipped turns it on.
 
 pub mod access;
 pub mod actor;
@@ -34,6 +36,8 @@ pub mod ids;
 pub mod joint_start;
 pub mod operation;
 pub mod refusal;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 pub mod scope;
 pub mod settings;
 pub mod settle;

@@ -235,3 +235,116 @@ impl Operation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{operation, operation_id, resource, scope_id, target, vm};
+
+    const WAITING: TargetState = TargetState::Waiting;
+    const APPROVED: TargetState = TargetState::Approved;
+    const ENDED: TargetState = TargetState::Ended;
+
+    #[test]
+    fn vms_are_split_by_scope_and_update_domain() {
+        use Grouping::{PerUpdateDomain, PerVm};
+        type Parts<'a> = &'a [(&'a str, u32, &'a [u128])];
+        let reached = |vms: &[(&str, u32, u128)]| {
+            let one = |(scope, update_domain, n): &(&str, u32, u128)| Reached {
+                scope: scope_id(scope),
+                update_domain: *update_domain,
+                resource: resource(vm(*n)),
+            };
+            vms.iter().map(one).collect::<Vec<_>>()
+        };
+        let rows: [(&str, Grouping, &[(&str, u32, u128)], Parts<'_>); 5] = [
+            ("one", PerUpdateDomain, &[("a", 0, 1)], &[("a", 0, &[1])]),
+            ("shared", PerUpdateDomain, &[("a", 0, 2), ("a", 0, 1)], &[("a", 0, &[2, 1])]),
+            ("two domains", PerUpdateDomain, &[("a", 1, 1), ("a", 0, 2)], &[("a", 0, &[2]), ("a", 1, &[1])]),
+            ("two scopes", PerUpdateDomain, &[("b", 0, 1), ("a", 0, 2)], &[("a", 0, &[2]), ("b", 0, &[1])]),
+            ("each alone", PerVm, &[("a", 0, 2), ("a", 0, 1)], &[("a", 0, &[2]), ("a", 0, &[1])]),
+        ];
+        for (name, grouping, vms, expected) in rows {
+            let parts = targets(operation_id(1), grouping, reached(vms));
+            let found: Vec<_> = parts
+                .iter()
+                .map(|part| (part.scope.clone(), part.update_domain, part.resources.clone()))
+                .collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(scope, ud, vms)| {
+                    (scope_id(scope), *ud, vms.iter().map(|n| resource(vm(*n))).collect())
+                })
+                .collect();
+            assert_eq!(found, expected, "{name}");
+            let again = targets(operation_id(1), grouping, reached(vms));
+            assert_eq!(parts, again, "{name}: ids are derived");
+            let mut ids: Vec<EventId> = parts.iter().map(|part| part.event).collect();
+            ids.sort();
+            ids.dedup();
+            assert_eq!(ids.len(), parts.len(), "{name}: each part has its own event");
+        }
+    }
+
+    #[test]
+    fn operation_is_released_and_closed_by_its_parts() {
+        use OperationState::{Closed, Open, Opening};
+        let whole = Some(JointStart::Waiting);
+        let rows: [(&str, OperationState, &[TargetState], Option<JointStart>, (OperationState, bool)); 8] = [
+            ("opened", Opening, &[WAITING, WAITING], None, (Open, false)),
+            ("one approved", Open, &[APPROVED, WAITING], None, (Open, false)),
+            ("all approved", Open, &[APPROVED, APPROVED], None, (Open, true)),
+            ("approved or gone", Open, &[APPROVED, ENDED], None, (Open, true)),
+            ("one ended", Open, &[ENDED, WAITING], None, (Open, false)),
+            ("all ended", Open, &[ENDED, ENDED], None, (Closed, true)),
+            ("a host's is decided elsewhere", Open, &[APPROVED, APPROVED], whole.clone(), (Open, false)),
+            ("a host's closes all the same", Open, &[ENDED, ENDED], whole, (Closed, false)),
+        ];
+        for (name, state, parts, joint_start, expected) in rows {
+            let part = |state: &TargetState| Target { state: *state, ..target("web", 0, 1, &[vm(1)]) };
+            let targets = parts.iter().map(part).collect();
+            let mut one = Operation { state, joint_start, ..operation(1, Cause::HostReboot, targets) };
+            one.opened();
+            assert_eq!((one.state, one.released), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_part_never_goes_back() {
+        for (from, to, expected) in
+            [(WAITING, APPROVED, APPROVED), (APPROVED, WAITING, APPROVED), (ENDED, APPROVED, ENDED)]
+        {
+            let mut part = Target { state: from, ..target("web", 0, 1, &[vm(1)]) };
+            part.advance(to);
+            assert_eq!(part.state, expected, "{from:?} to {to:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_start_as_a_whole_where_there_are_several_parts() {
+        for (host, cause, parts, whole) in [
+            (Some("h1"), Cause::HostReboot, 2, true),
+            (Some("h1"), Cause::HostFreeze, 2, true),
+            (Some("h1"), Cause::HostReboot, 1, false),
+            (None, Cause::HostReboot, 2, false),
+            (Some("h1"), Cause::HostRedeploy, 2, false),
+            (Some("h1"), Cause::HostFailure, 2, false),
+        ] {
+            let start = Operation::new_joint_start(host, cause, parts);
+            assert_eq!(start.is_some(), whole, "{host:?} {cause} {parts}");
+        }
+    }
+
+    #[test]
+    fn a_single_part_has_nothing_to_wait_for() {
+        let part = |n| target("web", 0, n, &[vm(n)]);
+        for (parts, released, expected) in [
+            (vec![part(1)], false, true),
+            (vec![part(1), part(2)], false, false),
+            (vec![part(1), part(2)], true, true),
+        ] {
+            let one = Operation { released, ..operation(1, Cause::HostReboot, parts) };
+            assert_eq!(one.event(&one.targets[0]).released, expected, "{} parts", one.targets.len());
+        }
+    }
+}

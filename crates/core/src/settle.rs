@@ -317,3 +317,174 @@ impl Change<'_> {
         self.scope.ended = ended.into_iter().filter(|ended| self.is_recent(ended.at)).collect();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::{Applied, Command};
+    use crate::samples::{Given, approved, at, event, event_id, operation_id, scope, started, told, vm};
+    use crate::scope::ENDED_KEPT;
+
+    const REBOOT: Cause = Cause::HostReboot;
+
+    /// Three VMs and these events.
+    fn web(events: &[Event]) -> Scope {
+        Scope { events: events.to_vec(), ..scope("web", &[vm(1), vm(2), vm(3)]) }
+    }
+
+    fn one(cause: Cause) -> Event {
+        event(1, cause, &[vm(1)])
+    }
+
+    fn in_domain(update_domain: u32, event: Event) -> Event {
+        Event { update_domain, ..event }
+    }
+
+    fn due_at(seconds: i64, mut event: Event) -> Event {
+        if let Phase::Scheduled { not_before, .. } = &mut event.phase {
+            *not_before = at(seconds);
+        }
+        event
+    }
+
+    fn manual(event: Event) -> Event {
+        Event { driver: DriverKind::Manual, ..event }
+    }
+
+    fn then(seconds: i64) -> Given {
+        Given { now: at(seconds), ..Given::default() }
+    }
+
+    #[test]
+    fn pulse_does_what_is_due_and_free() {
+        let held = |seconds| Given { clock_hold: Some(ClockHold::from_iter([event_id(1)])), ..then(seconds) };
+        let other = |cause| in_domain(1, started(event(2, cause, &[vm(2)])));
+        let first_run = Scope { first_run: true, ..web(&[started(one(Cause::Deletion))]) };
+        let gone = |mut scope: Scope| {
+            scope.members.remove(0);
+            scope
+        };
+        let stopped = |mut scope: Scope| {
+            scope.members[0].state = MemberState::Deallocated;
+            scope
+        };
+        let part = Event { joint_start: true, ..one(REBOOT) };
+        let standing = crate::joint_start::HostStanding::Released;
+        let host_parts = vec![HostPart { operation: operation_id(9), update_domain: 1, standing }];
+        let spare = [event(2, Cause::PredictedFailure, &[vm(1)]), approved(one(Cause::UserRedeploy))];
+        let rows: Vec<(&str, Scope, Given, &str)> = vec![
+            ("before NotBefore", web(&[one(REBOOT)]), then(899), ""),
+            ("at NotBefore", web(&[one(REBOOT)]), then(900), "EventStarted(NotBefore) 1"),
+            ("the clock is not trusted", web(&[one(REBOOT)]), held(900), ""),
+            ("an approval is", web(&[approved(one(REBOOT))]), held(0), "EventStarted(Approved) 1"),
+            ("manual becomes ready", web(&[manual(one(REBOOT))]), then(900), "EventReady(NotBefore) 1"),
+            ("a part waits for its host", web(&[part]), then(900), ""),
+            ("before its end", web(&[started(one(REBOOT))]), then(59), ""),
+            ("at its end", web(&[started(one(REBOOT))]), then(60), "EventCompleted 1"),
+            ("an end by a clock that is not trusted", web(&[started(one(REBOOT))]), held(60), ""),
+            (
+                "another update domain",
+                web(&[one(REBOOT), manual(other(REBOOT))]),
+                then(900),
+                "EventCompleted 2, EventStarted(NotBefore) 1",
+            ),
+            (
+                "another update domain, still under way",
+                web(&[one(REBOOT), started(manual(other(REBOOT)))]),
+                then(900),
+                "",
+            ),
+            (
+                "the same update domain",
+                web(&[one(REBOOT), started(manual(event(2, REBOOT, &[vm(2)])))]),
+                then(900),
+                "EventStarted(NotBefore) 1",
+            ),
+            (
+                "a user's event elsewhere",
+                web(&[one(REBOOT), started(manual(other(Cause::UserRestart)))]),
+                then(900),
+                "EventStarted(NotBefore) 1",
+            ),
+            (
+                "a user does not wait",
+                web(&[one(Cause::UserRestart), started(manual(other(REBOOT)))]),
+                then(900),
+                "EventStarted(NotBefore) 1",
+            ),
+            ("a host that is released elsewhere", web(&[one(REBOOT)]), Given { host_parts, ..then(900) }, ""),
+            (
+                "the earlier goes first",
+                web(&[due_at(20, one(REBOOT)), in_domain(1, due_at(10, event(2, REBOOT, &[vm(2)])))]),
+                then(30),
+                "EventStarted(NotBefore) 2",
+            ),
+            (
+                "then the smaller id",
+                web(&[in_domain(1, due_at(10, event(2, REBOOT, &[vm(2)]))), due_at(10, one(REBOOT))]),
+                then(30),
+                "EventStarted(NotBefore) 1",
+            ),
+            ("its VM is gone", gone(web(&[one(REBOOT)])), then(0), "EventCancelled(ResourcesGone) 1"),
+            ("its VM is gone, under way", gone(web(&[started(one(REBOOT))])), then(0), "EventCompleted 1"),
+            ("its VM does not run", stopped(web(&[one(REBOOT)])), then(0), "EventCancelled(ResourcesGone) 1"),
+            ("a user's VM need not run", stopped(web(&[one(Cause::UserRestart)])), then(0), ""),
+            ("evicted", web(&[started(one(Cause::Eviction))]), then(60), "EventCompleted 1, VmDeallocated"),
+            ("deleted", web(&[started(one(Cause::Deletion))]), then(60), "EventCompleted 1, VmRemoved"),
+            ("the first-run VM stays", first_run, then(60), "EventCompleted 1"),
+            (
+                "moved away in time",
+                web(&spare),
+                then(0),
+                "EventStarted(Approved) 1, EventCancelled(Redeployed) 2",
+            ),
+        ];
+        for (name, scope, given, expected) in rows {
+            let result = scope.apply(Command::Pulse, given.circumstances());
+            if let Ok(Applied { scope, .. }) = &result {
+                let due = scope.next_due(&given.host_parts, given.clock_hold.as_ref(), given.now);
+                assert!(due.is_none_or(|due| due > given.now), "{name}: something is overdue");
+            }
+            assert_eq!(told(result), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn next_due_is_when_something_happens_by_itself() {
+        let other = in_domain(1, started(manual(event(2, REBOOT, &[vm(2)]))));
+        let hold = ClockHold::from_iter([event_id(1)]);
+        let rows: [(&str, &[Event], Option<&ClockHold>, Option<Timestamp>); 9] = [
+            ("nothing", &[], None, None),
+            ("NotBefore", &[one(REBOOT)], None, Some(at(900))),
+            ("the earlier", &[one(REBOOT), due_at(800, event(2, REBOOT, &[vm(1)]))], None, Some(at(800))),
+            ("an end", &[started(one(REBOOT))], None, Some(at(60))),
+            ("held", &[one(REBOOT)], Some(&hold), None),
+            ("an end held", &[started(one(REBOOT))], Some(&hold), None),
+            ("blocked", &[one(REBOOT), other], None, None),
+            ("a part of a host's", &[Event { joint_start: true, ..one(REBOOT) }], None, None),
+            ("by hand", &[started(manual(one(REBOOT)))], None, None),
+        ];
+        for (name, events, hold, expected) in rows {
+            assert_eq!(web(events).next_due(&[], hold, at(0)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn endings_are_forgotten_when_a_new_one_comes() {
+        let ended = |at| Ended { event: event_id(9), at, outcome: Outcome::Completed };
+        let old = at(0).checked_sub(ENDED_KEPT).unwrap();
+        let rows = [
+            ("old", vec![ended(old)], 1),
+            ("recent", vec![ended(at(-1))], 2),
+            ("many", vec![ended(at(-1)); ENDED_MAX], ENDED_MAX),
+        ];
+        for (name, ended, left) in rows {
+            let scope = Scope { ended: ended.clone(), ..web(&[started(one(REBOOT))]) };
+            let still = scope.apply(Command::Pulse, then(0).circumstances()).unwrap().scope;
+            assert_eq!(still.ended, ended, "{name}: without a new one nothing is written");
+            let after = scope.apply(Command::Pulse, then(60).circumstances()).unwrap().scope;
+            assert_eq!(after.ended.len(), left, "{name}");
+            assert_eq!(after.ended.last().map(|one| one.event), Some(event_id(1)), "{name}");
+        }
+    }
+}

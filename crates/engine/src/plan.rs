@@ -472,3 +472,371 @@ fn scopes_of(targets: &[Target]) -> Vec<&ScopeId> {
     scopes.dedup();
     scopes
 }
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::samples::{
+        self, at, event, event_id, now, operation, operation_id, operator, scope_id, standalone, started, vm,
+    };
+    use notbefore_core::{Event, Grant, JointStart, Role, ScopeKind, Token};
+    use notbefore_store::Revision;
+
+    use super::*;
+    use crate::records::{Address, Vm};
+    use crate::request::{PutScope, TokenCommand, VmSpec};
+
+    /// Records, and who asks when.
+    #[derive(Default)]
+    struct Given {
+        state: State,
+        by: Option<Actor>,
+        settings: Settings,
+    }
+
+    impl Given {
+        fn put<T: serde::Serialize>(mut self, key: notbefore_store::Key, record: &T) -> Self {
+            self.state.install(&key, Revision(1), Some(&records::encode(record))).unwrap();
+            self
+        }
+
+        /// A scope, and the records of its VMs at 10.0.0.n.
+        fn scope(self, scope: &Scope) -> Self {
+            let mut given = self.put(records::scope(&scope.id()), scope);
+            for id in scope.members.iter().map(|member| member.vm) {
+                let last = u8::try_from(id.0.as_u128()).unwrap();
+                let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, last].into() };
+                given = given.put(records::claim(&address), &id);
+                let instance = serde_json::Value::Null;
+                let record = Vm { id, scope: scope.id(), addresses: vec![address], instance };
+                given = given.put(records::vm(id), &record);
+            }
+            given
+        }
+
+        fn operation(self, operation: &Operation) -> Self {
+            self.put(records::operation(operation.id), operation)
+        }
+
+        fn token(self, token: &Token) -> Self {
+            self.put(records::token(&token.name), token)
+        }
+
+        fn by(self, by: Actor) -> Self {
+            Self { by: Some(by), ..self }
+        }
+
+        /// What a command comes to, in one line: the kinds of the records that are written and removed, in the order
+        /// of their keys, or that nothing is; or the code of the failure.
+        fn told(&self, command: &Command) -> String {
+            let root = operator();
+            let planner = Planner {
+                state: &self.state,
+                settings: &self.settings,
+                enabled: &|_| true,
+                now: now(),
+                by: self.by.as_ref().unwrap_or(&root),
+                node: "n1",
+                count: 0,
+                from: None,
+            };
+            let kind = |key: &str| key.split('/').next().unwrap_or_default().to_owned();
+            match planner.plan(command) {
+                Ok(Plan::Settled(Answer::Done)) => "nothing".to_owned(),
+                Ok(Plan::Settled(answer)) => format!("nothing, {}", named(&answer)),
+                Ok(Plan::Write { drafted, rest, .. }) => {
+                    let put = drafted.txns.iter().flat_map(|txn| &txn.put).map(|(key, _)| kind(key));
+                    let gone = drafted.txns.iter().flat_map(|txn| &txn.delete);
+                    let mut words: Vec<String> = put.collect();
+                    words.sort();
+                    let mut gone: Vec<String> = gone.map(|key| format!("-{}", kind(key))).collect();
+                    gone.sort();
+                    words.append(&mut gone);
+                    words.dedup();
+                    words.extend(rest.map(|_| "and more".to_owned()));
+                    words.join(" ")
+                }
+                Err(failure) => failure.code().to_owned(),
+            }
+        }
+    }
+
+    fn named(answer: &Answer) -> &'static str {
+        match answer {
+            Answer::Done => "done",
+            Answer::Operation(_) => "operation",
+            Answer::Preview(_) => "preview",
+            Answer::ScopePlan(_) => "plan",
+            Answer::Vm(_) => "vm",
+            Answer::Scope { .. } => "scope",
+        }
+    }
+
+    /// Each row: what it shows, the records, the command, and what it comes to.
+    fn check(rows: Vec<(&str, Given, Command, &str)>) {
+        for (name, given, command, expected) in rows {
+            assert_eq!(given.told(&command), expected, "{name}");
+        }
+    }
+
+    const REBOOT: Cause = Cause::HostReboot;
+
+    /// `web` with VMs 1 and 2 and these events.
+    fn web(events: &[Event]) -> Given {
+        let scope = samples::scope("web", &[vm(1), vm(2)]);
+        Given::default().scope(&Scope { events: events.to_vec(), ..scope })
+    }
+
+    fn one() -> Event {
+        event(1, REBOOT, &[vm(1)])
+    }
+
+    fn on(vms: &[u128]) -> NewOperation {
+        NewOperation::bare(operation_id(9), REBOOT, Whom::Vms(vms.iter().copied().map(vm).collect()))
+    }
+
+    #[test]
+    fn guests_approve_as_those_that_they_are() {
+        let approve = |network: Option<&str>, events: &[u128]| Command::Approve {
+            scope: scope_id("web"),
+            events: events.iter().copied().map(event_id).collect(),
+            network: network.map(str::to_owned),
+        };
+        let guest = |n: u8| Actor::Vm {
+            vm: vm(n.into()),
+            name: format!("vm-{n}").parse().unwrap(),
+            address: [10, 0, 0, n].into(),
+        };
+        let moved = Actor::Vm { vm: vm(1), name: "vm-1".parse().unwrap(), address: [10, 0, 0, 2].into() };
+        check(vec![
+            ("its own", web(&[one()]).by(guest(1)), approve(Some("default"), &[1]), "fact scope"),
+            ("a listener of its own", web(&[one()]).by(guest(1)), approve(None, &[1]), "fact scope"),
+            ("nothing", web(&[one()]).by(guest(1)), approve(None, &[]), "nothing"),
+            ("approved", web(&[started(one())]).by(guest(1)), approve(None, &[1]), "nothing"),
+            ("unknown", web(&[]).by(guest(1)), approve(None, &[1]), "unknown_event"),
+            ("another's address", web(&[one()]).by(moved), approve(Some("default"), &[1]), "unknown_caller"),
+            ("another network", web(&[one()]).by(guest(1)), approve(Some("blue"), &[1]), "unknown_caller"),
+            ("a VM that has left", web(&[one()]).by(guest(3)), approve(None, &[1]), "unknown_caller"),
+        ]);
+    }
+
+    #[test]
+    fn events_are_found_wherever_they_are() {
+        let (id, hosts) = (event_id(1), Vec::new());
+        let completed = || Command::Complete { event: id, hosts: hosts.clone() };
+        check(vec![
+            ("approve", web(&[one()]), Command::ApproveFor(id), "fact scope"),
+            ("cancel", web(&[one()]), Command::Cancel(id), "ended fact past scope"),
+            ("start", web(&[one()]), Command::Start(id), "fact scope"),
+            ("complete", web(&[started(one())]), completed(), "ended fact past scope"),
+            ("too early", web(&[one()]), completed(), "event_not_started"),
+            ("retry", web(&[started(one())]), Command::Retry(id), "not_exec"),
+            ("nowhere", web(&[]), Command::Cancel(id), "unknown_event"),
+        ]);
+    }
+
+    #[test]
+    fn operations_reach_all_or_none_of_the_vms_that_are_named() {
+        let two = || web(&[]).scope(&standalone("db", vm(3)));
+        let evict = |force| NewOperation { cause: Cause::Eviction, force, ..on(&[1]) };
+        let soon = NewOperation { not_before: Some(at(60)), ..on(&[1]) };
+        let host =
+            |host: &str| Command::Schedule(NewOperation { whom: Whom::Host(host.to_owned()), ..on(&[]) });
+        let on_host = |state| {
+            let member = Member { host: Some("h1".to_owned()), state, ..samples::member(vm(1)) };
+            Given::default().scope(&Scope { members: vec![member], ..samples::scope("web", &[]) })
+        };
+        let full = || {
+            let restart = Operation {
+                state: OperationState::Closed,
+                ..operation(5, Cause::UserRestart, vec![samples::target("web", 0, 5, &[vm(1)])])
+            };
+            let path = "default/default/web".parse().unwrap();
+            let tenant =
+                Token { grants: vec![Grant { role: Role::Tenant, path }], ..samples::token("tenant") };
+            let given = web(&[]).operation(&restart).token(&tenant).token(&samples::token("root"));
+            Given { settings: Settings { stored_user_operations_max: 1, ..Settings::default() }, ..given }
+        };
+        let restart = || Command::Schedule(NewOperation { cause: Cause::UserRestart, ..on(&[1]) });
+        check(vec![
+            ("one scope, one transaction", web(&[]), Command::Schedule(on(&[1, 2])), "fact operation scope"),
+            ("several, the operation first", two(), Command::Schedule(on(&[1, 3])), "fact operation"),
+            ("one of them is unknown", two(), Command::Schedule(on(&[1, 4])), "unknown_vm"),
+            ("none", web(&[]), Command::Schedule(on(&[])), "no_resources"),
+            ("too near", web(&[]), Command::Schedule(soon), "not_before_too_near"),
+            ("not Spot", web(&[]), Command::Schedule(evict(false)), "not_spot"),
+            ("not Spot, forced", web(&[]), Command::Schedule(evict(true)), "fact operation scope"),
+            ("a host", on_host(MemberState::Running), host("h1"), "fact operation scope"),
+            ("no such host", on_host(MemberState::Running), host("h2"), "unknown_host"),
+            ("nothing runs there", on_host(MemberState::Deallocated), host("h1"), "nothing_runs"),
+            (
+                "a tenant's are counted",
+                full().by(Actor::Token("tenant".to_owned())),
+                restart(),
+                "too_many_stored_operations",
+            ),
+            ("an operator's are not", full(), restart(), "fact operation scope"),
+            ("a look", two(), Command::Preview(on(&[1, 3])), "nothing, preview"),
+            ("a look at what is refused", two(), Command::Preview(on(&[1, 4])), "unknown_vm"),
+        ]);
+    }
+
+    #[test]
+    fn operations_are_called_off_started_and_completed_as_a_whole() {
+        let parts = || vec![samples::target("web", 0, 1, &[vm(1)]), samples::target("db", 0, 2, &[vm(3)])];
+        let open = || operation(9, REBOOT, parts());
+        let by = Some(operator());
+        let released = JointStart::Released { why: StartReason::NotBefore, by: operator() };
+        let host = |start| Operation { joint_start: Some(start), host: Some("h1".to_owned()), ..open() };
+        let on = |operation: Operation, event: Event| {
+            let part =
+                Event { operation: operation.id, joint_start: operation.joint_start.is_some(), ..event };
+            web(&[part]).operation(&operation)
+        };
+        let id = operation_id(9);
+        let alone = || operation(9, REBOOT, vec![samples::target("web", 0, 1, &[vm(1)])]);
+        use notbefore_core::StartReason;
+        check(vec![
+            ("called off", on(open(), one()), Command::CancelOperation(id), "fact operation"),
+            (
+                "twice",
+                on(Operation { cancelled_by: by.clone(), ..open() }, one()),
+                Command::CancelOperation(id),
+                "nothing, operation",
+            ),
+            ("decided", on(host(released.clone()), one()), Command::CancelOperation(id), "event_started"),
+            ("unknown", web(&[]), Command::CancelOperation(id), "unknown_operation"),
+            ("started in one scope", on(alone(), one()), Command::StartOperation(id), "fact scope"),
+            ("started in several", on(open(), one()), Command::StartOperation(id), "starts_apart"),
+            (
+                "nothing to start",
+                on(alone(), started(one())),
+                Command::StartOperation(id),
+                "nothing_to_start",
+            ),
+            (
+                "a host starts",
+                on(host(JointStart::Waiting), one()),
+                Command::StartOperation(id),
+                "fact operation",
+            ),
+            (
+                "a host starts once",
+                on(host(released.clone()), one()),
+                Command::StartOperation(id),
+                "event_started",
+            ),
+            ("not begun", on(open(), one()), Command::CompleteOperation(id), "event_not_started"),
+            ("completed", on(open(), started(one())), Command::CompleteOperation(id), "fact operation"),
+            ("about to begin", on(host(released), one()), Command::CompleteOperation(id), "fact operation"),
+            (
+                "completed twice",
+                on(Operation { completed_by: by, ..open() }, one()),
+                Command::CompleteOperation(id),
+                "nothing, operation",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn inventory_changes_fit_together() {
+        let spec = |n: u128| VmSpec::bare(vm(n), format!("vm-{n}").parse().unwrap());
+        let at_first = |n| VmSpec {
+            addresses: vec![Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() }],
+            ..spec(n)
+        };
+        let set = ScopeKind::AvailabilitySet;
+        let put = |path: &str, vms| Command::PutScope(PutScope::bare(path.parse().unwrap(), set, vms));
+        let add = |path: &str, vm| Command::AddVm { path: path.parse().unwrap(), kind: None, vm };
+        let many = (10..110).map(spec).collect();
+        let first_run = || Command::MakeFirstRun { vm: vm(1), name: "lab".parse().unwrap() };
+        let lab = Scope { first_run: true, ..standalone("lab", vm(1)) };
+        let asleep = Member { state: MemberState::Deallocated, ..samples::member(vm(1)) };
+        let evicted = Scope { members: vec![asleep], ..samples::scope("web", &[]) };
+        let remove = |path: &str| Command::RemoveScope {
+            scope: scope_id(path),
+            fleet_only: false,
+            progress: Default::default(),
+        };
+        check(vec![
+            ("a new scope", web(&[]), put("db", vec![spec(3)]), "fact scope vm"),
+            (
+                "as it is",
+                Given::default().scope(&samples::scope("web", &[])),
+                put("web", vec![]),
+                "nothing, scope",
+            ),
+            (
+                "another kind",
+                Given::default().scope(&standalone("web", vm(1))),
+                put("web", vec![]),
+                "kind_differs",
+            ),
+            (
+                "one name twice",
+                web(&[]),
+                put("db", vec![spec(3), VmSpec { vm: vm(4), ..spec(3) }]),
+                "name_taken",
+            ),
+            ("an address of another", web(&[]), put("db", vec![at_first(3)]), "address_taken"),
+            (
+                "an address twice",
+                Given::default(),
+                put("db", vec![at_first(3), at_first(4)]),
+                "address_twice",
+            ),
+            ("many", Given::default(), put("db", many), "fact scope vm and more"),
+            ("a VM", web(&[]), add("web", spec(3)), "fact scope vm"),
+            ("a VM of its own", web(&[]), add("db", spec(3)), "fact scope vm"),
+            ("a name that is there", web(&[]), add("web", spec(1)), "name_taken"),
+            (
+                "a second standalone",
+                Given::default().scope(&standalone("db", vm(1))),
+                add("db", spec(3)),
+                "standalone_holds_one",
+            ),
+            ("a VM goes", web(&[]), Command::RemoveVm(vm(1)), "fact scope -claim -vm"),
+            (
+                "a VM with its scope",
+                Given::default().scope(&standalone("db", vm(1))),
+                Command::RemoveVm(vm(1)),
+                "fact -claim -scope -vm",
+            ),
+            ("no such VM", web(&[]), Command::RemoveVm(vm(9)), "unknown_vm"),
+            ("runs again", Given::default().scope(&evicted), Command::StartVm(vm(1)), "fact scope"),
+            ("runs", web(&[]), Command::StartVm(vm(1)), "nothing"),
+            ("a scope goes", web(&[]), remove("web"), "fact -claim -scope -vm"),
+            ("no such scope", web(&[]), remove("db"), "unknown_scope"),
+            ("the first run", Given::default(), first_run(), "fact scope vm"),
+            ("not the first", web(&[]), first_run(), "nothing"),
+            (
+                "the stand-in goes",
+                Given::default().scope(&lab),
+                put("web", vec![spec(3)]),
+                "fact scope vm -claim -scope -vm",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn tokens_and_the_clock_change_what_is_there() {
+        let create = |name| Command::Token(TokenCommand::Create(samples::token(name)));
+        let revoke = |name: &str| Command::Token(TokenCommand::Revoke(name.parse().unwrap()));
+        let brief = Token { expires_at: Some(at(60)), ..samples::token("brief") };
+        let root = || Given::default().token(&samples::token("root"));
+        let held = || {
+            let mut given = Given::default();
+            given.state.hold_clock(Some(notbefore_core::ClockHold::default()));
+            given
+        };
+        check(vec![
+            ("a token", root(), create("ci"), "fact token"),
+            ("its name in another case", root(), create("Root"), "token_taken"),
+            ("the last", root(), revoke("root"), "last_operator"),
+            ("the last that stays", root().token(&brief), revoke("root"), "last_operator"),
+            ("one of two", root().token(&samples::token("ci")), revoke("root"), "fact -token"),
+            ("unknown", root(), revoke("ci"), "unknown_token"),
+            ("the clock is trusted", root(), Command::AcceptClock, "nothing"),
+            ("the clock is not", held(), Command::AcceptClock, "fact"),
+        ]);
+    }
+}

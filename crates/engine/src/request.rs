@@ -28,6 +28,13 @@ pub struct Request {
     pub command: Command,
 }
 
+impl Request {
+    /// A request without a key, a revision or an address.
+    pub fn new(by: Actor, command: Command) -> Self {
+        Self { by, from: None, idempotency: None, if_revision: None, command }
+    }
+}
+
 /// What tells a retry from a second wish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
@@ -144,6 +151,13 @@ pub struct NewOperation {
     pub force: bool,
 }
 
+impl NewOperation {
+    /// One with the cause's usual notice, duration and description.
+    pub fn bare(id: OperationId, cause: Cause, whom: Whom) -> Self {
+        Self { id, cause, whom, not_before: None, duration_s: None, description: None, force: false }
+    }
+}
+
 /// Whom an operation reaches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Whom {
@@ -171,6 +185,14 @@ pub struct PutScope {
     pub prune: bool,
     /// How far it has come; a scope may take several transactions. Begins empty.
     pub progress: Progress,
+}
+
+impl PutScope {
+    /// A scope of these VMs with the default policy, as a single call describes it.
+    pub fn bare(path: ScopePath, kind: ScopeKind, vms: Vec<VmSpec>) -> Self {
+        let (policy, progress) = (Policy::default(), Progress::default());
+        Self { path, kind, policy, origin: Origin::Call, vms, prune: false, progress }
+    }
 }
 
 /// A change of a whole scope.

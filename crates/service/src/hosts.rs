@@ -64,22 +64,18 @@ fn places(scope: Option<&Scope>) -> BTreeMap<&str, Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_core::{Member, Origin, Policy, ScopeKind, VmId};
+    use notbefore_core::Member;
+    use notbefore_core::samples::{self, member, vm};
 
     use super::*;
 
     fn scope(hosts: &[Option<&str>]) -> Scope {
-        let path = "web".parse().unwrap();
-        let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
-        scope.members = hosts
-            .iter()
-            .enumerate()
-            .map(|(n, host)| Member {
-                host: host.map(str::to_owned),
-                ..Member::bare(VmId(uuid::Uuid::from_u128(n as u128)), format!("web-{n}").parse().unwrap())
-            })
-            .collect();
-        scope
+        let hosts = hosts.iter().enumerate();
+        let member = |(n, host): (usize, &Option<&str>)| Member {
+            host: host.map(str::to_owned),
+            ..member(vm(n as u128))
+        };
+        Scope { members: hosts.map(member).collect(), ..samples::scope("web", &[]) }
     }
 
     #[test]

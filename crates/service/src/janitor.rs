@@ -279,74 +279,38 @@ async fn remove(store: &dyn Store, records: Vec<(Key, Versioned)>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::samples;
-    use notbefore_core::event::{DriverKind, Outcome as Ending, Run};
-    use notbefore_core::{Actor, Cause, Event, OperationId, Phase, Policy, Release, ScopePath, StartReason};
+    use notbefore_core::Cause;
+    use notbefore_core::event::Outcome as Ending;
+    use notbefore_core::samples::{self, event_id, now, operation, scope_id, started};
     use notbefore_engine::{Answer, FactBatch};
     use notbefore_store::memory::MemoryStore;
 
     const KEPT: SignedDuration = SignedDuration::from_hours(48);
 
-    fn now() -> Timestamp {
-        "2026-11-15T12:00:00Z".parse().unwrap()
-    }
-
     fn hours_ago(hours: i64) -> Timestamp {
         now().checked_sub(SignedDuration::from_hours(hours)).unwrap()
-    }
-
-    fn event(id: u128) -> EventId {
-        EventId(Uuid::from_u128(id))
     }
 
     type Record = (Key, bytes::Bytes);
 
     fn past(id: u128, ended_at: Timestamp) -> Record {
         let past = Past {
-            scope: "web".parse::<ScopePath>().unwrap().id(),
+            scope: scope_id("web"),
             outcome: Ending::Completed,
             ended_at,
-            event: Event {
-                id: event(id),
-                operation: OperationId(Uuid::nil()),
-                cause: Cause::HostReboot,
-                update_domain: 0,
-                resources: Vec::new(),
-                duration_s: -1,
-                description: String::new(),
-                driver: DriverKind::Manual,
-                release: Release::Each,
-                time_given: false,
-                joint_start: false,
-                phase: Phase::Started { at: ended_at, why: StartReason::NotBefore, run: Run::Manual },
-                trail: Vec::new(),
-            },
+            event: started(samples::event(id, Cause::HostReboot, &[])),
         };
-        (records::past(event(id)), records::encode(&past))
+        (records::past(event_id(id)), records::encode(&past))
     }
 
-    fn operation(id: u128, state: OperationState, at: Timestamp) -> Record {
-        let id = OperationId(Uuid::from_u128(id));
+    fn stored(id: u128, state: OperationState, at: Timestamp) -> Record {
         let operation = Operation {
-            id,
-            cause: Cause::HostReboot,
-            by: Actor::Service,
             requested_at: at,
-            host: None,
             not_before: None,
-            duration_s: -1,
-            description: String::new(),
-            driver: DriverKind::Manual,
-            release: Release::Each,
-            targets: Vec::new(),
             state,
-            released: false,
-            time_given: false,
-            joint_start: None,
-            completed_by: None,
-            cancelled_by: None,
+            ..operation(id, Cause::HostReboot, Vec::new())
         };
-        (records::operation(id), records::encode(&operation))
+        (records::operation(operation.id), records::encode(&operation))
     }
 
     /// Some of each kind of record: hours old, and what of it must go when 48 hours are kept.
@@ -355,13 +319,13 @@ mod tests {
             let answer = CommandRecord { hash: String::new(), at: hours_ago(hours), answer: Answer::Done };
             (records::command("root", key), records::encode(&answer))
         };
-        let entry = |hours, id| (records::ended(hours_ago(hours), event(id)), bytes::Bytes::new());
+        let entry = |hours, id| (records::ended(hours_ago(hours), event_id(id)), bytes::Bytes::new());
         let facts = |hours| {
             let batch = FactBatch { scope: None, from: None, first: 0, facts: Vec::new() };
             (records::fact(hours_ago(hours), "node", 1), records::encode(&batch))
         };
         let heard = |name: &str, hours| {
-            let scope = name.parse::<ScopePath>().unwrap().id();
+            let scope = scope_id(name);
             (records::heard(&scope), records::encode(&LastAt { at: hours_ago(hours) }))
         };
         let go = vec![
@@ -372,22 +336,17 @@ mod tests {
             entry(50, 2),
             facts(48),
             facts(1_000),
-            operation(1, OperationState::Closed, hours_ago(48)),
+            stored(1, OperationState::Closed, hours_ago(48)),
             heard("gone", 48),
         ];
-        let scope = Scope::new(
-            "web".parse().unwrap(),
-            notbefore_core::ScopeKind::AvailabilitySet,
-            Policy::default(),
-            notbefore_core::Origin::Call,
-        );
+        let scope = samples::scope("web", &[]);
         let stay = vec![
             command("new", 23),
             entry(47, 2),
             past(2, hours_ago(47)),
             facts(47),
-            operation(2, OperationState::Closed, hours_ago(47)),
-            operation(3, OperationState::Open, hours_ago(1_000)),
+            stored(2, OperationState::Closed, hours_ago(47)),
+            stored(3, OperationState::Open, hours_ago(1_000)),
             heard("web", 47),
             (records::scope(&scope.id()), records::encode(&scope)),
         ];
@@ -448,9 +407,9 @@ mod tests {
     async fn who_has_read_an_event_is_kept_as_long_as_the_event() {
         let store = MemoryStore::new();
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        let [gone, known, young, live] = [1, 2, 3, 4].map(|n| EventId(Uuid::from_u128(n)));
+        let [gone, known, young, live] = [1, 2, 3, 4].map(event_id);
         let mut scope = samples::scope("web", &[]);
-        scope.events.push(samples::event(4, notbefore_core::Cause::PredictedFailure, &[], now, now));
+        scope.events.push(samples::event(4, Cause::PredictedFailure, &[]));
         let seen = |hours| {
             let at = now.checked_sub(SignedDuration::from_hours(hours)).unwrap();
             let vm = samples::vm(9);
@@ -483,7 +442,7 @@ mod tests {
         let store = MemoryStore::new();
         for id in 0..1_000 {
             let put = vec![
-                (records::ended(hours_ago(60), event(id)), bytes::Bytes::new()),
+                (records::ended(hours_ago(60), event_id(id)), bytes::Bytes::new()),
                 past(id, hours_ago(60)),
             ];
             store.commit(Txn { put, ..Txn::default() }).await;

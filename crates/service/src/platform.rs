@@ -215,7 +215,7 @@ impl Platform for ScheduledEvents {
             ListenerIdentity::Network(_) | ListenerIdentity::Bound { .. } => None,
         };
         let command = Command::Approve { scope, events, network };
-        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
+        let request = Request::new(by, command);
         match self.engine.ask(request).await {
             Ok(_) => Ok(()),
             Err(Failure::Refused(Refusal::UnknownEvent(_))) => Err(ApproveError::UnknownEvent),

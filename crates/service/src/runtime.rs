@@ -584,7 +584,7 @@ async fn follow(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::Unbou
 mod tests {
     use futures_util::FutureExt;
     use futures_util::future::join_all;
-    use notbefore_core::{Actor, Settings, VmId};
+    use notbefore_core::{Actor, Settings, samples};
     use notbefore_engine::{Command, EngineSettings, VmSpec};
     use notbefore_store::memory::MemoryStore;
     use notbefore_store::{ReadError, Snapshot, Watch};
@@ -687,15 +687,11 @@ mod tests {
         let handle = start(engine, effects, kept, Revision(0), Arc::clone(&views), clock, driver);
 
         let add = async |n: u128| {
-            let vm = VmSpec::bare(VmId(uuid::Uuid::from_u128(n)), format!("vm-{n}").parse().unwrap());
+            let vm = VmSpec::bare(samples::vm(n), format!("vm-{n}").parse().unwrap());
             let path = format!("scope-{n}").parse().unwrap();
             let command = Command::AddVm { path, kind: None, vm };
-            let (by, from) = (Actor::Service, None);
-            handle.ask(Request { by, from, idempotency: None, if_revision: None, command }).await.unwrap();
-            assert!(
-                views.newest().scope_of(VmId(uuid::Uuid::from_u128(n))).is_some(),
-                "vm-{n} was not to be seen"
-            );
+            handle.ask(Request::new(Actor::Service, command)).await.unwrap();
+            assert!(views.newest().scope_of(samples::vm(n)).is_some(), "vm-{n} was not to be seen");
         };
         join_all((1..=MANY).map(add)).await;
         let calls = store.calls.load(Relaxed);

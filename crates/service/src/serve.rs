@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use notbefore_core::{Actor, Name, Origin, Policy, Prefix, ScopeKind, ScopePath, VmId};
+use notbefore_core::{Actor, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
     ClockNews, ClockReading, Command, DecodeError, Engine, EngineSettings, Failure, Input, Loader, Prepared,
-    Progress, PutScope, Request, State, VmSpec, prepare,
+    PutScope, Request, State, VmSpec, prepare,
 };
 use notbefore_listener::host::Hosts;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
@@ -382,8 +382,7 @@ async fn prepare_fleet(
     engine: &EngineHandle,
     views: &Arc<Views>,
 ) -> Result<Vec<String>, ServeError> {
-    let ask =
-        |command| Request { by: Actor::Service, from: None, idempotency: None, if_revision: None, command };
+    let ask = |command| Request::new(Actor::Service, command);
     let mut paths = Vec::new();
     for one in &config.guest_vms {
         let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };
@@ -406,13 +405,8 @@ async fn prepare_fleet(
                 let command = match view.scope(&path.id()).filter(|scope| !scope.scope.first_run) {
                     Some(_) => Command::AddVm { path, kind: None, vm },
                     None => Command::PutScope(PutScope {
-                        path,
-                        kind: ScopeKind::Standalone,
                         policy: Policy::for_trying(),
-                        origin: Origin::Call,
-                        vms: vec![vm],
-                        prune: false,
-                        progress: Progress::default(),
+                        ..PutScope::bare(path, ScopeKind::Standalone, vec![vm])
                     }),
                 };
                 engine.ask(ask(command)).await?;

@@ -190,14 +190,10 @@ impl Naming<'_> {
             }
             What::Host { host, cause, when, preview } => {
                 let cause = CAUSES[usize::from(*cause) % HOST_CAUSES];
+                let whom = Whom::Host(host_name(*host));
                 let new = NewOperation {
-                    id: OperationId(fresh.uuid()),
-                    cause,
                     not_before: self.not_before(cause, &[], *when),
-                    whom: Whom::Host(host_name(*host)),
-                    duration_s: None,
-                    description: None,
-                    force: false,
+                    ..NewOperation::bare(OperationId(fresh.uuid()), cause, whom)
                 };
                 if *preview { Command::Preview(new) } else { Command::Schedule(new) }
             }

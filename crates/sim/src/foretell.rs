@@ -164,15 +164,9 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             }
         }
         Command::AddVm { path, kind, vm } => {
-            let put = PutScope {
-                path: path.clone(),
-                kind: kind.unwrap_or(reads.scope(&path.id()).map_or(ScopeKind::Standalone, |(_, s)| s.kind)),
-                policy: Policy::default(),
-                origin: Origin::Call,
-                vms: vec![vm.clone()],
-                prune: false,
-                progress: Default::default(),
-            };
+            let known = reads.scope(&path.id()).map(|(_, scope)| scope.kind);
+            let kind = kind.or(known).unwrap_or(ScopeKind::Standalone);
+            let put = PutScope::bare(path.clone(), kind, vec![vm.clone()]);
             add_vm(reads, &put, vm, at)
         }
         Command::MakeFirstRun { vm, name } => {
@@ -184,17 +178,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             let policy = Policy { terminate_notice_s: Some(300), ..Policy::default() };
             let mut scope = Scope::new(path.clone(), ScopeKind::Standalone, policy, Origin::Call);
             scope.first_run = true;
-            scope.members.push(Member {
-                vm: *vm,
-                name: name.clone(),
-                update_domain: 0,
-                fault_domain: 0,
-                zone: None,
-                host: None,
-                spot: true,
-                state: MemberState::Running,
-                origin: Origin::Call,
-            });
+            scope.members.push(Member { spot: true, ..Member::bare(*vm, name.clone()) });
             Ok(Writes {
                 scopes: BTreeMap::from([(path.id(), Some(scope))]),
                 addresses: BTreeMap::from([(*vm, Vec::new())]),

@@ -67,7 +67,7 @@ impl World {
             } else if let Some(event) = self.given_up() {
                 let by = Actor::Token("operator".to_owned());
                 let command = Command::Retry(event);
-                self.request(Request { by, from: None, idempotency: None, if_revision: None, command })?;
+                self.request(Request::new(by, command))?;
             } else {
                 return self.all_over();
             }

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_core::exec::WHY_BYTES_MAX;
+use notbefore_core::samples::{self, Given};
 use notbefore_core::{
-    Actor, Applied, Cause, Circumstances, Command, CommandState, DriverKind, Ending, Event, EventFact,
-    EventId, ExecRun, ExecSettings, Fact, Member, NewEvent, OperationId, Origin, Outcome, Policy, Ran,
-    Refusal, Release, Resource, Scope, ScopeKind, Settings, VmId,
+    Applied, Cause, Circumstances, Command, CommandState, DriverKind, Ending, Event, EventFact, EventId,
+    ExecRun, ExecSettings, Fact, Member, NewEvent, Outcome, Ran, Refusal, Scope, Settings, VmId,
 };
-use uuid::Uuid;
 
-const EVENT: EventId = EventId(Uuid::from_u128(7));
-const BEGIN: i64 = 1_767_225_600;
+const EVENT: EventId = samples::event_id(7);
 
 /// A scope, a clock and a process, and what has happened.
 struct Bench {
@@ -27,7 +25,7 @@ struct Bench {
 }
 
 fn vm(n: u128) -> VmId {
-    VmId(Uuid::from_u128(100 + n))
+    samples::vm(100 + n)
 }
 
 fn running(attempt: u32, left: u32) -> CommandState {
@@ -53,43 +51,22 @@ impl Bench {
     }
 
     fn with(vms: u128, settings: Settings) -> Self {
-        let path = "web".parse().unwrap();
-        let scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
-        let now = Timestamp::from_second(BEGIN).unwrap();
+        let (scope, now) = (samples::scope("web", &[]), samples::now());
         let (last, ended) = (Vec::new(), Vec::new());
         let mut bench = Self { scope, now, node: "n1".to_owned(), settings, last, ended };
-        let name = |n: u128| format!("web-{n}").parse().unwrap();
-        let member = |n: u128| Member { host: Some("h1".to_owned()), ..Member::bare(vm(n), name(n)) };
+        let member = |n| Member { host: Some("h1".to_owned()), ..samples::member(vm(n)) };
         bench.ok(Command::Enrol((0..vms).map(member).collect()));
+        let all: Vec<VmId> = (0..vms).map(vm).collect();
         bench.ok(Command::Open(vec![NewEvent {
-            id: EVENT,
-            operation: OperationId(Uuid::from_u128(8)),
-            cause: Cause::HostFailure,
-            update_domain: 0,
-            resources: (0..vms).map(|n| Resource { vm: vm(n), name: name(n), host: None }).collect(),
-            not_before: None,
-            duration_s: -1,
-            description: String::new(),
             driver: bench.settings.driver,
-            release: Release::Each,
-            time_given: false,
-            joint_start: false,
-            released: false,
+            ..samples::new_event(7, Cause::HostFailure, &all)
         }]));
         bench
     }
 
     fn apply(&mut self, command: Command) -> Result<(), Refusal> {
-        let by = Actor::Token("root".to_owned());
-        let circumstances = Circumstances {
-            now: self.now,
-            by: &by,
-            enabled: true,
-            settings: &self.settings,
-            runner: &self.node,
-            host_parts: &[],
-            clock_hold: None,
-        };
+        let given = Given { now: self.now, settings: self.settings.clone(), ..Given::default() };
+        let circumstances = Circumstances { runner: &self.node, ..given.circumstances() };
         let Applied { scope, facts, past, .. } = self.scope.apply(command, circumstances)?;
         assert!(scope.next_due(&[], None, self.now).is_none_or(|due| due > self.now), "invariant 10");
         self.scope = scope;
@@ -156,7 +133,7 @@ fn failures_wait_twice_as_long_each_time_and_are_given_up_at_the_limit() {
         let why = "exit status 1".to_owned();
         assert_eq!(
             bench.last,
-            [EventFact::DriverAttemptFailed { vm: "web-0".parse().unwrap(), attempt, why: why.clone() }]
+            [EventFact::DriverAttemptFailed { vm: "vm-100".parse().unwrap(), attempt, why: why.clone() }]
         );
         let due_at = bench.scope.next_due(&[], None, bench.now).unwrap();
         assert_eq!(due_at.as_second() - bench.now.as_second(), pause);
@@ -209,7 +186,7 @@ fn a_report_counts_only_under_its_own_fence_and_attempt() {
     bench.ran(9, 1, 2, succeeds());
     let ending = succeeds();
     bench.ok(Command::Ran(vec![Ran {
-        event: EventId(Uuid::nil()),
+        event: samples::event_id(0),
         vm: vm(0),
         fence: 1,
         attempt: 2,
@@ -278,7 +255,7 @@ fn a_retry_gives_all_attempts_anew_under_numbers_never_used_before() {
     assert!(matches!(bench.command(0), CommandState::Waiting { attempt: 2, left: 1, .. }));
     bench.ok(Command::Retry(EVENT));
     assert_eq!(bench.command(0), &running(3, 1));
-    assert_eq!(bench.apply(Command::Retry(EventId(Uuid::nil()))).unwrap_err().code(), "unknown_event");
+    assert_eq!(bench.apply(Command::Retry(samples::event_id(0))).unwrap_err().code(), "unknown_event");
 }
 
 #[test]

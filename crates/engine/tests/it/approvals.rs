@@ -3,50 +3,33 @@
 
 use std::net::IpAddr;
 
-use jiff::Timestamp;
-use notbefore_core::{
-    Actor, Cause, EventId, OperationId, Origin, Policy, Refusal, ScopeId, ScopeKind, ScopePath, Settings,
-    VmId,
-};
+use notbefore_core::samples::{now, operation_id, operator, scope_id, vm};
+use notbefore_core::{Actor, Cause, EventId, Refusal, ScopeKind, Settings, VmId};
 use notbefore_engine::records::Address;
 use notbefore_engine::{
-    Answer, Command, CommitId, Effect, Engine, EngineSettings, Failure, Input, NewOperation, Progress,
-    PutScope, Request, RequestId, VmSpec, Whom,
+    Answer, Command, CommitId, Effect, Engine, Failure, Input, NewOperation, PutScope, Request, RequestId,
+    VmSpec, Whom,
 };
 use notbefore_store::{Outcome, Revision, Txn};
-use uuid::Uuid;
 
-const WEB: VmId = VmId(Uuid::from_u128(1));
-const OTHER: VmId = VmId(Uuid::from_u128(2));
+use crate::support::started;
+
+const WEB: VmId = vm(1);
+const OTHER: VmId = vm(2);
 const NETWORK: &str = "blue";
 const OPERATOR: RequestId = RequestId(0);
 const GUEST: RequestId = RequestId(1);
 
-fn now() -> Timestamp {
-    Timestamp::from_second(1_767_225_600).unwrap()
-}
-
 fn ip() -> IpAddr {
     "10.0.0.1".parse().unwrap()
-}
-
-fn scope(name: &str) -> ScopeId {
-    name.parse::<ScopePath>().unwrap().id()
 }
 
 /// A scope with one VM, which has the address or none.
 fn put(name: &str, vm: VmId, has_address: bool) -> Command {
     let address = Address { network: NETWORK.parse().unwrap(), ip: ip() };
     let addresses = if has_address { vec![address] } else { Vec::new() };
-    Command::PutScope(PutScope {
-        path: name.parse().unwrap(),
-        kind: ScopeKind::Standalone,
-        policy: Policy::default(),
-        origin: Origin::Call,
-        vms: vec![VmSpec { addresses, ..VmSpec::bare(vm, name.parse().unwrap()) }],
-        prune: false,
-        progress: Progress::default(),
-    })
+    let vms = vec![VmSpec { addresses, ..VmSpec::bare(vm, name.parse().unwrap()) }];
+    Command::PutScope(PutScope::bare(name.parse().unwrap(), ScopeKind::Standalone, vms))
 }
 
 /// An engine whose commits wait until the test carries them out.
@@ -61,23 +44,15 @@ struct Bench {
 impl Bench {
     /// A VM `web` at the address, with an event that waits for its approval, and a VM `other` without one.
     fn new() -> Self {
-        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
-        let (engine, _) = Engine::new(settings, Vec::new(), Revision(0), now()).unwrap();
+        let (engine, _) = started(Settings::default(), Vec::new(), now());
         let mut bench = Self { engine, revision: Revision(0), commits: Vec::new(), answers: Vec::new() };
         bench.ask(put("web", WEB, true));
         bench.ask(put("other", OTHER, false));
         bench.settle();
-        bench.feed(Input::Heard(scope("web"), now()));
+        bench.feed(Input::Heard(scope_id("web"), now()));
         bench.settle();
-        bench.ask(Command::Schedule(NewOperation {
-            id: OperationId(Uuid::from_u128(9)),
-            cause: Cause::HostReboot,
-            whom: Whom::Vms(vec![WEB]),
-            not_before: None,
-            duration_s: None,
-            description: None,
-            force: false,
-        }));
+        let whom = Whom::Vms(vec![WEB]);
+        bench.ask(Command::Schedule(NewOperation::bare(operation_id(9), Cause::HostReboot, whom)));
         bench.settle();
         bench
     }
@@ -94,12 +69,11 @@ impl Bench {
 
     fn ask_as(&mut self, by: Actor, command: Command) {
         let id = if matches!(by, Actor::Vm { .. }) { GUEST } else { OPERATOR };
-        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
-        self.feed(Input::Request(id, Box::new(request)));
+        self.feed(Input::Request(id, Box::new(Request::new(by, command))));
     }
 
     fn ask(&mut self, command: Command) {
-        self.ask_as(Actor::Token("root".to_owned()), command);
+        self.ask_as(operator(), command);
     }
 
     fn settle(&mut self) {
@@ -111,7 +85,7 @@ impl Bench {
     }
 
     fn event(&self) -> Option<EventId> {
-        let held = self.engine.state().scope(&scope("web"))?;
+        let held = self.engine.state().scope(&scope_id("web"))?;
         held.value.events.first().map(|event| event.id)
     }
 
@@ -119,7 +93,7 @@ impl Bench {
     fn approve(&mut self, events: Vec<EventId>, network: Option<&str>) -> Result<Answer, Failure> {
         let by = Actor::Vm { vm: WEB, name: "web".parse().unwrap(), address: ip() };
         let network = network.map(str::to_owned);
-        self.ask_as(by, Command::Approve { scope: scope("web"), events, network });
+        self.ask_as(by, Command::Approve { scope: scope_id("web"), events, network });
         self.settle();
         assert_eq!(self.answers.len(), 1);
         self.answers.remove(0)

@@ -2,45 +2,15 @@
 //! whoever asks is heard meanwhile, and each is one transaction.
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Actor, Cause, Member, OperationId, Origin, Policy, Scope, ScopeKind, Settings, VmId};
-use notbefore_engine::records::{self, Vm, prefix};
-use notbefore_engine::{
-    Command, CommitId, Effect, Engine, EngineSettings, Input, NewOperation, Request, RequestId, Whom,
-};
-use notbefore_store::{Outcome, Revision, Txn, Versioned};
-use uuid::Uuid;
+use notbefore_core::samples::{now, operation_id, standalone, vm};
+use notbefore_core::{Cause, Settings};
+use notbefore_engine::records::prefix;
+use notbefore_engine::{Command, CommitId, Engine, Input, NewOperation, Whom};
+use notbefore_store::{Outcome, Revision, Txn};
+
+use crate::support::{commits, request, started, stored};
 
 const MANY: u128 = 1_000;
-
-fn now() -> Timestamp {
-    "2026-11-15T12:00:00Z".parse().unwrap()
-}
-
-fn scope(n: u128) -> Scope {
-    let path = format!("scope-{n}").parse().unwrap();
-    let mut scope = Scope::new(path, ScopeKind::Standalone, Policy::default(), Origin::Call);
-    scope.members.push(Member::bare(VmId(Uuid::from_u128(n)), format!("vm-{n}").parse().unwrap()));
-    scope
-}
-
-fn engine() -> Engine {
-    let records = (1..=MANY).map(scope).flat_map(|scope| {
-        let id = scope.members[0].vm;
-        let vm = Vm { id, scope: scope.id(), addresses: Vec::new(), instance: Default::default() };
-        [(records::scope(&scope.id()), records::encode(&scope)), (records::vm(id), records::encode(&vm))]
-    });
-    let records = records.map(|(key, value)| (key, Versioned { revision: Revision(1), value }));
-    let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
-    Engine::new(settings, records.collect::<Vec<_>>(), Revision(1), now()).unwrap().0
-}
-
-fn commits(effects: Vec<Effect>) -> Vec<(CommitId, Txn)> {
-    let commit = |effect| match effect {
-        Effect::Commit(id, txn) => Some((id, txn)),
-        Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Answer(..) => None,
-    };
-    effects.into_iter().filter_map(commit).collect()
-}
 
 /// Lets commits through and answers how many wrote an operation's record.
 fn let_through(engine: &mut Engine, mut under_way: Vec<(CommitId, Txn)>, at: Timestamp, from: u64) -> usize {
@@ -56,21 +26,16 @@ fn let_through(engine: &mut Engine, mut under_way: Vec<(CommitId, Txn)>, at: Tim
 
 /// An engine that was asked for an event in each scope, and the commits of that.
 fn asked_for(due: Timestamp) -> (Engine, Vec<(CommitId, Txn)>) {
-    let mut engine = engine();
+    let scopes = (1..=MANY).map(|n| standalone(&format!("scope-{n}"), vm(n)));
+    let (mut engine, _) = started(Settings::default(), stored(scopes), now());
     let mut under_way = commits(engine.handle(Input::Tick, now()));
     for n in 1..=MANY {
+        let whom = Whom::Vms(vec![vm(n)]);
         let new = NewOperation {
-            id: OperationId(Uuid::from_u128(n)),
-            cause: Cause::HostReboot,
-            whom: Whom::Vms(vec![VmId(Uuid::from_u128(n))]),
             not_before: Some(due),
-            duration_s: None,
-            description: None,
-            force: false,
+            ..NewOperation::bare(operation_id(n), Cause::HostReboot, whom)
         };
-        let (by, command) = (Actor::Service, Command::Schedule(new));
-        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
-        under_way.extend(commits(engine.handle(Input::Request(RequestId(0), Box::new(request)), now())));
+        under_way.extend(commits(engine.handle(request(Command::Schedule(new)), now())));
     }
     (engine, under_way)
 }

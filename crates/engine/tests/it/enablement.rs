@@ -4,40 +4,25 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Member, Origin, Policy, Scope, ScopeId, ScopeKind, Settings, VmId};
-use notbefore_engine::records::{self, LastAt, Vm, prefix};
-use notbefore_engine::{CommitId, Effect, Engine, EngineSettings, Input};
+use notbefore_core::samples::{now, scope_id, standalone, vm};
+use notbefore_core::{ScopeId, Settings};
+use notbefore_engine::records::{self, LastAt, prefix};
+use notbefore_engine::{Engine, Input};
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, Versioned};
-use uuid::Uuid;
 
-fn now() -> Timestamp {
-    "2026-11-15T12:00:00Z".parse().unwrap()
-}
+use crate::support::{commits, started, stored};
 
 fn later(milliseconds: i64) -> Timestamp {
     now() + SignedDuration::from_millis(milliseconds)
 }
 
-fn scope(n: u128) -> Scope {
-    let path = format!("scope-{n}").parse().unwrap();
-    let mut scope = Scope::new(path, ScopeKind::Standalone, Policy::default(), Origin::Call);
-    scope.members.push(Member::bare(VmId(Uuid::from_u128(n)), format!("vm-{n}").parse().unwrap()));
-    scope
-}
-
 fn records(scopes: u128) -> Vec<(Key, Versioned)> {
-    let records = (1..=scopes).map(scope).flat_map(|scope| {
-        let id = scope.members[0].vm;
-        let vm = Vm { id, scope: scope.id(), addresses: Vec::new(), instance: Default::default() };
-        [(records::scope(&scope.id()), records::encode(&scope)), (records::vm(id), records::encode(&vm))]
-    });
-    records.map(|(key, value)| (key, Versioned { revision: Revision(1), value })).collect()
+    stored((1..=scopes).map(|n| standalone(&format!("scope-{n}"), vm(n))))
 }
 
 /// An engine over these records, with what its start asked for done.
 fn engine(records: Vec<(Key, Versioned)>) -> Engine {
-    let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
-    let mut engine = Engine::new(settings, records, Revision(1), now()).unwrap().0;
+    let (mut engine, _) = started(Settings::default(), records, now());
     for (revision, (id, _)) in commits(engine.handle(Input::Tick, now())).into_iter().enumerate() {
         let revision = Revision(2 + revision as u64);
         engine.handle(Input::Committed(id, Outcome::Committed(revision)), now());
@@ -45,20 +30,12 @@ fn engine(records: Vec<(Key, Versioned)>) -> Engine {
     engine
 }
 
-fn commits(effects: Vec<Effect>) -> Vec<(CommitId, Txn)> {
-    let commit = |effect| match effect {
-        Effect::Commit(id, txn) => Some((id, txn)),
-        Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Answer(..) => None,
-    };
-    effects.into_iter().filter_map(commit).collect()
-}
-
 fn heard_of(txn: &Txn) -> usize {
     txn.put.iter().filter(|(key, _)| key.starts_with(prefix::HEARD)).count()
 }
 
 fn id(n: u128) -> ScopeId {
-    scope(n).id()
+    scope_id(&format!("scope-{n}"))
 }
 
 #[test]

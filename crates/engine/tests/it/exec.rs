@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{
-    Actor, Cause, CommandState, DriverKind, Ending, Event, ExecRun, Name, OperationId, Origin, Policy,
-    ScopeKind, ScopePath, Settings, VmId,
+    Cause, CommandState, DriverKind, Ending, Event, ExecRun, Name, ScopeKind, Settings, VmId,
 };
 use notbefore_engine::{
     Answer, Command, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Failure,
-    Input, NewOperation, Progress, PutScope, Request, RequestId, VmSpec, Whom,
+    Input, NewOperation, PutScope, VmSpec, Whom,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
-use uuid::Uuid;
+
+use crate::support::request;
 
 /// An engine and a store whose commits are carried out when the test says so.
 struct Bench {
@@ -29,7 +30,7 @@ struct Bench {
 }
 
 fn vm(n: usize) -> VmId {
-    VmId(Uuid::from_u128(100 + n as u128))
+    samples::vm(100 + n as u128)
 }
 
 fn started(
@@ -62,15 +63,8 @@ impl Bench {
         let mut bench =
             Self { engine, records, revision: Revision(0), now, starts: 1, commits, runs, stops, answers };
         let vms = names.iter().enumerate();
-        let put = PutScope {
-            path: "web".parse::<ScopePath>().unwrap(),
-            kind: ScopeKind::AvailabilitySet,
-            policy: Policy::default(),
-            origin: Origin::Call,
-            vms: vms.map(|(n, name)| VmSpec::bare(vm(n), name.parse::<Name>().unwrap())).collect(),
-            prune: false,
-            progress: Progress::default(),
-        };
+        let vms = vms.map(|(n, name)| VmSpec::bare(vm(n), name.parse::<Name>().unwrap())).collect();
+        let put = PutScope::bare("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms);
         bench.ask(Command::PutScope(put));
         bench.settle();
         bench
@@ -84,21 +78,12 @@ impl Bench {
 
     /// Lets the hosts of the first VMs fail: an event without notice.
     fn fail_hosts(&mut self, vms: usize) {
-        self.ask(Command::Schedule(NewOperation {
-            id: OperationId(Uuid::from_u128(1)),
-            cause: Cause::HostFailure,
-            whom: Whom::Vms((0..vms).map(vm).collect()),
-            not_before: None,
-            duration_s: None,
-            description: None,
-            force: false,
-        }));
+        let whom = Whom::Vms((0..vms).map(vm).collect());
+        self.ask(Command::Schedule(NewOperation::bare(operation_id(1), Cause::HostFailure, whom)));
     }
 
     fn ask(&mut self, command: Command) {
-        let by = Actor::Token("root".to_owned());
-        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
-        self.feed(Input::Request(RequestId(0), Box::new(request)));
+        self.feed(request(command));
     }
 
     fn feed(&mut self, input: Input) {
@@ -168,7 +153,7 @@ impl Bench {
     }
 
     fn events(&self) -> Vec<Event> {
-        let scope = "web".parse::<ScopePath>().unwrap().id();
+        let scope = samples::scope_id("web");
         self.engine.state().scope(&scope).unwrap().value.events.clone()
     }
 
@@ -334,15 +319,8 @@ fn a_thousand_vms_with_long_names_fit_into_one_event_however_it_fails() {
 fn a_hundred_and_eighty_events_fit_beside_a_thousand_vms() {
     let names: Vec<String> = (0..1_000).map(|n| format!("web-{n}")).collect();
     let mut bench = Bench::new(&names);
-    bench.ask(Command::Schedule(NewOperation {
-        id: OperationId(Uuid::from_u128(1)),
-        cause: Cause::HostRedeploy,
-        whom: Whom::Vms((0..180).map(vm).collect()),
-        not_before: None,
-        duration_s: None,
-        description: None,
-        force: false,
-    }));
+    let whom = Whom::Vms((0..180).map(vm).collect());
+    bench.ask(Command::Schedule(NewOperation::bare(operation_id(1), Cause::HostRedeploy, whom)));
     bench.settle();
     assert!(bench.answers.pop().unwrap().is_ok());
     assert_eq!(bench.events().len(), 180);

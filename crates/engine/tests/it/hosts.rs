@@ -5,23 +5,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use notbefore_core::samples::{self, now, operation_id, scope_id};
 use notbefore_core::scope::EVENTS_MAX;
 use notbefore_core::{
-    Actor, Cause, DriverKind, Event, EventId, Member, Operation, OperationId, OperationState, Origin, Phase,
-    Policy, Release, Resource, Scope, ScopeKind, ScopePath, Settings, TargetState, VmId,
+    Cause, DriverKind, Event, Member, Operation, OperationState, Scope, Settings, TargetState, VmId,
 };
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{
-    Answer, Command, CommitId, Effect, Engine, EngineSettings, Failure, Input, NewOperation, Request,
-    RequestId, Whom,
-};
-use notbefore_store::{Key, Outcome, Revision, Txn, Versioned};
+use notbefore_engine::{Answer, Command, CommitId, Effect, Engine, Failure, Input, NewOperation, Whom};
+use notbefore_store::{Key, Outcome, Revision, Txn};
 use uuid::Uuid;
 
-fn now() -> Timestamp {
-    "2026-11-15T12:00:00Z".parse().unwrap()
-}
+use crate::support::{request, started, stored};
 
 /// An engine over a map; commits wait until they are let through.
 struct Bench {
@@ -34,13 +28,9 @@ struct Bench {
 
 impl Bench {
     fn new(scopes: &[Scope]) -> Self {
-        let records: BTreeMap<Key, Bytes> =
-            scopes.iter().map(|scope| (records::scope(&scope.id()), records::encode(scope))).collect();
-        let settings = EngineSettings { domain: Settings::default(), node: "test".to_owned() };
-        let loaded = records
-            .iter()
-            .map(|(key, value)| (key.clone(), Versioned { revision: Revision(1), value: value.clone() }));
-        let (engine, _) = Engine::new(settings, loaded, Revision(1), now()).unwrap();
+        let stored = stored(scopes.iter().cloned());
+        let records = stored.iter().map(|(key, record)| (key.clone(), record.value.clone())).collect();
+        let (engine, _) = started(Settings::default(), stored, now());
         let (under_way, answers) = (VecDeque::new(), Vec::new());
         let mut bench = Self { engine, records, revision: 1, under_way, answers };
         // What it writes by the way when it begins.
@@ -60,9 +50,7 @@ impl Bench {
     }
 
     fn ask(&mut self, command: Command) {
-        let by = Actor::Token("root".to_owned());
-        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
-        self.feed(Input::Request(RequestId(0), Box::new(request)));
+        self.feed(request(command));
     }
 
     /// Lets the oldest commit through.
@@ -85,65 +73,37 @@ impl Bench {
     }
 
     fn events(&self, name: &str) -> Vec<Event> {
-        let key = records::scope(&name.parse::<ScopePath>().unwrap().id());
+        let key = records::scope(&scope_id(name));
         records::decode::<Scope>(&key, &self.records[&key]).unwrap().events
     }
 }
 
 /// A scope with VMs on a host, in update domains of their own.
 fn scope(name: &str, vms: u128) -> Scope {
-    let kind = ScopeKind::AvailabilitySet;
-    let mut scope = Scope::new(name.parse().unwrap(), kind, Policy::default(), Origin::Call);
-    scope.members = (0..vms)
-        .map(|n| Member {
-            update_domain: n as u32,
-            host: Some("h1".to_owned()),
-            ..Member::bare(
-                VmId(Uuid::new_v5(&Uuid::from_u128(n), name.as_bytes())),
-                format!("{name}-{n}").parse().unwrap(),
-            )
-        })
-        .collect();
-    scope
+    let member = |n: u128| Member {
+        update_domain: n as u32,
+        host: Some("h1".to_owned()),
+        ..Member::bare(
+            VmId(Uuid::new_v5(&Uuid::from_u128(n), name.as_bytes())),
+            format!("{name}-{n}").parse().unwrap(),
+        )
+    };
+    Scope { members: (0..vms).map(member).collect(), ..samples::scope(name, &[]) }
 }
 
 /// Fills a scope up until it has room for so many more events.
 fn filled(mut scope: Scope, room: usize) -> Scope {
-    let resource = Resource { vm: scope.members[0].vm, name: scope.members[0].name.clone(), host: None };
     let one = |n: usize| Event {
-        id: EventId(Uuid::from_u128(n as u128)),
-        operation: OperationId(Uuid::from_u128(n as u128)),
-        cause: Cause::HostRedeploy,
-        update_domain: 0,
-        resources: vec![resource.clone()],
-        duration_s: -1,
-        description: String::new(),
         driver: DriverKind::Manual,
-        release: Release::Each,
-        time_given: false,
-        joint_start: false,
-        phase: Phase::Scheduled {
-            not_before: "2030-01-01T00:00:00Z".parse().unwrap(),
-            approval: None,
-            released: true,
-            ready: None,
-        },
         trail: Vec::new(),
+        ..samples::event(n as u128, Cause::HostRedeploy, &[scope.members[0].vm])
     };
     scope.events = (0..EVENTS_MAX - room).map(one).collect();
     scope
 }
 
 fn maintain(cause: Cause) -> NewOperation {
-    NewOperation {
-        id: OperationId(Uuid::from_u128(7)),
-        cause,
-        whom: Whom::Host("h1".to_owned()),
-        not_before: None,
-        duration_s: None,
-        description: None,
-        force: false,
-    }
+    NewOperation::bare(operation_id(7), cause, Whom::Host("h1".to_owned()))
 }
 
 #[test]
@@ -157,7 +117,7 @@ fn a_full_scope_keeps_no_other_from_hearing_and_is_named() {
 
     bench.ask(Command::Schedule(maintain(Cause::HostReboot)));
     bench.commit_all();
-    assert_eq!(bench.answers.pop(), Some(Ok(Answer::Operation(OperationId(Uuid::from_u128(7))))));
+    assert_eq!(bench.answers.pop(), Some(Ok(Answer::Operation(operation_id(7)))));
     let operation = bench.operation();
     assert_eq!(operation.state, OperationState::Open);
     let refused: Vec<(&str, Option<&str>)> =

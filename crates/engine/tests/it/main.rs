@@ -7,4 +7,5 @@ mod deadlines;
 mod enablement;
 mod exec;
 mod hosts;
+mod support;
 mod tokens;

@@ -1,28 +1,12 @@
 //! Tokens through the engine: of two who make one of a name only one does, and one that may do everything is always
 //! left, however many are revoked at the same moment.
 
-use jiff::Timestamp;
-use notbefore_core::{Actor, Grant, Prefix, Role, Settings, Token};
-use notbefore_engine::{
-    Answer, Command, CommitId, Effect, Engine, EngineSettings, Failure, Input, Request, RequestId,
-    TokenCommand,
-};
+use notbefore_core::samples::{at, now, token};
+use notbefore_core::{Settings, Token};
+use notbefore_engine::{Answer, Command, CommitId, Effect, Engine, Failure, Input, TokenCommand};
 use notbefore_store::{Batch, Change, Found, Outcome, Revision, Txn};
 
-fn now() -> Timestamp {
-    Timestamp::from_second(1_767_225_600).unwrap()
-}
-
-fn token(name: &str, expires_at: Option<Timestamp>) -> Token {
-    Token {
-        name: name.parse().unwrap(),
-        hash: format!("hash of {name}"),
-        grants: vec![Grant { role: Role::Operator, path: Prefix::everywhere() }],
-        created_at: now(),
-        created_by: None,
-        expires_at,
-    }
-}
+use crate::support::{request, started};
 
 /// An engine whose commits wait until the test carries them out.
 struct Bench {
@@ -34,8 +18,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
-        let (engine, _) = Engine::new(settings, Vec::new(), Revision(0), now()).unwrap();
+        let (engine, _) = started(Settings::default(), Vec::new(), now());
         Self { engine, revision: Revision(0), commits: Vec::new(), answers: Vec::new() }
     }
 
@@ -50,13 +33,11 @@ impl Bench {
     }
 
     fn ask(&mut self, command: TokenCommand) {
-        let (by, command) = (Actor::Token("root".to_owned()), Command::Token(command));
-        let request = Request { by, from: None, idempotency: None, if_revision: None, command };
-        self.feed(Input::Request(RequestId(0), Box::new(request)));
+        self.feed(request(Command::Token(command)));
     }
 
     fn create(&mut self, name: &str) {
-        self.ask(TokenCommand::Create(token(name, None)));
+        self.ask(TokenCommand::Create(token(name)));
     }
 
     fn revoke(&mut self, name: &str) {
@@ -93,7 +74,7 @@ fn two_who_revoke_each_other_at_the_same_moment_do_not_both() {
     let mut bench = Bench::new();
     bench.create("one");
     bench.create("two");
-    bench.ask(TokenCommand::Create(token("brief", Some(now() + jiff::SignedDuration::from_hours(1)))));
+    bench.ask(TokenCommand::Create(Token { expires_at: Some(at(3_600)), ..token("brief") }));
     assert_eq!(bench.settle(), ["ok"; 3]);
     bench.revoke("one");
     bench.revoke("two");

@@ -266,7 +266,7 @@ impl Ledger {
 mod tests {
     use notbefore_core::{Cause, Scope};
 
-    use super::super::samples::{Stage, approve, at, event, scope, vm};
+    use super::super::samples::{Stage, approved, at, event, scope, vm};
     use super::*;
 
     const NEW: EventsVersion = EventsVersion::NEWEST;
@@ -415,7 +415,7 @@ mod tests {
         read(&mut ledger, &stage, 1, NEW, 1);
         assert_eq!(ledger.review(&stage.views.newest(), at(500)).0[0].vms, ["vm-2"]);
         let mut ledger = Ledger::default();
-        approve(&mut scope.events[0], at(400));
+        scope.events[0] = approved(scope.events[0].clone());
         stage.publish(&scope, at(400));
         assert_eq!(ledger.review(&stage.views.newest(), at(500)), (vec![], None));
     }

@@ -4,60 +4,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_core::{
-    Actor, Approval, Cause, DriverKind, Event, EventFact, EventId, Member, OperationId, Origin, Phase,
-    Policy, Recorded, Release, Resource, Scope, ScopeKind, VmId,
-};
+use notbefore_core::{Cause, Event, EventFact, Phase, Recorded, Scope, VmId};
 use notbefore_engine::{Address, Publication, State, Vm, records};
 use notbefore_store::{Key, Revision};
-use uuid::Uuid;
+
+pub use notbefore_core::samples::{approved, at, scope, vm};
 
 use crate::view::Views;
 
-pub fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_second(1_000_000 + seconds).unwrap()
-}
-
-pub fn vm(n: u128) -> VmId {
-    VmId(Uuid::from_u128(n))
-}
-
-pub fn scope(path: &str, vms: &[VmId]) -> Scope {
-    let member = |vm: &VmId| Member::bare(*vm, name(*vm));
-    let path = path.parse().unwrap();
-    let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
-    scope.members = vms.iter().map(member).collect();
-    scope
-}
-
-fn name(vm: VmId) -> notbefore_core::Name {
-    format!("vm-{}", vm.0.as_u128()).parse().unwrap()
-}
-
 /// A scheduled event of these VMs.
 pub fn event(id: u128, cause: Cause, vms: &[VmId], announced: Timestamp, not_before: Timestamp) -> Event {
+    let mut event = notbefore_core::samples::event(id, cause, vms);
     let fact = EventFact::EventScheduled { not_before: Some(not_before) };
-    Event {
-        id: EventId(Uuid::from_u128(id)),
-        operation: OperationId(Uuid::from_u128(id)),
-        cause,
-        update_domain: 0,
-        resources: vms.iter().map(|vm| Resource { vm: *vm, name: name(*vm), host: None }).collect(),
-        duration_s: -1,
-        description: String::new(),
-        driver: DriverKind::Simulated,
-        release: Release::Each,
-        time_given: false,
-        joint_start: false,
-        phase: Phase::Scheduled { not_before, approval: None, released: false, ready: None },
-        trail: vec![Recorded { at: announced, by: Actor::Timer, fact }],
-    }
-}
-
-pub fn approve(event: &mut Event, now: Timestamp) {
-    if let Phase::Scheduled { approval, .. } = &mut event.phase {
-        *approval = Some(Approval { by: Actor::Timer, at: now });
-    }
+    event.trail = vec![Recorded { at: announced, fact, ..event.trail.remove(0) }];
+    event.phase = Phase::Scheduled { not_before, approval: None, released: false, ready: None };
+    event
 }
 
 /// Views, and a state to publish from.

@@ -64,7 +64,7 @@ pub fn due_at(event: &Event, since: Timestamp) -> Option<Timestamp> {
 mod tests {
     use notbefore_core::{Cause, Run, StartReason};
 
-    use super::super::samples::{approve, at, event, vm};
+    use super::super::samples::{approved, at, event, vm};
     use super::*;
 
     fn due(announced: i64, not_before: i64, since: i64) -> Option<Timestamp> {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn what_is_approved_or_under_way_is_no_longer_warned_of() {
         let mut one = event(1, Cause::HostReboot, &[vm(1)], at(0), at(900));
-        approve(&mut one, at(1));
+        one = approved(one);
         assert_eq!(due_at(&one, at(-1)), None);
         one.phase = Phase::Started { at: at(2), why: StartReason::Approved, run: Run::Manual };
         assert_eq!(due_at(&one, at(-1)), None);

@@ -290,7 +290,8 @@ fn in_event(sight: &Sight, event: EventId, name: &str) -> Result<VmId, Problem> 
 mod tests {
     use std::collections::BTreeSet;
 
-    use notbefore_core::{DriverKind, Member, Origin, Phase, Policy, Release, Resource, Scope, ScopeKind};
+    use notbefore_core::Scope;
+    use notbefore_core::samples;
 
     use super::*;
     use crate::delivery::samples::Stage;
@@ -298,38 +299,15 @@ mod tests {
     const SCOPES: u64 = 100;
     const EVENTS: u64 = 200;
 
-    fn event(scope: u64, n: u64, vm: &Member) -> Event {
+    fn event(scope: u64, n: u64, vm: VmId) -> Event {
         let id = u128::from(scope * EVENTS + n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-        Event {
-            id: EventId(Uuid::from_u128(id)),
-            operation: OperationId(Uuid::nil()),
-            cause: Cause::HostReboot,
-            update_domain: 0,
-            resources: vec![Resource { vm: vm.vm, name: vm.name.clone(), host: None }],
-            duration_s: -1,
-            description: String::new(),
-            driver: DriverKind::Manual,
-            release: Release::Each,
-            time_given: false,
-            joint_start: false,
-            phase: Phase::Scheduled {
-                not_before: Timestamp::UNIX_EPOCH,
-                approval: None,
-                released: true,
-                ready: None,
-            },
-            trail: Vec::new(),
-        }
+        samples::event(id, Cause::HostReboot, &[vm])
     }
 
     fn scope(number: u64) -> Scope {
-        let path = format!("s{number:03}").parse().unwrap();
-        let mut scope = Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call);
-        let vm =
-            Member::bare(VmId(Uuid::from_u128(u128::from(number))), format!("vm-{number}").parse().unwrap());
-        scope.events = (0..EVENTS).map(|n| event(number, n, &vm)).collect();
-        scope.members = vec![vm];
-        scope
+        let vm = samples::vm(u128::from(number));
+        let events = (0..EVENTS).map(|n| event(number, n, vm)).collect();
+        Scope { events, ..samples::scope(&format!("s{number:03}"), &[vm]) }
     }
 
     #[test]
@@ -351,9 +329,9 @@ mod tests {
             // A scope ahead, or behind, loses every other event and gets new ones.
             let number = (turn * 37) % SCOPES;
             let mut changed = scope(number);
-            let vm = changed.members[0].clone();
+            let vm = changed.members[0].vm;
             changed.events = changed.events.into_iter().skip(1).step_by(2).collect();
-            changed.events.extend((0..10).map(|n| event(number + SCOPES, n, &vm)));
+            changed.events.extend((0..10).map(|n| event(number + SCOPES, n, vm)));
             stage.publish(&changed, Timestamp::UNIX_EPOCH);
             turn += 1;
         }

@@ -120,9 +120,7 @@ pub async fn plan_several(
     let mut plans = Vec::new();
     for host in &hosts {
         let command = Command::Preview(new_operation(host, &verb, &action, now)?);
-        let request =
-            Request { by: Actor::Service, from: None, idempotency: None, if_revision: None, command };
-        let answer = operator.engine.ask(request).await;
+        let answer = operator.engine.ask(Request::new(Actor::Service, command)).await;
         let view = operator.views.newest();
         match answer.map_err(|failure| unknown(&view, host, failure.into()))? {
             Answer::Preview(preview) => {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Actor, Cause, OperationId, Settings, VmId};
+use notbefore_core::samples::{self, operation_id};
+use notbefore_core::{Actor, Cause, Settings, VmId};
 use notbefore_engine::records::{ALIVE, LOADED};
 use notbefore_engine::{
     Address, Command, Engine, EngineSettings, Idempotency, NewOperation, Request, VmSpec, Whom,
@@ -23,9 +24,8 @@ use notbefore_service::{ServeError, janitor, runtime, serve, tokens};
 use notbefore_store::redb::RedbStore;
 use notbefore_store::{Key, Store, Versioned};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
-const VM: VmId = VmId(Uuid::from_u128(7));
+const VM: VmId = samples::vm(7);
 
 /// A store with a VM, a live event and one that was called off, and a token.
 async fn lived_in(path: &Path) {
@@ -41,25 +41,17 @@ async fn lived_in(path: &Path) {
     let ask = async |key: &str, command| {
         let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
         let by = Actor::Token("root".into());
-        let request = Request { by, from: None, idempotency: Some(idempotency), if_revision: None, command };
+        let request = Request { idempotency: Some(idempotency), ..Request::new(by, command) };
         engine.ask(request).await.unwrap()
     };
     let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
     let vm = VmSpec { addresses: vec![address], ..VmSpec::bare(VM, "web".parse().unwrap()) };
     ask("add", Command::AddVm { path: "web".parse().unwrap(), kind: None, vm }).await;
     for id in [1, 2] {
-        let operation = NewOperation {
-            id: OperationId(Uuid::from_u128(id)),
-            cause: Cause::HostReboot,
-            whom: Whom::Vms(vec![VM]),
-            not_before: None,
-            duration_s: None,
-            description: None,
-            force: false,
-        };
+        let operation = NewOperation::bare(operation_id(id), Cause::HostReboot, Whom::Vms(vec![VM]));
         ask(&format!("schedule-{id}"), Command::Schedule(operation)).await;
     }
-    ask("cancel", Command::CancelOperation(OperationId(Uuid::from_u128(2)))).await;
+    ask("cancel", Command::CancelOperation(operation_id(2))).await;
     engine.close().await;
 }
 

@@ -14,9 +14,9 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use notbefore_core::samples::{self, scope_id};
 use notbefore_core::{
-    Actor, Cause, Name, OperationId, Origin, Past, Phase, Policy, Scope, ScopeId, ScopeKind, ScopePath,
-    Settings, Token, VmId,
+    Actor, Cause, Name, OperationId, Origin, Past, Phase, Policy, Scope, ScopeKind, Settings, Token, VmId,
 };
 use notbefore_engine::records::{self, CommandRecord, LOADED, prefix};
 use notbefore_engine::{
@@ -231,10 +231,6 @@ async fn load(store: &RedbStore) -> (Vec<(Key, Versioned)>, Revision) {
     (loaded, snapshot.revision())
 }
 
-fn scope_id(name: &str) -> ScopeId {
-    name.parse::<ScopePath>().unwrap().id()
-}
-
 fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, prune: bool) -> Command {
     let vm = |n: u8| VmSpec {
         update_domain: u32::from(n % 2),
@@ -244,13 +240,10 @@ fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, pru
         ..VmSpec::bare(VmId(Uuid::new_v4()), format!("{name}_{n}").parse::<Name>().unwrap())
     };
     Command::PutScope(PutScope {
-        path: name.parse().unwrap(),
-        kind,
         policy: Policy { terminate_notice_s: Some(300), ..Policy::default() },
         origin: Origin::Fleet,
-        vms: vms.map(vm).collect(),
         prune,
-        progress: Progress::default(),
+        ..PutScope::bare(name.parse().unwrap(), kind, vms.map(vm).collect())
     })
 }
 
@@ -261,41 +254,27 @@ fn ask(command: impl Fn(&Service) -> Command + 'static) -> Step {
 /// Announces something to VMs, each given with its scope.
 fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])]) -> Step {
     ask(move |service| {
-        Command::Schedule(NewOperation {
-            id: OperationId(Uuid::new_v4()),
+        Command::Schedule(NewOperation::bare(
+            OperationId(Uuid::new_v4()),
             cause,
-            whom: Whom::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect()),
-            not_before: None,
-            duration_s: None,
-            description: None,
-            force: false,
-        })
+            Whom::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect()),
+        ))
     })
 }
 
 fn token(now: Timestamp) -> Token {
-    Token {
-        name: "ci".parse().unwrap(),
-        // A secret is made up anew with every try, as every other id is.
-        hash: tokens::hash(&tokens::new_secret().unwrap()),
-        grants: Vec::new(),
-        created_at: now,
-        created_by: None,
-        expires_at: None,
-    }
+    // A secret is made with every try, as every other id is.
+    let hash = tokens::hash(&tokens::new_secret().unwrap());
+    Token { hash, grants: Vec::new(), created_at: now, ..samples::token("ci") }
 }
 
 /// Takes a host down, with whoever runs on it.
 fn host_down(host: &str) -> Command {
-    Command::Schedule(NewOperation {
-        id: OperationId(Uuid::new_v4()),
-        cause: Cause::HostReboot,
-        whom: Whom::Host(host.to_owned()),
-        not_before: None,
-        duration_s: None,
-        description: None,
-        force: false,
-    })
+    Command::Schedule(NewOperation::bare(
+        OperationId(Uuid::new_v4()),
+        Cause::HostReboot,
+        Whom::Host(host.to_owned()),
+    ))
 }
 
 /// Something that is done to the first live event of a scope; once that has gone, to what was asked for first.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{Actor, Cause, OperationId, Settings, VmId, WhenNotEnabled};
 use notbefore_engine::{
     Address, Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation, Request, VmSpec,
@@ -57,7 +58,7 @@ impl Bench {
             Arc::new(NoCommand),
         );
         let (delivery, _) = Delivery::new(Ledger::default());
-        let vm = VmId(Uuid::from_u128(1));
+        let vm = samples::vm(1);
         let here: IpAddr = [127, 0, 0, 1].into();
         let address = Address { network: "default".parse().unwrap(), ip: here };
         let spec = VmSpec { addresses: vec![address], ..VmSpec::bare(vm, "lab".parse().unwrap()) };
@@ -81,15 +82,7 @@ impl Bench {
     }
 
     fn restart(&self, id: u128) -> Command {
-        Command::Schedule(NewOperation {
-            id: OperationId(Uuid::from_u128(id)),
-            cause: Cause::UserRestart,
-            whom: Whom::Vms(vec![self.vm]),
-            not_before: None,
-            duration_s: None,
-            description: None,
-            force: false,
-        })
+        Command::Schedule(NewOperation::bare(operation_id(id), Cause::UserRestart, Whom::Vms(vec![self.vm])))
     }
 
     /// A VM that takes so much room that a disk without any is soon found out.
@@ -113,13 +106,7 @@ impl Bench {
 
 fn request(key: &str, command: Command) -> Request {
     let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
-    Request {
-        by: Actor::Token("root".into()),
-        from: None,
-        idempotency: Some(idempotency),
-        if_revision: None,
-        command,
-    }
+    Request { idempotency: Some(idempotency), ..Request::new(Actor::Token("root".into()), command) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +186,7 @@ async fn whatever_is_wrong_with_the_disk_polls_go_on_and_the_service_recovers() 
             assert!(matches!(again, Ok(Answer::Vm(_))), "{trouble:?}: {again:?}");
         }
         let same = bench.engine.ask(request("restart", bench.restart(9))).await.unwrap();
-        assert_eq!(same, Answer::Operation(OperationId(Uuid::from_u128(7))), "{trouble:?}");
+        assert_eq!(same, Answer::Operation(operation_id(7)), "{trouble:?}");
         assert_eq!(bench.document(), before, "{trouble:?}");
     }
 }

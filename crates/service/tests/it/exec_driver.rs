@@ -4,9 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use notbefore_core::{
-    Actor, Cause, CommandState, DriverKind, Ending, EventId, ExecSettings, OperationId, Settings, VmId,
-};
+use notbefore_core::samples::{operation_id, operator, vm};
+use notbefore_core::{Cause, CommandState, DriverKind, Ending, EventId, ExecSettings, Settings};
 use notbefore_engine::{
     Answer, Command, CommandId, DriverRun, Engine, EngineSettings, Failure, NewOperation, Request, Whom,
 };
@@ -16,7 +15,6 @@ use notbefore_service::runtime::{self, EngineHandle};
 use notbefore_service::view::Views;
 use notbefore_store::Revision;
 use notbefore_store::memory::MemoryStore;
-use uuid::Uuid;
 
 /// A driver whose commands end when the test says so.
 #[derive(Default)]
@@ -53,24 +51,14 @@ impl Bench {
         let too = Arc::clone(&views);
         let engine = runtime::start(engine, effects, store, Revision(0), too, clock, driver);
         let bench = Self { engine, views };
-        let vm = VmId(Uuid::from_u128(1));
-        bench.ask(Command::MakeFirstRun { vm, name: "lab".parse().unwrap() }).await.unwrap();
-        let failed = NewOperation {
-            id: OperationId(Uuid::from_u128(2)),
-            cause: Cause::HostFailure,
-            whom: Whom::Vms(vec![vm]),
-            not_before: None,
-            duration_s: None,
-            description: None,
-            force: false,
-        };
+        bench.ask(Command::MakeFirstRun { vm: vm(1), name: "lab".parse().unwrap() }).await.unwrap();
+        let failed = NewOperation::bare(operation_id(2), Cause::HostFailure, Whom::Vms(vec![vm(1)]));
         bench.ask(Command::Schedule(failed)).await.unwrap();
         bench
     }
 
     async fn ask(&self, command: Command) -> Result<Answer, Failure> {
-        let by = Actor::Token("root".to_owned());
-        self.engine.ask(Request { by, from: None, idempotency: None, if_revision: None, command }).await
+        self.engine.ask(Request::new(operator(), command)).await
     }
 
     fn command(&self) -> Option<(EventId, CommandState)> {

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use notbefore_core::{Actor, Cause, OperationId, Policy, Settings, VmId};
+use notbefore_core::samples::{operation_id, vm};
+use notbefore_core::{Actor, Cause, Settings};
 use notbefore_engine::{
-    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, Progress, PutScope, Request, VmSpec,
-    Whom,
+    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, PutScope, Request, VmSpec, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
@@ -18,7 +18,6 @@ use notbefore_service::transfer::import;
 use notbefore_service::view::Views;
 use notbefore_store::{Revision, Store};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 /// Runs something to its end, tasks that it has left behind included: they hold the store.
 fn in_a_runtime<T>(work: impl Future<Output = T>) -> T {
@@ -39,44 +38,30 @@ async fn lived_in(path: &Path) {
     let ask = async |key: &str, command| {
         let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
         let by = Actor::Token("root".into());
-        engine
-            .ask(Request { by, from: None, idempotency: Some(idempotency), if_revision: None, command })
-            .await
-            .unwrap()
+        engine.ask(Request { idempotency: Some(idempotency), ..Request::new(by, command) }).await.unwrap()
     };
     for (scope, count) in [("web", 5_u128), ("batch", 3)] {
-        let vm = |n: u128| VmSpec {
+        let spec = |n: u128| VmSpec {
             addresses: vec![Address {
                 network: "default".parse().unwrap(),
                 ip: format!("10.0.{}.{n}", scope.len()).parse().unwrap(),
             }],
-            ..VmSpec::bare(VmId(Uuid::from_u128(count * 100 + n)), format!("{scope}_{n}").parse().unwrap())
+            ..VmSpec::bare(vm(count * 100 + n), format!("{scope}_{n}").parse().unwrap())
         };
-        let put = PutScope {
-            path: scope.parse().unwrap(),
-            kind: notbefore_core::ScopeKind::ScaleSet,
-            policy: Policy::default(),
-            origin: notbefore_core::Origin::Fleet,
-            vms: (0..count).map(vm).collect(),
-            prune: false,
-            progress: Progress::default(),
-        };
+        let (kind, vms) = (notbefore_core::ScopeKind::ScaleSet, (0..count).map(spec).collect());
+        let origin = notbefore_core::Origin::Fleet;
+        let put = PutScope { origin, ..PutScope::bare(scope.parse().unwrap(), kind, vms) };
         ask(scope, Command::PutScope(put)).await;
     }
     let schedule = |id: u128, vms: &[u128]| {
-        Command::Schedule(NewOperation {
-            id: OperationId(Uuid::from_u128(id)),
-            cause: Cause::HostReboot,
-            whom: Whom::Vms(vms.iter().map(|vm| VmId(Uuid::from_u128(*vm))).collect()),
-            not_before: None,
-            duration_s: None,
-            description: Some("with \"quotes\",\na line feed and ünïcode".to_owned()),
-            force: false,
-        })
+        let whom = Whom::Vms(vms.iter().map(|n| vm(*n)).collect());
+        let description = Some("with \"quotes\",\na line feed and ünïcode".to_owned());
+        let bare = NewOperation::bare(operation_id(id), Cause::HostReboot, whom);
+        Command::Schedule(NewOperation { description, ..bare })
     };
     ask("one", schedule(1, &[500, 501, 300])).await;
     ask("two", schedule(2, &[502])).await;
-    ask("three", Command::CancelOperation(OperationId(Uuid::from_u128(2)))).await;
+    ask("three", Command::CancelOperation(operation_id(2))).await;
     engine.close().await;
 }
 

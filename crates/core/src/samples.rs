@@ -1,0 +1,277 @@
+//! Sample values for tests, with sensible defaults: a test names what it is about and takes the rest from here
+//! (`Event { joint_start: true, ..samples::event(1, cause, &[1]) }`). A feature of its own, which only
+//! dev-dependencies turn on.
+//!
+//! Ids are small numbers. VM `n` is named `vm-n`, so the same number gives the same VM wherever it is used.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fmt::Debug;
+
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use crate::access::{Grant, Prefix, Role, Token};
+use crate::actor::Actor;
+use crate::apply::{Applied, Circumstances, NewEvent};
+use crate::cause::Cause;
+use crate::clock_hold::ClockHold;
+use crate::event::{Approval, DriverKind, Event, Phase, Resource, Run, StartReason};
+use crate::fact::{EventFact, Fact, Recorded};
+use crate::ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
+use crate::joint_start::HostPart;
+use crate::operation::{Operation, OperationState, Target, TargetState};
+use crate::scope::{Member, Origin, Policy, Scope, ScopeKind};
+use crate::settings::Settings;
+
+/// The time at which tests begin.
+pub fn now() -> Timestamp {
+    "2026-11-15T12:00:00Z".parse().unwrap()
+}
+
+/// So many seconds after [`now`].
+pub fn at(seconds: i64) -> Timestamp {
+    now() + SignedDuration::from_secs(seconds)
+}
+
+/// A VM's id.
+pub const fn vm(n: u128) -> VmId {
+    VmId(Uuid::from_u128(n))
+}
+
+/// An event's id.
+pub const fn event_id(n: u128) -> EventId {
+    EventId(Uuid::from_u128(n))
+}
+
+/// An operation's id.
+pub const fn operation_id(n: u128) -> OperationId {
+    OperationId(Uuid::from_u128(n))
+}
+
+/// The id of the scope at a path.
+pub fn scope_id(path: &str) -> ScopeId {
+    path.parse::<ScopePath>().unwrap().id()
+}
+
+/// An operator's token as an actor.
+pub fn operator() -> Actor {
+    Actor::Token("root".to_owned())
+}
+
+fn name(vm: VmId) -> Name {
+    format!("vm-{}", vm.0.as_u128()).parse().unwrap()
+}
+
+/// A running VM in update domain 0.
+pub fn member(vm: VmId) -> Member {
+    Member::bare(vm, name(vm))
+}
+
+/// A VM as an event names it.
+pub fn resource(vm: VmId) -> Resource {
+    Resource { vm, name: name(vm), host: None }
+}
+
+/// An availability set of these VMs.
+pub fn scope(path: &str, vms: &[VmId]) -> Scope {
+    let path = path.parse().unwrap();
+    let members = vms.iter().copied().map(member).collect();
+    Scope { members, ..Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call) }
+}
+
+/// A standalone scope of one VM.
+pub fn standalone(path: &str, vm: VmId) -> Scope {
+    Scope { kind: ScopeKind::Standalone, ..scope(path, &[vm]) }
+}
+
+/// An event to be announced to these VMs: number, cause, simulated driver.
+pub fn new_event(id: u128, cause: Cause, vms: &[VmId]) -> NewEvent {
+    NewEvent {
+        id: event_id(id),
+        operation: operation_id(id),
+        cause,
+        update_domain: 0,
+        resources: vms.iter().copied().map(resource).collect(),
+        not_before: None,
+        duration_s: cause.duration_s(),
+        description: String::new(),
+        driver: DriverKind::Simulated,
+        release: cause.release(),
+        time_given: false,
+        joint_start: false,
+        released: false,
+    }
+}
+
+/// A scheduled event, announced [`now`], with NotBefore a quarter of an hour later. An approval alone starts it.
+pub fn event(id: u128, cause: Cause, vms: &[VmId]) -> Event {
+    let new = new_event(id, cause, vms);
+    let not_before = at(900);
+    let fact = EventFact::EventScheduled { not_before: Some(not_before) };
+    Event {
+        id: new.id,
+        operation: new.operation,
+        cause,
+        update_domain: new.update_domain,
+        resources: new.resources,
+        duration_s: new.duration_s,
+        description: new.description,
+        driver: new.driver,
+        release: crate::operation::Release::Each,
+        time_given: false,
+        joint_start: false,
+        phase: Phase::Scheduled { not_before, approval: None, released: false, ready: None },
+        trail: vec![Recorded { at: now(), by: Actor::Timer, fact }],
+    }
+}
+
+/// The same event, approved.
+pub fn approved(mut event: Event) -> Event {
+    if let Phase::Scheduled { approval, .. } = &mut event.phase {
+        *approval = Some(Approval { by: Actor::Timer, at: now() });
+    }
+    event
+}
+
+/// The same event, Started [`now`] as its driver runs it; a simulated one ends a minute later.
+pub fn started(mut event: Event) -> Event {
+    let run = match event.driver {
+        DriverKind::Simulated => Run::Simulated { ends_at: at(60) },
+        DriverKind::Manual | DriverKind::Exec => Run::Manual,
+    };
+    event.phase = Phase::Started { at: now(), why: StartReason::NotBefore, run };
+    event
+}
+
+/// A part of an operation in a scope: its event has the number.
+pub fn target(scope: &str, update_domain: u32, event: u128, vms: &[VmId]) -> Target {
+    Target {
+        scope: scope_id(scope),
+        update_domain,
+        event: event_id(event),
+        resources: vms.iter().copied().map(resource).collect(),
+        state: TargetState::Waiting,
+        refused: None,
+        outcome: None,
+    }
+}
+
+/// An open operation of these parts.
+pub fn operation(id: u128, cause: Cause, targets: Vec<Target>) -> Operation {
+    Operation {
+        id: operation_id(id),
+        cause,
+        by: operator(),
+        requested_at: now(),
+        host: None,
+        not_before: Some(at(900)),
+        time_given: false,
+        duration_s: cause.duration_s(),
+        description: String::new(),
+        driver: DriverKind::Simulated,
+        release: cause.release(),
+        targets,
+        state: OperationState::Open,
+        released: false,
+        joint_start: None,
+        cancelled_by: None,
+        completed_by: None,
+    }
+}
+
+/// A token that is operator everywhere and does not expire.
+pub fn token(name: &str) -> Token {
+    Token {
+        name: name.parse().unwrap(),
+        hash: format!("hash of {name}"),
+        grants: vec![Grant { role: Role::Operator, path: Prefix::everywhere() }],
+        created_at: now(),
+        created_by: None,
+        expires_at: None,
+    }
+}
+
+/// The circumstances of a command, owned: an operator asks [`now`] in a scope whose guests listen.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// What time it is.
+    pub now: Timestamp,
+    /// Who asks.
+    pub by: Actor,
+    /// Whether a guest of the scope listens.
+    pub enabled: bool,
+    /// What the service is set to.
+    pub settings: Settings,
+    /// The scheduled parts of host operations in the scope.
+    pub host_parts: Vec<HostPart>,
+    /// The events that wait while the clock is not trusted.
+    pub clock_hold: Option<ClockHold>,
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        let (host_parts, clock_hold) = (Vec::new(), None);
+        Self {
+            now: now(),
+            by: operator(),
+            enabled: true,
+            settings: Settings::default(),
+            host_parts,
+            clock_hold,
+        }
+    }
+}
+
+impl Given {
+    /// The same, as [`Scope::apply`] takes it; commands are run by the process `n1`.
+    pub fn circumstances(&self) -> Circumstances<'_> {
+        Circumstances {
+            now: self.now,
+            by: &self.by,
+            enabled: self.enabled,
+            settings: &self.settings,
+            runner: "n1",
+            host_parts: &self.host_parts,
+            clock_hold: self.clock_hold.as_ref(),
+        }
+    }
+}
+
+/// What came of a command, in one line for a table: the facts in their order, each with its reason and the number of
+/// its event or VM, or the code of the refusal.
+pub fn told(result: Result<Applied, crate::Refusal>) -> String {
+    match result {
+        Ok(applied) => {
+            let facts = applied.facts.iter().map(|one| fact(&one.fact));
+            facts.collect::<Vec<_>>().join(", ")
+        }
+        Err(refusal) => refusal.code().to_owned(),
+    }
+}
+
+fn fact(fact: &Fact) -> String {
+    let Fact::Event { event, what, .. } = fact else { return variant(fact) };
+    let why = match what {
+        EventFact::EventScheduled { not_before: Some(at) } => {
+            format!("(+{})", at.duration_since(now()).as_secs())
+        }
+        EventFact::EventScheduled { not_before: None } => "(at once)".to_owned(),
+        EventFact::EventReady { why } | EventFact::EventStarted { why } => format!("({why:?})"),
+        EventFact::EventCancelled { why } => format!("({})", variant(why)),
+        EventFact::EventApproved
+        | EventFact::EventReleased
+        | EventFact::EventCompleted
+        | EventFact::DriverTookOver { .. }
+        | EventFact::DriverAttemptFailed { .. }
+        | EventFact::DriverFailed { .. }
+        | EventFact::DriverRetried { .. } => String::new(),
+    };
+    format!("{}{why} {}", variant(what), event.0.as_u128())
+}
+
+/// The name of an enum's variant.
+fn variant(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
