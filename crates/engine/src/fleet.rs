@@ -16,7 +16,9 @@ use notbefore_store::{Revision, TXN_OPERATIONS_MAX};
 use crate::draft::{Draft, address_taken, sized};
 use crate::plan::{Plan, Planner};
 use crate::records::{self, Address, Vm};
-use crate::request::{Answer, Command, Failure, Progress, PutScope, VmSpec};
+use crate::request::{
+    AddVm, Answer, Failure, FirstRun, InventoryCommand, Progress, PutScope, ScopeChange, VmCommand, VmSpec,
+};
 use crate::state::{Held, caller_key};
 
 /// How many addresses a VM may have.
@@ -30,39 +32,28 @@ const OPERATIONS_ENOUGH: usize = TXN_OPERATIONS_MAX - 2 * (ADDRESSES_MAX + 2) - 
 const REMOVED_PER_STEP: usize = 8;
 
 impl Planner<'_> {
-    pub(crate) fn plan_fleet(&self, command: &Command) -> Result<Plan, Failure> {
+    pub(crate) fn plan_inventory(
+        &self,
+        command: &InventoryCommand,
+        progress: Progress,
+    ) -> Result<Plan, Failure> {
         match command {
-            Command::PutScope(put) => self.put_scope(put),
-            Command::AddVm { path, kind, vm } => self.add_vm(path, *kind, vm),
-            Command::RemoveVm(vm) => {
-                let (scope, _) = self.home(*vm)?;
-                self.on_scope(&scope, ScopeCommand::Remove(vec![*vm]))
+            InventoryCommand::Scope(ScopeChange::Put(put)) => self.put_scope(put, progress),
+            InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only }) => {
+                self.remove_scope(scope, *fleet_only, progress)
             }
-            Command::RemoveScope { scope, fleet_only, progress } => {
-                self.remove_scope(scope, *fleet_only, *progress)
+            InventoryCommand::AddVm(add) => self.add_vm(add),
+            InventoryCommand::Vm(VmCommand::Remove(vm)) => {
+                self.on_scope(&self.home(*vm)?.0, ScopeCommand::Remove(vec![*vm]))
             }
-            Command::PlanScope(change) => {
-                Ok(Plan::Settled(Answer::ScopePlan(Box::new(self.plan_scope(change)?))))
+            InventoryCommand::Vm(VmCommand::Start(vm)) => {
+                self.on_scope(&self.home(*vm)?.0, ScopeCommand::Revive(*vm))
             }
-            Command::MakeFirstRun { vm, name } => self.make_first_run(*vm, name),
-            Command::Approve { .. }
-            | Command::ApproveFor(_)
-            | Command::Cancel(_)
-            | Command::Start(_)
-            | Command::Complete { .. }
-            | Command::Retry(_)
-            | Command::Schedule(_)
-            | Command::Preview(_)
-            | Command::CancelOperation(_)
-            | Command::StartOperation(_)
-            | Command::CompleteOperation(_)
-            | Command::StartVm(_)
-            | Command::Token(_)
-            | Command::AcceptClock => self.plan(command),
+            InventoryCommand::FirstRun(first_run) => self.make_first_run(first_run),
         }
     }
 
-    fn put_scope(&self, put: &PutScope) -> Result<Plan, Failure> {
+    fn put_scope(&self, put: &PutScope, mut progress: Progress) -> Result<Plan, Failure> {
         let id = put.path.id();
         self.check_description(&id, put, &mut |_, address, owner| {
             Err(address_taken(self.state, address, owner))
@@ -70,7 +61,6 @@ impl Planner<'_> {
         let mut draft = self.draft();
         let mut base = self.base(&mut draft, &put.path, put.kind, put.origin)?;
         let held = self.state.scope(&id);
-        let mut progress = put.progress;
         progress.created |= held.is_none();
 
         if progress.seen == 0 {
@@ -118,8 +108,7 @@ impl Planner<'_> {
         if all_seen && removed.len() == unnamed.len() {
             return Ok(self.write(draft, answer));
         }
-        let rest = Command::PutScope(PutScope { progress, ..put.clone() });
-        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(Box::new(rest)) })
+        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(progress) })
     }
 
     /// What a scope becomes, before anything is removed from it, when all of a description is carried out.
@@ -237,10 +226,11 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn add_vm(&self, path: &ScopePath, kind: Option<ScopeKind>, spec: &VmSpec) -> Result<Plan, Failure> {
+    fn add_vm(&self, add: &AddVm) -> Result<Plan, Failure> {
+        let AddVm { path, kind, vm: spec } = add;
         let id = path.id();
         if let Some(kind) = kind {
-            self.check_kind(path, kind)?;
+            self.check_kind(path, *kind)?;
         }
         self.check_addresses(&id, std::slice::from_ref(spec), &mut |_, address, owner| {
             Err(address_taken(self.state, address, owner))
@@ -293,14 +283,11 @@ impl Planner<'_> {
         if last {
             return Ok(self.write(draft, answer));
         }
-        Ok(Plan::Write {
-            drafted: draft.finish(),
-            answer,
-            rest: Some(Box::new(Command::RemoveScope { scope: id.clone(), fleet_only, progress })),
-        })
+        Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(progress) })
     }
 
-    fn make_first_run(&self, vm: VmId, name: &notbefore_core::Name) -> Result<Plan, Failure> {
+    fn make_first_run(&self, first_run: &FirstRun) -> Result<Plan, Failure> {
+        let FirstRun { vm, name } = first_run;
         if !self.state.is_empty() {
             return Ok(Plan::Settled(Answer::Done));
         }
@@ -308,13 +295,13 @@ impl Planner<'_> {
         let id = path.id();
         let mut fresh = Scope::new(path, ScopeKind::Standalone, Policy::for_trying(), Origin::Call);
         fresh.first_run = true;
-        let spec = VmSpec { spot: true, ..VmSpec::bare(vm, name.clone()) };
+        let spec = VmSpec { spot: true, ..VmSpec::bare(*vm, name.clone()) };
         let enrol = ScopeCommand::Enrol(vec![member(&spec, None, Origin::Call)]);
         let applied = fresh.apply(enrol, self.circumstances(&id, self.by))?;
         let mut draft = self.draft();
         draft.scope(None, applied)?;
-        draft.vm(&Vm { id: vm, scope: id, addresses: Vec::new(), instance: serde_json::Value::Null })?;
-        Ok(self.write(draft, Answer::Vm(vm)))
+        draft.vm(&Vm { id: *vm, scope: id, addresses: Vec::new(), instance: serde_json::Value::Null })?;
+        Ok(self.write(draft, Answer::Done))
     }
 }
 

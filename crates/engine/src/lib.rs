@@ -25,6 +25,7 @@
 //! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
 //! | [`clock_watch`] | when the clock has jumped, and when it may be trusted again |
 //! | [`plan`] | from a command to a transaction |
+//! | `schedule` | the plans of operations |
 //! | [`fleet`] | the plans that change the inventory |
 //! | `joint_start` | the plans that start or complete a whole operation |
 //! | [`tokens`] | the plans that change who may do what |
@@ -43,6 +44,7 @@ pub mod operations;
 pub mod plan;
 pub mod records;
 pub mod request;
+mod schedule;
 pub mod scope_plan;
 pub mod state;
 pub mod tokens;
@@ -53,8 +55,9 @@ pub use engine::{
 };
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
-    Answer, Command, Failure, Idempotency, NewOperation, Preview, Progress, PutScope, Request, ScopeChange,
-    TokenCommand, VmSpec, Whom,
+    AcceptClock, AddVm, Answer, Command, EventCommand, Failure, FirstRun, GuestApproval, Idempotency,
+    InventoryCommand, NewOperation, OperationCommand, Preview, Progress, PutScope, Request, ScopeChange,
+    TokenCommand, VmCommand, VmSpec, Whom,
 };
 pub use scope_plan::{EndedEvent, FieldChange, ScopePlan, TakenAddress, VmChange};
 pub use state::inventory::{Inventory, ScopeSlot, Seat};

@@ -3,28 +3,16 @@
 //! Planning changes nothing and may be repeated, which is what happens when somebody else was faster or when
 //! the records it needs are in use.
 
-use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_core::apply::{NewEvent, not_before, notice};
-use notbefore_core::operation::{Reached, targets};
-use notbefore_core::time::{after, round_up};
 use notbefore_core::{
-    Actor, Applied, Cause, Circumstances, Command as ScopeCommand, EventId, Fact, Member, MemberState, Name,
-    Operation, OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Settings, Source,
-    Target, VmId,
+    Actor, Circumstances, Command as ScopeCommand, Fact, Recorded, Refusal, Scope, ScopeId, Settings, VmId,
 };
 
-use crate::draft::{Draft, Drafted, fits, sized};
-use crate::records;
-use crate::request::{Answer, Command, Failure, NewOperation, Preview, Whom};
+use crate::draft::{Draft, Drafted};
+use crate::request::{AcceptClock, Answer, Command, EventCommand, Failure, GuestApproval, Progress};
 use crate::state::{Held, State};
-
-/// What an operation over several scopes adds to its notice, scaled like the notice: the time it may take to
-/// reach all of them, so that the last one to hear still gets the whole notice.
-const OPENING_ALLOWANCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What a command comes to.
 #[derive(Debug)]
@@ -37,8 +25,8 @@ pub enum Plan {
         drafted: Drafted,
         /// What is answered when they are durable.
         answer: Answer,
-        /// The rest of a command too large for one transaction, to be planned after this.
-        rest: Option<Box<Command>>,
+        /// How far a command too large for one transaction has come with this one; the rest is planned after it.
+        rest: Option<Progress>,
     },
 }
 
@@ -83,41 +71,40 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans what a caller asked for.
-    pub fn plan(&self, command: &Command) -> Result<Plan, Failure> {
+    /// Plans what a caller asked for; `progress` is what transactions before this one have done of it.
+    pub fn plan(&self, command: &Command, progress: Progress) -> Result<Plan, Failure> {
         match command {
-            Command::Approve { scope, events, network } => {
-                self.check_caller(scope, network.as_deref())?;
-                match events.as_slice() {
-                    [] => Ok(Plan::Settled(Answer::Done)),
-                    _ => self.on_scope(scope, ScopeCommand::Approve(events.clone())),
-                }
-            }
-            Command::ApproveFor(event) => self.on_event(*event, ScopeCommand::Approve(vec![*event])),
-            Command::Cancel(event) => self.on_event(*event, ScopeCommand::Cancel(*event)),
-            Command::Start(event) => self.on_event(*event, ScopeCommand::Start(*event)),
-            Command::Complete { event, hosts } => {
-                self.on_event(*event, ScopeCommand::Complete { event: *event, hosts: hosts.clone() })
-            }
-            Command::Retry(event) => self.on_event(*event, ScopeCommand::Retry(*event)),
-            Command::Schedule(new) => self.schedule(new),
-            Command::Preview(new) => Ok(Plan::Settled(Answer::Preview(Box::new(self.preview(new)?)))),
-            Command::CancelOperation(id) => self.cancel_operation(*id),
-            Command::StartOperation(id) => self.start_operation(*id),
-            Command::CompleteOperation(id) => self.complete_operation(*id),
-            Command::StartVm(vm) => {
-                let (scope, _) = self.home(*vm)?;
-                self.on_scope(&scope, ScopeCommand::Revive(*vm))
-            }
+            Command::Guest(approval) => self.plan_approval(approval),
+            Command::Event(command) => self.plan_event(command),
+            Command::Operation(command) => self.plan_operation(command),
+            Command::Inventory(command) => self.plan_inventory(command, progress),
             Command::Token(command) => self.plan_token(command),
-            Command::AcceptClock => Ok(self.accept_clock()),
-            Command::PutScope(_)
-            | Command::RemoveScope { .. }
-            | Command::PlanScope(_)
-            | Command::AddVm { .. }
-            | Command::RemoveVm(_)
-            | Command::MakeFirstRun { .. } => self.plan_fleet(command),
+            Command::Clock(AcceptClock) => Ok(self.accept_clock()),
         }
+    }
+
+    fn plan_approval(&self, approval: &GuestApproval) -> Result<Plan, Failure> {
+        let GuestApproval { scope, events, network } = approval;
+        self.check_caller(scope, network.as_deref())?;
+        match events.as_slice() {
+            [] => Ok(Plan::Settled(Answer::Done)),
+            _ => self.on_scope(scope, ScopeCommand::Approve(events.clone())),
+        }
+    }
+
+    fn plan_event(&self, command: &EventCommand) -> Result<Plan, Failure> {
+        let event = command.event();
+        let scope = self.state.home(event).ok_or(Refusal::UnknownEvent(event))?;
+        let command = match command {
+            EventCommand::Approve(event) => ScopeCommand::Approve(vec![*event]),
+            EventCommand::Cancel(event) => ScopeCommand::Cancel(*event),
+            EventCommand::Start(event) => ScopeCommand::Start(*event),
+            EventCommand::Complete { event, hosts } => {
+                ScopeCommand::Complete { event: *event, hosts: hosts.clone() }
+            }
+            EventCommand::Retry(event) => ScopeCommand::Retry(*event),
+        };
+        self.on_scope(scope, command)
     }
 
     /// Checks that a guest is still a VM of the scope, at the address that it called from. It was when its request came;
@@ -146,43 +133,6 @@ impl<'a> Planner<'a> {
         Ok(self.write(draft, Answer::Done))
     }
 
-    /// Plans the opening of one part of an operation, for those of its VMs that are still there: running, and
-    /// on the host that the operation is about.
-    pub fn open_target(&self, operation: &Operation, target: &Target) -> Result<Plan, Failure> {
-        let held = self.state.scope(&target.scope).ok_or(Refusal::VmsGone)?;
-        let mut event = self.event(operation, target, &held.value);
-        event.resources.retain(|resource| {
-            let member = held.value.member(resource.vm);
-            member.is_some_and(|member| {
-                member.state == MemberState::Running
-                    && (operation.host.is_none() || member.host == operation.host)
-            })
-        });
-        if event.resources.is_empty() {
-            return Err(Refusal::VmsGone.into());
-        }
-        let circumstances = self.circumstances(&target.scope, &operation.by);
-        let applied = held.value.apply(ScopeCommand::Open(vec![event]), circumstances)?;
-        let mut draft = self.draft();
-        draft.scope(Some(held), applied)?;
-        if !draft.is_empty() {
-            // Opened by an earlier process, and ended and forgotten since: it must not happen again.
-            draft.expect_absent(records::past(target.event));
-        }
-        Ok(self.write(draft, Answer::Done))
-    }
-
-    /// The event that an operation's part makes in its scope: with the operation's NotBefore, or a later one
-    /// where opening was held up for so long that the notice would be cut short, or none where the scope's
-    /// policy gives no notice.
-    fn event(&self, operation: &Operation, target: &Target, scope: &Scope) -> NewEvent {
-        let mut event = operation.event(target);
-        let earliest =
-            notice(event.cause, &scope.policy, self.settings).map(|least| round_up(after(self.now, least)));
-        event.not_before = earliest.map(|earliest| event.not_before.map_or(earliest, |at| at.max(earliest)));
-        event
-    }
-
     /// Records that the clock is accepted; the hold ends when that is durable.
     fn accept_clock(&self) -> Plan {
         if self.state.clock_hold().is_none() {
@@ -209,268 +159,6 @@ impl<'a> Planner<'a> {
             Some((_, _, None)) | None => Err(Refusal::UnknownVm(vm)),
         }
     }
-
-    fn on_event(&self, event: EventId, command: ScopeCommand) -> Result<Plan, Failure> {
-        match self.state.home(event) {
-            Some(scope) => self.on_scope(scope, command),
-            None => Err(Refusal::UnknownEvent(event).into()),
-        }
-    }
-
-    fn schedule(&self, new: &NewOperation) -> Result<Plan, Failure> {
-        let Outline { mut operation, alone, .. } = self.outline(new)?;
-        let mut draft = self.draft();
-        let requested = Fact::OperationRequested {
-            operation: operation.id,
-            cause: operation.cause,
-            targets: operation.targets.len(),
-        };
-        let answer = Answer::Operation(operation.id);
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: requested }]);
-        if let Some(OneScope { held, opened }) = alone {
-            // One scope: the operation and its events are one transaction.
-            draft.scope_of_bytes(Some(held), opened.applied, Some(opened.bytes))?;
-            operation.opened();
-        }
-        draft.new_operation(operation)?;
-        Ok(self.write(draft, answer))
-    }
-
-    fn preview(&self, new: &NewOperation) -> Result<Preview, Failure> {
-        let Outline { operation, deallocated, refused, .. } = self.outline(new)?;
-        fits(&operation)?;
-        let refused = refused.into_iter().map(|(event, why)| (event, why.to_string())).collect();
-        Ok(Preview { operation, deallocated, refused })
-    }
-
-    /// Works out an operation: whom it reaches, when, and that every scope would have its events.
-    fn outline(&self, new: &NewOperation) -> Result<Outline<'a>, Refusal> {
-        let (reached, deallocated, host) = match &new.whom {
-            Whom::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
-            Whom::Host(host) => {
-                let (reached, deallocated) = self.on_host(host)?;
-                (reached, deallocated, Some(host.clone()))
-            }
-        };
-        let targets = targets(new.id, new.cause.grouping(), reached);
-        self.leaves_room(new.cause, &targets)?;
-        let mut operation = Operation {
-            id: new.id,
-            cause: new.cause,
-            by: self.by.clone(),
-            requested_at: self.now,
-            joint_start: Operation::new_joint_start(host.as_deref(), new.cause, targets.len()),
-            host,
-            not_before: self.one_not_before(new, &targets)?,
-            time_given: new.not_before.is_some(),
-            duration_s: new.duration_s.unwrap_or(new.cause.duration_s()),
-            description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
-            driver: self.settings.driver,
-            release: new.cause.release(),
-            targets,
-            state: OperationState::Opening,
-            released: false,
-            cancelled_by: None,
-            completed_by: None,
-        };
-        let (alone, refused) = self.try_all(&mut operation)?;
-        Ok(Outline { operation, deallocated, refused, alone })
-    }
-
-    /// The VMs that somebody has named.
-    fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<Reached>, Refusal> {
-        let mut reached = Vec::new();
-        let mut named = HashSet::new();
-        for vm in vms.iter().filter(|vm| named.insert(**vm)) {
-            let (scope, held) = self.home(*vm)?;
-            let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
-            if new.cause == Cause::Eviction && !new.force && !held.value.is_spot(member) {
-                return Err(Refusal::NotSpot(member.name.clone()));
-            }
-            reached.push(reach(&scope, member));
-        }
-        match reached.is_empty() {
-            true => Err(Refusal::NoResources),
-            false => Ok(reached),
-        }
-    }
-
-    /// The VMs that run on a host, in the order of scope and of members within it, and those that do not run.
-    fn on_host(&self, host: &str) -> Result<(Vec<Reached>, Vec<VmId>), Refusal> {
-        let (mut reached, mut deallocated) = (Vec::new(), Vec::new());
-        for (id, held) in self.state.scopes_on(host) {
-            for member in held.value.members.iter().filter(|member| member.host.as_deref() == Some(host)) {
-                match member.state {
-                    MemberState::Running => reached.push(reach(id, member)),
-                    MemberState::Deallocated => deallocated.push(member.vm),
-                }
-            }
-        }
-        match (reached.is_empty(), deallocated.len()) {
-            (true, 0) => Err(Refusal::UnknownHost(host.to_owned())),
-            (true, deallocated) => Err(Refusal::NothingRuns { host: host.to_owned(), deallocated }),
-            (false, _) => Ok((reached, deallocated)),
-        }
-    }
-
-    /// Refuses a user's operation where too many are stored. Operators of everywhere, the service itself and what happens
-    /// to the platform are never refused for that.
-    fn leaves_room(&self, cause: Cause, targets: &[Target]) -> Result<(), Refusal> {
-        let token = match self.by {
-            Actor::Token(name) => name.parse::<Name>().ok().and_then(|name| self.state.token(&name)),
-            Actor::Vm { .. } | Actor::Timer | Actor::Driver(_) | Actor::Service => None,
-        };
-        if cause.source() != Source::User || token.is_none_or(|token| token.value.rules_everything()) {
-            return Ok(());
-        }
-        let limit = self.settings.stored_user_operations_max;
-        match scopes_of(targets).into_iter().find(|scope| self.state.user_operations(scope) >= limit) {
-            Some(scope) => Err(Refusal::TooManyStoredOperations { scope: scope.clone(), limit }),
-            None => Ok(()),
-        }
-    }
-
-    /// The NotBefore that every part of an operation shares: the latest that any of its scopes asks for.
-    fn one_not_before(&self, new: &NewOperation, targets: &[Target]) -> Result<Option<Timestamp>, Refusal> {
-        let now = match scopes_of(targets).len() {
-            1 => self.now,
-            _ => after(self.now, self.settings.scaled(OPENING_ALLOWANCE)),
-        };
-        let mut latest = None;
-        for target in targets {
-            let Some(held) = self.state.scope(&target.scope) else { continue };
-            let (policy, enabled) = (&held.value.policy, (self.enabled)(&target.scope));
-            let own = not_before(new.cause, new.not_before, policy, enabled, self.settings, now)?;
-            latest = latest.max(own);
-        }
-        Ok(latest)
-    }
-
-    /// Finds out whether every part of an operation would be opened, before anything is written. Where VMs were
-    /// named, one refusal refuses all of it. For a host the parts that are refused are marked so, and all of it
-    /// is refused only if nothing else is left. Answers what the scope becomes, if there is but one, and the
-    /// parts that were refused.
-    fn try_all(&self, operation: &mut Operation) -> Result<(Option<OneScope<'a>>, RefusedParts), Refusal> {
-        let mut refused = Vec::new();
-        let mut alone = None;
-        let mut from = 0;
-        while let Some(first) = operation.targets.get(from) {
-            // Parts are in the order of their scopes.
-            let here = operation.targets[from..].iter().take_while(|one| one.scope == first.scope).count();
-            let held = self.state.scope(&first.scope).ok_or(Refusal::NoResources)?;
-            let mut parts: Vec<&Target> = operation.targets[from..from + here].iter().collect();
-            let mut tried = self.open_all(operation, &parts, held);
-            if tried.is_err() && operation.host.is_some() {
-                let unfit = self.unfit(operation, &parts, held);
-                parts.retain(|part| unfit.iter().all(|(event, _)| *event != part.event));
-                tried = self.open_all(operation, &parts, held);
-                refused.extend(unfit);
-            }
-            let opened = tried?;
-            if here == operation.targets.len() {
-                alone = Some(OneScope { held, opened });
-            }
-            from += here;
-        }
-        if refused.len() == operation.targets.len()
-            && let Some((_, why)) = refused.pop()
-        {
-            return Err(why);
-        }
-        let codes: HashMap<EventId, &str> = refused.iter().map(|(event, why)| (*event, why.code())).collect();
-        for target in &mut operation.targets {
-            if let Some(code) = codes.get(&target.event) {
-                target.refuse(code);
-            }
-        }
-        Ok((alone, refused))
-    }
-
-    /// What a scope becomes when these parts of an operation are opened in it.
-    fn open_all(
-        &self,
-        operation: &Operation,
-        parts: &[&Target],
-        held: &Held<Scope>,
-    ) -> Result<Opened, Refusal> {
-        let events = parts.iter().map(|target| self.event(operation, target, &held.value)).collect();
-        let circumstances = self.circumstances(&held.value.id(), self.by);
-        let applied = held.value.apply(ScopeCommand::Open(events), circumstances)?;
-        let bytes = sized(Some(&held.value), &applied.scope)?;
-        Ok(Opened { applied, bytes })
-    }
-
-    /// The parts for which a scope has no room, the last ones; what fits is found by halving, since a scope
-    /// that is nearly full is large.
-    fn unfit(&self, operation: &Operation, parts: &[&Target], held: &Held<Scope>) -> RefusedParts {
-        let (mut fit, mut more) = (0, parts.len());
-        let mut unfit = Vec::new();
-        while fit < more {
-            let half = (fit + more).div_ceil(2);
-            match self.open_all(operation, &parts[..half], held) {
-                Ok(_) => fit = half,
-                Err(why) => {
-                    more = half - 1;
-                    unfit = parts[more..].iter().map(|part| (part.event, why.clone())).collect();
-                }
-            }
-        }
-        unfit
-    }
-
-    fn cancel_operation(&self, id: OperationId) -> Result<Plan, Failure> {
-        let held = self.state.operation(id).ok_or(Refusal::UnknownOperation(id))?;
-        if held.value.cancelled_by.is_some() {
-            return Ok(Plan::Settled(Answer::Operation(id)));
-        }
-        if held.value.is_released_as_a_whole() {
-            return Err(Refusal::OperationStarted(id).into());
-        }
-        let mut operation = (*held.value).clone();
-        operation.cancelled_by = Some(self.by.clone());
-        let mut draft = self.draft();
-        draft.operation(operation);
-        let cancelled = Fact::OperationCancelled { operation: id };
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: cancelled }]);
-        Ok(self.write(draft, Answer::Operation(id)))
-    }
-}
-
-/// What a scope becomes when parts of an operation are opened in it.
-struct Opened {
-    applied: Applied,
-    /// The scope, as it will be stored.
-    bytes: Bytes,
-}
-
-/// The only scope that an operation reaches, and what that becomes.
-struct OneScope<'a> {
-    held: &'a Held<Scope>,
-    opened: Opened,
-}
-
-/// Parts of an operation that their scopes will not have, and why.
-type RefusedParts = Vec<(EventId, Refusal)>;
-
-/// An operation, worked out and not yet made.
-struct Outline<'a> {
-    operation: Operation,
-    /// The VMs of its host that do not run.
-    deallocated: Vec<VmId>,
-    refused: RefusedParts,
-    alone: Option<OneScope<'a>>,
-}
-
-fn reach(scope: &ScopeId, member: &Member) -> Reached {
-    let resource = Resource { vm: member.vm, name: member.name.clone(), host: None };
-    Reached { scope: scope.clone(), update_domain: member.update_domain, resource }
-}
-
-/// The scopes that an operation reaches; its parts are in the order of their scopes.
-fn scopes_of(targets: &[Target]) -> Vec<&ScopeId> {
-    let mut scopes: Vec<&ScopeId> = targets.iter().map(|target| &target.scope).collect();
-    scopes.dedup();
-    scopes
 }
 
 #[cfg(test)]
@@ -478,12 +166,18 @@ mod tests {
     use notbefore_core::samples::{
         self, at, event, event_id, now, operation, operation_id, operator, scope_id, standalone, started, vm,
     };
-    use notbefore_core::{Event, Grant, JointStart, Role, ScopeKind, Token};
+    use notbefore_core::{
+        Cause, Event, Grant, JointStart, Member, MemberState, Operation, OperationState, Role, ScopeKind,
+        Token,
+    };
     use notbefore_store::Revision;
 
     use super::*;
-    use crate::records::{Address, Vm};
-    use crate::request::{PutScope, TokenCommand, VmSpec};
+    use crate::records::{self, Address, Vm};
+    use crate::request::{
+        AddVm, FirstRun, InventoryCommand, NewOperation, OperationCommand, PutScope, ScopeChange,
+        TokenCommand, VmCommand, VmSpec, Whom,
+    };
 
     /// Records, and who asks when.
     #[derive(Default)]
@@ -540,7 +234,7 @@ mod tests {
                 from: None,
             };
             let kind = |key: &str| key.split('/').next().unwrap_or_default().to_owned();
-            match planner.plan(command) {
+            match planner.plan(command, Progress::default()) {
                 Ok(Plan::Settled(Answer::Done)) => "nothing".to_owned(),
                 Ok(Plan::Settled(answer)) => format!("nothing, {}", named(&answer)),
                 Ok(Plan::Write { drafted, rest, .. }) => {
@@ -564,8 +258,6 @@ mod tests {
         match answer {
             Answer::Done => "done",
             Answer::Operation(_) => "operation",
-            Answer::Preview(_) => "preview",
-            Answer::ScopePlan(_) => "plan",
             Answer::Vm(_) => "vm",
             Answer::Scope { .. } => "scope",
         }
@@ -594,12 +286,20 @@ mod tests {
         NewOperation::bare(operation_id(9), REBOOT, Whom::Vms(vms.iter().copied().map(vm).collect()))
     }
 
+    fn scheduled(new: NewOperation) -> Command {
+        Command::Operation(OperationCommand::Schedule(new))
+    }
+
+    fn inventory(command: InventoryCommand) -> Command {
+        Command::Inventory(command)
+    }
+
     #[test]
     fn guests_approve_as_those_that_they_are() {
-        let approve = |network: Option<&str>, events: &[u128]| Command::Approve {
-            scope: scope_id("web"),
-            events: events.iter().copied().map(event_id).collect(),
-            network: network.map(str::to_owned),
+        let approve = |network: Option<&str>, events: &[u128]| {
+            let events = events.iter().copied().map(event_id).collect();
+            let network = network.map(str::to_owned);
+            Command::Guest(GuestApproval { scope: scope_id("web"), events, network })
         };
         let guest = |n: u8| Actor::Vm {
             vm: vm(n.into()),
@@ -622,15 +322,15 @@ mod tests {
     #[test]
     fn events_are_found_wherever_they_are() {
         let (id, hosts) = (event_id(1), Vec::new());
-        let completed = || Command::Complete { event: id, hosts: hosts.clone() };
+        let completed = || Command::Event(EventCommand::Complete { event: id, hosts: hosts.clone() });
         check(vec![
-            ("approve", web(&[one()]), Command::ApproveFor(id), "fact scope"),
-            ("cancel", web(&[one()]), Command::Cancel(id), "ended fact past scope"),
-            ("start", web(&[one()]), Command::Start(id), "fact scope"),
+            ("approve", web(&[one()]), Command::Event(EventCommand::Approve(id)), "fact scope"),
+            ("cancel", web(&[one()]), Command::Event(EventCommand::Cancel(id)), "ended fact past scope"),
+            ("start", web(&[one()]), Command::Event(EventCommand::Start(id)), "fact scope"),
             ("complete", web(&[started(one())]), completed(), "ended fact past scope"),
             ("too early", web(&[one()]), completed(), "event_not_started"),
-            ("retry", web(&[started(one())]), Command::Retry(id), "not_exec"),
-            ("nowhere", web(&[]), Command::Cancel(id), "unknown_event"),
+            ("retry", web(&[started(one())]), Command::Event(EventCommand::Retry(id)), "not_exec"),
+            ("nowhere", web(&[]), Command::Event(EventCommand::Cancel(id)), "unknown_event"),
         ]);
     }
 
@@ -639,8 +339,7 @@ mod tests {
         let two = || web(&[]).scope(&standalone("db", vm(3)));
         let evict = |force| NewOperation { cause: Cause::Eviction, force, ..on(&[1]) };
         let soon = NewOperation { not_before: Some(at(60)), ..on(&[1]) };
-        let host =
-            |host: &str| Command::Schedule(NewOperation { whom: Whom::Host(host.to_owned()), ..on(&[]) });
+        let host = |host: &str| scheduled(NewOperation { whom: Whom::Host(host.to_owned()), ..on(&[]) });
         let on_host = |state| {
             let member = Member { host: Some("h1".to_owned()), state, ..samples::member(vm(1)) };
             Given::default().scope(&Scope { members: vec![member], ..samples::scope("web", &[]) })
@@ -656,15 +355,15 @@ mod tests {
             let given = web(&[]).operation(&restart).token(&tenant).token(&samples::token("root"));
             Given { settings: Settings { stored_user_operations_max: 1, ..Settings::default() }, ..given }
         };
-        let restart = || Command::Schedule(NewOperation { cause: Cause::UserRestart, ..on(&[1]) });
+        let restart = || scheduled(NewOperation { cause: Cause::UserRestart, ..on(&[1]) });
         check(vec![
-            ("one scope, one transaction", web(&[]), Command::Schedule(on(&[1, 2])), "fact operation scope"),
-            ("several, the operation first", two(), Command::Schedule(on(&[1, 3])), "fact operation"),
-            ("one of them is unknown", two(), Command::Schedule(on(&[1, 4])), "unknown_vm"),
-            ("none", web(&[]), Command::Schedule(on(&[])), "no_resources"),
-            ("too near", web(&[]), Command::Schedule(soon), "not_before_too_near"),
-            ("not Spot", web(&[]), Command::Schedule(evict(false)), "not_spot"),
-            ("not Spot, forced", web(&[]), Command::Schedule(evict(true)), "fact operation scope"),
+            ("one scope, one transaction", web(&[]), scheduled(on(&[1, 2])), "fact operation scope"),
+            ("several, the operation first", two(), scheduled(on(&[1, 3])), "fact operation"),
+            ("one of them is unknown", two(), scheduled(on(&[1, 4])), "unknown_vm"),
+            ("none", web(&[]), scheduled(on(&[])), "no_resources"),
+            ("too near", web(&[]), scheduled(soon), "not_before_too_near"),
+            ("not Spot", web(&[]), scheduled(evict(false)), "not_spot"),
+            ("not Spot, forced", web(&[]), scheduled(evict(true)), "fact operation scope"),
             ("a host", on_host(MemberState::Running), host("h1"), "fact operation scope"),
             ("no such host", on_host(MemberState::Running), host("h2"), "unknown_host"),
             ("nothing runs there", on_host(MemberState::Deallocated), host("h1"), "nothing_runs"),
@@ -675,8 +374,6 @@ mod tests {
                 "too_many_stored_operations",
             ),
             ("an operator's are not", full(), restart(), "fact operation scope"),
-            ("a look", two(), Command::Preview(on(&[1, 3])), "nothing, preview"),
-            ("a look at what is refused", two(), Command::Preview(on(&[1, 4])), "unknown_vm"),
         ]);
     }
 
@@ -696,42 +393,77 @@ mod tests {
         let alone = || operation(9, REBOOT, vec![samples::target("web", 0, 1, &[vm(1)])]);
         use notbefore_core::StartReason;
         check(vec![
-            ("called off", on(open(), one()), Command::CancelOperation(id), "fact operation"),
+            (
+                "called off",
+                on(open(), one()),
+                Command::Operation(OperationCommand::Cancel(id)),
+                "fact operation",
+            ),
             (
                 "twice",
                 on(Operation { cancelled_by: by.clone(), ..open() }, one()),
-                Command::CancelOperation(id),
+                Command::Operation(OperationCommand::Cancel(id)),
                 "nothing, operation",
             ),
-            ("decided", on(host(released.clone()), one()), Command::CancelOperation(id), "event_started"),
-            ("unknown", web(&[]), Command::CancelOperation(id), "unknown_operation"),
-            ("started in one scope", on(alone(), one()), Command::StartOperation(id), "fact scope"),
-            ("started in several", on(open(), one()), Command::StartOperation(id), "starts_apart"),
+            (
+                "decided",
+                on(host(released.clone()), one()),
+                Command::Operation(OperationCommand::Cancel(id)),
+                "event_started",
+            ),
+            ("unknown", web(&[]), Command::Operation(OperationCommand::Cancel(id)), "unknown_operation"),
+            (
+                "started in one scope",
+                on(alone(), one()),
+                Command::Operation(OperationCommand::Start(id)),
+                "fact scope",
+            ),
+            (
+                "started in several",
+                on(open(), one()),
+                Command::Operation(OperationCommand::Start(id)),
+                "starts_apart",
+            ),
             (
                 "nothing to start",
                 on(alone(), started(one())),
-                Command::StartOperation(id),
+                Command::Operation(OperationCommand::Start(id)),
                 "nothing_to_start",
             ),
             (
                 "a host starts",
                 on(host(JointStart::Waiting), one()),
-                Command::StartOperation(id),
+                Command::Operation(OperationCommand::Start(id)),
                 "fact operation",
             ),
             (
                 "a host starts once",
                 on(host(released.clone()), one()),
-                Command::StartOperation(id),
+                Command::Operation(OperationCommand::Start(id)),
                 "event_started",
             ),
-            ("not begun", on(open(), one()), Command::CompleteOperation(id), "event_not_started"),
-            ("completed", on(open(), started(one())), Command::CompleteOperation(id), "fact operation"),
-            ("about to begin", on(host(released), one()), Command::CompleteOperation(id), "fact operation"),
+            (
+                "not begun",
+                on(open(), one()),
+                Command::Operation(OperationCommand::Complete(id)),
+                "event_not_started",
+            ),
+            (
+                "completed",
+                on(open(), started(one())),
+                Command::Operation(OperationCommand::Complete(id)),
+                "fact operation",
+            ),
+            (
+                "about to begin",
+                on(host(released), one()),
+                Command::Operation(OperationCommand::Complete(id)),
+                "fact operation",
+            ),
             (
                 "completed twice",
                 on(Operation { completed_by: by, ..open() }, one()),
-                Command::CompleteOperation(id),
+                Command::Operation(OperationCommand::Complete(id)),
                 "nothing, operation",
             ),
         ]);
@@ -745,17 +477,25 @@ mod tests {
             ..spec(n)
         };
         let set = ScopeKind::AvailabilitySet;
-        let put = |path: &str, vms| Command::PutScope(PutScope::bare(path.parse().unwrap(), set, vms));
-        let add = |path: &str, vm| Command::AddVm { path: path.parse().unwrap(), kind: None, vm };
+        let put = |path: &str, vms| {
+            inventory(InventoryCommand::Scope(ScopeChange::Put(PutScope::bare(
+                path.parse().unwrap(),
+                set,
+                vms,
+            ))))
+        };
+        let add = |path: &str, vm| {
+            inventory(InventoryCommand::AddVm(AddVm { path: path.parse().unwrap(), kind: None, vm }))
+        };
         let many = (10..110).map(spec).collect();
-        let first_run = || Command::MakeFirstRun { vm: vm(1), name: "lab".parse().unwrap() };
+        let first_run =
+            || inventory(InventoryCommand::FirstRun(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }));
         let lab = Scope { first_run: true, ..standalone("lab", vm(1)) };
         let asleep = Member { state: MemberState::Deallocated, ..samples::member(vm(1)) };
         let evicted = Scope { members: vec![asleep], ..samples::scope("web", &[]) };
-        let remove = |path: &str| Command::RemoveScope {
-            scope: scope_id(path),
-            fleet_only: false,
-            progress: Default::default(),
+        let remove = |path: &str| {
+            let (scope, fleet_only) = (scope_id(path), false);
+            inventory(InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only }))
         };
         check(vec![
             ("a new scope", web(&[]), put("db", vec![spec(3)]), "fact scope vm"),
@@ -794,16 +534,26 @@ mod tests {
                 add("db", spec(3)),
                 "standalone_holds_one",
             ),
-            ("a VM goes", web(&[]), Command::RemoveVm(vm(1)), "fact scope -claim -vm"),
+            (
+                "a VM goes",
+                web(&[]),
+                inventory(InventoryCommand::Vm(VmCommand::Remove(vm(1)))),
+                "fact scope -claim -vm",
+            ),
             (
                 "a VM with its scope",
                 Given::default().scope(&standalone("db", vm(1))),
-                Command::RemoveVm(vm(1)),
+                inventory(InventoryCommand::Vm(VmCommand::Remove(vm(1)))),
                 "fact -claim -scope -vm",
             ),
-            ("no such VM", web(&[]), Command::RemoveVm(vm(9)), "unknown_vm"),
-            ("runs again", Given::default().scope(&evicted), Command::StartVm(vm(1)), "fact scope"),
-            ("runs", web(&[]), Command::StartVm(vm(1)), "nothing"),
+            ("no such VM", web(&[]), inventory(InventoryCommand::Vm(VmCommand::Remove(vm(9)))), "unknown_vm"),
+            (
+                "runs again",
+                Given::default().scope(&evicted),
+                inventory(InventoryCommand::Vm(VmCommand::Start(vm(1)))),
+                "fact scope",
+            ),
+            ("runs", web(&[]), inventory(InventoryCommand::Vm(VmCommand::Start(vm(1)))), "nothing"),
             ("a scope goes", web(&[]), remove("web"), "fact -claim -scope -vm"),
             ("no such scope", web(&[]), remove("db"), "unknown_scope"),
             ("the first run", Given::default(), first_run(), "fact scope vm"),
@@ -835,8 +585,8 @@ mod tests {
             ("the last that stays", root().token(&brief), revoke("root"), "last_operator"),
             ("one of two", root().token(&samples::token("ci")), revoke("root"), "fact -token"),
             ("unknown", root(), revoke("ci"), "unknown_token"),
-            ("the clock is trusted", root(), Command::AcceptClock, "nothing"),
-            ("the clock is not", held(), Command::AcceptClock, "fact"),
+            ("the clock is trusted", root(), Command::Clock(AcceptClock), "nothing"),
+            ("the clock is not", held(), Command::Clock(AcceptClock), "fact"),
         ]);
     }
 }

@@ -11,7 +11,6 @@ use notbefore_store::Revision;
 use serde::{Deserialize, Serialize};
 
 use crate::records::Address;
-use crate::scope_plan::ScopePlan;
 
 /// A command with who asks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +29,8 @@ pub struct Request {
 
 impl Request {
     /// A request without a key, a revision or an address.
-    pub fn new(by: Actor, command: Command) -> Self {
-        Self { by, from: None, idempotency: None, if_revision: None, command }
+    pub fn new(by: Actor, command: impl Into<Command>) -> Self {
+        Self { by, from: None, idempotency: None, if_revision: None, command: command.into() }
     }
 }
 
@@ -46,81 +45,140 @@ pub struct Idempotency {
     pub hash: String,
 }
 
-/// What can be asked. Fresh ids come with the command: the engine makes up nothing.
+/// What can be asked for, by what it is about. Fresh ids come with the command: the engine makes up nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// A guest lets events of its scope begin.
-    Approve {
-        /// The guest's scope.
-        scope: ScopeId,
-        /// The events.
-        events: Vec<EventId>,
-        /// The network, folded, in which the guest is known by its address; none where a listener of its own or a
-        /// proxy says who it is. It is looked up again when the command is applied.
-        network: Option<String>,
-    },
-    /// An operator lets an event begin.
-    ApproveFor(EventId),
-    /// Announce something to VMs, in however many scopes.
-    Schedule(NewOperation),
-    /// Say what announcing it would come to, and change nothing.
-    Preview(NewOperation),
-    /// Call an event off.
+    Guest(GuestApproval),
+    /// Something is done to one event.
+    Event(EventCommand),
+    /// Something is done to a whole operation.
+    Operation(OperationCommand),
+    /// Scopes and VMs change.
+    Inventory(InventoryCommand),
+    /// Who may use the operator API changes.
+    Token(TokenCommand),
+    /// The clock is trusted as it is, although it has jumped.
+    Clock(AcceptClock),
+}
+
+macro_rules! group {
+    ($($group:ident: $of:ty),+ $(,)?) => {
+        $(impl From<$of> for Command {
+            fn from(command: $of) -> Self {
+                Self::$group(command)
+            }
+        })+
+    };
+}
+
+group! {
+    Guest: GuestApproval,
+    Event: EventCommand,
+    Operation: OperationCommand,
+    Inventory: InventoryCommand,
+    Token: TokenCommand,
+    Clock: AcceptClock,
+}
+
+/// A guest's approval of events of its scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestApproval {
+    /// The guest's scope.
+    pub scope: ScopeId,
+    /// The events.
+    pub events: Vec<EventId>,
+    /// The network, folded, in which the guest is known by its address; none where a listener of its own or a
+    /// proxy says who it is. It is looked up again when the command is applied.
+    pub network: Option<String>,
+}
+
+/// What can be done to one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventCommand {
+    /// An operator lets it begin.
+    Approve(EventId),
+    /// Call it off.
     Cancel(EventId),
-    /// Call a whole operation off.
-    CancelOperation(OperationId),
-    /// Start a whole operation.
-    StartOperation(OperationId),
-    /// Say that a whole operation was carried out.
-    CompleteOperation(OperationId),
-    /// Begin an event.
+    /// Begin it.
     Start(EventId),
-    /// Say that an event was carried out.
+    /// Say that it was carried out.
     Complete {
         /// The event.
         event: EventId,
         /// Where redeployed VMs are now.
         hosts: Vec<(VmId, String)>,
     },
-    /// Try commands of an event anew that have failed.
+    /// Try its failed commands again.
     Retry(EventId),
-    /// Make a scope as described, or change it to be so.
-    PutScope(PutScope),
-    /// Remove a scope and its VMs.
-    RemoveScope {
-        /// The scope.
-        scope: ScopeId,
-        /// Whether only the VMs go that a fleet file added; the scope stays if others are left.
-        fleet_only: bool,
-        /// How far it has come; a scope may take several transactions. Begins empty.
-        progress: Progress,
-    },
-    /// Say what a change of a scope would come to, and change nothing.
-    PlanScope(ScopeChange),
-    /// Add one VM that is not there yet.
-    AddVm {
-        /// Its scope.
-        path: ScopePath,
-        /// The kind to make the scope of if there is none; standalone unless said.
-        kind: Option<ScopeKind>,
-        /// The VM.
-        vm: VmSpec,
-    },
-    /// Remove a VM at once.
-    RemoveVm(VmId),
-    /// An evicted VM runs again.
-    StartVm(VmId),
-    /// Make a token, or take one back.
-    Token(TokenCommand),
-    /// Trust the clock as it is, although it has jumped.
-    AcceptClock,
+}
+
+impl EventCommand {
+    /// The event.
+    pub fn event(&self) -> EventId {
+        match self {
+            Self::Approve(event)
+            | Self::Cancel(event)
+            | Self::Start(event)
+            | Self::Complete { event, .. }
+            | Self::Retry(event) => *event,
+        }
+    }
+}
+
+/// What can be done to a whole operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OperationCommand {
+    /// Announce something to VMs, in however many scopes.
+    Schedule(NewOperation),
+    /// Call it off.
+    Cancel(OperationId),
+    /// Start it.
+    Start(OperationId),
+    /// Say that it was carried out.
+    Complete(OperationId),
+}
+
+/// What can be done to scopes and VMs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InventoryCommand {
+    /// A whole scope changes.
+    Scope(ScopeChange),
+    /// Add one VM.
+    AddVm(AddVm),
+    /// Something is done to one VM.
+    Vm(VmCommand),
     /// Make the VM that stands in for a fleet where there is none.
-    MakeFirstRun {
-        /// Its id.
-        vm: VmId,
-        /// Its name and its scope's.
-        name: Name,
-    },
+    FirstRun(FirstRun),
+}
+
+/// A VM that is not there yet, to be added to its scope.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddVm {
+    /// Its scope.
+    pub path: ScopePath,
+    /// The kind to make the scope of if there is none; standalone unless said.
+    pub kind: Option<ScopeKind>,
+    /// The VM.
+    pub vm: VmSpec,
+}
+
+/// What can be done to one VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmCommand {
+    /// Remove it at once.
+    Remove(VmId),
+    /// It was evicted, and runs again.
+    Start(VmId),
+}
+
+/// The VM that stands in for a fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstRun {
+    /// Its id.
+    pub vm: VmId,
+    /// Its name and its scope's.
+    pub name: Name,
 }
 
 /// What can be asked about tokens.
@@ -131,6 +189,10 @@ pub enum TokenCommand {
     /// Take this one back.
     Revoke(Name),
 }
+
+/// The clock is trusted as it is, although it has jumped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcceptClock;
 
 /// An operation to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,28 +245,25 @@ pub struct PutScope {
     pub vms: Vec<VmSpec>,
     /// Whether VMs that an earlier fleet file added and this one does not name are removed.
     pub prune: bool,
-    /// How far it has come; a scope may take several transactions. Begins empty.
-    pub progress: Progress,
 }
 
 impl PutScope {
     /// A scope of these VMs with the default policy, as a single call describes it.
     pub fn bare(path: ScopePath, kind: ScopeKind, vms: Vec<VmSpec>) -> Self {
-        let (policy, progress) = (Policy::default(), Progress::default());
-        Self { path, kind, policy, origin: Origin::Call, vms, prune: false, progress }
+        Self { path, kind, policy: Policy::default(), origin: Origin::Call, vms, prune: false }
     }
 }
 
 /// A change of a whole scope.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScopeChange {
-    /// [`Command::PutScope`].
+    /// Make it as described, or change it to be so.
     Put(PutScope),
-    /// [`Command::RemoveScope`].
+    /// Remove it and its VMs.
     Remove {
         /// The scope.
         scope: ScopeId,
-        /// Whether only the VMs go that a fleet file added.
+        /// Whether only the VMs go that a fleet file added; the scope stays if others are left.
         fleet_only: bool,
     },
 }
@@ -219,7 +278,7 @@ impl ScopeChange {
     }
 }
 
-/// What has been done to a scope so far.
+/// What has been done to a scope so far: a change of a scope may take several transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Whether it was made.
@@ -283,10 +342,6 @@ pub enum Answer {
     Done,
     /// The operation that was made.
     Operation(OperationId),
-    /// What an operation would be; never stored.
-    Preview(Box<Preview>),
-    /// What a change of a scope would come to; never stored.
-    ScopePlan(Box<ScopePlan>),
     /// The VM that was added.
     Vm(VmId),
     /// What a scope needed to be as described.
@@ -299,7 +354,7 @@ pub enum Answer {
 }
 
 /// An operation that nobody has made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     /// What it would be.
     pub operation: Operation,

@@ -9,7 +9,6 @@ use notbefore_core::{
     Cause, Command as ScopeCommand, EventId, Member, Name, Policy, Scope, ScopeId, ScopePath, VmId,
 };
 use notbefore_store::Revision;
-use serde::{Deserialize, Serialize};
 
 use crate::draft::{address_taken, stays, vm_bytes};
 use crate::fleet::{by_name, described, leaving, unnamed};
@@ -18,7 +17,7 @@ use crate::records::{Address, Vm};
 use crate::request::{Failure, PutScope, ScopeChange};
 
 /// What a change of a scope would come to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopePlan {
     /// The scope.
     pub path: ScopePath,
@@ -43,7 +42,7 @@ pub struct ScopePlan {
 }
 
 /// A field with another value than before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
     /// Its name in a fleet file.
     pub field: String,
@@ -54,7 +53,7 @@ pub struct FieldChange {
 }
 
 /// A VM that changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmChange {
     /// Its name.
     pub name: Name,
@@ -63,7 +62,7 @@ pub struct VmChange {
 }
 
 /// A live event that would end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedEvent {
     /// The event.
     pub event: EventId,
@@ -78,7 +77,7 @@ pub struct EndedEvent {
 }
 
 /// An address that a VM of another scope has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenAddress {
     /// The VM that is to have it.
     pub vm: Name,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use notbefore_core::{Actor, EventId, Member, Name, Refusal, ScopeId, ScopeKind, VmId};
-use notbefore_engine::{Command, DecodeError, Failure, Request, Vm, records};
+use notbefore_engine::{Command, DecodeError, Failure, GuestApproval, Request, Vm, records};
 use notbefore_store::{ReadError, Store};
 use notbefore_wire::guest::instance::document::set_and_number;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
@@ -214,7 +214,7 @@ impl Platform for ScheduledEvents {
             }
             ListenerIdentity::Network(_) | ListenerIdentity::Bound { .. } => None,
         };
-        let command = Command::Approve { scope, events, network };
+        let command = Command::Guest(GuestApproval { scope, events, network });
         let request = Request::new(by, command);
         match self.engine.ask(request).await {
             Ok(_) => Ok(()),

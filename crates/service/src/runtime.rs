@@ -41,6 +41,14 @@ const NAP_MAX: Duration = Duration::from_millis(500);
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
 
 type Reply = oneshot::Sender<Result<Answer, Failure>>;
+/// A question, with the way back for its answer.
+type Look = Box<dyn FnOnce(&Engine, Timestamp) + Send>;
+
+/// What callers ask.
+enum Asked {
+    Change(Box<Request>, Reply),
+    Look(Look),
+}
 
 /// What reaches the engine from within.
 enum Signal {
@@ -55,7 +63,7 @@ enum Signal {
 /// How to reach the engine.
 #[derive(Clone)]
 pub struct EngineHandle {
-    requests: mpsc::Sender<(Box<Request>, Reply)>,
+    requests: mpsc::Sender<Asked>,
     signals: mpsc::UnboundedSender<Signal>,
     stats: Arc<EngineStats>,
 }
@@ -178,9 +186,24 @@ impl EngineHandle {
     pub async fn ask(&self, request: Request) -> Result<Answer, Failure> {
         let (reply, answer) = oneshot::channel();
         let closing = || Failure::Unavailable("the service is shutting down".to_owned());
-        self.requests.send((Box::new(request), reply)).await.map_err(|_| closing())?;
+        self.requests.send(Asked::Change(Box::new(request), reply)).await.map_err(|_| closing())?;
         // A request that was taken up and never answered may have taken effect.
         answer.await.unwrap_or_else(|_| Err(Failure::OutcomeUnknown("the service was shut down".to_owned())))
+    }
+
+    /// Asks what something would come to; nothing changes.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Engine, Timestamp) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (reply, answer) = oneshot::channel();
+        let look = Box::new(move |engine: &Engine, now| {
+            // Whoever asked may have gone.
+            let _ = reply.send(question(engine, now));
+        });
+        let closing = || Failure::Unavailable("the service is shutting down".to_owned());
+        self.requests.send(Asked::Look(look)).await.map_err(|_| closing())?;
+        answer.await.unwrap_or_else(|_| Err(closing()))
     }
 
     /// Tells the engine that a guest of a scope has asked for its document.
@@ -283,6 +306,8 @@ struct Pass {
     watched: Vec<Batch>,
     /// All the rest, in order.
     others: Vec<Input>,
+    /// Questions; they are answered when all the inputs are taken in.
+    looks: Vec<Look>,
     /// Whoever wants the engine closed.
     close: Option<oneshot::Sender<()>>,
 }
@@ -336,14 +361,14 @@ impl Pass {
     }
 
     fn len(&self) -> usize {
-        self.committed.len() + self.watched.len() + self.others.len()
+        self.committed.len() + self.watched.len() + self.others.len() + self.looks.len()
     }
 }
 
 impl Runtime {
     async fn run(
         mut self,
-        mut requests: mpsc::Receiver<(Box<Request>, Reply)>,
+        mut requests: mpsc::Receiver<Asked>,
         mut signals: mpsc::UnboundedReceiver<Signal>,
     ) {
         loop {
@@ -355,7 +380,7 @@ impl Runtime {
                     Some(signal) => pass.add(signal),
                     None => return,
                 },
-                Some((request, reply)) = requests.recv() => pass.others.push(self.take_up(request, reply)),
+                Some(asked) = requests.recv() => self.take_up(asked, &mut pass),
                 () = sleep(nap) => pass.others.push(Input::Tick),
             }
             // Whoever wakes this task would have it run at once, for that one input. Those who are ready to run by
@@ -364,8 +389,8 @@ impl Runtime {
             while pass.len() < PASS_INPUTS_MAX && pass.close.is_none() {
                 if let Ok(signal) = signals.try_recv() {
                     pass.add(signal);
-                } else if let Ok((request, reply)) = requests.try_recv() {
-                    pass.others.push(self.take_up(request, reply));
+                } else if let Ok(asked) = requests.try_recv() {
+                    self.take_up(asked, &mut pass);
                 } else {
                     break;
                 }
@@ -383,13 +408,13 @@ impl Runtime {
     /// Takes no further requests and waits for the commits of those there are.
     async fn close(
         &mut self,
-        mut requests: mpsc::Receiver<(Box<Request>, Reply)>,
+        mut requests: mpsc::Receiver<Asked>,
         mut signals: mpsc::UnboundedReceiver<Signal>,
     ) {
         requests.close();
         let mut pass = Pass::default();
-        while let Some((request, reply)) = requests.recv().await {
-            pass.others.push(self.take_up(request, reply));
+        while let Some(asked) = requests.recv().await {
+            self.take_up(asked, &mut pass);
         }
         // No guest asks any more: what was heard of them so far is stored.
         pass.others.push(Input::Closing);
@@ -409,15 +434,21 @@ impl Runtime {
         }
     }
 
-    fn take_up(&mut self, request: Box<Request>, reply: Reply) -> Input {
-        let id = RequestId(self.next_request);
-        self.next_request += 1;
-        self.replies.insert(id, reply);
-        Input::Request(id, request)
+    fn take_up(&mut self, asked: Asked, pass: &mut Pass) {
+        match asked {
+            Asked::Change(request, reply) => {
+                let id = RequestId(self.next_request);
+                self.next_request += 1;
+                self.replies.insert(id, reply);
+                pass.others.push(Input::Request(id, request));
+            }
+            Asked::Look(look) => pass.looks.push(look),
+        }
     }
 
-    fn handle(&mut self, pass: Pass) {
+    fn handle(&mut self, mut pass: Pass) {
         let now = self.clock.now();
+        let looks = std::mem::take(&mut pass.looks);
         let inputs = self.inputs(pass);
         let reading = ClockReading { wall: now, since_boot: self.clock.since_boot() };
         let news = self.clock_watch.read(reading, self.engine.is_clock_held());
@@ -434,6 +465,7 @@ impl Runtime {
         self.say_clock(jumped_by, now);
         self.stats.host_operations_waiting.store(self.engine.host_operations_blocked() as u64, Relaxed);
         self.carry_out(deeds);
+        looks.into_iter().for_each(|look| look(&self.engine, now));
     }
 
     /// Says so when the clock begins or ceases to be trusted, and when it jumps again.
@@ -464,7 +496,7 @@ impl Runtime {
     /// A pass as the engine takes it. What the watch has shown comes after what became of commits: the store shows
     /// a commit before it answers it, and the engine would read a record that it has made itself.
     fn inputs(&mut self, pass: Pass) -> impl Iterator<Item = Input> + use<> {
-        let Pass { committed, calls, watched, others, close: _ } = pass;
+        let Pass { committed, calls, watched, others, looks: _, close: _ } = pass;
         self.calls = self.calls.saturating_sub(calls);
         for (_, outcome) in &committed {
             if let Outcome::Committed(revision) = outcome {
@@ -585,7 +617,7 @@ mod tests {
     use futures_util::FutureExt;
     use futures_util::future::join_all;
     use notbefore_core::{Actor, Settings, samples};
-    use notbefore_engine::{Command, EngineSettings, VmSpec};
+    use notbefore_engine::{AddVm, Command, EngineSettings, InventoryCommand, VmSpec};
     use notbefore_store::memory::MemoryStore;
     use notbefore_store::{ReadError, Snapshot, Watch};
 
@@ -689,7 +721,7 @@ mod tests {
         let add = async |n: u128| {
             let vm = VmSpec::bare(samples::vm(n), format!("vm-{n}").parse().unwrap());
             let path = format!("scope-{n}").parse().unwrap();
-            let command = Command::AddVm { path, kind: None, vm };
+            let command = Command::Inventory(InventoryCommand::AddVm(AddVm { path, kind: None, vm }));
             handle.ask(Request::new(Actor::Service, command)).await.unwrap();
             assert!(views.newest().scope_of(samples::vm(n)).is_some(), "vm-{n} was not to be seen");
         };

@@ -11,8 +11,8 @@ use jiff::SignedDuration;
 use notbefore_core::{Actor, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
-    ClockNews, ClockReading, Command, DecodeError, Engine, EngineSettings, Failure, Input, Loader, Prepared,
-    PutScope, Request, State, VmSpec, prepare,
+    AddVm, ClockNews, ClockReading, Command, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input,
+    InventoryCommand, Loader, Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
 };
 use notbefore_listener::host::Hosts;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
@@ -403,20 +403,21 @@ async fn prepare_fleet(
                 // Like the first-run VM it is there to try events on, of every type.
                 let vm = VmSpec { spot: true, ..VmSpec::bare(VmId(Uuid::new_v4()), name) };
                 let command = match view.scope(&path.id()).filter(|scope| !scope.scope.first_run) {
-                    Some(_) => Command::AddVm { path, kind: None, vm },
-                    None => Command::PutScope(PutScope {
+                    Some(_) => InventoryCommand::AddVm(AddVm { path, kind: None, vm }),
+                    None => InventoryCommand::Scope(ScopeChange::Put(PutScope {
                         policy: Policy::for_trying(),
                         ..PutScope::bare(path, ScopeKind::Standalone, vec![vm])
-                    }),
+                    })),
                 };
-                engine.ask(ask(command)).await?;
+                engine.ask(ask(Command::Inventory(command))).await?;
                 paths.push(whole);
             }
         }
     }
     let name = config.host_name.parse::<Name>().or_else(|_| "localhost".parse::<Name>());
     if let Ok(name) = name {
-        engine.ask(ask(Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name })).await?;
+        let first_run = FirstRun { vm: VmId(Uuid::new_v4()), name };
+        engine.ask(ask(Command::Inventory(InventoryCommand::FirstRun(first_run)))).await?;
     }
     Ok(paths)
 }

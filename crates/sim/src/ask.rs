@@ -9,7 +9,10 @@ use notbefore_core::scope::SCOPE_KINDS;
 use notbefore_core::{
     Actor, EventId, Name, OperationId, Origin, Policy, ScopeId, ScopeKind, ScopePath, VmId,
 };
-use notbefore_engine::{Address, Command, NewOperation, Progress, PutScope, ScopeChange, VmSpec, Whom};
+use notbefore_engine::{
+    AddVm, Address, Command, EventCommand, FirstRun, GuestApproval, InventoryCommand, NewOperation,
+    OperationCommand, PutScope, ScopeChange, VmCommand, VmSpec, Whom,
+};
 use uuid::Uuid;
 
 use crate::history::{Setup, Spec, What, When};
@@ -37,6 +40,24 @@ impl Fresh {
         // Spread over the whole range, so that the order of ids is not the order in which they were made.
         Uuid::from_u128(self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
     }
+}
+
+/// What is asked for: a change, or what something would come to.
+#[derive(Clone, Debug)]
+pub enum Asks {
+    /// A change.
+    Change(Command),
+    /// A question.
+    Question(Question),
+}
+
+/// What something would come to.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// An operation.
+    Preview(NewOperation),
+    /// A change of a scope.
+    ScopePlan(ScopeChange),
 }
 
 /// What is there to be named.
@@ -142,51 +163,48 @@ impl Naming<'_> {
     }
 
     /// Who asks for something, and what exactly.
-    pub fn command(&self, what: &What, fresh: &mut Fresh) -> (Actor, Command) {
+    pub fn wish(&self, what: &What, fresh: &mut Fresh) -> (Actor, Asks) {
         let operator = Actor::Token("operator".to_owned());
         let command = match what {
             What::PutScope { scope, kind: of_kind, policy: of_policy, fleet, prune, vms } => {
-                Command::PutScope(PutScope {
-                    path: path(*scope),
-                    kind: kind(*of_kind),
-                    policy: policy(*of_policy),
-                    origin: if *fleet { Origin::Fleet } else { Origin::Call },
-                    vms: vms.iter().map(|vm| spec(vm, fresh)).collect(),
-                    prune: *prune,
-                    progress: Progress::default(),
-                })
+                let origin = if *fleet { Origin::Fleet } else { Origin::Call };
+                let vms = vms.iter().map(|vm| spec(vm, fresh)).collect();
+                let policy = policy(*of_policy);
+                let bare = PutScope::bare(path(*scope), kind(*of_kind), vms);
+                InventoryCommand::Scope(ScopeChange::Put(PutScope { policy, origin, prune: *prune, ..bare }))
+                    .into()
             }
             What::AddVm { scope, kind: of_kind, vm } => {
-                Command::AddVm { path: path(*scope), kind: of_kind.map(kind), vm: spec(vm, fresh) }
+                let (path, kind) = (path(*scope), of_kind.map(kind));
+                InventoryCommand::AddVm(AddVm { path, kind, vm: spec(vm, fresh) }).into()
             }
-            What::RemoveVm { vm } => Command::RemoveVm(self.vm(*vm)),
-            What::RemoveScope { scope, fleet } => Command::RemoveScope {
-                scope: path(*scope).id(),
-                fleet_only: *fleet,
-                progress: Progress::default(),
-            },
-            What::PlanScope(what) => match self.command(what, fresh) {
-                (_, Command::PutScope(put)) => Command::PlanScope(ScopeChange::Put(put)),
-                (_, Command::RemoveScope { scope, fleet_only, .. }) => {
-                    Command::PlanScope(ScopeChange::Remove { scope, fleet_only })
+            What::RemoveVm { vm } => InventoryCommand::Vm(VmCommand::Remove(self.vm(*vm))).into(),
+            What::RemoveScope { scope, fleet } => {
+                let (scope, fleet_only) = (path(*scope).id(), *fleet);
+                InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only }).into()
+            }
+            What::PlanScope(what) => match self.wish(what, fresh) {
+                (by, Asks::Change(Command::Inventory(InventoryCommand::Scope(change)))) => {
+                    return (by, Asks::Question(Question::ScopePlan(change)));
                 }
                 // Nothing else has a plan of this kind.
-                (by, command) => return (by, command),
+                wish => return wish,
             },
-            What::StartVm { vm } => Command::StartVm(self.vm(*vm)),
-            What::FirstRun => Command::MakeFirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) },
+            What::StartVm { vm } => InventoryCommand::Vm(VmCommand::Start(self.vm(*vm))).into(),
+            What::FirstRun => {
+                let first_run = FirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) };
+                InventoryCommand::FirstRun(first_run).into()
+            }
             What::Schedule { cause, vms, when, duration_s, force } => {
                 let cause = CAUSES[usize::from(*cause) % CAUSES.len()];
                 let vms: Vec<VmId> = vms.iter().map(|vm| self.vm(*vm)).collect();
-                Command::Schedule(NewOperation {
-                    id: OperationId(fresh.uuid()),
-                    cause,
+                OperationCommand::Schedule(NewOperation {
                     not_before: self.not_before(cause, &vms, *when),
-                    whom: Whom::Vms(vms),
                     duration_s: *duration_s,
-                    description: None,
                     force: *force,
+                    ..NewOperation::bare(OperationId(fresh.uuid()), cause, Whom::Vms(vms))
                 })
+                .into()
             }
             What::Host { host, cause, when, preview } => {
                 let cause = CAUSES[usize::from(*cause) % HOST_CAUSES];
@@ -195,25 +213,32 @@ impl Naming<'_> {
                     not_before: self.not_before(cause, &[], *when),
                     ..NewOperation::bare(OperationId(fresh.uuid()), cause, whom)
                 };
-                if *preview { Command::Preview(new) } else { Command::Schedule(new) }
+                if *preview {
+                    return (operator, Asks::Question(Question::Preview(new)));
+                }
+                OperationCommand::Schedule(new).into()
             }
             What::GuestApprove { vm, events } => return self.guest_approves(*vm, events),
-            What::Approve { event } => Command::ApproveFor(self.event(*event)),
-            What::Cancel { event } => Command::Cancel(self.event(*event)),
-            What::Start { event } => Command::Start(self.event(*event)),
+            What::Approve { event } => EventCommand::Approve(self.event(*event)).into(),
+            What::Cancel { event } => EventCommand::Cancel(self.event(*event)).into(),
+            What::Start { event } => EventCommand::Start(self.event(*event)).into(),
             What::Complete { event, moved } => {
                 let event = self.event(*event);
                 let live = self.view.live(event).filter(|_| *moved);
                 let resources = live.iter().flat_map(|event| &event.resources);
                 let hosts = resources.map(|resource| (resource.vm, host_name(3))).collect();
-                Command::Complete { event, hosts }
+                EventCommand::Complete { event, hosts }.into()
             }
-            What::RetryEvent { event } => Command::Retry(self.event(*event)),
-            What::CancelOperation { operation } => Command::CancelOperation(self.operation(*operation)),
-            What::StartOperation { operation } => Command::StartOperation(self.operation(*operation)),
-            What::CompleteOperation { operation } => Command::CompleteOperation(self.operation(*operation)),
+            What::RetryEvent { event } => EventCommand::Retry(self.event(*event)).into(),
+            What::CancelOperation { operation } => {
+                OperationCommand::Cancel(self.operation(*operation)).into()
+            }
+            What::StartOperation { operation } => OperationCommand::Start(self.operation(*operation)).into(),
+            What::CompleteOperation { operation } => {
+                OperationCommand::Complete(self.operation(*operation)).into()
+            }
         };
-        (operator, command)
+        (operator, Asks::Change(command))
     }
 
     fn not_before(&self, cause: notbefore_core::Cause, vms: &[VmId], when: When) -> Option<Timestamp> {
@@ -227,7 +252,7 @@ impl Naming<'_> {
         Some(rules::plus(rules::plus(self.now, notice), SignedDuration::from_millis(ms)))
     }
 
-    fn guest_approves(&self, vm: u8, events: &[u8]) -> (Actor, Command) {
+    fn guest_approves(&self, vm: u8, events: &[u8]) -> (Actor, Asks) {
         let vm = self.vm(vm);
         let record = self.view.vms.get(&vm);
         let scope: ScopeId = record.map_or_else(|| path(0).id(), |record| record.scope.clone());
@@ -245,7 +270,7 @@ impl Naming<'_> {
         };
         let events = events.iter().map(|event| self.event(*event)).collect();
         let network = address.map(|address| address.network.folded());
-        (by, Command::Approve { scope, events, network })
+        (by, Asks::Change(GuestApproval { scope, events, network }.into()))
     }
 }
 
@@ -254,27 +279,20 @@ impl Naming<'_> {
 pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
     let mut command = command.clone();
     match &mut command {
-        Command::Schedule(new) | Command::Preview(new) => new.id = OperationId(fresh.uuid()),
-        Command::AddVm { vm, .. } => vm.vm = VmId(fresh.uuid()),
-        Command::PutScope(put) | Command::PlanScope(ScopeChange::Put(put)) => {
+        Command::Operation(OperationCommand::Schedule(new)) => new.id = OperationId(fresh.uuid()),
+        Command::Inventory(InventoryCommand::AddVm(add)) => add.vm.vm = VmId(fresh.uuid()),
+        Command::Inventory(InventoryCommand::Scope(ScopeChange::Put(put))) => {
             put.vms.iter_mut().for_each(|spec| spec.vm = VmId(fresh.uuid()))
         }
-        Command::MakeFirstRun { vm, .. } => *vm = VmId(fresh.uuid()),
-        Command::Approve { .. }
-        | Command::ApproveFor(_)
-        | Command::Cancel(_)
-        | Command::CancelOperation(_)
-        | Command::StartOperation(_)
-        | Command::CompleteOperation(_)
-        | Command::Start(_)
-        | Command::Complete { .. }
-        | Command::Retry(_)
-        | Command::RemoveScope { .. }
-        | Command::PlanScope(ScopeChange::Remove { .. })
-        | Command::RemoveVm(_)
-        | Command::StartVm(_)
+        Command::Inventory(InventoryCommand::FirstRun(first_run)) => first_run.vm = VmId(fresh.uuid()),
+        Command::Operation(
+            OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+        )
+        | Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { .. }) | InventoryCommand::Vm(_))
+        | Command::Guest(_)
+        | Command::Event(_)
         | Command::Token(_)
-        | Command::AcceptClock => {}
+        | Command::Clock(_) => {}
     }
     command
 }

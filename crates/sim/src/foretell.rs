@@ -9,9 +9,13 @@ use notbefore_core::{
     Release, Resource, Scope, ScopeId, ScopeKind, StartReason, Target, TargetState, VmId,
 };
 use notbefore_engine::state::caller_key;
-use notbefore_engine::{Address, Command, NewOperation, PutScope, Request, ScopeChange, VmSpec, Whom};
+use notbefore_engine::{
+    AddVm, Address, Command, EventCommand, FirstRun, GuestApproval, InventoryCommand, NewOperation,
+    OperationCommand, PutScope, Request, ScopeChange, VmCommand, VmSpec, Whom,
+};
 use notbefore_store::Revision;
 
+use crate::ask::Question;
 use crate::hosts;
 use crate::model::{At, Codes, Opening, Wish, after, bare};
 use crate::rules;
@@ -50,40 +54,66 @@ pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, 
     }
 }
 
+/// What a question should come to: the codes by which it may be refused. It is refused where the change would be,
+/// except for addresses of other scopes.
+pub fn question(
+    reads: &dyn Reads,
+    by: &Actor,
+    question: &Question,
+    if_revision: Option<Revision>,
+    at: &At,
+) -> Result<(), Codes> {
+    let command: Command = match question {
+        Question::Preview(new) => OperationCommand::Schedule(new.clone()).into(),
+        Question::ScopePlan(change) => InventoryCommand::Scope(change.clone()).into(),
+    };
+    // An operation has no revision to compare.
+    let if_revision = if_revision.filter(|_| matches!(question, Question::ScopePlan(_)));
+    let mut asked = Request { if_revision, ..Request::new(by.clone(), command) };
+    let mut twice = false;
+    if let Command::Inventory(InventoryCommand::Scope(ScopeChange::Put(put))) = &mut asked.command {
+        twice = descriptions(reads, put).contains("address_twice");
+        let id = put.path.id();
+        let elsewhere = |address: &Address| {
+            let owner = reads.claim(address).and_then(|vm| reads.vm(vm).map(|vm| vm.scope.clone()));
+            owner.is_some_and(|scope| scope != id)
+        };
+        put.vms.iter_mut().for_each(|vm| vm.addresses.retain(|address| !elsewhere(address)));
+    }
+    match request(reads, &asked, at) {
+        Err(codes) => Err(codes),
+        Ok(_) if twice => Err(Codes::from(["address_twice"])),
+        Ok(_) => Ok(()),
+    }
+}
+
 fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
     match command {
-        Command::Approve { scope, .. } | Command::RemoveScope { scope, .. } => Some(scope.clone()),
-        Command::ApproveFor(event)
-        | Command::Cancel(event)
-        | Command::Start(event)
-        | Command::Retry(event)
-        | Command::Complete { event, .. } => reads.home(*event),
-        Command::PutScope(put) => Some(put.path.id()),
-        Command::PlanScope(ScopeChange::Put(put)) => Some(put.path.id()),
-        Command::PlanScope(ScopeChange::Remove { scope, .. }) => Some(scope.clone()),
-        Command::AddVm { path, .. } => Some(path.id()),
-        Command::RemoveVm(vm) | Command::StartVm(vm) => reads.vm(*vm).map(|vm| vm.scope.clone()),
-        Command::Schedule(new) | Command::Preview(new) => match &new.whom {
+        Command::Guest(approval) => Some(approval.scope.clone()),
+        Command::Event(command) => reads.home(command.event()),
+        Command::Operation(OperationCommand::Schedule(new)) => match &new.whom {
             Whom::Vms(vms) => reads.vm(*vms.first()?).map(|vm| vm.scope.clone()),
             Whom::Host(_) => None,
         },
-        Command::CancelOperation(_)
-        | Command::StartOperation(_)
-        | Command::CompleteOperation(_)
-        | Command::MakeFirstRun { .. }
+        Command::Inventory(InventoryCommand::Scope(ScopeChange::Put(put))) => Some(put.path.id()),
+        Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { scope, .. })) => Some(scope.clone()),
+        Command::Inventory(InventoryCommand::AddVm(add)) => Some(add.path.id()),
+        Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm) | VmCommand::Start(vm))) => {
+            reads.vm(*vm).map(|vm| vm.scope.clone())
+        }
+        Command::Operation(
+            OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+        )
+        | Command::Inventory(InventoryCommand::FirstRun(_))
         | Command::Token(_)
-        | Command::AcceptClock => None,
+        | Command::Clock(_) => None,
     }
 }
 
 fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Codes> {
     let by = &request.by;
-    let on_event = |event: EventId, wish: Wish| match reads.home(event) {
-        Some(scope) => on_scope(reads, &scope, &[wish], at),
-        None => Err(Codes::from(["unknown_event"])),
-    };
     match &request.command {
-        Command::Approve { scope, events, network } => {
+        Command::Guest(GuestApproval { scope, events, network }) => {
             let calls = match by {
                 Actor::Vm { vm, address, .. } => reads.vm(*vm).is_some_and(|record| {
                     let has = |one: &Address| Some(one.network.folded()) == *network && one.ip == *address;
@@ -97,15 +127,19 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 (true, false) => on_scope(reads, scope, &[Wish::Approve(events.clone(), by.clone())], at),
             }
         }
-        Command::ApproveFor(event) => on_event(*event, Wish::Approve(vec![*event], by.clone())),
-        Command::Cancel(event) => on_event(*event, Wish::Cancel(*event)),
-        Command::Start(event) => on_event(*event, Wish::Start(*event)),
-        Command::Complete { event, hosts } => on_event(*event, Wish::Complete(*event, hosts.clone())),
-        Command::Retry(event) => on_event(*event, Wish::Retry(*event)),
-        Command::Schedule(new) => schedule(reads, new, request, at),
-        // It is refused where the operation would be, and writes nothing.
-        Command::Preview(new) => schedule(reads, new, request, at).map(|_| Writes::default()),
-        Command::CancelOperation(id) => match reads.operation(*id) {
+        Command::Event(command) => {
+            let wish = match command {
+                EventCommand::Approve(event) => Wish::Approve(vec![*event], by.clone()),
+                EventCommand::Cancel(event) => Wish::Cancel(*event),
+                EventCommand::Start(event) => Wish::Start(*event),
+                EventCommand::Complete { event, hosts } => Wish::Complete(*event, hosts.clone()),
+                EventCommand::Retry(event) => Wish::Retry(*event),
+            };
+            let scope = reads.home(command.event()).ok_or(Codes::from(["unknown_event"]))?;
+            on_scope(reads, &scope, &[wish], at)
+        }
+        Command::Operation(OperationCommand::Schedule(new)) => schedule(reads, new, request, at),
+        Command::Operation(OperationCommand::Cancel(id)) => match reads.operation(*id) {
             None => Err(Codes::from(["unknown_operation"])),
             Some(operation) if operation.cancelled_by.is_some() => Ok(Writes::default()),
             Some(operation) if is_released(operation) => Err(Codes::from(["event_started"])),
@@ -114,11 +148,11 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 Ok(Writes { operation: Some(cancelled), ..Writes::default() })
             }
         },
-        Command::StartOperation(id) => match reads.operation(*id) {
+        Command::Operation(OperationCommand::Start(id)) => match reads.operation(*id) {
             None => Err(Codes::from(["unknown_operation"])),
             Some(operation) => start(reads, operation, by, at),
         },
-        Command::CompleteOperation(id) => match reads.operation(*id) {
+        Command::Operation(OperationCommand::Complete(id)) => match reads.operation(*id) {
             None => Err(Codes::from(["unknown_operation"])),
             Some(operation) if operation.completed_by.is_some() => Ok(Writes::default()),
             Some(operation) => {
@@ -132,44 +166,26 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             }
         },
         // Histories are about scopes; tokens are nobody's business there.
-        Command::Token(_) | Command::AcceptClock => Ok(Writes::default()),
-        Command::StartVm(vm) => {
+        Command::Token(_) | Command::Clock(_) => Ok(Writes::default()),
+        Command::Inventory(InventoryCommand::Vm(VmCommand::Start(vm))) => {
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[Wish::Revive(*vm)], at)
         }
-        Command::RemoveVm(vm) => {
+        Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm))) => {
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[Wish::Remove(vec![*vm])], at)
         }
-        Command::RemoveScope { scope: id, fleet_only, .. } => remove_scope(reads, id, *fleet_only, at),
-        Command::PutScope(put) => put_scope(reads, put, at),
-        // A plan is refused where the change would be, except for addresses of other scopes, and writes nothing.
-        Command::PlanScope(ScopeChange::Remove { scope, fleet_only }) => {
-            remove_scope(reads, scope, *fleet_only, at).map(|_| Writes::default())
+        Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only })) => {
+            remove_scope(reads, scope, *fleet_only, at)
         }
-        Command::PlanScope(ScopeChange::Put(put)) => {
-            let mut put = put.clone();
-            let elsewhere = |address: &Address| {
-                let owner = reads.claim(address).and_then(|vm| reads.vm(vm).map(|vm| vm.scope.clone()));
-                owner.is_some_and(|scope| scope != put.path.id())
-            };
-            let mut vms = put.vms.clone();
-            vms.iter_mut().for_each(|vm| vm.addresses.retain(|address| !elsewhere(address)));
-            let twice = descriptions(reads, &put).contains("address_twice");
-            put.vms = vms;
-            match put_scope(reads, &put, at) {
-                Err(codes) => Err(codes),
-                Ok(_) if twice => Err(Codes::from(["address_twice"])),
-                Ok(_) => Ok(Writes::default()),
-            }
-        }
-        Command::AddVm { path, kind, vm } => {
+        Command::Inventory(InventoryCommand::Scope(ScopeChange::Put(put))) => put_scope(reads, put, at),
+        Command::Inventory(InventoryCommand::AddVm(AddVm { path, kind, vm })) => {
             let known = reads.scope(&path.id()).map(|(_, scope)| scope.kind);
             let kind = kind.or(known).unwrap_or(ScopeKind::Standalone);
             let put = PutScope::bare(path.clone(), kind, vec![vm.clone()]);
             add_vm(reads, &put, vm, at)
         }
-        Command::MakeFirstRun { vm, name } => {
+        Command::Inventory(InventoryCommand::FirstRun(FirstRun { vm, name })) => {
             if !reads.scope_ids().is_empty() {
                 return Ok(Writes::default());
             }

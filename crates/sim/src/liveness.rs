@@ -13,7 +13,7 @@ use notbefore_core::{
     Actor, CommandState, DriverKind, Event, EventId, JointStart, Operation, OperationState, Phase, Release,
 };
 use notbefore_engine::state::caller_key;
-use notbefore_engine::{Address, Command, Input, Request};
+use notbefore_engine::{Address, EventCommand, Input, Request};
 
 use crate::history::Ends;
 use crate::hosts;
@@ -66,7 +66,7 @@ impl World {
                 self.wait_until(due)?;
             } else if let Some(event) = self.given_up() {
                 let by = Actor::Token("operator".to_owned());
-                let command = Command::Retry(event);
+                let command = EventCommand::Retry(event);
                 self.request(Request::new(by, command))?;
             } else {
                 return self.all_over();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use notbefore_core::{JointStart, Operation};
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{Answer, Command, Failure, Whom};
+use notbefore_engine::{Answer, Command, Failure, OperationCommand, Whom};
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::foretell;
@@ -126,26 +126,17 @@ impl World {
         // Who is on a host is not compared either, wherever that is: a VM that comes while the operation is on
         // its way comes after it.
         let by_what_was_known = |one: &&Rc<Asked>| match &one.request.command {
-            Command::Schedule(new) => !goes_ahead && (!in_one_scope || matches!(new.whom, Whom::Host(_))),
+            Command::Operation(OperationCommand::Schedule(new)) => {
+                !goes_ahead && (!in_one_scope || matches!(new.whom, Whom::Host(_)))
+            }
             // Whether they may be depends on scopes that are not written with them.
-            Command::StartOperation(_) | Command::CompleteOperation(_) => true,
-            Command::Approve { .. }
-            | Command::ApproveFor(_)
-            | Command::Preview(_)
-            | Command::PlanScope(_)
-            | Command::Cancel(_)
-            | Command::CancelOperation(_)
-            | Command::Start(_)
-            | Command::Complete { .. }
-            | Command::Retry(_)
-            | Command::PutScope(_)
-            | Command::RemoveScope { .. }
-            | Command::AddVm { .. }
-            | Command::RemoveVm(_)
-            | Command::StartVm(_)
+            Command::Operation(OperationCommand::Start(_) | OperationCommand::Complete(_)) => true,
+            Command::Operation(OperationCommand::Cancel(_))
+            | Command::Guest(_)
+            | Command::Event(_)
+            | Command::Inventory(_)
             | Command::Token(_)
-            | Command::AcceptClock
-            | Command::MakeFirstRun { .. } => false,
+            | Command::Clock(_) => false,
         };
         let foretold = asked.iter().filter(by_what_was_known).filter_map(|one| {
             let writes = foretell::request(self.engine.state(), &one.request, at).ok()?;
@@ -179,10 +170,20 @@ impl World {
                 // A caller that cancels or completes what is cancelled or completed already waits for it to be done,
                 // and finds it closed.
                 let operation = |id| self.view.operations.get(id);
-                let asked_before = matches!(&asked.request.command, Command::CancelOperation(id)
-                    if operation(id).is_some_and(|one| one.cancelled_by.is_some()))
-                    || matches!(&asked.request.command, Command::CompleteOperation(id)
-                    if operation(id).is_some_and(|one| one.completed_by.is_some()));
+                let asked_before = match &asked.request.command {
+                    Command::Operation(OperationCommand::Cancel(id)) => {
+                        operation(id).is_some_and(|one| one.cancelled_by.is_some())
+                    }
+                    Command::Operation(OperationCommand::Complete(id)) => {
+                        operation(id).is_some_and(|one| one.completed_by.is_some())
+                    }
+                    Command::Operation(OperationCommand::Schedule(_) | OperationCommand::Start(_))
+                    | Command::Guest(_)
+                    | Command::Event(_)
+                    | Command::Inventory(_)
+                    | Command::Token(_)
+                    | Command::Clock(_) => false,
+                };
                 let nothing_to_do = asked_before
                     || noted.contains(NOTHING_TO_DO)
                     || foretold.as_ref().is_ok_and(foretell::Writes::is_empty);

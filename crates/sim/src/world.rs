@@ -12,17 +12,17 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{
-    Ending, EventId, ExecSettings, Operation, OperationId, Ran, Scope, ScopeId, Settings, StartReason,
+    Actor, Ending, EventId, ExecSettings, Operation, OperationId, Ran, Scope, ScopeId, Settings, StartReason,
     WhenNotEnabled,
 };
 use notbefore_engine::records::{self, LastAt, prefix};
 use notbefore_engine::{
     ClockNews, ClockReading, ClockWatch, CommandId, CommitId, DriverReport, Effect, Engine, EngineSettings,
-    Idempotency, Input, Request, RequestId,
+    Failure, Idempotency, Input, Request, RequestId,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
-use crate::ask::{self, Fresh, Naming};
+use crate::ask::{self, Asks, Fresh, Naming, Question};
 use crate::foretell;
 use crate::history::{Ends, History, How, Setup, Step, What};
 use crate::hosts;
@@ -248,7 +248,7 @@ impl World {
 
     fn ask(&mut self, what: &What, key: bool, revision: Option<bool>) -> Check {
         let naming = Naming { view: &self.view, ledger: &self.ledger, now: self.now, setup: &self.setup };
-        let (by, command) = naming.command(what, &mut self.fresh);
+        let (by, asks) = naming.wish(what, &mut self.fresh);
         // A guest's approval carries neither key nor revision.
         let guests = matches!(what, What::GuestApprove { .. });
         let idempotency = (key && !guests).then(|| Idempotency {
@@ -264,7 +264,36 @@ impl World {
                 false => Revision(1),
             }
         });
-        self.request(Request { by, from: None, idempotency, if_revision, command })
+        match asks {
+            Asks::Change(command) => {
+                self.request(Request { by, from: None, idempotency, if_revision, command })
+            }
+            Asks::Question(question) => self.question(&by, &question, if_revision),
+        }
+    }
+
+    /// Asks what something would come to, and compares that with the model at once.
+    fn question(&mut self, by: &Actor, question: &Question, if_revision: Option<Revision>) -> Check {
+        self.feed(Input::Tick)?;
+        let found = match question {
+            Question::Preview(new) => self.engine.preview(by, new, self.now).map(drop),
+            Question::ScopePlan(change) => {
+                self.engine.plan_scope(by, change, if_revision, self.now).map(drop)
+            }
+        };
+        let foretold = foretell::question(self.engine.state(), by, question, if_revision, &self.at());
+        let fits = match (&found, &foretold) {
+            (Ok(()), Ok(())) => true,
+            (Err(Failure::Refused(refusal)), Err(codes)) => codes.contains(refusal.code()),
+            (_, _) => false,
+        };
+        match fits {
+            true => Ok(()),
+            false => {
+                let detail = format!("{question:?} at {}: {found:?}, foretold {foretold:?}", self.now);
+                Err(broken("a question is answered as the model answers it", detail))
+            }
+        }
     }
 
     fn retry(&mut self, which: u8, other: bool) -> Check {

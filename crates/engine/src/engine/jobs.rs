@@ -15,9 +15,11 @@ use super::{CommitId, Effect, Engine, Job, RETRY_AFTER, Work};
 use crate::draft::Drafted;
 use crate::fleet::check_revision;
 use crate::operations::remaining;
-use crate::plan::{Plan, Planner};
+use crate::plan::Plan;
 use crate::records::{self, CommandRecord};
-use crate::request::{Answer, Command, Failure, Idempotency, Whom};
+use crate::request::{
+    AcceptClock, Answer, Command, Failure, Idempotency, InventoryCommand, OperationCommand, VmCommand, Whom,
+};
 
 /// How often a command is planned again because somebody else was faster, before it gives up.
 const CONFLICTS_MAX: u32 = 32;
@@ -88,22 +90,13 @@ impl Engine {
 
     pub(super) fn plan(&self, job: &Job, now: Timestamp) -> Result<Plan, Failure> {
         let enabled = |scope: &ScopeId| self.is_enabled(scope, now);
-        let planner = Planner {
-            state: &self.state,
-            settings: &self.settings.domain,
-            enabled: &enabled,
-            now,
-            by: &job.by,
-            node: &self.settings.node,
-            count: self.facts_written,
-            from: job.from,
-        };
+        let planner = self.planner(&job.by, job.from, &enabled, now);
         match &job.work {
-            Work::Ask { command, idempotency, if_revision, .. } => {
+            Work::Ask { command, progress, idempotency, if_revision, .. } => {
                 if let (Some(seen), Some(scope)) = (if_revision, self.compared_scope(command)) {
                     check_revision(*seen, self.state.scope(&scope))?;
                 }
-                let plan = planner.plan(command)?;
+                let plan = planner.plan(command, *progress)?;
                 Ok(with_command_record(plan, idempotency.as_ref(), now))
             }
             Work::Confirm { idempotency, .. } => {
@@ -156,26 +149,23 @@ impl Engine {
     /// The scope whose revision a caller may name with its command; it need not be there.
     pub(super) fn compared_scope(&self, command: &Command) -> Option<ScopeId> {
         Some(match command {
-            Command::Approve { scope, .. } | Command::RemoveScope { scope, .. } => scope.clone(),
-            Command::ApproveFor(event)
-            | Command::Cancel(event)
-            | Command::Start(event)
-            | Command::Retry(event)
-            | Command::Complete { event, .. } => self.state.home(*event)?.clone(),
-            Command::PutScope(put) => put.path.id(),
-            Command::PlanScope(change) => change.scope(),
-            Command::AddVm { path, .. } => path.id(),
-            Command::RemoveVm(vm) | Command::StartVm(vm) => self.state.vm(*vm)?.scope.clone(),
-            Command::Schedule(new) | Command::Preview(new) => match &new.whom {
+            Command::Guest(approval) => approval.scope.clone(),
+            Command::Event(command) => self.state.home(command.event())?.clone(),
+            Command::Operation(OperationCommand::Schedule(new)) => match &new.whom {
                 Whom::Vms(vms) => self.state.vm(*vms.first()?)?.scope.clone(),
                 Whom::Host(_) => return None,
             },
-            Command::CancelOperation(_)
-            | Command::StartOperation(_)
-            | Command::CompleteOperation(_)
-            | Command::MakeFirstRun { .. }
+            Command::Inventory(InventoryCommand::Scope(change)) => change.scope(),
+            Command::Inventory(InventoryCommand::AddVm(add)) => add.path.id(),
+            Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm) | VmCommand::Start(vm))) => {
+                self.state.vm(*vm)?.scope.clone()
+            }
+            Command::Operation(
+                OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+            )
+            | Command::Inventory(InventoryCommand::FirstRun(_))
             | Command::Token(_)
-            | Command::AcceptClock => return None,
+            | Command::Clock(_) => return None,
         })
     }
 
@@ -191,10 +181,6 @@ impl Engine {
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         match (&job.work, outcome) {
-            // Only looked at: there is nothing that could have taken effect.
-            (Work::Ask { command: Command::Preview(_) | Command::PlanScope(_), .. }, outcome) => {
-                self.finish_or_join(id, outcome, now, effects);
-            }
             (Work::Ask { request, idempotency: Some(idempotency), .. }, otherwise) => {
                 let (request, idempotency) = (*request, idempotency.clone());
                 job.work = Work::Confirm { request, idempotency, otherwise };
@@ -287,8 +273,8 @@ impl Engine {
     pub(super) fn durable(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let stirred = std::mem::take(&mut job.stirred);
-        if let (Some(rest), Work::Ask { command, if_revision, .. }) = (job.rest.take(), &mut job.work) {
-            *command = *rest;
+        if let (Some(so_far), Work::Ask { progress, if_revision, .. }) = (job.rest.take(), &mut job.work) {
+            *progress = so_far;
             // What the caller saw was compared with the first step, which has changed it.
             *if_revision = None;
             self.unlock(id, now, effects);
@@ -418,7 +404,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
         let operation = match &job.work {
             Work::DecideHost(operation) => *operation,
-            Work::Ask { command: Command::StartOperation(operation), .. } => *operation,
+            Work::Ask { command: Command::Operation(OperationCommand::Start(operation)), .. } => *operation,
             Work::Ask { .. }
             | Work::Confirm { .. }
             | Work::Pulse(_)
@@ -453,7 +439,7 @@ impl Engine {
         let Some(work) = self.drop_job(id, now, effects) else { return };
         match work {
             Work::Ask { request, command, .. } => {
-                if command == Command::AcceptClock && outcome.is_ok() {
+                if matches!(command, Command::Clock(AcceptClock)) && outcome.is_ok() {
                     self.trust_clock(now);
                 }
                 effects.push(Effect::Answer(request, outcome));
@@ -552,8 +538,6 @@ fn did_something(answer: &Answer) -> bool {
         Answer::Scope { progress, .. } => {
             progress.created || progress.added + progress.changed + progress.removed > 0
         }
-        Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Preview(_) | Answer::ScopePlan(_) => {
-            false
-        }
+        Answer::Done | Answer::Operation(_) | Answer::Vm(_) => false,
     }
 }

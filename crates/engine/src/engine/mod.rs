@@ -4,7 +4,7 @@
 //! Here is what goes in and comes out, what the engine holds, and what is due when. `jobs` brings what is asked
 //! for to a commit, `fans` an operation to all of its scopes, `hosts` starts a host's events together, `follow` takes
 //! over what is durable, `commands` sees to it that the exec driver's commands run, `times` remembers who was
-//! heard of, and `clock` does not trust a clock that has jumped.
+//! heard of, `clock` does not trust a clock that has jumped, and `questions` answers what would come of something.
 
 mod clock;
 mod commands;
@@ -12,6 +12,7 @@ mod fans;
 mod follow;
 mod hosts;
 mod jobs;
+mod questions;
 mod times;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -27,7 +28,7 @@ use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 use crate::clock_watch::ClockNews;
 use crate::operations::Tried;
 use crate::records::DecodeError;
-use crate::request::{Answer, Command, Failure, Idempotency, Request};
+use crate::request::{Answer, Command, Failure, Idempotency, Progress, Request};
 use crate::state::load::{Loader, prepare};
 use crate::state::{Held, Made, Publication, State};
 use commands::Commanded;
@@ -107,6 +108,8 @@ enum Work {
     Ask {
         request: RequestId,
         command: Command,
+        /// What transactions before the one under way have done of it.
+        progress: Progress,
         idempotency: Option<Idempotency>,
         if_revision: Option<Revision>,
     },
@@ -150,7 +153,8 @@ struct Job {
     locks: Vec<Key>,
     answer: Option<Answer>,
     stirred: Vec<OperationId>,
-    rest: Option<Box<Command>>,
+    /// How far a command will have come that takes further transactions.
+    rest: Option<Progress>,
 }
 
 /// An operation that is being reconciled.
@@ -318,7 +322,8 @@ impl Engine {
         match input {
             Input::Request(request, asked) => {
                 let Request { by, from, idempotency, if_revision, command } = *asked;
-                let work = Work::Ask { request, command, idempotency, if_revision };
+                let progress = Progress::default();
+                let work = Work::Ask { request, command, progress, idempotency, if_revision };
                 self.spawn_from(work, by, from, now, effects);
             }
             Input::Committed(id, outcome) => self.committed(id, outcome, now, effects),

@@ -7,8 +7,8 @@ use notbefore_core::samples::{now, operation_id, operator, scope_id, vm};
 use notbefore_core::{Actor, Cause, EventId, Refusal, ScopeKind, Settings, VmId};
 use notbefore_engine::records::Address;
 use notbefore_engine::{
-    Answer, Command, CommitId, Effect, Engine, Failure, Input, NewOperation, PutScope, Request, RequestId,
-    VmSpec, Whom,
+    Answer, Command, CommitId, Effect, Engine, Failure, GuestApproval, Input, InventoryCommand, NewOperation,
+    OperationCommand, PutScope, Request, RequestId, ScopeChange, VmCommand, VmSpec, Whom,
 };
 use notbefore_store::{Outcome, Revision, Txn};
 
@@ -29,7 +29,8 @@ fn put(name: &str, vm: VmId, has_address: bool) -> Command {
     let address = Address { network: NETWORK.parse().unwrap(), ip: ip() };
     let addresses = if has_address { vec![address] } else { Vec::new() };
     let vms = vec![VmSpec { addresses, ..VmSpec::bare(vm, name.parse().unwrap()) }];
-    Command::PutScope(PutScope::bare(name.parse().unwrap(), ScopeKind::Standalone, vms))
+    let put = PutScope::bare(name.parse().unwrap(), ScopeKind::Standalone, vms);
+    InventoryCommand::Scope(ScopeChange::Put(put)).into()
 }
 
 /// An engine whose commits wait until the test carries them out.
@@ -52,7 +53,8 @@ impl Bench {
         bench.feed(Input::Heard(scope_id("web"), now()));
         bench.settle();
         let whom = Whom::Vms(vec![WEB]);
-        bench.ask(Command::Schedule(NewOperation::bare(operation_id(9), Cause::HostReboot, whom)));
+        let new = NewOperation::bare(operation_id(9), Cause::HostReboot, whom);
+        bench.ask(OperationCommand::Schedule(new));
         bench.settle();
         bench
     }
@@ -67,12 +69,12 @@ impl Bench {
         }
     }
 
-    fn ask_as(&mut self, by: Actor, command: Command) {
+    fn ask_as(&mut self, by: Actor, command: impl Into<Command>) {
         let id = if matches!(by, Actor::Vm { .. }) { GUEST } else { OPERATOR };
         self.feed(Input::Request(id, Box::new(Request::new(by, command))));
     }
 
-    fn ask(&mut self, command: Command) {
+    fn ask(&mut self, command: impl Into<Command>) {
         self.ask_as(operator(), command);
     }
 
@@ -93,7 +95,7 @@ impl Bench {
     fn approve(&mut self, events: Vec<EventId>, network: Option<&str>) -> Result<Answer, Failure> {
         let by = Actor::Vm { vm: WEB, name: "web".parse().unwrap(), address: ip() };
         let network = network.map(str::to_owned);
-        self.ask_as(by, Command::Approve { scope: scope_id("web"), events, network });
+        self.ask_as(by, GuestApproval { scope: scope_id("web"), events, network });
         self.settle();
         assert_eq!(self.answers.len(), 1);
         self.answers.remove(0)
@@ -131,7 +133,7 @@ fn approval_behind_the_removal_of_the_vm_is_refused_as_an_unknown_caller() {
     for network in [Some(NETWORK), None] {
         let mut bench = Bench::new();
         let event = bench.event().unwrap();
-        bench.ask(Command::RemoveVm(WEB));
+        bench.ask(InventoryCommand::Vm(VmCommand::Remove(WEB)));
         assert!(!bench.commits.is_empty(), "the removal is not durable when the guest asks");
         let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
         assert_eq!(bench.approve(vec![event], network), refused);

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{now, operation_id, standalone, vm};
 use notbefore_core::{Cause, Settings};
 use notbefore_engine::records::prefix;
-use notbefore_engine::{Command, CommitId, Engine, Input, NewOperation, Whom};
+use notbefore_engine::{CommitId, Engine, Input, NewOperation, OperationCommand, Whom};
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::support::{commits, request, started, stored};
@@ -35,7 +35,7 @@ fn asked_for(due: Timestamp) -> (Engine, Vec<(CommitId, Txn)>) {
             not_before: Some(due),
             ..NewOperation::bare(operation_id(n), Cause::HostReboot, whom)
         };
-        under_way.extend(commits(engine.handle(request(Command::Schedule(new)), now())));
+        under_way.extend(commits(engine.handle(request(OperationCommand::Schedule(new)), now())));
     }
     (engine, under_way)
 }

@@ -9,8 +9,9 @@ use notbefore_core::{
     Cause, CommandState, DriverKind, Ending, Event, ExecRun, Name, ScopeKind, Settings, VmId,
 };
 use notbefore_engine::{
-    Answer, Command, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Failure,
-    Input, NewOperation, PutScope, VmSpec, Whom,
+    Answer, Command, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings,
+    EventCommand, Failure, Input, InventoryCommand, NewOperation, OperationCommand, PutScope, ScopeChange,
+    VmCommand, VmSpec, Whom,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
 
@@ -65,7 +66,7 @@ impl Bench {
         let vms = names.iter().enumerate();
         let vms = vms.map(|(n, name)| VmSpec::bare(vm(n), name.parse::<Name>().unwrap())).collect();
         let put = PutScope::bare("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms);
-        bench.ask(Command::PutScope(put));
+        bench.ask(InventoryCommand::Scope(ScopeChange::Put(put)));
         bench.settle();
         bench
     }
@@ -79,10 +80,11 @@ impl Bench {
     /// Lets the hosts of the first VMs fail: an event without notice.
     fn fail_hosts(&mut self, vms: usize) {
         let whom = Whom::Vms((0..vms).map(vm).collect());
-        self.ask(Command::Schedule(NewOperation::bare(operation_id(1), Cause::HostFailure, whom)));
+        let new = NewOperation::bare(operation_id(1), Cause::HostFailure, whom);
+        self.ask(OperationCommand::Schedule(new));
     }
 
-    fn ask(&mut self, command: Command) {
+    fn ask(&mut self, command: impl Into<Command>) {
         self.feed(request(command));
     }
 
@@ -175,7 +177,7 @@ fn a_command_is_asked_for_when_its_attempt_is_durable_and_once() {
 
     // Whatever else happens in the scope, the same one is not asked for again.
     bench.runs.clear();
-    bench.ask(Command::RemoveVm(vm(1)));
+    bench.ask(InventoryCommand::Vm(VmCommand::Remove(vm(1))));
     bench.settle();
     bench.wait(60);
     bench.settle();
@@ -264,7 +266,7 @@ fn what_is_completed_by_hand_is_stopped() {
     let event = ids[0].event;
     bench.report(ids[0], succeeded());
     bench.settle();
-    bench.ask(Command::Complete { event, hosts: Vec::new() });
+    bench.ask(EventCommand::Complete { event, hosts: Vec::new() });
     bench.settle();
     assert_eq!(bench.stops, vec![ids[1]]);
     bench.report(ids[1], succeeded());
@@ -276,7 +278,7 @@ fn a_retry_asks_for_what_has_failed() {
     let mut bench = Bench::small();
     bench.settle();
     let first = bench.ids()[0];
-    bench.ask(Command::Retry(first.event));
+    bench.ask(EventCommand::Retry(first.event));
     assert_eq!(bench.answers.pop().unwrap().unwrap_err().code(), "nothing_failed");
     for attempt in 1..=5 {
         bench.report(CommandId { attempt, ..first }, failed());
@@ -286,7 +288,7 @@ fn a_retry_asks_for_what_has_failed() {
     }
     assert!(matches!(bench.run().commands[0], CommandState::Failed { attempt: 5, .. }));
     bench.runs.clear();
-    bench.ask(Command::Retry(first.event));
+    bench.ask(EventCommand::Retry(first.event));
     bench.settle();
     assert_eq!(bench.ids(), vec![CommandId { attempt: 6, ..first }]);
     assert_eq!(bench.answers.pop(), Some(Ok(Answer::Done)));
@@ -320,7 +322,8 @@ fn a_hundred_and_eighty_events_fit_beside_a_thousand_vms() {
     let names: Vec<String> = (0..1_000).map(|n| format!("web-{n}")).collect();
     let mut bench = Bench::new(&names);
     let whom = Whom::Vms((0..180).map(vm).collect());
-    bench.ask(Command::Schedule(NewOperation::bare(operation_id(1), Cause::HostRedeploy, whom)));
+    let new = NewOperation::bare(operation_id(1), Cause::HostRedeploy, whom);
+    bench.ask(OperationCommand::Schedule(new));
     bench.settle();
     assert!(bench.answers.pop().unwrap().is_ok());
     assert_eq!(bench.events().len(), 180);

@@ -5,13 +5,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use notbefore_core::samples::{self, now, operation_id, scope_id};
+use notbefore_core::samples::{self, now, operation_id, operator, scope_id};
 use notbefore_core::scope::EVENTS_MAX;
 use notbefore_core::{
     Cause, DriverKind, Event, Member, Operation, OperationState, Scope, Settings, TargetState, VmId,
 };
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{Answer, Command, CommitId, Effect, Engine, Failure, Input, NewOperation, Whom};
+use notbefore_engine::{
+    Answer, CommitId, Effect, Engine, Failure, Input, NewOperation, OperationCommand, Whom,
+};
 use notbefore_store::{Key, Outcome, Revision, Txn};
 use uuid::Uuid;
 
@@ -49,7 +51,7 @@ impl Bench {
         }
     }
 
-    fn ask(&mut self, command: Command) {
+    fn ask(&mut self, command: OperationCommand) {
         self.feed(request(command));
     }
 
@@ -109,13 +111,11 @@ fn maintain(cause: Cause) -> NewOperation {
 #[test]
 fn a_full_scope_keeps_no_other_from_hearing_and_is_named() {
     let mut bench = Bench::new(&[filled(scope("full", 3), 0), scope("free", 2)]);
-    bench.ask(Command::Preview(maintain(Cause::HostReboot)));
-    let Some(Ok(Answer::Preview(preview))) = bench.answers.pop() else { panic!("no preview") };
-    assert!(bench.under_way.is_empty(), "a preview writes nothing");
+    let preview = bench.engine.preview(&operator(), &maintain(Cause::HostReboot), now()).unwrap();
     assert_eq!(preview.operation.targets.len(), 5);
     assert_eq!(preview.refused.len(), 3);
 
-    bench.ask(Command::Schedule(maintain(Cause::HostReboot)));
+    bench.ask(OperationCommand::Schedule(maintain(Cause::HostReboot)));
     bench.commit_all();
     assert_eq!(bench.answers.pop(), Some(Ok(Answer::Operation(operation_id(7)))));
     let operation = bench.operation();
@@ -133,7 +133,7 @@ fn a_scope_with_room_for_some_gets_those() {
     // How many events a record has room for depends on their size, so the edge is searched for.
     let at_the_edge = (300..EVENTS_MAX).step_by(4).find_map(|live| {
         let mut bench = Bench::new(&[filled(scope("tight", 5), EVENTS_MAX - live)]);
-        bench.ask(Command::Schedule(maintain(Cause::HostRedeploy)));
+        bench.ask(OperationCommand::Schedule(maintain(Cause::HostRedeploy)));
         bench.commit_all();
         let fit = bench.events("tight").len() - live;
         (fit < 5).then_some((bench, fit))
@@ -148,7 +148,7 @@ fn a_scope_with_room_for_some_gets_those() {
 #[test]
 fn a_host_of_which_every_scope_is_full_is_refused() {
     let mut bench = Bench::new(&[filled(scope("full", 3), 0)]);
-    bench.ask(Command::Schedule(maintain(Cause::HostReboot)));
+    bench.ask(OperationCommand::Schedule(maintain(Cause::HostReboot)));
     assert!(matches!(bench.answers.pop(), Some(Err(Failure::Refused(_)))));
     assert!(bench.under_way.is_empty());
 }
@@ -160,7 +160,7 @@ fn who_has_left_before_the_scope_was_told_hears_nothing() {
         member.update_domain = 0;
     }
     let mut bench = Bench::new(&[one, two.clone(), scope("three", 1)]);
-    bench.ask(Command::Schedule(maintain(Cause::HostFreeze)));
+    bench.ask(OperationCommand::Schedule(maintain(Cause::HostFreeze)));
     // The operation itself; its parts are under way now, and in their place come the moves.
     bench.commit_one();
     let opens = std::mem::take(&mut bench.under_way);

@@ -29,7 +29,7 @@ pub fn stored(scopes: impl IntoIterator<Item = Scope>) -> Vec<(Key, Versioned)> 
 }
 
 /// A request of an operator.
-pub fn request(command: Command) -> Input {
+pub fn request(command: impl Into<Command>) -> Input {
     Input::Request(RequestId(0), Box::new(Request::new(operator(), command)))
 }
 

@@ -3,7 +3,7 @@
 
 use notbefore_core::samples::{at, now, token};
 use notbefore_core::{Settings, Token};
-use notbefore_engine::{Answer, Command, CommitId, Effect, Engine, Failure, Input, TokenCommand};
+use notbefore_engine::{Answer, CommitId, Effect, Engine, Failure, Input, TokenCommand};
 use notbefore_store::{Batch, Change, Found, Outcome, Revision, Txn};
 
 use crate::support::{request, started};
@@ -33,7 +33,7 @@ impl Bench {
     }
 
     fn ask(&mut self, command: TokenCommand) {
-        self.feed(request(Command::Token(command)));
+        self.feed(request(command));
     }
 
     fn create(&mut self, name: &str) {

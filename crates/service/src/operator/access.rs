@@ -269,6 +269,16 @@ impl Change {
         }
     }
 
+    /// Who asks.
+    pub fn actor(&self) -> Actor {
+        Actor::Token(self.principal.name().to_owned())
+    }
+
+    /// What a question needs of the request: who asks, and the revision that the caller saw.
+    pub fn question(&self) -> (Actor, Option<Revision>) {
+        (self.actor(), self.if_revision)
+    }
+
     /// Sends a command in this request's name. A request that can no longer be made a command, since what it
     /// names has gone, may be the retry of the very one that made it go: then it gets that one's answer.
     pub async fn ask(
@@ -290,28 +300,22 @@ impl Change {
             Ok(command) => command,
             Err(problem) => return self.answered_before(operator).await?.ok_or(problem),
         };
-        if let Some(answer) = self.paced(operator, &command).await? {
+        if let Some(answer) = self.paced(operator).await? {
             return Ok(answer);
         }
+        let by = self.actor();
         let Self { principal, idempotency, if_revision, target, .. } = self;
-        let (by, from) = (Actor::Token(principal.name().to_owned()), principal.from);
+        let from = principal.from;
         let request = notbefore_engine::Request { by, from, idempotency, if_revision, command };
         let answer = operator.engine.ask(request).await.map_err(told)?;
-        match &answer {
-            // Nothing has changed.
-            Answer::Preview(_) | Answer::ScopePlan(_) => {}
-            Answer::Done | Answer::Operation(_) | Answer::Vm(_) | Answer::Scope { .. } => {
-                super::audit::log_change(principal.name(), from, &target);
-            }
-        }
+        super::audit::log_change(principal.name(), from, &target);
         Ok(answer)
     }
 
     /// Holds a token that is not an operator's of everywhere to its pace. A repeat of what was done is free: it gets the
-    /// answer that it had. What changes nothing is not counted.
-    async fn paced(&self, operator: &Operator, command: &Command) -> Result<Option<Answer>, Problem> {
-        let changes_nothing = matches!(command, Command::Preview(_) | Command::PlanScope(_));
-        if changes_nothing || self.principal.token().rules_everything() {
+    /// answer that it had.
+    async fn paced(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
+        if self.principal.token().rules_everything() {
             return Ok(None);
         }
         if let Some(answer) = self.answered_before(operator).await? {

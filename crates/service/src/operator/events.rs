@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::time::after;
 use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, VmId};
-use notbefore_engine::{Answer, Command, NewOperation, Whom};
+use notbefore_engine::{Answer, Command, EventCommand, NewOperation, OperationCommand, Whom};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -147,9 +147,7 @@ pub async fn announce(
             let shown = sight.show_operation(id).await?;
             Ok((StatusCode::CREATED, Json(shown)).into_response())
         }
-        Answer::Done | Answer::Preview(_) | Answer::ScopePlan(_) | Answer::Vm(_) | Answer::Scope { .. } => {
-            Ok(StatusCode::NO_CONTENT.into_response())
-        }
+        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 
@@ -169,7 +167,7 @@ fn new_operation(sight: &Sight, request: wire::ScheduleEvents) -> Result<(Permit
         description: checked_description(request.description)?,
         force: request.force,
     };
-    Ok((permit, Command::Schedule(new)))
+    Ok((permit, Command::Operation(OperationCommand::Schedule(new))))
 }
 
 /// NotBefore, in whichever way it was said.
@@ -239,16 +237,16 @@ pub async fn act(
     let id = sight.find_event(&event)?;
     let permit = sight.permit_on_event(role_to(&verb, sight.live_event(id)), id);
     let command = match verb {
-        wire::EventVerb::Approve => Ok(Command::ApproveFor(id)),
-        wire::EventVerb::Cancel => Ok(Command::Cancel(id)),
-        wire::EventVerb::Start => Ok(Command::Start(id)),
-        wire::EventVerb::Retry => Ok(Command::Retry(id)),
+        wire::EventVerb::Approve => Ok(EventCommand::Approve(id)),
+        wire::EventVerb::Cancel => Ok(EventCommand::Cancel(id)),
+        wire::EventVerb::Start => Ok(EventCommand::Start(id)),
+        wire::EventVerb::Retry => Ok(EventCommand::Retry(id)),
         wire::EventVerb::Complete => {
             let wire::CompleteEvent { hosts } = change.body_or_default()?;
             let hosts = hosts
                 .into_iter()
                 .map(|(name, host)| Ok((in_event(&sight, id, &name)?, super::scopes::place(&host)?)));
-            hosts.collect::<Result<_, Problem>>().map(|hosts| Command::Complete { event: id, hosts })
+            hosts.collect::<Result<_, Problem>>().map(|hosts| EventCommand::Complete { event: id, hosts })
         }
         wire::EventVerb::Unknown(verb) => {
             let detail =
@@ -257,7 +255,7 @@ pub async fn act(
         }
     };
     // Who may not is told so before what else may be wrong.
-    let command = permit.and_then(|permit| Ok((permit, command?)));
+    let command = permit.and_then(|permit| Ok((permit, Command::Event(command?))));
     sight.ask(change, command).await?;
     Ok(Json(sight.show_event(id).await?))
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use notbefore_core::{
     Actor, Blocker, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, Target, VmId,
 };
-use notbefore_engine::{Answer, Command, NewOperation, Preview, Request, Whom};
+use notbefore_engine::{Answer, Command, NewOperation, OperationCommand, Preview, Whom};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::delivery::Listening;
 use notbefore_wire::operator::hosts::{
@@ -83,21 +83,31 @@ pub async fn act(
     change.compares_nothing()?;
     let action: HostAction = change.body_or_default()?;
     let new = new_operation(&host, &verb, &action, operator.clock.now())?;
-    let command = if action.dry_run { Command::Preview(new) } else { Command::Schedule(new) };
-    let answer = change.ask(&operator, Ok(command)).await;
-    let view = operator.views.newest();
-    match answer.map_err(|problem| unknown(&view, &host, problem))? {
+    if action.dry_run {
+        return Ok(Json(preview(&operator, change.actor(), &host, new).await?.1).into_response());
+    }
+    let answer = change.ask(&operator, Ok(Command::Operation(OperationCommand::Schedule(new)))).await;
+    match answer.map_err(|problem| unknown(&operator.views.newest(), &host, problem))? {
         Answer::Operation(id) => {
             let shown = super::operations::shown(&operator, id).await?;
             Ok((StatusCode::CREATED, Json(shown)).into_response())
         }
-        Answer::Preview(preview) => {
-            Ok(Json(plan(&view, &host, &preview, operator.clock.now())).into_response())
-        }
-        Answer::Done | Answer::ScopePlan(_) | Answer::Vm(_) | Answer::Scope { .. } => {
-            Ok(StatusCode::NO_CONTENT.into_response())
-        }
+        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
     }
+}
+
+/// What an operation on a host would be, and how that is shown.
+async fn preview(
+    operator: &Operator,
+    by: Actor,
+    host: &str,
+    new: NewOperation,
+) -> Result<(Operation, HostPlan), Problem> {
+    let found = operator.engine.look(move |engine, now| engine.preview(&by, &new, now)).await;
+    let view = operator.views.newest();
+    let preview = found.map_err(|failure| unknown(&view, host, failure.into()))?;
+    let shown = plan(&view, host, &preview, operator.clock.now());
+    Ok((preview.operation, shown))
 }
 
 /// Say what the same action on several hosts would come to: what each, how many VMs of a scope are hit at once, and which
@@ -119,19 +129,8 @@ pub async fn plan_several(
     let now = operator.clock.now();
     let mut plans = Vec::new();
     for host in &hosts {
-        let command = Command::Preview(new_operation(host, &verb, &action, now)?);
-        let answer = operator.engine.ask(Request::new(Actor::Service, command)).await;
-        let view = operator.views.newest();
-        match answer.map_err(|failure| unknown(&view, host, failure.into()))? {
-            Answer::Preview(preview) => {
-                plans.push((preview.operation.clone(), plan(&view, host, &preview, now)))
-            }
-            Answer::Done
-            | Answer::Operation(_)
-            | Answer::Vm(_)
-            | Answer::Scope { .. }
-            | Answer::ScopePlan(_) => {}
-        }
+        let new = new_operation(host, &verb, &action, now)?;
+        plans.push(preview(&operator, Actor::Service, host, new).await?);
     }
     let view = operator.views.newest();
     let operations: Vec<&Operation> = plans.iter().map(|(operation, _)| operation).collect();

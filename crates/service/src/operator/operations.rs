@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::StatusCode;
 use notbefore_core::{Operation, OperationId, Refusal};
-use notbefore_engine::{Command, records};
+use notbefore_engine::{Command, OperationCommand, records};
 use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
@@ -54,7 +54,7 @@ pub async fn cancel(
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
     let permit = sight.permit_on_operation(id);
-    acted(sight, change, id, permit, Command::CancelOperation(id)).await
+    acted(sight, change, id, permit, OperationCommand::Cancel(id)).await
 }
 
 /// Start all events of an operation now: those of a host's reboot or freeze in all scopes at once, those of any other
@@ -67,7 +67,7 @@ pub async fn start(
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
     let permit = sight.permit_to_carry_out(id);
-    acted(sight, change, id, permit, Command::StartOperation(id)).await
+    acted(sight, change, id, permit, OperationCommand::Start(id)).await
 }
 
 /// Say that all of an operation was carried out; every event of it must have started
@@ -79,7 +79,7 @@ pub async fn complete(
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(&operation)?;
     let permit = sight.permit_to_carry_out(id);
-    acted(sight, change, id, permit, Command::CompleteOperation(id)).await
+    acted(sight, change, id, permit, OperationCommand::Complete(id)).await
 }
 
 /// Sends a command about a whole operation, and shows what the operation is then.
@@ -88,10 +88,11 @@ async fn acted(
     change: Change,
     id: OperationId,
     permit: Result<Permit, Problem>,
-    command: Command,
+    command: OperationCommand,
 ) -> Result<Json<wire::Operation>, Problem> {
     // What does not exist for the caller is answered so whatever else is wrong with the request.
-    let command = permit.and_then(|permit| change.compares_nothing().map(|()| (permit, command)));
+    let command =
+        permit.and_then(|permit| change.compares_nothing().map(|()| (permit, Command::Operation(command))));
     let answer = sight.ask(change, command).await;
     if let Err(problem) = answer {
         // The engine forgets an operation that has closed; the store does not.

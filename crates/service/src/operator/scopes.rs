@@ -3,11 +3,11 @@
 use std::ops::Bound;
 
 use axum::Json;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Name, Origin, Policy, Role, ScopePath, VmId};
 use notbefore_engine::{
-    Address, Answer, Command, EndedEvent, FieldChange, Progress, PutScope, ScopeChange, VmSpec,
+    Address, Answer, Command, EndedEvent, FieldChange, InventoryCommand, Progress, PutScope, ScopeChange,
+    VmSpec,
 };
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::fleet::{self as api, ScopePlan};
@@ -114,7 +114,8 @@ pub async fn put(
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
-    let command = Command::PutScope(described(path.clone(), &query, &change.body()?)?);
+    let command = ScopeChange::Put(described(path.clone(), &query, &change.body()?)?);
+    let command = Command::Inventory(InventoryCommand::Scope(command));
     outcome(path, sight.ask(change, Ok((permit, command))).await?)
 }
 
@@ -126,7 +127,6 @@ fn described(path: ScopePath, query: &PutQuery, spec: &wire::ScopeSpec) -> Resul
         origin: if query.fleet { Origin::Fleet } else { Origin::Call },
         vms: spec.vms.iter().map(vm_spec).collect::<Result<_, _>>()?,
         prune: query.prune,
-        progress: Progress::default(),
     })
 }
 
@@ -150,8 +150,8 @@ pub async fn remove(
 ) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
-    let (scope, progress) = (path.id(), Progress::default());
-    let command = Command::RemoveScope { scope, fleet_only: query.fleet, progress };
+    let command = ScopeChange::Remove { scope: path.id(), fleet_only: query.fleet };
+    let command = Command::Inventory(InventoryCommand::Scope(command));
     outcome(path, sight.ask(change, Ok((permit, command))).await?)
 }
 
@@ -171,12 +171,10 @@ pub async fn plan(
         true => ScopeChange::Put(described(path, &query, &change.body()?)?),
         false => ScopeChange::Remove { scope: path.id(), fleet_only: query.fleet },
     };
-    match sight.ask(change, Ok((permit, Command::PlanScope(planned)))).await? {
-        Answer::ScopePlan(plan) => Ok(Json(shown_plan(&sight, &plan))),
-        Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::Vm(_) | Answer::Scope { .. } => {
-            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the plan has no answer"))
-        }
-    }
+    let (by, if_revision) = change.question();
+    let plan =
+        sight.look(permit, move |engine, now| engine.plan_scope(&by, &planned, if_revision, now)).await?;
+    Ok(Json(shown_plan(&sight, &plan)))
 }
 
 fn shown_plan(sight: &Sight, plan: &notbefore_engine::ScopePlan) -> ScopePlan {
@@ -227,9 +225,7 @@ fn ended(event: &EndedEvent) -> api::EndedEvent {
 fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {
     let progress = match answer {
         Answer::Scope { progress, .. } => progress,
-        Answer::Done | Answer::Operation(_) | Answer::Preview(_) | Answer::ScopePlan(_) | Answer::Vm(_) => {
-            Progress::default()
-        }
+        Answer::Done | Answer::Operation(_) | Answer::Vm(_) => Progress::default(),
     };
     let Progress { created, added, changed, removed, .. } = progress;
     Ok(Json(wire::ScopeOutcome { scope: path.to_string(), created, added, changed, removed }))

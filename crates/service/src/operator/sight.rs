@@ -22,7 +22,7 @@ use notbefore_core::{
     ScopeId, ScopePath, Source, TargetState, VmId,
 };
 use notbefore_engine::records;
-use notbefore_engine::{Answer, Command, Failure};
+use notbefore_engine::{Answer, Command, Engine, Failure};
 use notbefore_listener::places::Place;
 use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
@@ -487,6 +487,17 @@ impl Sight {
         let answer = change.ask_with(&self.caller.operator, command, |failure| self.told(failure)).await;
         self.part.view = self.caller.operator.views.newest();
         answer
+    }
+
+    /// Asks what something would come to.
+    pub async fn look<T: Send + 'static>(
+        &mut self,
+        _: Permit,
+        question: impl FnOnce(&Engine, Timestamp) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let answer = self.caller.operator.engine.look(question).await;
+        self.part.view = self.caller.operator.views.newest();
+        answer.map_err(|failure| self.told(failure))
     }
 
     /// A failure, without what it would tell of scopes that do not exist for the caller.

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Member, Refusal, Role, ScopePath, VmId};
-use notbefore_engine::{Answer, Command};
+use notbefore_engine::{AddVm, Answer, Command, InventoryCommand, VmCommand};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -107,7 +107,8 @@ pub async fn add(mut sight: Sight, change: Change) -> Result<Response, Problem> 
     let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
     let kind = kind.as_ref().map(present::kind).transpose()?;
-    let command = Command::AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
+    let command =
+        Command::Inventory(InventoryCommand::AddVm(AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? }));
     match sight.ask(change, Ok((permit, command))).await? {
         Answer::Vm(vm) => {
             // A repeated request may find that the VM has been removed since it was added.
@@ -117,19 +118,21 @@ pub async fn add(mut sight: Sight, change: Change) -> Result<Response, Problem> 
             let shown = shown(&sight, vm).map_err(gone)?;
             Ok((StatusCode::CREATED, shown).into_response())
         }
-        Answer::Done
-        | Answer::Operation(_)
-        | Answer::Preview(_)
-        | Answer::ScopePlan(_)
-        | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+        Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => {
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
     }
 }
 
 /// Take a VM out of the inventory, at once and without an event
 #[utoipa::path(delete, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 204)))]
 pub async fn remove(mut sight: Sight, Path(vm): Path<String>, change: Change) -> Result<StatusCode, Problem> {
-    let command =
-        sight.vm(&vm).and_then(|vm| Ok((sight.permit_on_vm(Role::Operator, vm)?, Command::RemoveVm(vm))));
+    let command = sight.vm(&vm).and_then(|vm| {
+        Ok((
+            sight.permit_on_vm(Role::Operator, vm)?,
+            Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm))),
+        ))
+    });
     sight.ask(change, command).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -149,7 +152,9 @@ pub async fn act(
         wire::VmVerb::Start => {
             let vm = sight.vm(&vm)?;
             let permit = sight.permit_on_vm(Role::Operator, vm)?;
-            sight.ask(change, Ok((permit, Command::StartVm(vm)))).await?;
+            sight
+                .ask(change, Ok((permit, Command::Inventory(InventoryCommand::Vm(VmCommand::Start(vm))))))
+                .await?;
             return shown(&sight, vm);
         }
         wire::VmVerb::Unknown(verb) => {

@@ -12,7 +12,8 @@ use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{Actor, Cause, Settings, VmId};
 use notbefore_engine::records::{ALIVE, LOADED};
 use notbefore_engine::{
-    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, Request, VmSpec, Whom,
+    AddVm, Address, Command, Engine, EngineSettings, Idempotency, InventoryCommand, NewOperation,
+    OperationCommand, Request, VmSpec, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
@@ -38,7 +39,7 @@ async fn lived_in(path: &Path) {
     let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
     let views = Arc::new(Views::new(false));
     let engine = runtime::start(engine, effects, store, revision, views, clock, Arc::new(NoCommand));
-    let ask = async |key: &str, command| {
+    let ask = async |key: &str, command: Command| {
         let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
         let by = Actor::Token("root".into());
         let request = Request { idempotency: Some(idempotency), ..Request::new(by, command) };
@@ -46,12 +47,12 @@ async fn lived_in(path: &Path) {
     };
     let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
     let vm = VmSpec { addresses: vec![address], ..VmSpec::bare(VM, "web".parse().unwrap()) };
-    ask("add", Command::AddVm { path: "web".parse().unwrap(), kind: None, vm }).await;
+    ask("add", InventoryCommand::AddVm(AddVm { path: "web".parse().unwrap(), kind: None, vm }).into()).await;
     for id in [1, 2] {
         let operation = NewOperation::bare(operation_id(id), Cause::HostReboot, Whom::Vms(vec![VM]));
-        ask(&format!("schedule-{id}"), Command::Schedule(operation)).await;
+        ask(&format!("schedule-{id}"), OperationCommand::Schedule(operation).into()).await;
     }
-    ask("cancel", Command::CancelOperation(operation_id(2))).await;
+    ask("cancel", OperationCommand::Cancel(operation_id(2)).into()).await;
     engine.close().await;
 }
 

@@ -20,8 +20,9 @@ use notbefore_core::{
 };
 use notbefore_engine::records::{self, CommandRecord, LOADED, prefix};
 use notbefore_engine::{
-    Address, Answer, Command, Effect, Engine, EngineSettings, Failure, Idempotency, Input, NewOperation,
-    Progress, PutScope, Request, RequestId, TokenCommand, VmSpec, Whom,
+    AddVm, Address, Answer, Command, Effect, Engine, EngineSettings, EventCommand, Failure, FirstRun,
+    GuestApproval, Idempotency, Input, InventoryCommand, NewOperation, OperationCommand, PutScope, Request,
+    RequestId, ScopeChange, TokenCommand, VmCommand, VmSpec, Whom,
 };
 use notbefore_service::data_dir::DataDir;
 use notbefore_service::tokens;
@@ -116,15 +117,13 @@ impl Service {
         assert!(self.engine.is_idle(), "something was left undone");
     }
 
-    fn ask(&mut self, by: Actor, key: Option<&str>, command: Command) -> Result<Answer, Failure> {
+    fn ask(&mut self, by: Actor, key: Option<&str>, command: impl Into<Command>) -> Result<Answer, Failure> {
         let idempotency =
             key.map(|key| Idempotency { principal: "root".into(), key: key.into(), hash: key.into() });
         self.requests += 1;
         let id = RequestId(self.requests);
-        self.handle(Input::Request(
-            id,
-            Box::new(Request { by, from: None, idempotency, if_revision: None, command }),
-        ));
+        let request = Request { idempotency, ..Request::new(by, command) };
+        self.handle(Input::Request(id, Box::new(request)));
         self.answers.remove(&id).unwrap()
     }
 
@@ -140,7 +139,7 @@ impl Service {
                 let id = scope_id(scope);
                 let events = self.scope(scope).events.iter().map(|event| event.id).collect();
                 let by = Actor::Service;
-                self.ask(by, None, Command::Approve { scope: id, events, network: None }).unwrap();
+                self.ask(by, None, GuestApproval { scope: id, events, network: None }).unwrap();
                 None
             }
             Step::Pass(_) => {
@@ -152,9 +151,8 @@ impl Service {
             Step::Begin => {
                 let first = tokens::ensure_first(&self.store, &self.dir, self.now);
                 self.runtime.block_on(first).unwrap();
-                let first_run =
-                    Command::MakeFirstRun { vm: VmId(Uuid::new_v4()), name: "lab".parse().unwrap() };
-                self.ask(Actor::Service, None, first_run).unwrap();
+                let first_run = FirstRun { vm: VmId(Uuid::new_v4()), name: "lab".parse().unwrap() };
+                self.ask(Actor::Service, None, InventoryCommand::FirstRun(first_run)).unwrap();
                 None
             }
             Step::Poll(scope) => {
@@ -231,7 +229,13 @@ async fn load(store: &RedbStore) -> (Vec<(Key, Versioned)>, Revision) {
     (loaded, snapshot.revision())
 }
 
-fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, prune: bool) -> Command {
+fn scope(
+    name: &str,
+    kind: ScopeKind,
+    vms: std::ops::Range<u8>,
+    network: u8,
+    prune: bool,
+) -> InventoryCommand {
     let vm = |n: u8| VmSpec {
         update_domain: u32::from(n % 2),
         host: Some(format!("h{}", n % 3)),
@@ -239,26 +243,23 @@ fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, pru
         addresses: vec![Address { network: "default".parse().unwrap(), ip: [10, 0, network, n].into() }],
         ..VmSpec::bare(VmId(Uuid::new_v4()), format!("{name}_{n}").parse::<Name>().unwrap())
     };
-    Command::PutScope(PutScope {
+    InventoryCommand::Scope(ScopeChange::Put(PutScope {
         policy: Policy { terminate_notice_s: Some(300), ..Policy::default() },
         origin: Origin::Fleet,
         prune,
         ..PutScope::bare(name.parse().unwrap(), kind, vms.map(vm).collect())
-    })
+    }))
 }
 
-fn ask(command: impl Fn(&Service) -> Command + 'static) -> Step {
-    Step::Ask(Arc::new(command))
+fn ask<C: Into<Command>>(command: impl Fn(&Service) -> C + 'static) -> Step {
+    Step::Ask(Arc::new(move |service| command(service).into()))
 }
 
 /// Announces something to VMs, each given with its scope.
 fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])]) -> Step {
     ask(move |service| {
-        Command::Schedule(NewOperation::bare(
-            OperationId(Uuid::new_v4()),
-            cause,
-            Whom::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect()),
-        ))
+        let whom = Whom::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect());
+        OperationCommand::Schedule(NewOperation::bare(OperationId(Uuid::new_v4()), cause, whom))
     })
 }
 
@@ -269,16 +270,13 @@ fn token(now: Timestamp) -> Token {
 }
 
 /// Takes a host down, with whoever runs on it.
-fn host_down(host: &str) -> Command {
-    Command::Schedule(NewOperation::bare(
-        OperationId(Uuid::new_v4()),
-        Cause::HostReboot,
-        Whom::Host(host.to_owned()),
-    ))
+fn host_down(host: &str) -> OperationCommand {
+    let whom = Whom::Host(host.to_owned());
+    OperationCommand::Schedule(NewOperation::bare(OperationId(Uuid::new_v4()), Cause::HostReboot, whom))
 }
 
 /// Something that is done to the first live event of a scope; once that has gone, to what was asked for first.
-fn first_event(scope: &'static str, act: fn(notbefore_core::EventId) -> Command) -> Step {
+fn first_event(scope: &'static str, act: fn(notbefore_core::EventId) -> EventCommand) -> Step {
     ask(move |service| {
         let scope = service.scope(scope);
         let ended = || scope.ended.last().map(|ended| ended.event);
@@ -291,15 +289,18 @@ const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// A day with something of everything.
 fn day() -> Vec<Step> {
     use ScopeKind::{AvailabilitySet, ScaleSet};
-    let vm = |name: &'static str| VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap());
-    let redeployed = |event| Command::Complete { event, hosts: Vec::new() };
+    let add = |name: &str| {
+        let vm = VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap());
+        InventoryCommand::AddVm(AddVm { path: name.parse().unwrap(), kind: None, vm })
+    };
+    let redeployed = |event| EventCommand::Complete { event, hosts: Vec::new() };
     vec![
         Step::Begin,
         ask(|_| scope("web", AvailabilitySet, 0..4, 1, false)),
         // More than fits into one transaction.
         ask(|_| scope("batch", ScaleSet, 0..30, 2, false)),
-        ask(move |_| Command::AddVm { path: "db".parse().unwrap(), kind: None, vm: vm("db") }),
-        ask(move |_| Command::AddVm { path: "cache".parse().unwrap(), kind: None, vm: vm("cache") }),
+        ask(move |_| add("db")),
+        ask(move |_| add("cache")),
         Step::Poll("web"),
         Step::Poll("batch"),
         Step::Poll("db"),
@@ -322,7 +323,7 @@ fn day() -> Vec<Step> {
         schedule(Cause::HostFreeze, &[("web", &["web_2"]), ("batch", &["batch_1", "batch_2"])]),
         ask(|service| {
             let open = service.engine.state().operations().next().map(|(id, _)| *id);
-            Command::CancelOperation(open.unwrap_or(OperationId(Uuid::nil())))
+            OperationCommand::Cancel(open.unwrap_or(OperationId(Uuid::nil())))
         }),
         schedule(Cause::HostFreeze, &[("web", &["web_3"]), ("db", &["db"])]),
         Step::Pass(MINUTE * 20),
@@ -337,24 +338,23 @@ fn day() -> Vec<Step> {
         schedule(Cause::Eviction, &[("batch", &["batch_3", "batch_4"])]),
         Step::Pass(MINUTE),
         Step::Pass(MINUTE * 2),
-        ask(|service| Command::StartVm(service.vms("batch", &["batch_3"])[0])),
+        ask(|service| InventoryCommand::Vm(VmCommand::Start(service.vms("batch", &["batch_3"])[0]))),
         // A redeploy by hand.
         schedule(Cause::UserRedeploy, &[("db", &["db"])]),
-        first_event("db", Command::Start),
+        first_event("db", EventCommand::Start),
         first_event("db", redeployed),
         // A token is made and revoked.
-        ask(|service| Command::Token(TokenCommand::Create(token(service.now)))),
-        ask(|service| Command::Token(TokenCommand::Revoke(token(service.now).name))),
+        ask(|service| TokenCommand::Create(token(service.now))),
+        ask(|service| TokenCommand::Revoke(token(service.now).name)),
         // VMs are deleted, with notice and at once; a scope shrinks, one goes.
         schedule(Cause::Deletion, &[("batch", &["batch_5", "batch_6", "batch_7"])]),
         Step::Pass(MINUTE * 6),
         Step::Pass(MINUTE * 2),
         ask(|_| scope("web", AvailabilitySet, 1..4, 1, true)),
         ask(|_| scope("batch", ScaleSet, 10..28, 2, true)),
-        ask(|_| Command::RemoveScope {
-            scope: scope_id("cache"),
-            fleet_only: false,
-            progress: Progress::default(),
+        ask(|_| {
+            let (scope, fleet_only) = (scope_id("cache"), false);
+            InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only })
         }),
         Step::Pass(MINUTE * 61),
     ]

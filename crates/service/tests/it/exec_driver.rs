@@ -7,7 +7,8 @@ use std::time::Duration;
 use notbefore_core::samples::{operation_id, operator, vm};
 use notbefore_core::{Cause, CommandState, DriverKind, Ending, EventId, ExecSettings, Settings};
 use notbefore_engine::{
-    Answer, Command, CommandId, DriverRun, Engine, EngineSettings, Failure, NewOperation, Request, Whom,
+    Answer, Command, CommandId, DriverRun, Engine, EngineSettings, EventCommand, Failure, FirstRun,
+    InventoryCommand, NewOperation, OperationCommand, Request, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::driver::{Driver, NoCommand, Report};
@@ -51,13 +52,16 @@ impl Bench {
         let too = Arc::clone(&views);
         let engine = runtime::start(engine, effects, store, Revision(0), too, clock, driver);
         let bench = Self { engine, views };
-        bench.ask(Command::MakeFirstRun { vm: vm(1), name: "lab".parse().unwrap() }).await.unwrap();
+        bench
+            .ask(InventoryCommand::FirstRun(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }))
+            .await
+            .unwrap();
         let failed = NewOperation::bare(operation_id(2), Cause::HostFailure, Whom::Vms(vec![vm(1)]));
-        bench.ask(Command::Schedule(failed)).await.unwrap();
+        bench.ask(OperationCommand::Schedule(failed)).await.unwrap();
         bench
     }
 
-    async fn ask(&self, command: Command) -> Result<Answer, Failure> {
+    async fn ask(&self, command: impl Into<Command>) -> Result<Answer, Failure> {
         self.engine.ask(Request::new(operator(), command)).await
     }
 
@@ -111,7 +115,7 @@ async fn what_is_completed_by_hand_is_stopped_and_its_report_means_nothing() {
     let driver = Arc::new(ByHand::default());
     let bench = Bench::new(Arc::<ByHand>::clone(&driver)).await;
     let (run, report) = next(&driver).await;
-    bench.ask(Command::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
+    bench.ask(EventCommand::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
     assert_eq!(*driver.stopped.lock().unwrap(), [run.id]);
     report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
     bench.engine.close().await;
@@ -129,8 +133,8 @@ async fn without_a_command_every_attempt_fails_and_says_so() {
     };
     bench.until("the attempts to be used up", failed(2)).await;
     let (event, _) = bench.command().unwrap();
-    bench.ask(Command::Retry(event)).await.unwrap();
+    bench.ask(EventCommand::Retry(event)).await.unwrap();
     bench.until("the new attempts to be used up", failed(4)).await;
-    bench.ask(Command::Complete { event, hosts: Vec::new() }).await.unwrap();
+    bench.ask(EventCommand::Complete { event, hosts: Vec::new() }).await.unwrap();
     assert!(bench.command().is_none());
 }

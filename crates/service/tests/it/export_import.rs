@@ -6,7 +6,8 @@ use std::sync::Arc;
 use notbefore_core::samples::{operation_id, vm};
 use notbefore_core::{Actor, Cause, Settings};
 use notbefore_engine::{
-    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, PutScope, Request, VmSpec, Whom,
+    Address, Command, Engine, EngineSettings, Idempotency, InventoryCommand, NewOperation, OperationCommand,
+    PutScope, Request, ScopeChange, VmSpec, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
@@ -35,7 +36,7 @@ async fn lived_in(path: &Path) {
     let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
     let views = Arc::new(Views::new(false));
     let engine = runtime::start(engine, effects, store, revision, views, clock, Arc::new(NoCommand));
-    let ask = async |key: &str, command| {
+    let ask = async |key: &str, command: Command| {
         let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
         let by = Actor::Token("root".into());
         engine.ask(Request { idempotency: Some(idempotency), ..Request::new(by, command) }).await.unwrap()
@@ -51,17 +52,17 @@ async fn lived_in(path: &Path) {
         let (kind, vms) = (notbefore_core::ScopeKind::ScaleSet, (0..count).map(spec).collect());
         let origin = notbefore_core::Origin::Fleet;
         let put = PutScope { origin, ..PutScope::bare(scope.parse().unwrap(), kind, vms) };
-        ask(scope, Command::PutScope(put)).await;
+        ask(scope, InventoryCommand::Scope(ScopeChange::Put(put)).into()).await;
     }
     let schedule = |id: u128, vms: &[u128]| {
         let whom = Whom::Vms(vms.iter().map(|n| vm(*n)).collect());
         let description = Some("with \"quotes\",\na line feed and ünïcode".to_owned());
         let bare = NewOperation::bare(operation_id(id), Cause::HostReboot, whom);
-        Command::Schedule(NewOperation { description, ..bare })
+        OperationCommand::Schedule(NewOperation { description, ..bare }).into()
     };
     ask("one", schedule(1, &[500, 501, 300])).await;
     ask("two", schedule(2, &[502])).await;
-    ask("three", Command::CancelOperation(operation_id(2))).await;
+    ask("three", OperationCommand::Cancel(operation_id(2)).into()).await;
     engine.close().await;
 }
 

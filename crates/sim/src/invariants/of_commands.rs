@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use notbefore_core::{CommandState, Ending, Event, EventFact, ExecRun, Outcome, Past, Phase, Run, Scope};
-use notbefore_engine::{Command, CommandId, DriverRun};
+use notbefore_engine::{Command, CommandId, DriverRun, EventCommand};
 
 use super::{Check, Transition, ensure_also};
 use crate::judge::Flight;
@@ -89,7 +89,7 @@ pub fn commands_go_on(change: &Transition<'_>) -> Check {
             .flight
             .asked
             .iter()
-            .any(|asked| matches!(&asked.request.command, Command::Retry(id) if *id == event.id));
+            .any(|asked| matches!(&asked.request.command, Command::Event(EventCommand::Retry(id)) if *id == event.id));
         let mut steps = event.resources.iter().zip(was.commands.iter().zip(&run.commands));
         let onward = steps.all(|(resource, (before, is))| {
             let blocked = change.flight.at.reports.iter().any(|report| {
@@ -140,7 +140,7 @@ pub fn ends_when_done(past: &Past, flight: &Flight, view: &View, after: Option<&
     };
     let over = |one: &CommandState| matches!(one, CommandState::Done { .. } | CommandState::Gone);
     let told = flight.asked.iter().any(
-        |asked| matches!(&asked.request.command, Command::Complete { event, .. } if *event == past.event.id),
+        |asked| matches!(&asked.request.command, Command::Event(EventCommand::Complete { event, .. }) if *event == past.event.id),
     );
     let operation = view.operations.get(&past.event.operation);
     let told = told || operation.is_some_and(|operation| operation.completed_by.is_some());

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use notbefore_core::{Actor, Event, JointStart, Operation, Phase, Release, Run, Scope, ScopeId, StartReason};
-use notbefore_engine::Command;
+use notbefore_engine::{Command, EventCommand, GuestApproval, OperationCommand};
 
 use super::{Check, commands_go_on, ensure};
 use crate::hosts;
@@ -151,8 +151,8 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
             }
             StartReason::Forced => {
                 let asks = |command: &Command| {
-                    matches!(command, Command::Start(forced) if *forced == event.id)
-                        || matches!(command, Command::StartOperation(forced) if *forced == event.operation)
+                    *command == EventCommand::Start(event.id).into()
+                        || *command == OperationCommand::Start(event.operation).into()
                 };
                 change.flight.asked.iter().any(|asked| asks(&asked.request.command))
             }
@@ -208,26 +208,11 @@ pub fn hosts_start_as_a_whole(after: &Operation, view: &View) -> Check {
 
 fn approves(change: &Transition<'_>, event: &Event) -> bool {
     change.flight.asked.iter().any(|asked| match &asked.request.command {
-        Command::Approve { scope, events, .. } => scope == change.id && events.contains(&event.id),
-        Command::ApproveFor(approved) => *approved == event.id,
-        Command::Cancel(_)
-        | Command::CancelOperation(_)
-        | Command::StartOperation(_)
-        | Command::CompleteOperation(_)
-        | Command::Schedule(_)
-        | Command::Preview(_)
-        | Command::Start(_)
-        | Command::Complete { .. }
-        | Command::Retry(_)
-        | Command::PutScope(_)
-        | Command::RemoveScope { .. }
-        | Command::PlanScope(_)
-        | Command::AddVm { .. }
-        | Command::RemoveVm(_)
-        | Command::StartVm(_)
-        | Command::Token(_)
-        | Command::AcceptClock
-        | Command::MakeFirstRun { .. } => false,
+        Command::Guest(GuestApproval { scope, events, .. }) => {
+            scope == change.id && events.contains(&event.id)
+        }
+        Command::Event(command) => *command == EventCommand::Approve(event.id),
+        Command::Operation(_) | Command::Inventory(_) | Command::Token(_) | Command::Clock(_) => false,
     })
 }
 
@@ -289,7 +274,7 @@ pub fn only_members_approve(change: &Transition<'_>) -> Check {
         if let (false, Actor::Vm { vm, .. }) = (had, &approval.by) {
             let asked = |asked: &Rc<Asked>| {
                 asked.request.by == approval.by
-                    && matches!(&asked.request.command, Command::Approve { scope, .. } if scope == change.id)
+                    && matches!(&asked.request.command, Command::Guest(approval) if approval.scope == *change.id)
             };
             let own = change.flight.asked.iter().any(asked);
             ensure(own, 7, WORDS, || format!("{vm} approved {} in {}", event.id, change.id))?;

@@ -6,7 +6,10 @@ use std::rc::Rc;
 use notbefore_core::{Cause, OperationState, Refusal, ScopeId, VmId};
 use notbefore_engine::records;
 use notbefore_engine::state::{CallerKey, caller_key};
-use notbefore_engine::{Answer, Command, Failure, Published};
+use notbefore_engine::{
+    Answer, Command, EventCommand, Failure, GuestApproval, InventoryCommand, OperationCommand, Published,
+    VmCommand,
+};
 use notbefore_store::{Key, Revision};
 
 use super::{Check, ensure};
@@ -35,12 +38,14 @@ pub fn acknowledged_is_durable(
     let no_longer_scheduled =
         |event| view.live(event).is_none_or(started) && ledger.first.contains_key(&event);
     let durable = match &asked.request.command {
-        Command::Approve { events, .. } => events.iter().all(|event| approved(*event)),
-        Command::ApproveFor(event) => approved(*event),
-        Command::Cancel(event) => view.live(*event).is_none() && ledger.ended.contains(event),
-        Command::Start(event) => no_longer_scheduled(*event),
-        Command::Complete { event, .. } => view.live(*event).is_none() && ledger.ended.contains(event),
-        Command::Schedule(_) => match answer {
+        Command::Guest(approval) => approval.events.iter().all(|event| approved(*event)),
+        Command::Event(EventCommand::Approve(event)) => approved(*event),
+        Command::Event(EventCommand::Start(event)) => no_longer_scheduled(*event),
+        Command::Event(EventCommand::Cancel(event) | EventCommand::Complete { event, .. }) => {
+            view.live(*event).is_none() && ledger.ended.contains(event)
+        }
+        Command::Event(EventCommand::Retry(_)) => true,
+        Command::Operation(OperationCommand::Schedule(_)) => match answer {
             Answer::Operation(id) => view.operations.get(id).is_some_and(|operation| {
                 operation.state != OperationState::Opening
                     || operation.cancelled_by.is_some()
@@ -59,35 +64,34 @@ pub fn acknowledged_is_durable(
                             || evicted(view, target)
                     })
             }),
-            Answer::Done
-            | Answer::Preview(_)
-            | Answer::ScopePlan(_)
-            | Answer::Vm(_)
-            | Answer::Scope { .. } => false,
+            Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => false,
         },
-        Command::Preview(_) | Command::PlanScope(_) => true,
-        Command::CancelOperation(id) => view.operations.get(id).is_some_and(|operation| {
-            let scheduled = |event| view.live(event).is_some_and(|event| !started(event));
-            operation.cancelled_by.is_some()
-                && !operation.targets.iter().any(|target| scheduled(target.event))
-        }),
-        Command::StartOperation(id) => view.operations.get(id).is_some_and(|operation| {
+        Command::Operation(OperationCommand::Cancel(id)) => {
+            view.operations.get(id).is_some_and(|operation| {
+                let scheduled = |event| view.live(event).is_some_and(|event| !started(event));
+                operation.cancelled_by.is_some()
+                    && !operation.targets.iter().any(|target| scheduled(target.event))
+            })
+        }
+        Command::Operation(OperationCommand::Start(id)) => view.operations.get(id).is_some_and(|operation| {
             operation.targets.iter().all(|target| view.live(target.event).is_none_or(started))
         }),
-        Command::CompleteOperation(id) => view.operations.get(id).is_some_and(|operation| {
-            operation.targets.iter().all(|target| view.live(target.event).is_none())
-        }),
-        Command::AddVm { .. } => match answer {
+        Command::Operation(OperationCommand::Complete(id)) => {
+            view.operations.get(id).is_some_and(|operation| {
+                operation.targets.iter().all(|target| view.live(target.event).is_none())
+            })
+        }
+        Command::Inventory(InventoryCommand::AddVm(_)) => match answer {
             Answer::Vm(vm) => ledger.vms.contains(vm),
-            Answer::Done
-            | Answer::Operation(_)
-            | Answer::Preview(_)
-            | Answer::ScopePlan(_)
-            | Answer::Scope { .. } => false,
+            Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => false,
         },
-        Command::RemoveVm(vm) => view.vm(*vm).is_none(),
-        Command::PutScope(_) | Command::RemoveScope { .. } | Command::StartVm(_) | Command::Retry(_) => true,
-        Command::MakeFirstRun { .. } | Command::Token(_) | Command::AcceptClock => true,
+        Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm))) => view.vm(*vm).is_none(),
+        Command::Inventory(
+            InventoryCommand::Scope(_)
+            | InventoryCommand::Vm(VmCommand::Start(_))
+            | InventoryCommand::FirstRun(_),
+        ) => true,
+        Command::Token(_) | Command::Clock(_) => true,
     };
     ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", asked.request))?;
 
@@ -98,7 +102,9 @@ pub fn acknowledged_is_durable(
             shown_at_least.insert(change.key.clone(), *revision);
         }
     }
-    if let (Command::Schedule(_), Answer::Operation(id)) = (&asked.request.command, answer) {
+    if let (Command::Operation(OperationCommand::Schedule(_)), Answer::Operation(id)) =
+        (&asked.request.command, answer)
+    {
         for target in view.operations.get(id).iter().flat_map(|operation| &operation.targets) {
             if let Some(first) = ledger.first.get(&target.event) {
                 shown_at_least.insert(records::scope(&target.scope), first.revision);
@@ -132,26 +138,18 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
         let recorded = written.command.as_ref().is_some_and(|(known, _)| *known == key);
         ensure(recorded, 2, WORDS, || format!("{key} took effect without leaving a record"))?;
         let made = match &asked.request.command {
-            Command::Schedule(new) => new.id.0,
-            Command::AddVm { vm, .. } => vm.vm.0,
-            Command::Approve { .. }
-            | Command::ApproveFor(_)
-            | Command::Cancel(_)
-            | Command::CancelOperation(_)
-            | Command::StartOperation(_)
-            | Command::CompleteOperation(_)
-            | Command::Preview(_)
-            | Command::Start(_)
-            | Command::Complete { .. }
-            | Command::Retry(_)
-            | Command::PutScope(_)
-            | Command::RemoveScope { .. }
-            | Command::PlanScope(_)
-            | Command::RemoveVm(_)
-            | Command::StartVm(_)
+            Command::Operation(OperationCommand::Schedule(new)) => new.id.0,
+            Command::Inventory(InventoryCommand::AddVm(add)) => add.vm.vm.0,
+            Command::Operation(
+                OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+            )
+            | Command::Inventory(
+                InventoryCommand::Scope(_) | InventoryCommand::Vm(_) | InventoryCommand::FirstRun(_),
+            )
+            | Command::Guest(_)
+            | Command::Event(_)
             | Command::Token(_)
-            | Command::AcceptClock
-            | Command::MakeFirstRun { .. } => continue,
+            | Command::Clock(_) => continue,
         };
         let all = ledger.made.entry(key.clone()).or_default();
         all.insert(made);
@@ -162,7 +160,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
 
 /// The other half of **7**: what a guest may not touch is answered as what does not exist.
 pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledger: &Ledger) -> Check {
-    let Command::Approve { scope, events, .. } = &asked.request.command else { return Ok(()) };
+    let Command::Guest(GuestApproval { scope, events, .. }) = &asked.request.command else { return Ok(()) };
     let is_theirs = |id| ledger.first.get(id).is_some_and(|first| first.scope == *scope);
     let foreign = !events.iter().all(is_theirs);
     let refused = match result {

@@ -1,0 +1,327 @@
+//! Plans of operations: what a request for VMs or a host becomes, and what a whole operation is told.
+//! `joint_start.rs` has those that start or complete one.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use notbefore_core::apply::{NewEvent, not_before, notice};
+use notbefore_core::operation::{Reached, targets};
+use notbefore_core::time::{after, round_up};
+use notbefore_core::{
+    Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, Member, MemberState, Name, Operation,
+    OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Source, Target, VmId,
+};
+
+use crate::draft::{fits, sized};
+use crate::plan::{Plan, Planner};
+use crate::records;
+use crate::request::{Answer, Failure, NewOperation, OperationCommand, Preview, Whom};
+use crate::state::Held;
+
+/// What an operation over several scopes adds to its notice, scaled like the notice: the time it may take to
+/// reach all of them, so that the last one to hear still gets the whole notice.
+const OPENING_ALLOWANCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+impl<'a> Planner<'a> {
+    pub(crate) fn plan_operation(&self, command: &OperationCommand) -> Result<Plan, Failure> {
+        match command {
+            OperationCommand::Schedule(new) => self.schedule(new),
+            OperationCommand::Cancel(id) => self.cancel_operation(*id),
+            OperationCommand::Start(id) => self.start_operation(*id),
+            OperationCommand::Complete(id) => self.complete_operation(*id),
+        }
+    }
+
+    /// Plans the opening of one part of an operation, for those of its VMs that are still there: running, and
+    /// on the host that the operation is about.
+    pub fn open_target(&self, operation: &Operation, target: &Target) -> Result<Plan, Failure> {
+        let held = self.state.scope(&target.scope).ok_or(Refusal::VmsGone)?;
+        let mut event = self.event(operation, target, &held.value);
+        event.resources.retain(|resource| {
+            let member = held.value.member(resource.vm);
+            member.is_some_and(|member| {
+                member.state == MemberState::Running
+                    && (operation.host.is_none() || member.host == operation.host)
+            })
+        });
+        if event.resources.is_empty() {
+            return Err(Refusal::VmsGone.into());
+        }
+        let circumstances = self.circumstances(&target.scope, &operation.by);
+        let applied = held.value.apply(ScopeCommand::Open(vec![event]), circumstances)?;
+        let mut draft = self.draft();
+        draft.scope(Some(held), applied)?;
+        if !draft.is_empty() {
+            // Opened by an earlier process, and ended and forgotten since: it must not happen again.
+            draft.expect_absent(records::past(target.event));
+        }
+        Ok(self.write(draft, Answer::Done))
+    }
+
+    /// The event that an operation's part makes in its scope: with the operation's NotBefore, or a later one
+    /// where opening was held up for so long that the notice would be cut short, or none where the scope's
+    /// policy gives no notice.
+    fn event(&self, operation: &Operation, target: &Target, scope: &Scope) -> NewEvent {
+        let mut event = operation.event(target);
+        let earliest =
+            notice(event.cause, &scope.policy, self.settings).map(|least| round_up(after(self.now, least)));
+        event.not_before = earliest.map(|earliest| event.not_before.map_or(earliest, |at| at.max(earliest)));
+        event
+    }
+
+    fn schedule(&self, new: &NewOperation) -> Result<Plan, Failure> {
+        let Outline { mut operation, alone, .. } = self.outline(new)?;
+        let mut draft = self.draft();
+        let requested = Fact::OperationRequested {
+            operation: operation.id,
+            cause: operation.cause,
+            targets: operation.targets.len(),
+        };
+        let answer = Answer::Operation(operation.id);
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: requested }]);
+        if let Some(OneScope { held, opened }) = alone {
+            // One scope: the operation and its events are one transaction.
+            draft.scope_of_bytes(Some(held), opened.applied, Some(opened.bytes))?;
+            operation.opened();
+        }
+        draft.new_operation(operation)?;
+        Ok(self.write(draft, answer))
+    }
+
+    pub(crate) fn preview(&self, new: &NewOperation) -> Result<Preview, Failure> {
+        let Outline { operation, deallocated, refused, .. } = self.outline(new)?;
+        fits(&operation)?;
+        let refused = refused.into_iter().map(|(event, why)| (event, why.to_string())).collect();
+        Ok(Preview { operation, deallocated, refused })
+    }
+
+    /// Works out an operation: whom it reaches, when, and that every scope would have its events.
+    fn outline(&self, new: &NewOperation) -> Result<Outline<'a>, Refusal> {
+        let (reached, deallocated, host) = match &new.whom {
+            Whom::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
+            Whom::Host(host) => {
+                let (reached, deallocated) = self.on_host(host)?;
+                (reached, deallocated, Some(host.clone()))
+            }
+        };
+        let targets = targets(new.id, new.cause.grouping(), reached);
+        self.leaves_room(new.cause, &targets)?;
+        let mut operation = Operation {
+            id: new.id,
+            cause: new.cause,
+            by: self.by.clone(),
+            requested_at: self.now,
+            joint_start: Operation::new_joint_start(host.as_deref(), new.cause, targets.len()),
+            host,
+            not_before: self.one_not_before(new, &targets)?,
+            time_given: new.not_before.is_some(),
+            duration_s: new.duration_s.unwrap_or(new.cause.duration_s()),
+            description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
+            driver: self.settings.driver,
+            release: new.cause.release(),
+            targets,
+            state: OperationState::Opening,
+            released: false,
+            cancelled_by: None,
+            completed_by: None,
+        };
+        let (alone, refused) = self.try_all(&mut operation)?;
+        Ok(Outline { operation, deallocated, refused, alone })
+    }
+
+    /// The VMs that somebody has named.
+    fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<Reached>, Refusal> {
+        let mut reached = Vec::new();
+        let mut named = HashSet::new();
+        for vm in vms.iter().filter(|vm| named.insert(**vm)) {
+            let (scope, held) = self.home(*vm)?;
+            let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
+            if new.cause == Cause::Eviction && !new.force && !held.value.is_spot(member) {
+                return Err(Refusal::NotSpot(member.name.clone()));
+            }
+            reached.push(reach(&scope, member));
+        }
+        match reached.is_empty() {
+            true => Err(Refusal::NoResources),
+            false => Ok(reached),
+        }
+    }
+
+    /// The VMs that run on a host, in the order of scope and of members within it, and those that do not run.
+    fn on_host(&self, host: &str) -> Result<(Vec<Reached>, Vec<VmId>), Refusal> {
+        let (mut reached, mut deallocated) = (Vec::new(), Vec::new());
+        for (id, held) in self.state.scopes_on(host) {
+            for member in held.value.members.iter().filter(|member| member.host.as_deref() == Some(host)) {
+                match member.state {
+                    MemberState::Running => reached.push(reach(id, member)),
+                    MemberState::Deallocated => deallocated.push(member.vm),
+                }
+            }
+        }
+        match (reached.is_empty(), deallocated.len()) {
+            (true, 0) => Err(Refusal::UnknownHost(host.to_owned())),
+            (true, deallocated) => Err(Refusal::NothingRuns { host: host.to_owned(), deallocated }),
+            (false, _) => Ok((reached, deallocated)),
+        }
+    }
+
+    /// Refuses a user's operation where too many are stored. Operators of everywhere, the service itself and what happens
+    /// to the platform are never refused for that.
+    fn leaves_room(&self, cause: Cause, targets: &[Target]) -> Result<(), Refusal> {
+        let token = match self.by {
+            Actor::Token(name) => name.parse::<Name>().ok().and_then(|name| self.state.token(&name)),
+            Actor::Vm { .. } | Actor::Timer | Actor::Driver(_) | Actor::Service => None,
+        };
+        if cause.source() != Source::User || token.is_none_or(|token| token.value.rules_everything()) {
+            return Ok(());
+        }
+        let limit = self.settings.stored_user_operations_max;
+        match scopes_of(targets).into_iter().find(|scope| self.state.user_operations(scope) >= limit) {
+            Some(scope) => Err(Refusal::TooManyStoredOperations { scope: scope.clone(), limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// The NotBefore that every part of an operation shares: the latest that any of its scopes asks for.
+    fn one_not_before(&self, new: &NewOperation, targets: &[Target]) -> Result<Option<Timestamp>, Refusal> {
+        let now = match scopes_of(targets).len() {
+            1 => self.now,
+            _ => after(self.now, self.settings.scaled(OPENING_ALLOWANCE)),
+        };
+        let mut latest = None;
+        for target in targets {
+            let Some(held) = self.state.scope(&target.scope) else { continue };
+            let (policy, enabled) = (&held.value.policy, (self.enabled)(&target.scope));
+            let own = not_before(new.cause, new.not_before, policy, enabled, self.settings, now)?;
+            latest = latest.max(own);
+        }
+        Ok(latest)
+    }
+
+    /// Finds out whether every part of an operation would be opened, before anything is written. Where VMs were
+    /// named, one refusal refuses all of it. For a host the parts that are refused are marked so, and all of it
+    /// is refused only if nothing else is left. Answers what the scope becomes, if there is but one, and the
+    /// parts that were refused.
+    fn try_all(&self, operation: &mut Operation) -> Result<(Option<OneScope<'a>>, RefusedParts), Refusal> {
+        let mut refused = Vec::new();
+        let mut alone = None;
+        let mut from = 0;
+        while let Some(first) = operation.targets.get(from) {
+            // Parts are in the order of their scopes.
+            let here = operation.targets[from..].iter().take_while(|one| one.scope == first.scope).count();
+            let held = self.state.scope(&first.scope).ok_or(Refusal::NoResources)?;
+            let mut parts: Vec<&Target> = operation.targets[from..from + here].iter().collect();
+            let mut tried = self.open_all(operation, &parts, held);
+            if tried.is_err() && operation.host.is_some() {
+                let unfit = self.unfit(operation, &parts, held);
+                parts.retain(|part| unfit.iter().all(|(event, _)| *event != part.event));
+                tried = self.open_all(operation, &parts, held);
+                refused.extend(unfit);
+            }
+            let opened = tried?;
+            if here == operation.targets.len() {
+                alone = Some(OneScope { held, opened });
+            }
+            from += here;
+        }
+        if refused.len() == operation.targets.len()
+            && let Some((_, why)) = refused.pop()
+        {
+            return Err(why);
+        }
+        let codes: HashMap<EventId, &str> = refused.iter().map(|(event, why)| (*event, why.code())).collect();
+        for target in &mut operation.targets {
+            if let Some(code) = codes.get(&target.event) {
+                target.refuse(code);
+            }
+        }
+        Ok((alone, refused))
+    }
+
+    /// What a scope becomes when these parts of an operation are opened in it.
+    fn open_all(
+        &self,
+        operation: &Operation,
+        parts: &[&Target],
+        held: &Held<Scope>,
+    ) -> Result<Opened, Refusal> {
+        let events = parts.iter().map(|target| self.event(operation, target, &held.value)).collect();
+        let circumstances = self.circumstances(&held.value.id(), self.by);
+        let applied = held.value.apply(ScopeCommand::Open(events), circumstances)?;
+        let bytes = sized(Some(&held.value), &applied.scope)?;
+        Ok(Opened { applied, bytes })
+    }
+
+    /// The parts for which a scope has no room, the last ones; what fits is found by halving, since a scope
+    /// that is nearly full is large.
+    fn unfit(&self, operation: &Operation, parts: &[&Target], held: &Held<Scope>) -> RefusedParts {
+        let (mut fit, mut more) = (0, parts.len());
+        let mut unfit = Vec::new();
+        while fit < more {
+            let half = (fit + more).div_ceil(2);
+            match self.open_all(operation, &parts[..half], held) {
+                Ok(_) => fit = half,
+                Err(why) => {
+                    more = half - 1;
+                    unfit = parts[more..].iter().map(|part| (part.event, why.clone())).collect();
+                }
+            }
+        }
+        unfit
+    }
+
+    fn cancel_operation(&self, id: OperationId) -> Result<Plan, Failure> {
+        let held = self.state.operation(id).ok_or(Refusal::UnknownOperation(id))?;
+        if held.value.cancelled_by.is_some() {
+            return Ok(Plan::Settled(Answer::Operation(id)));
+        }
+        if held.value.is_released_as_a_whole() {
+            return Err(Refusal::OperationStarted(id).into());
+        }
+        let mut operation = (*held.value).clone();
+        operation.cancelled_by = Some(self.by.clone());
+        let mut draft = self.draft();
+        draft.operation(operation);
+        let cancelled = Fact::OperationCancelled { operation: id };
+        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: cancelled }]);
+        Ok(self.write(draft, Answer::Operation(id)))
+    }
+}
+
+/// What a scope becomes when parts of an operation are opened in it.
+struct Opened {
+    applied: Applied,
+    /// The scope, as it will be stored.
+    bytes: Bytes,
+}
+
+/// The only scope that an operation reaches, and what that becomes.
+struct OneScope<'a> {
+    held: &'a Held<Scope>,
+    opened: Opened,
+}
+
+/// Parts of an operation that their scopes will not have, and why.
+type RefusedParts = Vec<(EventId, Refusal)>;
+
+/// An operation, worked out and not yet made.
+struct Outline<'a> {
+    operation: Operation,
+    /// The VMs of its host that do not run.
+    deallocated: Vec<VmId>,
+    refused: RefusedParts,
+    alone: Option<OneScope<'a>>,
+}
+
+fn reach(scope: &ScopeId, member: &Member) -> Reached {
+    let resource = Resource { vm: member.vm, name: member.name.clone(), host: None };
+    Reached { scope: scope.clone(), update_domain: member.update_domain, resource }
+}
+
+/// The scopes that an operation reaches; its parts are in the order of their scopes.
+fn scopes_of(targets: &[Target]) -> Vec<&ScopeId> {
+    let mut scopes: Vec<&ScopeId> = targets.iter().map(|target| &target.scope).collect();
+    scopes.dedup();
+    scopes
+}
