@@ -55,7 +55,7 @@ pub use engine::{
 };
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
-    AcceptClock, AddVm, Answer, Command, EventCommand, Failure, FirstRun, GuestApproval, Idempotency,
+    AcceptClock, AddVm, Answer, Ask, Command, EventCommand, Failure, FirstRun, GuestApproval, Idempotency,
     InventoryCommand, NewOperation, OperationCommand, Preview, Progress, PutScope, Request, ScopeChange,
     TokenCommand, VmCommand, VmSpec, Whom,
 };

@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use crate::records::{self, Address, Vm};
     use crate::request::{
-        AddVm, FirstRun, InventoryCommand, NewOperation, OperationCommand, PutScope, ScopeChange,
-        TokenCommand, VmCommand, VmSpec, Whom,
+        AddVm, FirstRun, NewOperation, OperationCommand, PutScope, ScopeChange, TokenCommand, VmCommand,
+        VmSpec, Whom,
     };
 
     /// Records, and who asks when.
@@ -288,10 +288,6 @@ mod tests {
 
     fn scheduled(new: NewOperation) -> Command {
         Command::Operation(OperationCommand::Schedule(new))
-    }
-
-    fn inventory(command: InventoryCommand) -> Command {
-        Command::Inventory(command)
     }
 
     #[test]
@@ -478,24 +474,17 @@ mod tests {
         };
         let set = ScopeKind::AvailabilitySet;
         let put = |path: &str, vms| {
-            inventory(InventoryCommand::Scope(ScopeChange::Put(PutScope::bare(
-                path.parse().unwrap(),
-                set,
-                vms,
-            ))))
+            Command::from(ScopeChange::Put(PutScope::bare(path.parse().unwrap(), set, vms)))
         };
-        let add = |path: &str, vm| {
-            inventory(InventoryCommand::AddVm(AddVm { path: path.parse().unwrap(), kind: None, vm }))
-        };
+        let add = |path: &str, vm| Command::from(AddVm { path: path.parse().unwrap(), kind: None, vm });
         let many = (10..110).map(spec).collect();
-        let first_run =
-            || inventory(InventoryCommand::FirstRun(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }));
+        let first_run = || Command::from(FirstRun { vm: vm(1), name: "lab".parse().unwrap() });
         let lab = Scope { first_run: true, ..standalone("lab", vm(1)) };
         let asleep = Member { state: MemberState::Deallocated, ..samples::member(vm(1)) };
         let evicted = Scope { members: vec![asleep], ..samples::scope("web", &[]) };
         let remove = |path: &str| {
             let (scope, fleet_only) = (scope_id(path), false);
-            inventory(InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only }))
+            Command::from(ScopeChange::Remove { scope, fleet_only })
         };
         check(vec![
             ("a new scope", web(&[]), put("db", vec![spec(3)]), "fact scope vm"),
@@ -534,26 +523,16 @@ mod tests {
                 add("db", spec(3)),
                 "standalone_holds_one",
             ),
-            (
-                "a VM goes",
-                web(&[]),
-                inventory(InventoryCommand::Vm(VmCommand::Remove(vm(1)))),
-                "fact scope -claim -vm",
-            ),
+            ("a VM goes", web(&[]), VmCommand::Remove(vm(1)).into(), "fact scope -claim -vm"),
             (
                 "a VM with its scope",
                 Given::default().scope(&standalone("db", vm(1))),
-                inventory(InventoryCommand::Vm(VmCommand::Remove(vm(1)))),
+                VmCommand::Remove(vm(1)).into(),
                 "fact -claim -scope -vm",
             ),
-            ("no such VM", web(&[]), inventory(InventoryCommand::Vm(VmCommand::Remove(vm(9)))), "unknown_vm"),
-            (
-                "runs again",
-                Given::default().scope(&evicted),
-                inventory(InventoryCommand::Vm(VmCommand::Start(vm(1)))),
-                "fact scope",
-            ),
-            ("runs", web(&[]), inventory(InventoryCommand::Vm(VmCommand::Start(vm(1)))), "nothing"),
+            ("no such VM", web(&[]), VmCommand::Remove(vm(9)).into(), "unknown_vm"),
+            ("runs again", Given::default().scope(&evicted), VmCommand::Start(vm(1)).into(), "fact scope"),
+            ("runs", web(&[]), VmCommand::Start(vm(1)).into(), "nothing"),
             ("a scope goes", web(&[]), remove("web"), "fact -claim -scope -vm"),
             ("no such scope", web(&[]), remove("db"), "unknown_scope"),
             ("the first run", Given::default(), first_run(), "fact scope vm"),

@@ -14,7 +14,7 @@ use crate::records::Address;
 
 /// A command with who asks for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct Request<C = Command> {
     /// Who asks.
     pub by: Actor,
     /// Where the request came from, if from somewhere.
@@ -24,14 +24,31 @@ pub struct Request {
     /// The revision at which the caller saw what it changes, if it says so.
     pub if_revision: Option<Revision>,
     /// What is asked.
-    pub command: Command,
+    pub command: C,
 }
 
-impl Request {
+impl<C> Request<C> {
     /// A request without a key, a revision or an address.
-    pub fn new(by: Actor, command: impl Into<Command>) -> Self {
-        Self { by, from: None, idempotency: None, if_revision: None, command: command.into() }
+    pub fn new(by: Actor, command: C) -> Self {
+        Self { by, from: None, idempotency: None, if_revision: None, command }
     }
+}
+
+impl<C: Ask> Request<C> {
+    /// The same request, as the engine takes it.
+    pub fn erased(self) -> Request {
+        let Self { by, from, idempotency, if_revision, command } = self;
+        Request { by, from, idempotency, if_revision, command: command.into() }
+    }
+}
+
+/// A command that names its answer, so that a caller is given that and nothing else.
+pub trait Ask: Into<Command> {
+    /// What it is answered with.
+    type Answer;
+
+    /// Reads the answer. None where it is another command's: then the key that found it was used for that.
+    fn read(answer: Answer) -> Option<Self::Answer>;
 }
 
 /// What tells a retry from a second wish.
@@ -62,23 +79,53 @@ pub enum Command {
     Clock(AcceptClock),
 }
 
-macro_rules! group {
-    ($($group:ident: $of:ty),+ $(,)?) => {
-        $(impl From<$of> for Command {
-            fn from(command: $of) -> Self {
-                Self::$group(command)
+/// Says what commands are answered with, and into which group they go.
+macro_rules! asks {
+    ($($command:ty as $this:ident => $group:expr, $read:pat => $answer:expr, $of:ty;)+) => {
+        $(
+            impl From<$command> for Command {
+                fn from($this: $command) -> Self {
+                    $group
+                }
             }
-        })+
+
+            impl Ask for $command {
+                type Answer = $of;
+
+                fn read(answer: Answer) -> Option<$of> {
+                    let $read = answer else { return None };
+                    Some($answer)
+                }
+            }
+        )+
     };
 }
 
-group! {
-    Guest: GuestApproval,
-    Event: EventCommand,
-    Operation: OperationCommand,
-    Inventory: InventoryCommand,
-    Token: TokenCommand,
-    Clock: AcceptClock,
+asks! {
+    GuestApproval as this => Self::Guest(this), Answer::Done => (), ();
+    EventCommand as this => Self::Event(this), Answer::Done => (), ();
+    OperationCommand as this => Self::Operation(this), Answer::Operation(id) => id, OperationId;
+    ScopeChange as this => InventoryCommand::Scope(this).into(), Answer::Scope { progress, .. } => progress, Progress;
+    AddVm as this => InventoryCommand::AddVm(this).into(), Answer::Vm(vm) => vm, VmId;
+    VmCommand as this => InventoryCommand::Vm(this).into(), Answer::Done => (), ();
+    FirstRun as this => InventoryCommand::FirstRun(this).into(), Answer::Done => (), ();
+    TokenCommand as this => Self::Token(this), Answer::Done => (), ();
+    AcceptClock as this => Self::Clock(this), Answer::Done => (), ();
+}
+
+impl From<InventoryCommand> for Command {
+    fn from(command: InventoryCommand) -> Self {
+        Self::Inventory(command)
+    }
+}
+
+/// Any command, answered with what there is.
+impl Ask for Command {
+    type Answer = Answer;
+
+    fn read(answer: Answer) -> Option<Answer> {
+        Some(answer)
+    }
 }
 
 /// A guest's approval of events of its scope.
@@ -360,8 +407,8 @@ pub struct Preview {
     pub operation: Operation,
     /// The VMs of its host that would hear nothing since they do not run.
     pub deallocated: Vec<VmId>,
-    /// Why parts would be refused, in words.
-    pub refused: Vec<(EventId, String)>,
+    /// Why parts would be refused.
+    pub refused: Vec<(EventId, Refusal)>,
 }
 
 /// Why a command did not take effect, or why nobody knows.
@@ -392,5 +439,31 @@ impl Failure {
             Self::Unavailable(_) => "unavailable",
             Self::OutcomeUnknown(_) => "outcome_unknown",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::samples::{operation_id, scope_id, vm};
+
+    use super::*;
+
+    #[test]
+    fn a_command_reads_its_own_kind_of_answer_and_no_other() {
+        let progress = Progress { added: 3, ..Progress::default() };
+        let all = || {
+            [
+                Answer::Done,
+                Answer::Operation(operation_id(1)),
+                Answer::Vm(vm(2)),
+                Answer::Scope { scope: scope_id("web"), progress },
+            ]
+        };
+        let none = None::<()>;
+        assert_eq!(all().map(EventCommand::read), [Some(()), none, none, none]);
+        assert_eq!(all().map(OperationCommand::read), [None, Some(operation_id(1)), None, None]);
+        assert_eq!(all().map(AddVm::read), [None, None, Some(vm(2)), None]);
+        assert_eq!(all().map(ScopeChange::read), [None, None, None, Some(progress)]);
+        assert_eq!(all().map(Command::read), all().map(Some));
     }
 }

@@ -92,7 +92,6 @@ impl<'a> Planner<'a> {
     pub(crate) fn preview(&self, new: &NewOperation) -> Result<Preview, Failure> {
         let Outline { operation, deallocated, refused, .. } = self.outline(new)?;
         fits(&operation)?;
-        let refused = refused.into_iter().map(|(event, why)| (event, why.to_string())).collect();
         Ok(Preview { operation, deallocated, refused })
     }
 

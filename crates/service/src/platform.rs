@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use notbefore_core::{Actor, EventId, Member, Name, Refusal, ScopeId, ScopeKind, VmId};
-use notbefore_engine::{Command, DecodeError, Failure, GuestApproval, Request, Vm, records};
+use notbefore_engine::{DecodeError, Failure, GuestApproval, Request, Vm, records};
 use notbefore_store::{ReadError, Store};
 use notbefore_wire::guest::instance::document::set_and_number;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
@@ -214,10 +214,9 @@ impl Platform for ScheduledEvents {
             }
             ListenerIdentity::Network(_) | ListenerIdentity::Bound { .. } => None,
         };
-        let command = Command::Guest(GuestApproval { scope, events, network });
-        let request = Request::new(by, command);
-        match self.engine.ask(request).await {
-            Ok(_) => Ok(()),
+        let approval = GuestApproval { scope, events, network };
+        match self.engine.ask(Request::new(by, approval)).await {
+            Ok(()) => Ok(()),
             Err(Failure::Refused(Refusal::UnknownEvent(_))) => Err(ApproveError::UnknownEvent),
             Err(Failure::Refused(Refusal::UnknownCaller(_))) => Err(ApproveError::UnknownCaller),
             Err(Failure::OutcomeUnknown(_)) => Err(ApproveError::OutcomeUnknown),

@@ -18,7 +18,7 @@ use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
 use notbefore_engine::{
-    Answer, ClockNews, ClockReading, ClockWatch, CommandId, CommitId, DriverReport, DriverRun, Effect,
+    Answer, Ask, ClockNews, ClockReading, ClockWatch, CommandId, CommitId, DriverReport, DriverRun, Effect,
     Engine, Failure, Input, Publication, Request, RequestId,
 };
 use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
@@ -183,12 +183,13 @@ impl EngineStats {
 
 impl EngineHandle {
     /// Asks for something and waits for the answer.
-    pub async fn ask(&self, request: Request) -> Result<Answer, Failure> {
+    pub async fn ask<A: Ask>(&self, request: Request<A>) -> Result<A::Answer, Failure> {
         let (reply, answer) = oneshot::channel();
         let closing = || Failure::Unavailable("the service is shutting down".to_owned());
-        self.requests.send(Asked::Change(Box::new(request), reply)).await.map_err(|_| closing())?;
+        self.requests.send(Asked::Change(Box::new(request.erased()), reply)).await.map_err(|_| closing())?;
         // A request that was taken up and never answered may have taken effect.
-        answer.await.unwrap_or_else(|_| Err(Failure::OutcomeUnknown("the service was shut down".to_owned())))
+        let shut_down = |_| Err(Failure::OutcomeUnknown("the service was shut down".to_owned()));
+        A::read(answer.await.unwrap_or_else(shut_down)?).ok_or(Failure::KeyReused)
     }
 
     /// Asks what something would come to; nothing changes.
@@ -617,7 +618,7 @@ mod tests {
     use futures_util::FutureExt;
     use futures_util::future::join_all;
     use notbefore_core::{Actor, Settings, samples};
-    use notbefore_engine::{AddVm, Command, EngineSettings, InventoryCommand, VmSpec};
+    use notbefore_engine::{AddVm, EngineSettings, VmSpec};
     use notbefore_store::memory::MemoryStore;
     use notbefore_store::{ReadError, Snapshot, Watch};
 
@@ -721,8 +722,8 @@ mod tests {
         let add = async |n: u128| {
             let vm = VmSpec::bare(samples::vm(n), format!("vm-{n}").parse().unwrap());
             let path = format!("scope-{n}").parse().unwrap();
-            let command = Command::Inventory(InventoryCommand::AddVm(AddVm { path, kind: None, vm }));
-            handle.ask(Request::new(Actor::Service, command)).await.unwrap();
+            let add = AddVm { path, kind: None, vm };
+            handle.ask(Request::new(Actor::Service, add)).await.unwrap();
             assert!(views.newest().scope_of(samples::vm(n)).is_some(), "vm-{n} was not to be seen");
         };
         join_all((1..=MANY).map(add)).await;

@@ -11,8 +11,8 @@ use jiff::SignedDuration;
 use notbefore_core::{Actor, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
-    AddVm, ClockNews, ClockReading, Command, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input,
-    InventoryCommand, Loader, Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
+    AddVm, ClockNews, ClockReading, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input, Loader,
+    Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
 };
 use notbefore_listener::host::Hosts;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
@@ -382,7 +382,6 @@ async fn prepare_fleet(
     engine: &EngineHandle,
     views: &Arc<Views>,
 ) -> Result<Vec<String>, ServeError> {
-    let ask = |command| Request::new(Actor::Service, command);
     let mut paths = Vec::new();
     for one in &config.guest_vms {
         let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };
@@ -402,14 +401,17 @@ async fn prepare_fleet(
             Ok(_) | Err(names::NameError::Unknown(_)) => {
                 // Like the first-run VM it is there to try events on, of every type.
                 let vm = VmSpec { spot: true, ..VmSpec::bare(VmId(Uuid::new_v4()), name) };
-                let command = match view.scope(&path.id()).filter(|scope| !scope.scope.first_run) {
-                    Some(_) => InventoryCommand::AddVm(AddVm { path, kind: None, vm }),
-                    None => InventoryCommand::Scope(ScopeChange::Put(PutScope {
+                let known = view.scope(&path.id()).filter(|scope| !scope.scope.first_run);
+                if known.is_some() {
+                    let add = AddVm { path, kind: None, vm };
+                    engine.ask(Request::new(Actor::Service, add)).await?;
+                } else {
+                    let put = PutScope {
                         policy: Policy::for_trying(),
                         ..PutScope::bare(path, ScopeKind::Standalone, vec![vm])
-                    })),
-                };
-                engine.ask(ask(Command::Inventory(command))).await?;
+                    };
+                    engine.ask(Request::new(Actor::Service, ScopeChange::Put(put))).await?;
+                }
                 paths.push(whole);
             }
         }
@@ -417,7 +419,7 @@ async fn prepare_fleet(
     let name = config.host_name.parse::<Name>().or_else(|_| "localhost".parse::<Name>());
     if let Ok(name) = name {
         let first_run = FirstRun { vm: VmId(Uuid::new_v4()), name };
-        engine.ask(ask(Command::Inventory(InventoryCommand::FirstRun(first_run)))).await?;
+        engine.ask(Request::new(Actor::Service, first_run)).await?;
     }
     Ok(paths)
 }

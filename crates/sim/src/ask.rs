@@ -171,17 +171,16 @@ impl Naming<'_> {
                 let vms = vms.iter().map(|vm| spec(vm, fresh)).collect();
                 let policy = policy(*of_policy);
                 let bare = PutScope::bare(path(*scope), kind(*of_kind), vms);
-                InventoryCommand::Scope(ScopeChange::Put(PutScope { policy, origin, prune: *prune, ..bare }))
-                    .into()
+                ScopeChange::Put(PutScope { policy, origin, prune: *prune, ..bare }).into()
             }
             What::AddVm { scope, kind: of_kind, vm } => {
                 let (path, kind) = (path(*scope), of_kind.map(kind));
-                InventoryCommand::AddVm(AddVm { path, kind, vm: spec(vm, fresh) }).into()
+                AddVm { path, kind, vm: spec(vm, fresh) }.into()
             }
-            What::RemoveVm { vm } => InventoryCommand::Vm(VmCommand::Remove(self.vm(*vm))).into(),
+            What::RemoveVm { vm } => VmCommand::Remove(self.vm(*vm)).into(),
             What::RemoveScope { scope, fleet } => {
                 let (scope, fleet_only) = (path(*scope).id(), *fleet);
-                InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only }).into()
+                ScopeChange::Remove { scope, fleet_only }.into()
             }
             What::PlanScope(what) => match self.wish(what, fresh) {
                 (by, Asks::Change(Command::Inventory(InventoryCommand::Scope(change)))) => {
@@ -190,11 +189,8 @@ impl Naming<'_> {
                 // Nothing else has a plan of this kind.
                 wish => return wish,
             },
-            What::StartVm { vm } => InventoryCommand::Vm(VmCommand::Start(self.vm(*vm))).into(),
-            What::FirstRun => {
-                let first_run = FirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) };
-                InventoryCommand::FirstRun(first_run).into()
-            }
+            What::StartVm { vm } => VmCommand::Start(self.vm(*vm)).into(),
+            What::FirstRun => FirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) }.into(),
             What::Schedule { cause, vms, when, duration_s, force } => {
                 let cause = CAUSES[usize::from(*cause) % CAUSES.len()];
                 let vms: Vec<VmId> = vms.iter().map(|vm| self.vm(*vm)).collect();

@@ -65,7 +65,7 @@ pub fn question(
 ) -> Result<(), Codes> {
     let command: Command = match question {
         Question::Preview(new) => OperationCommand::Schedule(new.clone()).into(),
-        Question::ScopePlan(change) => InventoryCommand::Scope(change.clone()).into(),
+        Question::ScopePlan(change) => change.clone().into(),
     };
     // An operation has no revision to compare.
     let if_revision = if_revision.filter(|_| matches!(question, Question::ScopePlan(_)));

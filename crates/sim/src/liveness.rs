@@ -67,7 +67,7 @@ impl World {
             } else if let Some(event) = self.given_up() {
                 let by = Actor::Token("operator".to_owned());
                 let command = EventCommand::Retry(event);
-                self.request(Request::new(by, command))?;
+                self.request(Request::new(by, command.into()))?;
             } else {
                 return self.all_over();
             }

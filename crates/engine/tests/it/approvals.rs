@@ -7,8 +7,8 @@ use notbefore_core::samples::{now, operation_id, operator, scope_id, vm};
 use notbefore_core::{Actor, Cause, EventId, Refusal, ScopeKind, Settings, VmId};
 use notbefore_engine::records::Address;
 use notbefore_engine::{
-    Answer, Command, CommitId, Effect, Engine, Failure, GuestApproval, Input, InventoryCommand, NewOperation,
-    OperationCommand, PutScope, Request, RequestId, ScopeChange, VmCommand, VmSpec, Whom,
+    Answer, Command, CommitId, Effect, Engine, Failure, GuestApproval, Input, NewOperation, OperationCommand,
+    PutScope, Request, RequestId, ScopeChange, VmCommand, VmSpec, Whom,
 };
 use notbefore_store::{Outcome, Revision, Txn};
 
@@ -30,7 +30,7 @@ fn put(name: &str, vm: VmId, has_address: bool) -> Command {
     let addresses = if has_address { vec![address] } else { Vec::new() };
     let vms = vec![VmSpec { addresses, ..VmSpec::bare(vm, name.parse().unwrap()) }];
     let put = PutScope::bare(name.parse().unwrap(), ScopeKind::Standalone, vms);
-    InventoryCommand::Scope(ScopeChange::Put(put)).into()
+    ScopeChange::Put(put).into()
 }
 
 /// An engine whose commits wait until the test carries them out.
@@ -71,7 +71,7 @@ impl Bench {
 
     fn ask_as(&mut self, by: Actor, command: impl Into<Command>) {
         let id = if matches!(by, Actor::Vm { .. }) { GUEST } else { OPERATOR };
-        self.feed(Input::Request(id, Box::new(Request::new(by, command))));
+        self.feed(Input::Request(id, Box::new(Request::new(by, command.into()))));
     }
 
     fn ask(&mut self, command: impl Into<Command>) {
@@ -133,7 +133,7 @@ fn approval_behind_the_removal_of_the_vm_is_refused_as_an_unknown_caller() {
     for network in [Some(NETWORK), None] {
         let mut bench = Bench::new();
         let event = bench.event().unwrap();
-        bench.ask(InventoryCommand::Vm(VmCommand::Remove(WEB)));
+        bench.ask(VmCommand::Remove(WEB));
         assert!(!bench.commits.is_empty(), "the removal is not durable when the guest asks");
         let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
         assert_eq!(bench.approve(vec![event], network), refused);

@@ -10,8 +10,8 @@ use notbefore_core::{
 };
 use notbefore_engine::{
     Answer, Command, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings,
-    EventCommand, Failure, Input, InventoryCommand, NewOperation, OperationCommand, PutScope, ScopeChange,
-    VmCommand, VmSpec, Whom,
+    EventCommand, Failure, Input, NewOperation, OperationCommand, PutScope, ScopeChange, VmCommand, VmSpec,
+    Whom,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
 
@@ -66,7 +66,7 @@ impl Bench {
         let vms = names.iter().enumerate();
         let vms = vms.map(|(n, name)| VmSpec::bare(vm(n), name.parse::<Name>().unwrap())).collect();
         let put = PutScope::bare("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms);
-        bench.ask(InventoryCommand::Scope(ScopeChange::Put(put)));
+        bench.ask(ScopeChange::Put(put));
         bench.settle();
         bench
     }
@@ -177,7 +177,7 @@ fn a_command_is_asked_for_when_its_attempt_is_durable_and_once() {
 
     // Whatever else happens in the scope, the same one is not asked for again.
     bench.runs.clear();
-    bench.ask(InventoryCommand::Vm(VmCommand::Remove(vm(1))));
+    bench.ask(VmCommand::Remove(vm(1)));
     bench.settle();
     bench.wait(60);
     bench.settle();

@@ -30,7 +30,7 @@ pub fn stored(scopes: impl IntoIterator<Item = Scope>) -> Vec<(Key, Versioned)> 
 
 /// A request of an operator.
 pub fn request(command: impl Into<Command>) -> Input {
-    Input::Request(RequestId(0), Box::new(Request::new(operator(), command)))
+    Input::Request(RequestId(0), Box::new(Request::new(operator(), command.into())))
 }
 
 /// The commits among effects.

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
 use notbefore_core::{Actor, Token};
 use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
-use notbefore_engine::{Answer, Command, Failure, Idempotency};
+use notbefore_engine::{Answer, Ask, Failure, Idempotency};
 use notbefore_listener::places::Place;
 use notbefore_listener::shares::Excess;
 use notbefore_store::Revision;
@@ -281,27 +281,28 @@ impl Change {
 
     /// Sends a command in this request's name. A request that can no longer be made a command, since what it
     /// names has gone, may be the retry of the very one that made it go: then it gets that one's answer.
-    pub async fn ask(
+    pub async fn ask<A: Ask>(
         self,
         operator: &Operator,
-        command: Result<Command, Problem>,
-    ) -> Result<Answer, Problem> {
+        command: Result<A, Problem>,
+    ) -> Result<A::Answer, Problem> {
         self.ask_with(operator, command, Problem::from).await
     }
 
     /// The same, with a failure told in other words.
-    pub async fn ask_with(
+    pub async fn ask_with<A: Ask>(
         self,
         operator: &Operator,
-        command: Result<Command, Problem>,
+        command: Result<A, Problem>,
         told: impl FnOnce(Failure) -> Problem,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<A::Answer, Problem> {
+        let read = |answer| A::read(answer).ok_or_else(|| Problem::from(Failure::KeyReused));
         let command = match command {
             Ok(command) => command,
-            Err(problem) => return self.answered_before(operator).await?.ok_or(problem),
+            Err(problem) => return self.answered_before(operator).await?.ok_or(problem).and_then(read),
         };
         if let Some(answer) = self.paced(operator).await? {
-            return Ok(answer);
+            return read(answer);
         }
         let by = self.actor();
         let Self { principal, idempotency, if_revision, target, .. } = self;

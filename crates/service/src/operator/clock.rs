@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use notbefore_engine::{AcceptClock, Command};
+use notbefore_engine::AcceptClock;
 use notbefore_wire::operator::clock as api;
 
 use super::Operator;
@@ -20,7 +20,7 @@ pub async fn show(State(operator): State<Operator>) -> Json<api::Clock> {
 /// Trust the clock as it is: what is due by it happens
 #[utoipa::path(post, path = "/clock/accept", tag = "service", responses((status = 200, body = api::Clock)))]
 pub async fn accept(State(operator): State<Operator>, change: Change) -> Result<Json<api::Clock>, Problem> {
-    change.ask(&operator, Ok(Command::Clock(AcceptClock))).await?;
+    change.ask(&operator, Ok(AcceptClock)).await?;
     Ok(Json(now(&operator)))
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::time::after;
 use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, VmId};
-use notbefore_engine::{Answer, Command, EventCommand, NewOperation, OperationCommand, Whom};
+use notbefore_engine::{EventCommand, NewOperation, OperationCommand, Whom};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -132,28 +132,29 @@ pub async fn show(sight: Sight, Path(event): Path<String>) -> Result<Response, P
 #[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, body = wire::Operation)))]
 pub async fn schedule(sight: Sight, change: Change) -> Result<Response, Problem> {
     let request = change.body()?;
-    announce(sight, request, change).await
+    announce(sight, cause(&request), request, change).await
 }
 
-/// Announces something to VMs and answers with the operation.
+/// Announces something to VMs and answers with the operation; the request's own word for its cause is not read.
 pub async fn announce(
     mut sight: Sight,
+    cause: Result<Cause, Problem>,
     request: wire::ScheduleEvents,
     change: Change,
 ) -> Result<Response, Problem> {
-    let command = new_operation(&sight, request);
-    match sight.ask(change, command).await? {
-        Answer::Operation(id) => {
-            let shown = sight.show_operation(id).await?;
-            Ok((StatusCode::CREATED, Json(shown)).into_response())
-        }
-        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
-    }
+    let command = new_operation(&sight, cause, request);
+    let id = sight.ask(change, command).await?;
+    let shown = sight.show_operation(id).await?;
+    Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 
-fn new_operation(sight: &Sight, request: wire::ScheduleEvents) -> Result<(Permit, Command), Problem> {
+fn new_operation(
+    sight: &Sight,
+    cause: Result<Cause, Problem>,
+    request: wire::ScheduleEvents,
+) -> Result<(Permit, OperationCommand), Problem> {
     let not_before = when(sight.now(), request.not_before, request.in_seconds)?;
-    let cause = cause(&request)?;
+    let cause = cause?;
     let vms = request.vms.iter().map(|name| sight.vm(name)).collect::<Result<Vec<VmId>, _>>()?;
     let scopes =
         vms.iter().map(|vm| Ok(sight.scope_of(*vm)?.scope.id())).collect::<Result<Vec<_>, Problem>>()?;
@@ -167,7 +168,7 @@ fn new_operation(sight: &Sight, request: wire::ScheduleEvents) -> Result<(Permit
         description: checked_description(request.description)?,
         force: request.force,
     };
-    Ok((permit, Command::Operation(OperationCommand::Schedule(new))))
+    Ok((permit, OperationCommand::Schedule(new)))
 }
 
 /// NotBefore, in whichever way it was said.
@@ -255,7 +256,7 @@ pub async fn act(
         }
     };
     // Who may not is told so before what else may be wrong.
-    let command = permit.and_then(|permit| Ok((permit, Command::Event(command?))));
+    let command = permit.and_then(|permit| Ok((permit, command?)));
     sight.ask(change, command).await?;
     Ok(Json(sight.show_event(id).await?))
 }

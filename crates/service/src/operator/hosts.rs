@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use notbefore_core::{
     Actor, Blocker, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, Target, VmId,
 };
-use notbefore_engine::{Answer, Command, NewOperation, OperationCommand, Preview, Whom};
+use notbefore_engine::{NewOperation, OperationCommand, Preview, Whom};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::delivery::Listening;
 use notbefore_wire::operator::hosts::{
@@ -86,14 +86,10 @@ pub async fn act(
     if action.dry_run {
         return Ok(Json(preview(&operator, change.actor(), &host, new).await?.1).into_response());
     }
-    let answer = change.ask(&operator, Ok(Command::Operation(OperationCommand::Schedule(new)))).await;
-    match answer.map_err(|problem| unknown(&operator.views.newest(), &host, problem))? {
-        Answer::Operation(id) => {
-            let shown = super::operations::shown(&operator, id).await?;
-            Ok((StatusCode::CREATED, Json(shown)).into_response())
-        }
-        Answer::Done | Answer::Vm(_) | Answer::Scope { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
-    }
+    let id = change.ask(&operator, Ok(OperationCommand::Schedule(new))).await;
+    let id = id.map_err(|problem| unknown(&operator.views.newest(), &host, problem))?;
+    let shown = super::operations::shown(&operator, id).await?;
+    Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 
 /// What an operation on a host would be, and how that is shown.
@@ -373,7 +369,7 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
                 listening,
                 waits_for: scope.and_then(|scope| will_wait(scope, operation, part, parts)),
                 refused: part.refused.clone(),
-                refused_because: why.get(&part.event).map(|why| (*why).clone()),
+                refused_because: why.get(&part.event).map(ToString::to_string),
             });
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::StatusCode;
 use notbefore_core::{Operation, OperationId, Refusal};
-use notbefore_engine::{Command, OperationCommand, records};
+use notbefore_engine::{OperationCommand, records};
 use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
@@ -91,8 +91,7 @@ async fn acted(
     command: OperationCommand,
 ) -> Result<Json<wire::Operation>, Problem> {
     // What does not exist for the caller is answered so whatever else is wrong with the request.
-    let command =
-        permit.and_then(|permit| change.compares_nothing().map(|()| (permit, Command::Operation(command))));
+    let command = permit.and_then(|permit| change.compares_nothing().map(|()| (permit, command)));
     let answer = sight.ask(change, command).await;
     if let Err(problem) = answer {
         // The engine forgets an operation that has closed; the store does not.

@@ -5,10 +5,7 @@ use std::ops::Bound;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Name, Origin, Policy, Role, ScopePath, VmId};
-use notbefore_engine::{
-    Address, Answer, Command, EndedEvent, FieldChange, InventoryCommand, Progress, PutScope, ScopeChange,
-    VmSpec,
-};
+use notbefore_engine::{Address, EndedEvent, FieldChange, Progress, PutScope, ScopeChange, VmSpec};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::fleet::{self as api, ScopePlan};
 use serde::Deserialize;
@@ -115,8 +112,7 @@ pub async fn put(
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
     let command = ScopeChange::Put(described(path.clone(), &query, &change.body()?)?);
-    let command = Command::Inventory(InventoryCommand::Scope(command));
-    outcome(path, sight.ask(change, Ok((permit, command))).await?)
+    Ok(outcome(path, sight.ask(change, Ok((permit, command))).await?))
 }
 
 fn described(path: ScopePath, query: &PutQuery, spec: &wire::ScopeSpec) -> Result<PutScope, Problem> {
@@ -151,8 +147,7 @@ pub async fn remove(
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
     let command = ScopeChange::Remove { scope: path.id(), fleet_only: query.fleet };
-    let command = Command::Inventory(InventoryCommand::Scope(command));
-    outcome(path, sight.ask(change, Ok((permit, command))).await?)
+    Ok(outcome(path, sight.ask(change, Ok((permit, command))).await?))
 }
 
 /// Say what `PUT` would come to, or `DELETE` where there is no body, and change nothing
@@ -222,13 +217,9 @@ fn ended(event: &EndedEvent) -> api::EndedEvent {
     }
 }
 
-fn outcome(path: ScopePath, answer: Answer) -> Result<Json<wire::ScopeOutcome>, Problem> {
-    let progress = match answer {
-        Answer::Scope { progress, .. } => progress,
-        Answer::Done | Answer::Operation(_) | Answer::Vm(_) => Progress::default(),
-    };
-    let Progress { created, added, changed, removed, .. } = progress;
-    Ok(Json(wire::ScopeOutcome { scope: path.to_string(), created, added, changed, removed }))
+fn outcome(path: ScopePath, done: Progress) -> Json<wire::ScopeOutcome> {
+    let Progress { created, added, changed, removed, .. } = done;
+    Json(wire::ScopeOutcome { scope: path.to_string(), created, added, changed, removed })
 }
 
 fn policy(policy: &wire::Policy) -> Policy {

@@ -22,7 +22,7 @@ use notbefore_core::{
     ScopeId, ScopePath, Source, TargetState, VmId,
 };
 use notbefore_engine::records;
-use notbefore_engine::{Answer, Command, Engine, Failure};
+use notbefore_engine::{Ask, Engine, Failure};
 use notbefore_listener::places::Place;
 use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
@@ -478,11 +478,11 @@ impl Sight {
     }
 
     /// Sends a command in a request's name, and sees what came of it.
-    pub async fn ask(
+    pub async fn ask<A: Ask>(
         &mut self,
         change: Change,
-        command: Result<(Permit, Command), Problem>,
-    ) -> Result<Answer, Problem> {
+        command: Result<(Permit, A), Problem>,
+    ) -> Result<A::Answer, Problem> {
         let command = command.map(|(Permit(()), command)| command);
         let answer = change.ask_with(&self.caller.operator, command, |failure| self.told(failure)).await;
         self.part.view = self.caller.operator.views.newest();

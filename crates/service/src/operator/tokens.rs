@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::access::GRANTS_MAX;
 use notbefore_core::{Actor, Grant, Name, Refusal, Token};
-use notbefore_engine::{Command, TokenCommand};
+use notbefore_engine::TokenCommand;
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::tokens as api;
 
@@ -81,7 +81,7 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
         created_by: Some(Actor::Token(change.principal().name().to_owned())),
         expires_at,
     };
-    change.ask(&operator, Ok(Command::Token(TokenCommand::Create(token.clone())))).await?;
+    change.ask(&operator, Ok(TokenCommand::Create(token.clone()))).await?;
     let made = operator.views.newest().tokens().named(&token.name).is_some_and(|known| known.token == token);
     match made {
         true => {
@@ -134,7 +134,7 @@ pub async fn revoke(
         )
     };
     let name = token.parse::<Name>().map_err(unknown)?;
-    change.ask(&operator, Ok(Command::Token(TokenCommand::Revoke(name.clone())))).await?;
+    change.ask(&operator, Ok(TokenCommand::Revoke(name.clone()))).await?;
     if name.folded() == ROOT {
         // Its file would only mislead the command line on this machine.
         let _ = std::fs::remove_file(&operator.token_file);

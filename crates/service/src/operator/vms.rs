@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use notbefore_core::{Member, Refusal, Role, ScopePath, VmId};
-use notbefore_engine::{AddVm, Answer, Command, InventoryCommand, VmCommand};
+use notbefore_core::{Cause, Member, Refusal, Role, ScopePath, VmId};
+use notbefore_engine::{AddVm, VmCommand};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -107,32 +107,19 @@ pub async fn add(mut sight: Sight, change: Change) -> Result<Response, Problem> 
     let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
     let kind = kind.as_ref().map(present::kind).transpose()?;
-    let command =
-        Command::Inventory(InventoryCommand::AddVm(AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? }));
-    match sight.ask(change, Ok((permit, command))).await? {
-        Answer::Vm(vm) => {
-            // A repeated request may find that the VM has been removed since it was added.
-            let gone = |_| {
-                Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added, and removed since"))
-            };
-            let shown = shown(&sight, vm).map_err(gone)?;
-            Ok((StatusCode::CREATED, shown).into_response())
-        }
-        Answer::Done | Answer::Operation(_) | Answer::Scope { .. } => {
-            Ok(StatusCode::NO_CONTENT.into_response())
-        }
-    }
+    let add = AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
+    let vm = sight.ask(change, Ok((permit, add))).await?;
+    // A repeated request may find that the VM has been removed since it was added.
+    let gone = |_| Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added, and removed since"));
+    let shown = shown(&sight, vm).map_err(gone)?;
+    Ok((StatusCode::CREATED, shown).into_response())
 }
 
 /// Take a VM out of the inventory, at once and without an event
 #[utoipa::path(delete, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 204)))]
 pub async fn remove(mut sight: Sight, Path(vm): Path<String>, change: Change) -> Result<StatusCode, Problem> {
-    let command = sight.vm(&vm).and_then(|vm| {
-        Ok((
-            sight.permit_on_vm(Role::Operator, vm)?,
-            Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm))),
-        ))
-    });
+    let vm = sight.vm(&vm);
+    let command = vm.and_then(|vm| Ok((sight.permit_on_vm(Role::Operator, vm)?, VmCommand::Remove(vm))));
     sight.ask(change, command).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -145,16 +132,14 @@ pub async fn act(
     change: Change,
 ) -> Result<Response, Problem> {
     let cause = match verb {
-        wire::VmVerb::Restart => wire::Cause::UserRestart,
-        wire::VmVerb::Redeploy => wire::Cause::UserRedeploy,
-        wire::VmVerb::Evict => wire::Cause::Eviction,
-        wire::VmVerb::Delete => wire::Cause::Deletion,
+        wire::VmVerb::Restart => Cause::UserRestart,
+        wire::VmVerb::Redeploy => Cause::UserRedeploy,
+        wire::VmVerb::Evict => Cause::Eviction,
+        wire::VmVerb::Delete => Cause::Deletion,
         wire::VmVerb::Start => {
             let vm = sight.vm(&vm)?;
             let permit = sight.permit_on_vm(Role::Operator, vm)?;
-            sight
-                .ask(change, Ok((permit, Command::Inventory(InventoryCommand::Vm(VmCommand::Start(vm))))))
-                .await?;
+            sight.ask(change, Ok((permit, VmCommand::Start(vm)))).await?;
             return shown(&sight, vm);
         }
         wire::VmVerb::Unknown(verb) => {
@@ -164,12 +149,7 @@ pub async fn act(
         }
     };
     let wire::VmAction { not_before, force } = change.body_or_default()?;
-    let request = wire::ScheduleEvents {
-        cause: Some(cause),
-        vms: vec![vm],
-        not_before,
-        force,
-        ..wire::ScheduleEvents::default()
-    };
-    announce(sight, request, change).await
+    let request =
+        wire::ScheduleEvents { vms: vec![vm], not_before, force, ..wire::ScheduleEvents::default() };
+    announce(sight, Ok(cause), request, change).await
 }

@@ -12,8 +12,8 @@ use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{Actor, Cause, Settings, VmId};
 use notbefore_engine::records::{ALIVE, LOADED};
 use notbefore_engine::{
-    AddVm, Address, Command, Engine, EngineSettings, Idempotency, InventoryCommand, NewOperation,
-    OperationCommand, Request, VmSpec, Whom,
+    AddVm, Address, Command, Engine, EngineSettings, Idempotency, NewOperation, OperationCommand, Request,
+    VmSpec, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
@@ -47,7 +47,7 @@ async fn lived_in(path: &Path) {
     };
     let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
     let vm = VmSpec { addresses: vec![address], ..VmSpec::bare(VM, "web".parse().unwrap()) };
-    ask("add", InventoryCommand::AddVm(AddVm { path: "web".parse().unwrap(), kind: None, vm }).into()).await;
+    ask("add", AddVm { path: "web".parse().unwrap(), kind: None, vm }.into()).await;
     for id in [1, 2] {
         let operation = NewOperation::bare(operation_id(id), Cause::HostReboot, Whom::Vms(vec![VM]));
         ask(&format!("schedule-{id}"), OperationCommand::Schedule(operation).into()).await;

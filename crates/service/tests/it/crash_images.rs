@@ -21,8 +21,8 @@ use notbefore_core::{
 use notbefore_engine::records::{self, CommandRecord, LOADED, prefix};
 use notbefore_engine::{
     AddVm, Address, Answer, Command, Effect, Engine, EngineSettings, EventCommand, Failure, FirstRun,
-    GuestApproval, Idempotency, Input, InventoryCommand, NewOperation, OperationCommand, PutScope, Request,
-    RequestId, ScopeChange, TokenCommand, VmCommand, VmSpec, Whom,
+    GuestApproval, Idempotency, Input, NewOperation, OperationCommand, PutScope, Request, RequestId,
+    ScopeChange, TokenCommand, VmCommand, VmSpec, Whom,
 };
 use notbefore_service::data_dir::DataDir;
 use notbefore_service::tokens;
@@ -122,7 +122,7 @@ impl Service {
             key.map(|key| Idempotency { principal: "root".into(), key: key.into(), hash: key.into() });
         self.requests += 1;
         let id = RequestId(self.requests);
-        let request = Request { idempotency, ..Request::new(by, command) };
+        let request = Request { idempotency, ..Request::new(by, command.into()) };
         self.handle(Input::Request(id, Box::new(request)));
         self.answers.remove(&id).unwrap()
     }
@@ -152,7 +152,7 @@ impl Service {
                 let first = tokens::ensure_first(&self.store, &self.dir, self.now);
                 self.runtime.block_on(first).unwrap();
                 let first_run = FirstRun { vm: VmId(Uuid::new_v4()), name: "lab".parse().unwrap() };
-                self.ask(Actor::Service, None, InventoryCommand::FirstRun(first_run)).unwrap();
+                self.ask(Actor::Service, None, first_run).unwrap();
                 None
             }
             Step::Poll(scope) => {
@@ -229,13 +229,7 @@ async fn load(store: &RedbStore) -> (Vec<(Key, Versioned)>, Revision) {
     (loaded, snapshot.revision())
 }
 
-fn scope(
-    name: &str,
-    kind: ScopeKind,
-    vms: std::ops::Range<u8>,
-    network: u8,
-    prune: bool,
-) -> InventoryCommand {
+fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, prune: bool) -> ScopeChange {
     let vm = |n: u8| VmSpec {
         update_domain: u32::from(n % 2),
         host: Some(format!("h{}", n % 3)),
@@ -243,12 +237,12 @@ fn scope(
         addresses: vec![Address { network: "default".parse().unwrap(), ip: [10, 0, network, n].into() }],
         ..VmSpec::bare(VmId(Uuid::new_v4()), format!("{name}_{n}").parse::<Name>().unwrap())
     };
-    InventoryCommand::Scope(ScopeChange::Put(PutScope {
+    ScopeChange::Put(PutScope {
         policy: Policy { terminate_notice_s: Some(300), ..Policy::default() },
         origin: Origin::Fleet,
         prune,
         ..PutScope::bare(name.parse().unwrap(), kind, vms.map(vm).collect())
-    }))
+    })
 }
 
 fn ask<C: Into<Command>>(command: impl Fn(&Service) -> C + 'static) -> Step {
@@ -291,7 +285,7 @@ fn day() -> Vec<Step> {
     use ScopeKind::{AvailabilitySet, ScaleSet};
     let add = |name: &str| {
         let vm = VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap());
-        InventoryCommand::AddVm(AddVm { path: name.parse().unwrap(), kind: None, vm })
+        AddVm { path: name.parse().unwrap(), kind: None, vm }
     };
     let redeployed = |event| EventCommand::Complete { event, hosts: Vec::new() };
     vec![
@@ -338,7 +332,7 @@ fn day() -> Vec<Step> {
         schedule(Cause::Eviction, &[("batch", &["batch_3", "batch_4"])]),
         Step::Pass(MINUTE),
         Step::Pass(MINUTE * 2),
-        ask(|service| InventoryCommand::Vm(VmCommand::Start(service.vms("batch", &["batch_3"])[0]))),
+        ask(|service| VmCommand::Start(service.vms("batch", &["batch_3"])[0])),
         // A redeploy by hand.
         schedule(Cause::UserRedeploy, &[("db", &["db"])]),
         first_event("db", EventCommand::Start),
@@ -354,7 +348,7 @@ fn day() -> Vec<Step> {
         ask(|_| scope("batch", ScaleSet, 10..28, 2, true)),
         ask(|_| {
             let (scope, fleet_only) = (scope_id("cache"), false);
-            InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only })
+            ScopeChange::Remove { scope, fleet_only }
         }),
         Step::Pass(MINUTE * 61),
     ]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{Actor, Cause, OperationId, Settings, VmId, WhenNotEnabled};
 use notbefore_engine::{
-    AddVm, Address, Answer, Command, Engine, EngineSettings, Failure, Idempotency, InventoryCommand,
-    NewOperation, OperationCommand, Request, VmSpec, Whom,
+    AddVm, Address, Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation,
+    OperationCommand, Request, VmSpec, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::delivery::{Delivery, Ledger};
@@ -63,7 +63,7 @@ impl Bench {
         let address = Address { network: "default".parse().unwrap(), ip: here };
         let spec = VmSpec { addresses: vec![address], ..VmSpec::bare(vm, "lab".parse().unwrap()) };
         let add = AddVm { path: "lab".parse().unwrap(), kind: None, vm: spec };
-        engine.ask(request("first", InventoryCommand::AddVm(add))).await.unwrap();
+        engine.ask(request("first", add)).await.unwrap();
         let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
         let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
         Self {
@@ -91,7 +91,7 @@ impl Bench {
         let name = format!("large-{n}");
         let instance = serde_json::json!({ "user_data": "x".repeat(60_000) });
         let vm = VmSpec { instance, ..VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap()) };
-        InventoryCommand::AddVm(AddVm { path: name.parse().unwrap(), kind: None, vm }).into()
+        AddVm { path: name.parse().unwrap(), kind: None, vm }.into()
     }
 
     /// Waits until the service says by itself that its store is well, without being asked for anything.
@@ -107,7 +107,7 @@ impl Bench {
 
 fn request(key: &str, command: impl Into<Command>) -> Request {
     let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
-    Request { idempotency: Some(idempotency), ..Request::new(Actor::Token("root".into()), command) }
+    Request { idempotency: Some(idempotency), ..Request::new(Actor::Token("root".into()), command.into()) }
 }
 
 #[tokio::test(flavor = "multi_thread")]

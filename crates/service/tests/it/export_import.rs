@@ -6,8 +6,8 @@ use std::sync::Arc;
 use notbefore_core::samples::{operation_id, vm};
 use notbefore_core::{Actor, Cause, Settings};
 use notbefore_engine::{
-    Address, Command, Engine, EngineSettings, Idempotency, InventoryCommand, NewOperation, OperationCommand,
-    PutScope, Request, ScopeChange, VmSpec, Whom,
+    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, OperationCommand, PutScope, Request,
+    ScopeChange, VmSpec, Whom,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
@@ -52,7 +52,7 @@ async fn lived_in(path: &Path) {
         let (kind, vms) = (notbefore_core::ScopeKind::ScaleSet, (0..count).map(spec).collect());
         let origin = notbefore_core::Origin::Fleet;
         let put = PutScope { origin, ..PutScope::bare(scope.parse().unwrap(), kind, vms) };
-        ask(scope, InventoryCommand::Scope(ScopeChange::Put(put)).into()).await;
+        ask(scope, ScopeChange::Put(put).into()).await;
     }
     let schedule = |id: u128, vms: &[u128]| {
         let whom = Whom::Vms(vms.iter().map(|n| vm(*n)).collect());
