@@ -18,8 +18,8 @@ use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
 use notbefore_engine::{
-    Answer, Ask, ClockNews, ClockReading, ClockWatch, CommandId, CommitId, DriverReport, DriverRun, Effect,
-    Engine, Failure, Input, Publication, Request, RequestId,
+    Answer, Ask, ClockNews, ClockReading, ClockWatch, CommandId, DriverReport, DriverRun, Effect, Engine,
+    Failure, Input, JobId, Publication, Request, RequestId,
 };
 use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
 use tokio::sync::{mpsc, oneshot};
@@ -52,7 +52,7 @@ enum Asked {
 
 /// What reaches the engine from within.
 enum Signal {
-    Committed(Vec<(CommitId, Outcome)>),
+    Committed(Vec<(JobId, Outcome)>),
     Watched(Batch),
     Heard(ScopeId, Timestamp),
     Ran(DriverReport),
@@ -300,7 +300,7 @@ pub fn start(
 #[derive(Default)]
 struct Pass {
     /// What became of commits.
-    committed: Vec<(CommitId, Outcome)>,
+    committed: Vec<(JobId, Outcome)>,
     /// How many calls to the store have come back with that.
     calls: usize,
     /// What the store's watch has shown.
@@ -316,7 +316,7 @@ struct Pass {
 /// The effects of a pass, those of a kind together and in order.
 #[derive(Default)]
 struct Deeds {
-    commits: Vec<(CommitId, Txn)>,
+    commits: Vec<(JobId, Txn)>,
     publication: Option<Publication>,
     orders: Vec<Order>,
     answers: Vec<(RequestId, Result<Answer, Failure>)>,
@@ -538,7 +538,7 @@ impl Runtime {
     /// Hands transactions to the store; what became of them comes back as signals. Those of one call are
     /// committed in order, but one call may overtake another: the engine has no two under way that compare the
     /// same record, and needs no more than that.
-    fn commit(&mut self, commits: Vec<(CommitId, Txn)>) {
+    fn commit(&mut self, commits: Vec<(JobId, Txn)>) {
         let mut commits = commits.into_iter().peekable();
         while commits.peek().is_some() {
             let (ids, txns): (Vec<_>, Vec<_>) = commits.by_ref().take(COMMITS_TOGETHER_MAX).unzip();
@@ -698,7 +698,7 @@ mod tests {
             }
             for revision in committed {
                 let outcome = Outcome::Committed(Revision(*revision));
-                pass.add(Signal::Committed(vec![(CommitId(0), outcome)]));
+                pass.add(Signal::Committed(vec![(JobId(0), outcome)]));
             }
             kinds(runtime.inputs(pass).collect())
         };

@@ -14,7 +14,7 @@ use notbefore_core::{
     Target, TargetState,
 };
 use notbefore_engine::records::{self, CommandRecord, prefix};
-use notbefore_engine::{CommitId, Request};
+use notbefore_engine::{JobId, Request};
 use notbefore_store::{Outcome, Txn};
 
 use crate::foretell::{self, Writes};
@@ -57,7 +57,7 @@ pub struct Asked {
 #[derive(Clone, Debug)]
 pub struct Flight {
     /// The engine's number for it.
-    pub id: CommitId,
+    pub id: JobId,
     /// What it writes.
     pub txn: Txn,
     /// The circumstances in which it was planned.

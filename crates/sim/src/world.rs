@@ -17,8 +17,8 @@ use notbefore_core::{
 };
 use notbefore_engine::records::{self, LastAt, prefix};
 use notbefore_engine::{
-    ClockNews, ClockReading, ClockWatch, CommandId, CommitId, DriverReport, Effect, Engine, EngineSettings,
-    Failure, Idempotency, Input, Request, RequestId,
+    ClockNews, ClockReading, ClockWatch, CommandId, DriverReport, Effect, Engine, EngineSettings, Failure,
+    Idempotency, Input, JobId, Request, RequestId,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
@@ -100,7 +100,7 @@ pub struct World {
     pub(crate) foretold: BTreeMap<u64, Codes>,
     keyed: Vec<Rc<Asked>>,
     /// What was known when commits went out that only compare.
-    comparing: BTreeMap<CommitId, Known>,
+    comparing: BTreeMap<JobId, Known>,
     /// The commands that run: the children of this process.
     pub(crate) running: BTreeSet<CommandId>,
     /// All that this process has spawned.

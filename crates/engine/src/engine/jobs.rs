@@ -11,7 +11,7 @@ use notbefore_core::time::after;
 use notbefore_core::{Actor, Command as ScopeCommand, ScopeId};
 use notbefore_store::{Expect, Key, Outcome, Txn, Versioned};
 
-use super::{CommitId, Effect, Engine, Job, RETRY_AFTER, Work};
+use super::{Effect, Engine, Job, JobId, RETRY_AFTER, Work};
 use crate::draft::Drafted;
 use crate::fleet::check_revision;
 use crate::operations::remaining;
@@ -37,8 +37,8 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
-        let id = CommitId(self.next_job);
-        self.next_job += 1;
+        let id = self.next_job;
+        self.next_job.0 += 1;
         let job = Job {
             work,
             by,
@@ -57,7 +57,7 @@ impl Engine {
 
     /// Plans a job and sets its first transaction going, unless a record that it compares is in use: then it
     /// waits for that record and is planned anew.
-    pub(super) fn run(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn run(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get(&id) else { return };
         let plan = self.plan(job, now);
         let (drafted, answer, rest) = match plan {
@@ -174,7 +174,7 @@ impl Engine {
     /// operation that is refused: its VMs may be gone because it was opened before, and has ended.
     pub(super) fn settled_or_refused(
         &mut self,
-        id: CommitId,
+        id: JobId,
         outcome: Result<Answer, Failure>,
         now: Timestamp,
         effects: &mut Vec<Effect>,
@@ -210,7 +210,7 @@ impl Engine {
 
     pub(super) fn committed(
         &mut self,
-        id: CommitId,
+        id: JobId,
         outcome: Outcome,
         now: Timestamp,
         effects: &mut Vec<Effect>,
@@ -270,7 +270,7 @@ impl Engine {
     }
 
     /// All of a job is durable and published.
-    pub(super) fn durable(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn durable(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let stirred = std::mem::take(&mut job.stirred);
         if let (Some(so_far), Work::Ask { progress, if_revision, .. }) = (job.rest.take(), &mut job.work) {
@@ -301,7 +301,7 @@ impl Engine {
     }
 
     /// The answer of the first time, if this is the same request.
-    pub(super) fn replayed(&self, id: CommitId, key: &str, record: &Versioned) -> Result<Answer, Failure> {
+    pub(super) fn replayed(&self, id: JobId, key: &str, record: &Versioned) -> Result<Answer, Failure> {
         let hash = match self.jobs.get(&id).map(|job| &job.work) {
             Some(Work::Ask { idempotency: Some(idempotency), .. } | Work::Confirm { idempotency, .. }) => {
                 &idempotency.hash
@@ -318,7 +318,7 @@ impl Engine {
     /// Finishes a job, or lets its caller wait until the operation it made has reached every scope.
     pub(super) fn finish_or_join(
         &mut self,
-        id: CommitId,
+        id: JobId,
         outcome: Result<Answer, Failure>,
         now: Timestamp,
         effects: &mut Vec<Effect>,
@@ -352,13 +352,7 @@ impl Engine {
 
     /// The store would not take it, or nobody knows whether it did. A caller is told; work of our own is
     /// tried again.
-    pub(super) fn failed(
-        &mut self,
-        id: CommitId,
-        failure: Failure,
-        now: Timestamp,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn failed(&mut self, id: JobId, failure: Failure, now: Timestamp, effects: &mut Vec<Effect>) {
         // Something is written again soon, whoever asks or not, so that it shows when the store is well again.
         self.store_alive_at = self.store_alive_at.min(after(now, RETRY_AFTER));
         if matches!(failure, Failure::OutcomeUnknown(_)) && self.find_out(id, &failure, now, effects) {
@@ -394,13 +388,7 @@ impl Engine {
 
     /// Nobody knows whether a host operation has started: the job keeps its locks and finds out. Answers whether the
     /// job is such a one.
-    fn find_out(
-        &mut self,
-        id: CommitId,
-        failure: &Failure,
-        now: Timestamp,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
+    fn find_out(&mut self, id: JobId, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
         let operation = match &job.work {
             Work::DecideHost(operation) => *operation,
@@ -431,7 +419,7 @@ impl Engine {
 
     pub(super) fn finish(
         &mut self,
-        id: CommitId,
+        id: JobId,
         outcome: Result<Answer, Failure>,
         now: Timestamp,
         effects: &mut Vec<Effect>,
@@ -476,18 +464,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn drop_job(
-        &mut self,
-        id: CommitId,
-        now: Timestamp,
-        effects: &mut Vec<Effect>,
-    ) -> Option<Work> {
+    pub(super) fn drop_job(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) -> Option<Work> {
         self.unlock(id, now, effects);
         self.jobs.remove(&id).map(|job| job.work)
     }
 
     /// Gives a job's records back and lets those who wait for them have their turn, in order.
-    pub(super) fn unlock(&mut self, id: CommitId, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn unlock(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.txns.clear();
         job.made.clear();

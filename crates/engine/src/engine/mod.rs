@@ -60,9 +60,10 @@ pub struct EngineSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// A commit under way.
+/// A job: something that was asked for or is due, on its way to a durable commit. It has one commit under way at a time,
+/// which goes by the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CommitId(pub u64);
+pub struct JobId(pub u64);
 
 /// What comes in.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ pub enum Input {
     /// Somebody asks for something.
     Request(RequestId, Box<Request>),
     /// What became of a commit.
-    Committed(CommitId, Outcome),
+    Committed(JobId, Outcome),
     /// A commit, as the store's watch shows it: another node's, or one whose outcome was unknown.
     Watched(Batch),
     /// A guest of the scope has asked for its document.
@@ -89,7 +90,7 @@ pub enum Input {
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Commit this, and come back with the outcome.
-    Commit(CommitId, Txn),
+    Commit(JobId, Txn),
     /// Let readers see these changes.
     Publish(Publication),
     /// Run a command of the exec driver, and come back with how it ended. That it runs is durable by now; the
@@ -171,22 +172,22 @@ struct Fan {
 pub struct Engine {
     settings: EngineSettings,
     state: State,
-    jobs: HashMap<CommitId, Job>,
-    next_job: u64,
+    jobs: HashMap<JobId, Job>,
+    next_job: JobId,
     facts_written: u64,
     locked: HashSet<Key>,
-    waiting: HashMap<Key, VecDeque<CommitId>>,
+    waiting: HashMap<Key, VecDeque<JobId>>,
     deadlines: BTreeSet<(Timestamp, ScopeId)>,
     deadline_of: HashMap<ScopeId, Timestamp>,
     /// Work of our own that the store would not take, and when to try it again.
-    retries: BTreeSet<(Timestamp, CommitId)>,
+    retries: BTreeSet<(Timestamp, JobId)>,
     fans: HashMap<OperationId, Fan>,
     /// Operations of which a scope has refused a step, and when it is asked again.
     stalled: BTreeSet<(Timestamp, OperationId)>,
     /// Jobs that met a conflict, and the records that were not as they expected.
-    behind: Vec<(CommitId, Vec<Expect>)>,
+    behind: Vec<(JobId, Vec<Expect>)>,
     /// Answers to those who asked twice, kept until the watch has shown what the first time did.
-    replays: BTreeMap<(Revision, CommitId), Result<Answer, Failure>>,
+    replays: BTreeMap<(Revision, JobId), Result<Answer, Failure>>,
     /// The commands that this process has asked for and the records still want.
     commands: HashMap<ScopeId, BTreeMap<(EventId, VmId), Commanded>>,
     hosts: HostStarts,
@@ -232,7 +233,7 @@ impl Engine {
             settings,
             state,
             jobs: HashMap::new(),
-            next_job: 0,
+            next_job: JobId(0),
             facts_written: 0,
             locked: HashSet::new(),
             waiting: HashMap::new(),

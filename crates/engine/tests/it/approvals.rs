@@ -7,7 +7,7 @@ use notbefore_core::samples::{now, operation_id, operator, scope_id, vm};
 use notbefore_core::{Actor, Cause, EventId, Refusal, ScopeKind, Settings, VmId};
 use notbefore_engine::records::Address;
 use notbefore_engine::{
-    Answer, Command, CommitId, Effect, Engine, Failure, GuestApproval, Input, NewOperation, OperationCommand,
+    Answer, Command, Effect, Engine, Failure, GuestApproval, Input, JobId, NewOperation, OperationCommand,
     PutScope, Request, RequestId, ScopeChange, VmCommand, VmSpec, Whom,
 };
 use notbefore_store::{Outcome, Revision, Txn};
@@ -37,7 +37,7 @@ fn put(name: &str, vm: VmId, has_address: bool) -> Command {
 struct Bench {
     engine: Engine,
     revision: Revision,
-    commits: Vec<(CommitId, Txn)>,
+    commits: Vec<(JobId, Txn)>,
     /// Answers to guests.
     answers: Vec<Result<Answer, Failure>>,
 }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{now, operation_id, standalone, vm};
 use notbefore_core::{Cause, Settings};
 use notbefore_engine::records::prefix;
-use notbefore_engine::{CommitId, Engine, Input, NewOperation, OperationCommand, Whom};
+use notbefore_engine::{Engine, Input, JobId, NewOperation, OperationCommand, Whom};
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::support::{commits, request, started, stored};
@@ -13,7 +13,7 @@ use crate::support::{commits, request, started, stored};
 const MANY: u128 = 1_000;
 
 /// Lets commits through and answers how many wrote an operation's record.
-fn let_through(engine: &mut Engine, mut under_way: Vec<(CommitId, Txn)>, at: Timestamp, from: u64) -> usize {
+fn let_through(engine: &mut Engine, mut under_way: Vec<(JobId, Txn)>, at: Timestamp, from: u64) -> usize {
     let mut written = 0;
     for revision in from.. {
         let Some((id, txn)) = under_way.pop() else { break };
@@ -25,7 +25,7 @@ fn let_through(engine: &mut Engine, mut under_way: Vec<(CommitId, Txn)>, at: Tim
 }
 
 /// An engine that was asked for an event in each scope, and the commits of that.
-fn asked_for(due: Timestamp) -> (Engine, Vec<(CommitId, Txn)>) {
+fn asked_for(due: Timestamp) -> (Engine, Vec<(JobId, Txn)>) {
     let scopes = (1..=MANY).map(|n| standalone(&format!("scope-{n}"), vm(n)));
     let (mut engine, _) = started(Settings::default(), stored(scopes), now());
     let mut under_way = commits(engine.handle(Input::Tick, now()));

@@ -9,9 +9,8 @@ use notbefore_core::{
     Cause, CommandState, DriverKind, Ending, Event, ExecRun, Name, ScopeKind, Settings, VmId,
 };
 use notbefore_engine::{
-    Answer, Command, CommandId, CommitId, DriverReport, DriverRun, Effect, Engine, EngineSettings,
-    EventCommand, Failure, Input, NewOperation, OperationCommand, PutScope, ScopeChange, VmCommand, VmSpec,
-    Whom,
+    Answer, Command, CommandId, DriverReport, DriverRun, Effect, Engine, EngineSettings, EventCommand,
+    Failure, Input, JobId, NewOperation, OperationCommand, PutScope, ScopeChange, VmCommand, VmSpec, Whom,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
 
@@ -24,7 +23,7 @@ struct Bench {
     revision: Revision,
     now: Timestamp,
     starts: u32,
-    commits: Vec<(CommitId, Txn)>,
+    commits: Vec<(JobId, Txn)>,
     runs: Vec<DriverRun>,
     stops: Vec<CommandId>,
     answers: Vec<Result<Answer, Failure>>,

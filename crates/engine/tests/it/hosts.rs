@@ -11,9 +11,7 @@ use notbefore_core::{
     Cause, DriverKind, Event, Member, Operation, OperationState, Scope, Settings, TargetState, VmId,
 };
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{
-    Answer, CommitId, Effect, Engine, Failure, Input, NewOperation, OperationCommand, Whom,
-};
+use notbefore_engine::{Answer, Effect, Engine, Failure, Input, JobId, NewOperation, OperationCommand, Whom};
 use notbefore_store::{Key, Outcome, Revision, Txn};
 use uuid::Uuid;
 
@@ -24,7 +22,7 @@ struct Bench {
     engine: Engine,
     records: BTreeMap<Key, Bytes>,
     revision: u64,
-    under_way: VecDeque<(CommitId, Txn)>,
+    under_way: VecDeque<(JobId, Txn)>,
     answers: Vec<Result<Answer, Failure>>,
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use notbefore_core::samples::operator;
 use notbefore_core::{Scope, Settings};
 use notbefore_engine::records::{self, Vm};
-use notbefore_engine::{Command, CommitId, Effect, Engine, EngineSettings, Input, Request, RequestId};
+use notbefore_engine::{Command, Effect, Engine, EngineSettings, Input, JobId, Request, RequestId};
 use notbefore_store::{Key, Revision, Txn, Versioned};
 
 /// An engine over these records, and what its start asks for.
@@ -34,7 +34,7 @@ pub fn request(command: impl Into<Command>) -> Input {
 }
 
 /// The commits among effects.
-pub fn commits(effects: Vec<Effect>) -> Vec<(CommitId, Txn)> {
+pub fn commits(effects: Vec<Effect>) -> Vec<(JobId, Txn)> {
     let commit = |effect| match effect {
         Effect::Commit(id, txn) => Some((id, txn)),
         Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Answer(..) => None,

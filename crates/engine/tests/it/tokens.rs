@@ -3,7 +3,7 @@
 
 use notbefore_core::samples::{at, now, token};
 use notbefore_core::{Settings, Token};
-use notbefore_engine::{Answer, CommitId, Effect, Engine, Failure, Input, TokenCommand};
+use notbefore_engine::{Answer, Effect, Engine, Failure, Input, JobId, TokenCommand};
 use notbefore_store::{Batch, Change, Found, Outcome, Revision, Txn};
 
 use crate::support::{request, started};
@@ -12,7 +12,7 @@ use crate::support::{request, started};
 struct Bench {
     engine: Engine,
     revision: Revision,
-    commits: Vec<(CommitId, Txn)>,
+    commits: Vec<(JobId, Txn)>,
     answers: Vec<Result<Answer, Failure>>,
 }
 
