@@ -98,6 +98,17 @@ impl HostPart {
     }
 }
 
+/// Whether an operation with parts in these update domains of a scope waits there for one that goes first: where its
+/// parts start as a whole any of them is enough, else all of them have to wait.
+pub fn waits_for<'a>(
+    as_a_whole: bool,
+    own: impl Iterator<Item = &'a u32>,
+    first: impl Iterator<Item = &'a u32> + Clone,
+) -> bool {
+    let mut waits = own.map(|own| first.clone().any(|other| other != own));
+    if as_a_whole { waits.any(|waits| waits) } else { waits.all(|waits| waits) }
+}
+
 /// What keeps an event or a host operation from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocker {
@@ -144,6 +155,25 @@ impl fmt::Display for Blocked {
         match self {
             Self::Event(event) => write!(f, "event {event}"),
             Self::Operation(operation) => write!(f, "operation {operation}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_starts_as_a_whole_waits_for_any_other_update_domain() {
+        for (own, first, whole, apart) in [
+            (&[0][..], &[0][..], false, false),
+            (&[0], &[1], true, true),
+            (&[0, 1], &[1], true, false),
+            (&[0, 1], &[1, 2], true, true),
+            (&[0], &[], false, false),
+        ] {
+            assert_eq!(waits_for(true, own.iter(), first.iter()), whole, "{own:?} behind {first:?}");
+            assert_eq!(waits_for(false, own.iter(), first.iter()), apart, "{own:?} behind {first:?}");
         }
     }
 }

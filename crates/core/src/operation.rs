@@ -212,6 +212,30 @@ impl Operation {
         matches!(self.joint_start, Some(JointStart::Released { .. }))
     }
 
+    /// Whether all of its parts can start at one moment: they are in one scope, and in one update domain where the
+    /// cause waits for others.
+    pub fn starts_in_one_scope(&self) -> bool {
+        let waits = self.cause.waits_for_other_update_domains();
+        self.targets.windows(2).all(|two| {
+            two[0].scope == two[1].scope && (!waits || two[0].update_domain == two[1].update_domain)
+        })
+    }
+
+    /// The update domains with which a part takes turns, since other parts of the operation are there in the same scope.
+    /// None where all parts start together, or do not wait for other update domains.
+    pub fn takes_turns_with(&self, part: &Target) -> Vec<u32> {
+        if self.joint_start.is_some() || !self.cause.waits_for_other_update_domains() {
+            return Vec::new();
+        }
+        // Parts are in the order of their scopes.
+        let first = self.targets.partition_point(|other| other.scope < part.scope);
+        let here = self.targets[first..].iter().take_while(|other| other.scope == part.scope);
+        let apart = |other: &&Target| other.refused.is_none() && other.update_domain != part.update_domain;
+        let mut others: Vec<u32> = here.filter(apart).map(|other| other.update_domain).collect();
+        others.dedup();
+        others
+    }
+
     /// Notes that every scope has its event.
     pub fn opened(&mut self) {
         if self.state == OperationState::Opening {
@@ -306,6 +330,29 @@ mod tests {
             let mut one = Operation { state, joint_start, ..operation(1, Cause::HostReboot, targets) };
             one.opened();
             assert_eq!((one.state, one.released), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn parts_in_other_update_domains_of_a_scope_take_turns() {
+        let [one, two] = [("a", 0), ("a", 1)];
+        let whole = Some(JointStart::Waiting);
+        type Rows<'a> = [(&'a str, Cause, &'a [(&'a str, u32)], Option<JointStart>, bool, &'a [u32]); 7];
+        let rows: Rows<'_> = [
+            ("alone", Cause::HostReboot, &[one], None, true, &[]),
+            ("one update domain", Cause::HostReboot, &[one, one], None, true, &[]),
+            ("two update domains", Cause::HostReboot, &[one, two], None, false, &[1]),
+            ("three", Cause::HostReboot, &[one, two, two, ("a", 2)], None, false, &[1, 2]),
+            ("another scope", Cause::HostReboot, &[one, ("b", 1)], None, false, &[]),
+            ("users do not wait", Cause::UserRestart, &[one, two], None, true, &[]),
+            ("a host starts as a whole", Cause::HostReboot, &[one, two], whole, false, &[]),
+        ];
+        for (name, cause, parts, joint_start, in_one_scope, turns) in rows {
+            let part = |(scope, ud): &(&str, u32)| target(scope, *ud, 1, &[vm(1)]);
+            let targets = parts.iter().map(part).collect();
+            let one = Operation { joint_start, ..operation(1, cause, targets) };
+            assert_eq!(one.starts_in_one_scope(), in_one_scope, "{name}");
+            assert_eq!(one.takes_turns_with(&one.targets[0]), turns, "{name}");
         }
     }
 

@@ -30,11 +30,23 @@ impl Scope {
         if !event.cause.waits_for_other_update_domains() {
             return None;
         }
-        self.busy_elsewhere(event.update_domain).next().or_else(|| {
-            let order = StartOrder::of(event)?;
-            let part = parts.iter().find(|part| part.holds_back(order, event.update_domain, now))?;
-            Some(Blocker::HostOperation { operation: part.operation, update_domain: part.update_domain })
-        })
+        self.gate(StartOrder::of(event)?, event.update_domain, parts, now).next()
+    }
+
+    /// The gate between update domains: all that keeps a start with this place in the order waiting at `now`.
+    pub fn gate(
+        &self,
+        order: StartOrder,
+        update_domain: u32,
+        parts: &[HostPart],
+        now: Timestamp,
+    ) -> impl Iterator<Item = Blocker> {
+        let first = parts.iter().filter(move |part| part.holds_back(order, update_domain, now));
+        let first = first.map(|part| {
+            let HostPart { operation, update_domain, .. } = *part;
+            Blocker::HostOperation { operation, update_domain }
+        });
+        self.busy_elsewhere(update_domain).chain(first)
     }
 
     /// The started platform events of other update domains.

@@ -2,7 +2,7 @@
 
 use notbefore_core::{
     Applied, Blocked, Command as ScopeCommand, DriverKind, Event, Fact, JointStart, Operation, OperationId,
-    OperationState, Recorded, Refusal, ScopeId, StartReason, Target,
+    OperationState, Recorded, Refusal, ScopeId, StartReason,
 };
 
 use crate::plan::{Plan, Planner};
@@ -71,12 +71,7 @@ impl Planner<'_> {
 
     /// Starts the events of an operation that is not a host's, where they are in one scope and can start at once.
     fn start_in_one_scope(&self, operation: &Operation) -> Result<Plan, Failure> {
-        let waits = operation.cause.waits_for_other_update_domains();
-        let apart = |target: &Target| {
-            let first = &operation.targets[0];
-            target.scope != first.scope || (waits && target.update_domain != first.update_domain)
-        };
-        if operation.targets.iter().any(apart) {
+        if !operation.starts_in_one_scope() {
             return Err(Refusal::StartsApart(operation.id).into());
         }
         let events: Vec<_> = self.scheduled(operation).collect();

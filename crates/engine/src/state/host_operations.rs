@@ -132,16 +132,9 @@ impl HostOperations {
         };
         let mut blockers = BTreeSet::new();
         for part in one.parts.iter().filter(|part| part.scheduled.is_some()) {
-            blockers.extend(
-                scope(&part.scope).into_iter().flat_map(|one| one.busy_elsewhere(part.update_domain)),
-            );
-            let others = self.parts_in(&part.scope).iter();
-            blockers.extend(others.filter(|other| other.holds_back(due.order, part.update_domain, now)).map(
-                |other| {
-                    let HostPart { operation, update_domain, .. } = *other;
-                    Blocker::HostOperation { operation, update_domain }
-                },
-            ));
+            let others = self.parts_in(&part.scope);
+            let here = scope(&part.scope).into_iter();
+            blockers.extend(here.flat_map(|one| one.gate(due.order, part.update_domain, others, now)));
         }
         blockers.into_iter().collect()
     }

@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
+use notbefore_core::joint_start::waits_for;
 use notbefore_core::{
     Actor, Blocker, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, Target, VmId,
 };
@@ -165,7 +166,8 @@ fn compared(
                 true => alone = alone.max(one.vms.values().sum()),
                 false => one.vms.iter().for_each(|(ud, vms)| *at_once.entry(*ud).or_default() += vms),
             }
-            for first in hosts[..nth].iter().filter(|first| takes_turns && one.waits_for(first)) {
+            let behind = |first: &&OnHost| waits_for(one.as_a_whole, one.vms.keys(), first.vms.keys());
+            for first in hosts[..nth].iter().filter(|first| takes_turns && behind(first)) {
                 let (before, scopes) = waits.entry(one.place).or_default();
                 before.insert(first.place);
                 scopes.insert(scope);
@@ -198,14 +200,6 @@ struct OnHost {
     as_a_whole: bool,
     /// How many VMs it has in each update domain.
     vms: BTreeMap<u32, usize>,
-}
-
-impl OnHost {
-    /// Whether it waits for a host that goes first: some of its events do where they start together, else all of them.
-    fn waits_for(&self, first: &Self) -> bool {
-        let mut waits = self.vms.keys().map(|own| first.vms.keys().any(|other| other != own));
-        if self.as_a_whole { waits.any(|waits| waits) } else { waits.all(|waits| waits) }
-    }
 }
 
 fn new_operation(
@@ -367,7 +361,7 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
                 update_domain: part.update_domain,
                 resources: part.resources.iter().map(present::resource).collect(),
                 listening,
-                waits_for: scope.and_then(|scope| will_wait(scope, operation, part, parts)),
+                waits_for: scope.and_then(|scope| will_wait(scope, operation, part)),
                 refused: part.refused.clone(),
                 refused_because: why.get(&part.event).map(ToString::to_string),
             });
@@ -377,7 +371,7 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
 }
 
 /// What the gate between update domains will make an event wait for, as far as can be told beforehand.
-fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target, parts: &[Target]) -> Option<String> {
+fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target) -> Option<String> {
     if !operation.cause.waits_for_other_update_domains() || part.refused.is_some() {
         return None;
     }
@@ -386,16 +380,7 @@ fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target, parts: &[T
     {
         return Some(format!("the end of event {event} in update domain {update_domain}"));
     }
-    if operation.joint_start.is_some() {
-        // All of its events start together.
-        return None;
-    }
-    let mut others: Vec<u32> = parts
-        .iter()
-        .filter(|other| other.refused.is_none() && other.update_domain != part.update_domain)
-        .map(|other| other.update_domain)
-        .collect();
-    others.dedup();
+    let others = operation.takes_turns_with(part);
     match others.as_slice() {
         [] => None,
         [one] => Some(format!("its turn with update domain {one} of the scope: they go one after the other")),
