@@ -51,7 +51,7 @@ pub mod tokens;
 
 pub use clock_watch::{ClockNews, ClockReading, ClockWatch};
 pub use engine::{
-    CommandId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, JobId, RequestId,
+    CommandId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, JobId, Node, RequestId,
 };
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{

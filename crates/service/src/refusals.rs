@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use notbefore_engine::Node;
 use notbefore_engine::records::{self, FurtherRefusals, RefusalBatch, RefusedRequest};
 use notbefore_store::{Outcome, Store, Txn};
 
@@ -110,7 +111,7 @@ impl Refusals {
     }
 
     /// Writes what was noted, for ever.
-    pub async fn write(self: Arc<Self>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, node: String) {
+    pub async fn write(self: Arc<Self>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, node: Node) {
         let mut pause = WRITE_EVERY;
         for n in 0.. {
             tokio::time::sleep(pause).await;

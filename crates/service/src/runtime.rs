@@ -653,7 +653,7 @@ mod tests {
     }
 
     fn engine() -> (Engine, Vec<Effect>) {
-        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+        let settings = EngineSettings { domain: Settings::default(), node: "n".into() };
         Engine::new(settings, Vec::new(), Revision(0), SystemClock.now()).unwrap()
     }
 

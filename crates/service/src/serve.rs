@@ -12,7 +12,7 @@ use notbefore_core::{Actor, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
     AddVm, ClockNews, ClockReading, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input, Loader,
-    Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
+    Node, Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
 };
 use notbefore_listener::host::Hosts;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
@@ -156,12 +156,13 @@ pub async fn serve(
         Some(exec) => Arc::clone(exec) as _,
         None => Arc::new(NoCommand),
     };
-    let engine = start_engine(&config, &store, &views, &clock, driver).await?;
+    let node = Node::from(&Uuid::new_v4().simple().to_string()[..8]);
+    let engine = start_engine(&config, node.clone(), &store, &views, &clock, driver).await?;
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
         guest_listeners.push((listener, ListenerIdentity::Bound { vm }));
     }
 
-    let (delivery, recorder) = recorder::start(&views, &store, &clock).await?;
+    let (delivery, recorder) = recorder::start(node.clone(), &views, &store, &clock).await?;
     let platform = Arc::new(ScheduledEvents::new(
         Arc::clone(&views),
         engine.clone(),
@@ -221,7 +222,6 @@ pub async fn serve(
             exec.close().await;
         })
     });
-    let node = Uuid::new_v4().simple().to_string()[..8].to_owned();
     let background = [
         tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone())),
         tokio::spawn(janitor::run(
@@ -296,14 +296,14 @@ async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<
 /// Reads what the engine holds in memory, at one revision, and starts it.
 async fn start_engine(
     config: &ServeConfig,
+    node: Node,
     store: &Arc<dyn Store>,
     views: &Arc<Views>,
     clock: &Arc<dyn Clock>,
     driver: Arc<dyn Driver>,
 ) -> Result<EngineHandle, ServeError> {
     let (mut state, revision) = load(&**store).await?;
-    let node = Uuid::new_v4().simple().to_string();
-    let settings = EngineSettings { domain: config.domain.clone(), node: node[..8].to_owned() };
+    let settings = EngineSettings { domain: config.domain.clone(), node };
     let now = clock.now();
     let booted_at = ClockReading { wall: now, since_boot: clock.since_boot() }.booted_at();
     state.set_boot(boot_id().ok().map(|id| Boot { id, at: booted_at }));

@@ -666,7 +666,7 @@ fn start(
     starts: u32,
     now: Timestamp,
 ) -> Result<(Engine, Vec<Effect>), Violation> {
-    let settings = EngineSettings { domain: domain(setup), node: node(starts) };
+    let settings = EngineSettings { domain: domain(setup), node: node(starts).as_str().into() };
     let loaded =
         |key: &Key| &**key == records::ALIVE || records::LOADED.iter().any(|one| key.starts_with(one));
     let all = store.records().iter().filter(|(key, _)| loaded(key));

@@ -163,7 +163,7 @@ impl Engine {
     }
 
     fn has_foreign_runs(&self, scope: &ScopeId) -> bool {
-        let foreign = |event: &Event| event.exec_run().is_some_and(|run| run.owner != self.settings.node);
+        let foreign = |event: &Event| event.exec_run().is_some_and(|run| run.owner != *self.settings.node);
         self.state.scope(scope).is_some_and(|held| held.value.events.iter().any(foreign))
     }
 }

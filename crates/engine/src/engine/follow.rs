@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_the_watch_has_passed_over_is_not_waited_for() {
-        let settings = EngineSettings { domain: Settings::default(), node: "n".to_owned() };
+        let settings = EngineSettings { domain: Settings::default(), node: "n".into() };
         let mut now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let (mut engine, _) = Engine::new(settings, Vec::new(), Revision(0), now).unwrap();
         let mut store_times = |engine: &mut Engine, revision| {

@@ -17,6 +17,7 @@ mod times;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
@@ -52,8 +53,27 @@ const DUE_AT_ONCE_MAX: usize = 128;
 pub struct EngineSettings {
     /// The domain's settings.
     pub domain: Settings,
-    /// A name for this process, different at every start; it keeps the keys of facts apart.
-    pub node: String,
+    /// This process.
+    pub node: Node,
+}
+
+/// A name for this process, different at every start: commands that it runs are its own, and records that several
+/// processes write side by side have it in their keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node(Arc<str>);
+
+impl From<&str> for Node {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+impl std::ops::Deref for Node {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A request, as the runtime knows it.

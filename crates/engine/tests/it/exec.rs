@@ -40,7 +40,7 @@ fn started(
     now: Timestamp,
 ) -> (Engine, Vec<Effect>) {
     let domain = Settings { driver: DriverKind::Exec, ..Settings::default() };
-    let settings = EngineSettings { domain, node: format!("n{starts}") };
+    let settings = EngineSettings { domain, node: format!("n{starts}").as_str().into() };
     let all = records.iter().map(|(key, record)| (key.clone(), record.clone()));
     Engine::new(settings, all, revision, now).unwrap()
 }

@@ -9,7 +9,7 @@ use notbefore_store::{Key, Revision, Txn, Versioned};
 
 /// An engine over these records, and what its start asks for.
 pub fn started(domain: Settings, records: Vec<(Key, Versioned)>, now: Timestamp) -> (Engine, Vec<Effect>) {
-    let settings = EngineSettings { domain, node: "n1".to_owned() };
+    let settings = EngineSettings { domain, node: "n1".into() };
     let newest = records.iter().map(|(_, record)| record.revision).max().unwrap_or(Revision(0));
     Engine::new(settings, records, newest, now).unwrap()
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use notbefore_core::EventId;
+use notbefore_engine::Node;
 use notbefore_engine::records::{self, Seen};
 use notbefore_store::{Outcome, ReadError, Refusal, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
-use uuid::Uuid;
 
 use super::ledger::{Draft, Ledger};
 use super::warning::Warning;
@@ -51,7 +51,7 @@ struct Recorder {
     views: Arc<Views>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    node: String,
+    node: Node,
     /// The view that was last gone through, and when something in it is due.
     reviewed: Arc<View>,
     review_at: Option<Timestamp>,
@@ -101,6 +101,7 @@ pub async fn stored(store: &dyn Store, event: EventId) -> Result<Vec<Seen>, Read
 
 /// Reads what earlier processes have left of the events that are live, and starts the recorder.
 pub async fn start(
+    node: Node,
     views: &Arc<Views>,
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
@@ -113,8 +114,7 @@ pub async fn start(
         views: Arc::clone(views),
         store: Arc::clone(store),
         clock: Arc::clone(clock),
-        // A name for this process: each has records of its own, which no other writes.
-        node: Uuid::new_v4().simple().to_string().split_off(24),
+        node,
         reviewed: Arc::default(),
         review_at: None,
         rest: 0,
@@ -333,7 +333,7 @@ mod tests {
             reads: (0..readers).map(read).collect(),
             added: (0..readers).map(added).collect(),
         };
-        Draft { event: EventId(Uuid::from_u128(id)), changes: 1, record }
+        Draft { event: notbefore_core::samples::event_id(id), changes: 1, record }
     }
 
     #[test]
@@ -399,7 +399,7 @@ mod tests {
             views: Arc::clone(&views),
             store: Arc::clone(&store),
             clock: Arc::new(Still),
-            node: "node".to_owned(),
+            node: "node".into(),
             reviewed: Arc::default(),
             review_at: None,
             rest: 0,

@@ -66,7 +66,7 @@ impl Service {
     fn open(runtime: &Arc<Runtime>, dir: &DataDir, disk: Disk, node: &str, now: Timestamp) -> Self {
         let store = RedbStore::open_with("disk", move || disk.open()).unwrap();
         let (records, revision) = runtime.block_on(load(&store));
-        let settings = EngineSettings { domain: Settings::default(), node: node.to_owned() };
+        let settings = EngineSettings { domain: Settings::default(), node: node.into() };
         let (engine, effects) = Engine::new(settings, records, revision, now).unwrap();
         let watch = runtime.block_on(store.watch(revision)).unwrap();
         let mut service = Self {

@@ -43,7 +43,7 @@ impl Bench {
         let under = disk.clone();
         let store: Arc<dyn Store> = Arc::new(RedbStore::open_with("disk", move || under.open()).unwrap());
         let domain = Settings { when_not_enabled: WhenNotEnabled::GiveNotice, ..Settings::default() };
-        let settings = EngineSettings { domain, node: "test".to_owned() };
+        let settings = EngineSettings { domain, node: "test".into() };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
         let views = Arc::new(Views::new(false));

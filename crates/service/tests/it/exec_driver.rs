@@ -45,7 +45,7 @@ impl Bench {
         let exec =
             ExecSettings { backoff_first: Duration::from_millis(1), attempts_max: 2, ..Default::default() };
         let domain = Settings { driver: DriverKind::Exec, exec, ..Settings::default() };
-        let settings = EngineSettings { domain, node: "test".to_owned() };
+        let settings = EngineSettings { domain, node: "test".into() };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (engine, effects) = Engine::new(settings, Vec::new(), Revision(0), clock.now()).unwrap();
         let (views, store) = (Arc::new(Views::new(false)), Arc::new(MemoryStore::new()));

@@ -31,7 +31,7 @@ async fn lived_in(path: &Path) {
     let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     tokens::ensure_first(&*store, &dir, clock.now()).await.unwrap();
-    let settings = EngineSettings { domain: Settings::default(), node: "test".to_owned() };
+    let settings = EngineSettings { domain: Settings::default(), node: "test".into() };
     let revision = store.snapshot().await.unwrap().revision();
     let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
     let views = Arc::new(Views::new(false));
