@@ -57,7 +57,7 @@ pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
     AcceptClock, AddVm, Answer, Ask, Command, EventCommand, Failure, FirstRun, GuestApproval, Idempotency,
     InventoryCommand, NewOperation, OperationCommand, Preview, Progress, PutScope, Request, ScopeChange,
-    TokenCommand, VmCommand, VmSpec, Whom,
+    StoreTrouble, TokenCommand, Trouble, VmCommand, VmSpec, Whom,
 };
 pub use scope_plan::{EndedEvent, FieldChange, ScopePlan, TakenAddress, VmChange};
 pub use state::inventory::{Inventory, ScopeSlot, Seat};

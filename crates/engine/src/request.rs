@@ -1,5 +1,6 @@
 //! What can be asked of the engine, and what it answers.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use notbefore_core::{
 use notbefore_store::Revision;
 use serde::{Deserialize, Serialize};
 
-use crate::records::Address;
+use crate::records::{Address, DecodeError};
 
 /// A command with who asks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -412,22 +413,78 @@ pub struct Preview {
 }
 
 /// Why a command did not take effect, or why nobody knows.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// What it says of itself is for the caller: stable, and what to do next. What has caused it is for the log alone, and
+/// is its [source](std::error::Error::source).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A rule speaks against it.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(Refusal),
     /// The same key came with another request.
-    #[error("this Idempotency-Key was used within a day for another request; use a new key for a new wish")]
     KeyReused,
-    /// The store cannot write. Nothing was changed.
-    #[error("nothing was changed: {0}; repeat the request")]
-    Unavailable(String),
+    /// It could not be carried out. Nothing was changed.
+    Unavailable(Trouble),
     /// It may or may not have taken effect.
-    #[error(
-        "it is not known whether this took effect ({0}); repeat it with the same Idempotency-Key to find out"
-    )]
-    OutcomeUnknown(String),
+    OutcomeUnknown(Trouble),
+}
+
+/// What keeps the service from carrying out a command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The store has not taken a transaction, or does not know whether it has.
+    #[error("the store cannot write")]
+    Store(#[source] StoreTrouble),
+    /// A record that the command needs cannot be read.
+    #[error("a stored record cannot be read")]
+    Record(#[source] DecodeError),
+    /// Others were faster, again and again.
+    #[error("too many changes at once")]
+    Busy,
+    /// The service stops.
+    #[error("the service is shutting down")]
+    Closing,
+    /// Nobody waited any longer.
+    #[error("it took longer than {0} s")]
+    Late(u64),
+}
+
+/// What the store says, for the log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreTrouble(pub String);
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused(_) | Self::KeyReused => None,
+            // What kind of trouble it is, is said already.
+            Self::Unavailable(trouble) | Self::OutcomeUnknown(trouble) => trouble.source(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::KeyReused => f.write_str(
+                "this Idempotency-Key was used within a day for another request; use a new key for a new wish",
+            ),
+            Self::Unavailable(trouble) => {
+                write!(f, "nothing was changed: {trouble}; repeat the request")
+            }
+            Self::OutcomeUnknown(trouble) => write!(
+                f,
+                "it is not known whether this took effect: {trouble}; repeat it with the same Idempotency-Key to find out"
+            ),
+        }
+    }
 }
 
 impl Failure {
@@ -447,6 +504,32 @@ mod tests {
     use notbefore_core::samples::{operation_id, scope_id, vm};
 
     use super::*;
+
+    #[test]
+    fn callers_are_told_nothing_that_only_the_log_is_for() {
+        let store = || Trouble::Store(StoreTrouble("/var/lib/notbefore: no space left".to_owned()));
+        for (failure, told, cause) in [
+            (
+                Failure::Unavailable(store()),
+                "nothing was changed: the store cannot write; repeat the request",
+                Some("/var/lib/notbefore: no space left"),
+            ),
+            (
+                Failure::OutcomeUnknown(store()),
+                "it is not known whether this took effect: the store cannot write; repeat it with the same Idempotency-Key to find out",
+                Some("/var/lib/notbefore: no space left"),
+            ),
+            (
+                Failure::Unavailable(Trouble::Busy),
+                "nothing was changed: too many changes at once; repeat the request",
+                None,
+            ),
+        ] {
+            assert_eq!(failure.to_string(), told);
+            let source = std::error::Error::source(&failure).map(ToString::to_string);
+            assert_eq!(source.as_deref(), cause, "{told}");
+        }
+    }
 
     #[test]
     fn a_command_reads_its_own_kind_of_answer_and_no_other() {

@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
 use notbefore_engine::{
     Answer, Ask, ClockNews, ClockReading, ClockWatch, CommandId, DriverReport, DriverRun, Effect, Engine,
-    Failure, Input, JobId, Publication, Request, RequestId,
+    Failure, Input, JobId, Publication, Request, RequestId, Trouble,
 };
 use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
 use tokio::sync::{mpsc, oneshot};
@@ -185,11 +185,15 @@ impl EngineHandle {
     /// Asks for something and waits for the answer.
     pub async fn ask<A: Ask>(&self, request: Request<A>) -> Result<A::Answer, Failure> {
         let (reply, answer) = oneshot::channel();
-        let closing = || Failure::Unavailable("the service is shutting down".to_owned());
+        let closing = || Failure::Unavailable(Trouble::Closing);
         self.requests.send(Asked::Change(Box::new(request.erased()), reply)).await.map_err(|_| closing())?;
         // A request that was taken up and never answered may have taken effect.
-        let shut_down = |_| Err(Failure::OutcomeUnknown("the service was shut down".to_owned()));
-        A::read(answer.await.unwrap_or_else(shut_down)?).ok_or(Failure::KeyReused)
+        let answer = answer.await.unwrap_or(Err(Failure::OutcomeUnknown(Trouble::Closing)));
+        // What the store says is logged where it says it.
+        if let Err(Failure::Unavailable(Trouble::Record(error))) = &answer {
+            tracing::error!(%error, "the answer to an earlier try of a request cannot be read");
+        }
+        A::read(answer?).ok_or(Failure::KeyReused)
     }
 
     /// Asks what something would come to; nothing changes.
@@ -202,7 +206,7 @@ impl EngineHandle {
             // Whoever asked may have gone.
             let _ = reply.send(question(engine, now));
         });
-        let closing = || Failure::Unavailable("the service is shutting down".to_owned());
+        let closing = || Failure::Unavailable(Trouble::Closing);
         self.requests.send(Asked::Look(look)).await.map_err(|_| closing())?;
         answer.await.unwrap_or_else(|_| Err(closing()))
     }

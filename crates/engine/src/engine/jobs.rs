@@ -18,7 +18,8 @@ use crate::operations::remaining;
 use crate::plan::Plan;
 use crate::records::{self, CommandRecord};
 use crate::request::{
-    AcceptClock, Answer, Command, Failure, Idempotency, InventoryCommand, OperationCommand, VmCommand, Whom,
+    AcceptClock, Answer, Command, Failure, Idempotency, InventoryCommand, OperationCommand, StoreTrouble,
+    Trouble, VmCommand, Whom,
 };
 
 /// How often a command is planned again because somebody else was faster, before it gives up.
@@ -251,8 +252,7 @@ impl Engine {
                 } else if ended {
                     self.finish(id, Ok(Answer::Done), now, effects);
                 } else if conflicts > CONFLICTS_MAX {
-                    let busy = Failure::Unavailable("too many changes at once".to_owned());
-                    self.failed(id, busy, now, effects);
+                    self.failed(id, Failure::Unavailable(Trouble::Busy), now, effects);
                 } else {
                     let undecided = matches!(job.work, Work::Undecided { .. });
                     if !undecided {
@@ -263,9 +263,13 @@ impl Engine {
                 }
             }
             Outcome::Refused(refusal) => {
-                self.failed(id, Failure::Unavailable(refusal.to_string()), now, effects);
+                let trouble = Trouble::Store(StoreTrouble(refusal.to_string()));
+                self.failed(id, Failure::Unavailable(trouble), now, effects);
             }
-            Outcome::Unknown(why) => self.failed(id, Failure::OutcomeUnknown(why), now, effects),
+            Outcome::Unknown(why) => {
+                let trouble = Trouble::Store(StoreTrouble(why));
+                self.failed(id, Failure::OutcomeUnknown(trouble), now, effects);
+            }
         }
     }
 
@@ -311,7 +315,7 @@ impl Engine {
         match records::decode::<CommandRecord>(key, &record.value) {
             Ok(record) if record.hash == *hash => Ok(record.answer),
             Ok(_) => Err(Failure::KeyReused),
-            Err(error) => Err(Failure::Unavailable(error.to_string())),
+            Err(error) => Err(Failure::Unavailable(Trouble::Record(error))),
         }
     }
 
@@ -379,8 +383,14 @@ impl Engine {
         // durable, so the rest will follow, and a retry finds it.
         let waiting =
             operation.and_then(|one| self.fans.get_mut(&one)).map(|fan| std::mem::take(&mut fan.waiting));
+        let unknown = match failure {
+            Failure::Unavailable(trouble) | Failure::OutcomeUnknown(trouble) => {
+                Failure::OutcomeUnknown(trouble)
+            }
+            Failure::Refused(_) | Failure::KeyReused => failure,
+        };
         for request in waiting.unwrap_or_default() {
-            effects.push(Effect::Answer(request, Err(Failure::OutcomeUnknown(failure.to_string()))));
+            effects.push(Effect::Answer(request, Err(unknown.clone())));
         }
         self.unlock(id, now, effects);
         self.retries.insert((after(now, RETRY_AFTER), id));

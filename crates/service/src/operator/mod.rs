@@ -55,7 +55,7 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use notbefore_engine::Failure;
+use notbefore_engine::{Failure, Trouble};
 use notbefore_listener::host::Hosts;
 use notbefore_listener::places::Places;
 use notbefore_store::Store;
@@ -242,6 +242,6 @@ fn late(reads: bool) -> Problem {
             let detail = format!("the request took longer than {seconds} s; repeat it");
             Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
         }
-        false => Failure::OutcomeUnknown(format!("it took longer than {seconds} s")).into(),
+        false => Failure::OutcomeUnknown(Trouble::Late(seconds)).into(),
     }
 }
