@@ -4,6 +4,7 @@
 //! What went wrong inside the service has two messages: the caller reads what it means for the request and what to do, the
 //! log has the reason, which may name files and records.
 
+use std::error::Error as _;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -197,13 +198,11 @@ impl From<Failure> for Problem {
         match failure {
             Failure::Refused(refusal) => refusal.into(),
             Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, failure.to_string()),
-            Failure::Unavailable(why) => {
-                let detail = "nothing was changed: the service takes no changes now, /readyz says why; repeat the request";
-                Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, detail, &why)
-            }
-            Failure::OutcomeUnknown(why) => {
-                let detail = "it is not known whether this took effect; repeat it with the same Idempotency-Key to find out";
-                Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, detail, &why)
+            Failure::Unavailable(_) | Failure::OutcomeUnknown(_) => {
+                // What it says is for the caller; its cause is for the log, where there is one.
+                let why = failure.source().map(ToString::to_string);
+                let why = why.unwrap_or_else(|| failure.to_string());
+                Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, &failure.to_string(), &why)
             }
         }
     }
@@ -243,14 +242,16 @@ impl From<DecodeError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use notbefore_engine::request::{StoreTrouble, Trouble};
 
     #[test]
     fn internal_reason_does_not_reach_the_caller() {
         let why = || "/var/lib/notbefore/store.redb: No space left on device".to_owned();
         let content = DecodeError::Content { key: "past/x".to_owned(), why: why() };
+        let trouble = || Trouble::Store(StoreTrouble(why()));
         for (problem, code) in [
-            (Problem::from(Failure::Unavailable(why())), "unavailable"),
-            (Problem::from(Failure::OutcomeUnknown(why())), "outcome_unknown"),
+            (Problem::from(Failure::Unavailable(trouble())), "unavailable"),
+            (Problem::from(Failure::OutcomeUnknown(trouble())), "outcome_unknown"),
             (Problem::from(ReadError::Unavailable(why())), "unavailable"),
             (Problem::from(ReadError::Damaged { key: "past/x".to_owned() }), "bad_record"),
             (Problem::from(content), "bad_record"),

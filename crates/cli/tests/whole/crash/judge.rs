@@ -379,6 +379,7 @@ impl Judge {
     fn check_nobody_else(&self, event: &wire::Event) -> Verdict {
         let owed = self.owed.get(&event.id).copied().unwrap_or_default();
         for entry in event.trail.iter().filter(|entry| entry.by.kind != wire::ActorKind::Timer) {
+            #[allow(clippy::wildcard_enum_match_arm, reason = "no client does anything else")]
             let acknowledged = match &entry.what {
                 wire::What::EventApproved { .. } => owed.approved_at.is_some(),
                 wire::What::EventCancelled { why: None, .. } => owed.cancelled,
