@@ -32,7 +32,8 @@
 //! | [`draft`] | a transaction being put together |
 //! | [`operations`] | what an operation still needs |
 //! | [`state`] | the committed records, in memory |
-//! | [`records`] | their keys and their bytes |
+//! | [`keys`] | the records' keys |
+//! | [`records`] | their kinds and their bytes |
 //! | [`request`] | commands, answers, failures |
 
 pub mod clock_watch;
@@ -40,6 +41,7 @@ pub mod draft;
 pub mod engine;
 pub mod fleet;
 mod joint_start;
+pub mod keys;
 pub mod operations;
 pub mod plan;
 pub mod records;
@@ -53,6 +55,7 @@ pub use clock_watch::{ClockNews, ClockReading, ClockWatch};
 pub use engine::{
     CommandId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, JobId, Node, RequestId,
 };
+pub use keys::{KeyError, RecordKey};
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
     AcceptClock, AddVm, Answer, Ask, Command, EventCommand, Failure, FirstRun, GuestApproval, Idempotency,

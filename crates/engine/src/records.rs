@@ -42,6 +42,7 @@ use notbefore_store::Key;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::keys::{RecordKey, Written};
 use crate::request::Answer;
 
 /// The level that this release writes.
@@ -255,42 +256,42 @@ pub struct SeenRead {
 
 /// Key of a scope.
 pub fn scope(id: &ScopeId) -> Key {
-    format!("{}{id}", prefix::SCOPE).into()
+    RecordKey::Scope(id.clone()).encode()
 }
 
 /// Key of a VM.
 pub fn vm(id: VmId) -> Key {
-    format!("{}{id}", prefix::VM).into()
+    RecordKey::Vm(id).encode()
 }
 
 /// Key of a claim.
 pub fn claim(address: &Address) -> Key {
-    format!("{}{}/{}", prefix::CLAIM, address.network.folded(), address.ip).into()
+    RecordKey::Claim { network: &address.network.folded(), ip: address.ip }.encode()
 }
 
 /// Key of an operation.
 pub fn operation(id: OperationId) -> Key {
-    format!("{}{id}", prefix::OPERATION).into()
+    RecordKey::Operation(id).encode()
 }
 
 /// Key of a command's record.
 pub fn command(principal: &str, key: &str) -> Key {
-    format!("{}{principal}/{key}", prefix::COMMAND).into()
+    RecordKey::Command { principal, key }.encode()
 }
 
 /// Key of an ended event.
 pub fn past(id: EventId) -> Key {
-    format!("{}{id}", prefix::PAST).into()
+    RecordKey::Past(id).encode()
 }
 
 /// Key of an ended event in the index by time.
-pub fn ended(at: Timestamp, id: EventId) -> Key {
-    format!("{}{:013}/{id}", prefix::ENDED, at.as_millisecond()).into()
+pub fn ended(at: Timestamp, event: EventId) -> Key {
+    RecordKey::Ended { at, event }.encode()
 }
 
 /// Key of a batch of facts.
 pub fn fact(at: Timestamp, node: &str, n: u64) -> Key {
-    format!("{}{:013}-{node}-{n}", prefix::FACT, at.as_millisecond()).into()
+    RecordKey::Fact(Written { at, node, n }).encode()
 }
 
 /// Where the batches of facts of a millisecond begin.
@@ -306,27 +307,30 @@ pub fn event_in_seen(key: &str) -> Option<EventId> {
 
 /// Where the records of an event's readers begin.
 pub fn seen_of(event: EventId) -> String {
-    format!("{}{event}/", prefix::SEEN)
+    RecordKey::Seen { event, node: "" }.to_string()
 }
 
 /// Key of an event's readers as one process noted them.
 pub fn seen(event: EventId, node: &str) -> Key {
-    format!("{}{node}", seen_of(event)).into()
+    RecordKey::Seen { event, node }.encode()
 }
 
 /// The time in the key of a record of a kind whose keys begin with it: facts, refused requests, and the index of ended
 /// events.
 pub fn time_in_key(key: &str) -> Option<Timestamp> {
-    let kinds = [prefix::ENDED, prefix::FACT, prefix::REFUSED];
-    let rest = kinds.iter().find_map(|kind| key.strip_prefix(kind))?;
-    let digits = rest.split(['/', '-']).next()?;
-    Timestamp::from_millisecond(digits.parse().ok()?).ok()
+    match RecordKey::parse(key) {
+        Ok(RecordKey::Fact(written) | RecordKey::Refused(written)) => Some(written.at),
+        Ok(RecordKey::Ended { at, .. }) => Some(at),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// The event that an entry in the index of ended events is of.
 pub fn event_in_key(key: &str) -> Option<EventId> {
-    let (_, id) = key.strip_prefix(prefix::ENDED)?.split_once('/')?;
-    uuid::Uuid::parse_str(id).ok().map(EventId)
+    match RecordKey::parse(key) {
+        Ok(RecordKey::Ended { event, .. }) => Some(event),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// Where the entries of the index that ended at a time or later begin.
@@ -336,17 +340,17 @@ pub fn ended_from(at: Timestamp) -> Key {
 
 /// Key of a batch of refused requests.
 pub fn refused(at: Timestamp, node: &str, n: u64) -> Key {
-    format!("{}{:013}-{node}-{n}", prefix::REFUSED, at.as_millisecond()).into()
+    RecordKey::Refused(Written { at, node, n }).encode()
 }
 
 /// Key of when a scope was last heard of.
 pub fn heard(id: &ScopeId) -> Key {
-    format!("{}{id}", prefix::HEARD).into()
+    RecordKey::Heard(id.clone()).encode()
 }
 
 /// Key of a token.
 pub fn token(name: &Name) -> Key {
-    format!("{}{}", prefix::TOKEN, name.folded()).into()
+    RecordKey::Token(name.clone()).encode()
 }
 
 /// Why a record could not be read.

@@ -23,7 +23,8 @@ use notbefore_store::{Key, Revision};
 use self::host_operations::HostOperations;
 use self::inventory::{Inventory, ScopeSlot};
 use self::user_operations::UserOperations;
-use crate::records::{self, Address, Alive, Boot, DecodeError, LastAt, Vm, prefix};
+use crate::keys::{KeyError, RecordKey};
+use crate::records::{self, Address, Alive, Boot, DecodeError, LastAt, Vm};
 
 /// A record and the revision that wrote it.
 #[derive(Debug)]
@@ -154,7 +155,10 @@ impl State {
 
     /// The scope that a key is of.
     pub(crate) fn scope_of_key(&self, key: &str) -> Option<&Held<Scope>> {
-        self.scope(&scope_id(key, key.strip_prefix(prefix::SCOPE)?).ok()?)
+        match RecordKey::parse(key) {
+            Ok(RecordKey::Scope(id)) => self.scope(&id),
+            Ok(_) | Err(_) => None,
+        }
     }
 
     /// All scopes.
@@ -365,20 +369,21 @@ impl State {
 
     /// The revision that is held of a record.
     pub fn revision_of(&self, key: &str) -> Option<Revision> {
-        let id = |rest| uuid::Uuid::parse_str(rest).ok();
-        if let Some(rest) = key.strip_prefix(prefix::SCOPE) {
-            self.scope(&scope_id(key, rest).ok()?).map(|held| held.revision)
-        } else if let Some(rest) = key.strip_prefix(prefix::VM) {
-            self.inventory.vm(VmId(id(rest)?)).map(|row| row.revision)
-        } else if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
-            let (network, ip) = parse_caller(key, rest).ok()?;
-            self.inventory.claim_revision(&network, ip)
-        } else if let Some(rest) = key.strip_prefix(prefix::OPERATION) {
-            self.operations.get(&OperationId(id(rest)?)).map(|held| held.revision)
-        } else if let Some(name) = key.strip_prefix(prefix::TOKEN) {
-            self.tokens.get(name).map(|held| held.revision)
-        } else {
-            None
+        match RecordKey::parse(key).ok()? {
+            RecordKey::Scope(id) => self.scope(&id).map(|held| held.revision),
+            RecordKey::Vm(id) => self.inventory.vm(id).map(|row| row.revision),
+            RecordKey::Claim { network, ip } => self.inventory.claim_revision(network, ip),
+            RecordKey::Operation(id) => self.operations.get(&id).map(|held| held.revision),
+            RecordKey::Token(name) => self.tokens.get(&name.folded()).map(|held| held.revision),
+            RecordKey::Command { .. }
+            | RecordKey::Fact(_)
+            | RecordKey::Refused(_)
+            | RecordKey::Past(_)
+            | RecordKey::Ended { .. }
+            | RecordKey::Seen { .. }
+            | RecordKey::Heard(_)
+            | RecordKey::Alive
+            | RecordKey::Swept => None,
         }
     }
 
@@ -388,68 +393,64 @@ impl State {
         revision: Revision,
         value: Option<&Bytes>,
     ) -> Result<Option<Published>, DecodeError> {
-        if let Some(id) = key.strip_prefix(prefix::SCOPE) {
-            return self.install_scope(key, id, revision, value);
-        }
-        if let Some(id) = key.strip_prefix(prefix::VM) {
-            let id = VmId(parse_id(key, id)?);
-            if self.inventory.vm(id).is_some_and(|known| known.revision >= revision) {
-                return Ok(None);
+        let known = match RecordKey::parse(key) {
+            Err(KeyError::UnknownKind) => return Ok(None),
+            known => known.map_err(|error| bad_key(key, error))?,
+        };
+        Ok(match known {
+            RecordKey::Scope(id) => {
+                if self.scope(&id).is_some_and(|known| known.revision >= revision) {
+                    return Ok(None);
+                }
+                let scope = value.map(|value| decode_scope(key, value).map(Arc::new)).transpose()?;
+                Some(self.put_scope(id, revision, scope))
             }
-            let vm = value.map(|value| records::decode::<Vm>(key, value)).transpose()?;
-            self.install_vm(id, vm.as_ref(), revision);
-            return Ok(Some(Published::Vm(id, vm.map(|_| revision))));
-        }
-        if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
-            let caller = parse_caller(key, rest)?;
-            let (network, ip) = (&caller.0, caller.1);
-            if self.inventory.claim_revision(network, ip).is_some_and(|known| known >= revision) {
-                return Ok(None);
+            RecordKey::Vm(id) => {
+                if self.inventory.vm(id).is_some_and(|known| known.revision >= revision) {
+                    return Ok(None);
+                }
+                let vm = value.map(|value| records::decode::<Vm>(key, value)).transpose()?;
+                self.install_vm(id, vm.as_ref(), revision);
+                Some(Published::Vm(id, vm.map(|_| revision)))
             }
-            let vm = value.map(|value| records::decode::<VmId>(key, value)).transpose()?;
-            match vm {
-                Some(vm) => self.inventory.put_claim(network, ip, vm, revision),
-                None => self.inventory.remove_claim(network, ip),
+            RecordKey::Claim { network, ip } => {
+                if self.inventory.claim_revision(network, ip).is_some_and(|known| known >= revision) {
+                    return Ok(None);
+                }
+                let vm = value.map(|value| records::decode::<VmId>(key, value)).transpose()?;
+                match vm {
+                    Some(vm) => self.inventory.put_claim(network, ip, vm, revision),
+                    None => self.inventory.remove_claim(network, ip),
+                }
+                Some(Published::Claim((network.to_owned(), ip), vm))
             }
-            return Ok(Some(Published::Claim(caller, vm)));
-        }
-        if let Some(id) = key.strip_prefix(prefix::OPERATION) {
-            let id = OperationId(parse_id(key, id)?);
-            return Ok(self.put_operation(id, revision, decode::<Operation>(key, revision, value)?));
-        }
-        if let Some(folded) = key.strip_prefix(prefix::TOKEN) {
-            let name = folded.parse::<Name>().map_err(|error| bad_key(key, error))?;
-            let held = decode::<Token>(key, revision, value)?;
-            if !put(&mut self.tokens, folded.to_owned(), revision, held.clone()) {
-                return Ok(None);
+            RecordKey::Operation(id) => {
+                self.put_operation(id, revision, decode::<Operation>(key, revision, value)?)
             }
-            return Ok(Some(Published::Token(name, held)));
-        }
-        if let Some(id) = key.strip_prefix(prefix::HEARD) {
-            let id = scope_id(key, id)?;
-            match value {
-                Some(value) => self.heard.insert(id, records::decode::<LastAt>(key, value)?.at),
-                None => self.heard.remove(&id),
-            };
-        } else if key == records::ALIVE {
-            self.alive = value.map(|value| records::decode::<Alive>(key, value)).transpose()?;
-        }
-        Ok(None)
-    }
-
-    fn install_scope(
-        &mut self,
-        key: &str,
-        id: &str,
-        revision: Revision,
-        value: Option<&Bytes>,
-    ) -> Result<Option<Published>, DecodeError> {
-        let id = scope_id(key, id)?;
-        if self.scope(&id).is_some_and(|known| known.revision >= revision) {
-            return Ok(None);
-        }
-        let scope = value.map(|value| decode_scope(key, value).map(Arc::new)).transpose()?;
-        Ok(Some(self.put_scope(id, revision, scope)))
+            RecordKey::Token(name) => {
+                let held = decode::<Token>(key, revision, value)?;
+                put(&mut self.tokens, name.folded(), revision, held.clone())
+                    .then_some(Published::Token(name, held))
+            }
+            RecordKey::Heard(id) => {
+                match value {
+                    Some(value) => self.heard.insert(id, records::decode::<LastAt>(key, value)?.at),
+                    None => self.heard.remove(&id),
+                };
+                None
+            }
+            RecordKey::Alive => {
+                self.alive = value.map(|value| records::decode::<Alive>(key, value)).transpose()?;
+                None
+            }
+            RecordKey::Command { .. }
+            | RecordKey::Fact(_)
+            | RecordKey::Refused(_)
+            | RecordKey::Past(_)
+            | RecordKey::Ended { .. }
+            | RecordKey::Seen { .. }
+            | RecordKey::Swept => None,
+        })
     }
 
     fn put_operation(
@@ -637,20 +638,6 @@ fn decode_scope(key: &str, value: &[u8]) -> Result<Scope, DecodeError> {
     // Copied and not cut to size: the room that the parser set aside is then of use for the next.
     scope.members = scope.members.as_slice().to_vec();
     Ok(scope)
-}
-
-fn parse_id(key: &str, id: &str) -> Result<uuid::Uuid, DecodeError> {
-    uuid::Uuid::parse_str(id).map_err(|error| bad_key(key, error))
-}
-
-fn parse_caller(key: &str, rest: &str) -> Result<CallerKey, DecodeError> {
-    let (network, ip) = rest.split_once('/').ok_or_else(|| bad_key(key, "no address in its key"))?;
-    Ok((network.to_owned(), ip.parse().map_err(|error| bad_key(key, error))?))
-}
-
-fn scope_id(key: &str, id: &str) -> Result<ScopeId, DecodeError> {
-    let path = id.parse::<notbefore_core::ScopePath>().map_err(|error| bad_key(key, error))?;
-    Ok(path.id())
 }
 
 fn bad_key(key: &str, why: impl std::fmt::Display) -> DecodeError {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{EventId, Operation, OperationState, Past, Scope, ScopeId};
+use notbefore_core::{Operation, OperationState, Past, Scope, ScopeId};
+use notbefore_engine::RecordKey;
 use notbefore_engine::records::{self, CommandRecord, LastAt, Seen, prefix};
 use notbefore_store::{Expect, Key, Outcome, ReadError, Snapshot, Store, TXN_OPERATIONS_MAX, Txn, Versioned};
-use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::runtime::EngineHandle;
@@ -239,8 +239,7 @@ async fn sweep_seen(
 
 /// Whether the event of a record of reads lives, or is part of history.
 async fn is_known(snapshot: &dyn Snapshot, key: &str, scope: &ScopeId) -> Result<bool, ReadError> {
-    let id = key.strip_prefix(prefix::SEEN).and_then(|rest| rest.split('/').next());
-    let Some(id) = id.and_then(|id| Uuid::parse_str(id).ok()).map(EventId) else { return Ok(true) };
+    let Ok(RecordKey::Seen { event: id, .. }) = RecordKey::parse(key) else { return Ok(true) };
     let is_past = |found: Result<Option<Versioned>, ReadError>| match found {
         Err(ReadError::Damaged { .. }) => Ok(true),
         found => found.map(|record| record.is_some()),

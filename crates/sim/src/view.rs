@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use notbefore_core::{EventId, Operation, OperationId, OperationState, Past, Scope, ScopeId, VmId};
-use notbefore_engine::records::{self, prefix};
+use notbefore_engine::records;
 use notbefore_engine::state::{CallerKey, caller_key};
-use notbefore_engine::{Address, State, Vm};
+use notbefore_engine::{Address, RecordKey, State, Vm};
 use notbefore_store::Revision;
 
 /// What the model may look at to foretell a command.
@@ -139,23 +139,24 @@ impl Record {
                 .map(|value| records::decode(key, value).map(Rc::new).map_err(|error| error.to_string()))
                 .transpose()
         }
-        let id = |text: &str| uuid::Uuid::parse_str(text).map_err(|error| format!("{key}: {error}"));
-        if let Some(path) = key.strip_prefix(prefix::SCOPE) {
-            let path: notbefore_core::ScopePath = path.parse().map_err(|error| format!("{key}: {error}"))?;
-            Ok(Self::Scope(path.id(), decoded(key, value)?))
-        } else if let Some(rest) = key.strip_prefix(prefix::VM) {
-            Ok(Self::Vm(VmId(id(rest)?), decoded(key, value)?))
-        } else if let Some(rest) = key.strip_prefix(prefix::CLAIM) {
-            let (network, ip) = rest.split_once('/').ok_or_else(|| format!("{key} names no address"))?;
-            let ip = ip.parse().map_err(|error| format!("{key}: {error}"))?;
-            Ok(Self::Claim((network.to_owned(), ip), decoded::<VmId>(key, value)?.map(|vm| *vm)))
-        } else if let Some(rest) = key.strip_prefix(prefix::OPERATION) {
-            Ok(Self::Operation(OperationId(id(rest)?), decoded(key, value)?))
-        } else if let Some(rest) = key.strip_prefix(prefix::PAST) {
-            Ok(Self::Past(EventId(id(rest)?), decoded(key, value)?))
-        } else {
-            Ok(Self::Other)
-        }
+        Ok(match RecordKey::parse(key).map_err(|error| format!("{key}: {error}"))? {
+            RecordKey::Scope(id) => Self::Scope(id, decoded(key, value)?),
+            RecordKey::Vm(id) => Self::Vm(id, decoded(key, value)?),
+            RecordKey::Claim { network, ip } => {
+                Self::Claim((network.to_owned(), ip), decoded::<VmId>(key, value)?.map(|vm| *vm))
+            }
+            RecordKey::Operation(id) => Self::Operation(id, decoded(key, value)?),
+            RecordKey::Past(id) => Self::Past(id, decoded(key, value)?),
+            RecordKey::Command { .. }
+            | RecordKey::Fact(_)
+            | RecordKey::Refused(_)
+            | RecordKey::Ended { .. }
+            | RecordKey::Seen { .. }
+            | RecordKey::Heard(_)
+            | RecordKey::Alive
+            | RecordKey::Swept
+            | RecordKey::Token(_) => Self::Other,
+        })
     }
 }
 

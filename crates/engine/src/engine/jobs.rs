@@ -14,6 +14,7 @@ use notbefore_store::{Expect, Key, Outcome, Txn, Versioned};
 use super::{Effect, Engine, Job, JobId, RETRY_AFTER, Work};
 use crate::draft::Drafted;
 use crate::fleet::check_revision;
+use crate::keys::RecordKey;
 use crate::operations::remaining;
 use crate::plan::Plan;
 use crate::records::{self, CommandRecord};
@@ -232,10 +233,11 @@ impl Engine {
                 job.conflicts += 1;
                 let conflicts = job.conflicts;
                 let replay = found.iter().find_map(|one| {
-                    let is_command = one.key.starts_with(records::prefix::COMMAND);
+                    let is_command = matches!(RecordKey::parse(&one.key), Ok(RecordKey::Command { .. }));
                     one.current.clone().filter(|_| is_command).map(|current| (one.key.clone(), current))
                 });
-                let ended = found.iter().any(|one| one.key.starts_with(records::prefix::PAST));
+                let is_past = |key| matches!(RecordKey::parse(key), Ok(RecordKey::Past(_)));
+                let ended = found.iter().any(|one| is_past(&one.key));
                 let failed = |expect: &&Expect| found.iter().any(|one| one.key == expect.key);
                 let expect = job.txns.front().map(|txn| txn.expect.as_slice()).unwrap_or_default();
                 let expected = expect.iter().filter(failed).cloned().collect();

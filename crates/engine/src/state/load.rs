@@ -11,8 +11,9 @@ use notbefore_core::{Scope, ScopeId, VmId};
 use notbefore_store::{Key, Revision, Versioned};
 
 use super::inventory::Rows;
-use super::{CallerKey, State, decode_scope, parse_caller, scope_id};
-use crate::records::{self, DecodeError, Vm, prefix};
+use super::{CallerKey, State, bad_key, decode_scope};
+use crate::keys::RecordKey;
+use crate::records::{self, DecodeError, Vm};
 
 /// A record that has been read.
 #[derive(Debug)]
@@ -33,14 +34,23 @@ enum Content {
 /// Reads a record.
 pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
     let Versioned { revision, value } = record;
-    let content = if let Some(id) = key.strip_prefix(prefix::SCOPE) {
-        Content::Scope(scope_id(&key, id)?, Arc::new(decode_scope(&key, &value)?))
-    } else if key.starts_with(prefix::VM) {
-        Content::Vm(records::decode(&key, &value)?)
-    } else if let Some(caller) = key.strip_prefix(prefix::CLAIM) {
-        Content::Claim(parse_caller(&key, caller)?, records::decode(&key, &value)?)
-    } else {
-        Content::Other(key, value)
+    let content = match RecordKey::parse(&key).map_err(|error| bad_key(&key, error))? {
+        RecordKey::Scope(id) => Content::Scope(id, Arc::new(decode_scope(&key, &value)?)),
+        RecordKey::Vm(_) => Content::Vm(records::decode(&key, &value)?),
+        RecordKey::Claim { network, ip } => {
+            Content::Claim((network.to_owned(), ip), records::decode(&key, &value)?)
+        }
+        RecordKey::Operation(_)
+        | RecordKey::Command { .. }
+        | RecordKey::Fact(_)
+        | RecordKey::Refused(_)
+        | RecordKey::Past(_)
+        | RecordKey::Ended { .. }
+        | RecordKey::Seen { .. }
+        | RecordKey::Heard(_)
+        | RecordKey::Alive
+        | RecordKey::Swept
+        | RecordKey::Token(_) => Content::Other(Key::clone(&key), value),
     };
     Ok(Prepared { revision, content })
 }

@@ -1,0 +1,266 @@
+//! Keys of records: what each names, and how it is written. `records` has the table of kinds.
+//!
+//! A key is read once, by [`RecordKey::parse`]; who has a key decides by its kind in a `match` that the compiler holds to
+//! be whole, so that a new kind of record is thought of everywhere.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use notbefore_core::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
+use notbefore_store::Key;
+use uuid::Uuid;
+
+use crate::records::{ALIVE, SWEPT, prefix};
+
+/// The key of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordKey<'a> {
+    /// A scope.
+    Scope(ScopeId),
+    /// A VM.
+    Vm(VmId),
+    /// An address of a VM.
+    Claim {
+        /// The network, folded.
+        network: &'a str,
+        /// The address.
+        ip: IpAddr,
+    },
+    /// An operation.
+    Operation(OperationId),
+    /// The answer to a command.
+    Command {
+        /// Whose key it is.
+        principal: &'a str,
+        /// The key.
+        key: &'a str,
+    },
+    /// What one commit made happen.
+    Fact(Written<'a>),
+    /// Requests that were refused.
+    Refused(Written<'a>),
+    /// An ended event.
+    Past(EventId),
+    /// An ended event in the index by time.
+    Ended {
+        /// When it ended.
+        at: Timestamp,
+        /// The event.
+        event: EventId,
+    },
+    /// Who has read an event, as one process noted it.
+    Seen {
+        /// The event.
+        event: EventId,
+        /// The process.
+        node: &'a str,
+    },
+    /// When a scope was last heard of.
+    Heard(ScopeId),
+    /// When the service last ran.
+    Alive,
+    /// The time by which old records were last removed.
+    Swept,
+    /// A token, by its name.
+    Token(Name),
+}
+
+/// A batch that one process wrote at a time, to the millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written<'a> {
+    /// When; not before 1970.
+    pub at: Timestamp,
+    /// The process.
+    pub node: &'a str,
+    /// The process's own count.
+    pub n: u64,
+}
+
+/// Why a text is no key of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// A kind that this release does not know; a newer one may.
+    #[error("its key is of a kind that this release does not know")]
+    UnknownKind,
+    /// A key of a known kind that does not name what the kind is about.
+    #[error("its key is no key of its kind")]
+    Malformed,
+}
+
+impl<'a> RecordKey<'a> {
+    /// Reads a key.
+    pub fn parse(key: &'a str) -> Result<Self, KeyError> {
+        let Some((kind, rest)) = key.find('/').map(|slash| key.split_at(slash + 1)) else {
+            return match key {
+                ALIVE => Ok(Self::Alive),
+                SWEPT => Ok(Self::Swept),
+                _ => Err(KeyError::UnknownKind),
+            };
+        };
+        let read = match kind {
+            prefix::SCOPE => scope(rest).map(Self::Scope),
+            prefix::VM => uuid(rest).map(|id| Self::Vm(VmId(id))),
+            prefix::CLAIM => rest
+                .split_once('/')
+                .and_then(|(network, ip)| Some(Self::Claim { network, ip: ip.parse().ok()? })),
+            prefix::OPERATION => uuid(rest).map(|id| Self::Operation(OperationId(id))),
+            prefix::COMMAND => rest.split_once('/').map(|(principal, key)| Self::Command { principal, key }),
+            prefix::FACT => Written::parse(rest).map(Self::Fact),
+            prefix::REFUSED => Written::parse(rest).map(Self::Refused),
+            prefix::PAST => uuid(rest).map(|id| Self::Past(EventId(id))),
+            prefix::ENDED => rest
+                .split_once('/')
+                .and_then(|(at, event)| Some(Self::Ended { at: time(at)?, event: EventId(uuid(event)?) })),
+            prefix::SEEN => rest
+                .split_once('/')
+                .and_then(|(event, node)| Some(Self::Seen { event: EventId(uuid(event)?), node })),
+            prefix::HEARD => scope(rest).map(Self::Heard),
+            prefix::TOKEN => rest.parse().ok().map(Self::Token),
+            _ => return Err(KeyError::UnknownKind),
+        };
+        read.ok_or(KeyError::Malformed)
+    }
+
+    /// The key as the store has it.
+    pub fn encode(&self) -> Key {
+        self.to_string().into()
+    }
+}
+
+impl<'a> Written<'a> {
+    fn parse(rest: &'a str) -> Option<Self> {
+        let (at, rest) = rest.split_once('-')?;
+        let (node, n) = rest.rsplit_once('-')?;
+        Some(Self { at: time(at)?, node, n: n.parse().ok()? })
+    }
+}
+
+fn scope(path: &str) -> Option<ScopeId> {
+    Some(path.parse::<ScopePath>().ok()?.id())
+}
+
+fn uuid(text: &str) -> Option<Uuid> {
+    Uuid::parse_str(text).ok()
+}
+
+fn time(millis: &str) -> Option<Timestamp> {
+    Timestamp::from_millisecond(millis.parse().ok()?).ok()
+}
+
+impl fmt::Display for RecordKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scope(id) => write!(f, "{}{id}", prefix::SCOPE),
+            Self::Vm(id) => write!(f, "{}{id}", prefix::VM),
+            Self::Claim { network, ip } => write!(f, "{}{network}/{ip}", prefix::CLAIM),
+            Self::Operation(id) => write!(f, "{}{id}", prefix::OPERATION),
+            Self::Command { principal, key } => write!(f, "{}{principal}/{key}", prefix::COMMAND),
+            Self::Fact(written) => write!(f, "{}{written}", prefix::FACT),
+            Self::Refused(written) => write!(f, "{}{written}", prefix::REFUSED),
+            Self::Past(id) => write!(f, "{}{id}", prefix::PAST),
+            Self::Ended { at, event } => write!(f, "{}{:013}/{event}", prefix::ENDED, at.as_millisecond()),
+            Self::Seen { event, node } => write!(f, "{}{event}/{node}", prefix::SEEN),
+            Self::Heard(id) => write!(f, "{}{id}", prefix::HEARD),
+            Self::Alive => f.write_str(ALIVE),
+            Self::Swept => f.write_str(SWEPT),
+            Self::Token(name) => write!(f, "{}{}", prefix::TOKEN, name.folded()),
+        }
+    }
+}
+
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:013}-{}-{}", self.at.as_millisecond(), self.node, self.n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::samples::{event_id, operation_id, scope_id, vm};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every kind of key, of random parts.
+    fn keys(id: u128, millis: i64, n: u64, text: &str, ip: IpAddr, kind: usize) -> Option<RecordKey<'_>> {
+        let at = Timestamp::from_millisecond(millis).unwrap();
+        let written = Written { at, node: text, n };
+        let all = [
+            RecordKey::Scope(scope_id(&format!("{text}/b/{text}"))),
+            RecordKey::Vm(vm(id)),
+            RecordKey::Claim { network: text, ip },
+            RecordKey::Operation(operation_id(id)),
+            RecordKey::Command { principal: text, key: text },
+            RecordKey::Fact(written),
+            RecordKey::Refused(written),
+            RecordKey::Past(event_id(id)),
+            RecordKey::Ended { at, event: event_id(id) },
+            RecordKey::Seen { event: event_id(id), node: text },
+            RecordKey::Heard(scope_id(text)),
+            RecordKey::Alive,
+            RecordKey::Swept,
+            RecordKey::Token(text.parse().unwrap()),
+        ];
+        all.into_iter().nth(kind)
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_is_read_as_it_was_written(
+            id: u128,
+            millis in 0i64..253_000_000_000_000,
+            n: u64,
+            text in "[a-z0-9._-]{1,20}",
+            ip: IpAddr,
+        ) {
+            let mut kinds = 0;
+            while let Some(key) = keys(id, millis, n, &text, ip, kinds) {
+                let written = key.encode();
+                prop_assert_eq!(RecordKey::parse(&written), Ok(key));
+                kinds += 1;
+            }
+            prop_assert_eq!(kinds, 14);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(kind in 0usize..14, rest in ".{0,60}") {
+            let known = keys(1, 2, 3, "x", IpAddr::from([10, 0, 0, 1]), kind).unwrap().to_string();
+            let kind = known.split_inclusive('/').next().unwrap_or_default();
+            let _ = RecordKey::parse(&format!("{kind}{rest}"));
+            let _ = RecordKey::parse(&rest);
+        }
+    }
+
+    #[test]
+    fn keys_are_written_as_stores_have_them() {
+        let (id, at) = ("00000000-0000-0000-0000-000000000007", Timestamp::from_millisecond(5).unwrap());
+        let written = Written { at, node: "ab12", n: 3 };
+        for (key, text) in [
+            (RecordKey::Scope(scope_id("Web")), "scope/default/default/web"),
+            (RecordKey::Vm(vm(7)), &format!("vm/{id}")),
+            (RecordKey::Claim { network: "blue", ip: [10, 0, 0, 1].into() }, "claim/blue/10.0.0.1"),
+            (RecordKey::Command { principal: "root", key: "k" }, "command/root/k"),
+            (RecordKey::Fact(written), "fact/0000000000005-ab12-3"),
+            (RecordKey::Refused(written), "refused/0000000000005-ab12-3"),
+            (RecordKey::Ended { at, event: event_id(7) }, &format!("ended/0000000000005/{id}")),
+            (RecordKey::Seen { event: event_id(7), node: "ab12" }, &format!("seen/{id}/ab12")),
+            (RecordKey::Token("Root".parse().unwrap()), "token/root"),
+        ] {
+            assert_eq!(key.to_string(), text);
+        }
+        for (text, error) in [
+            ("other/x", KeyError::UnknownKind),
+            ("scope", KeyError::UnknownKind),
+            ("", KeyError::UnknownKind),
+            ("vm/x", KeyError::Malformed),
+            ("scope/a/b/c/d", KeyError::Malformed),
+            ("claim/blue", KeyError::Malformed),
+            ("fact/5-ab12", KeyError::Malformed),
+            ("ended/x/y", KeyError::Malformed),
+            ("token/a b", KeyError::Malformed),
+        ] {
+            assert_eq!(RecordKey::parse(text), Err(error), "{text}");
+        }
+    }
+}
