@@ -281,7 +281,8 @@ mod tests {
             };
             vms.iter().map(one).collect::<Vec<_>>()
         };
-        let rows: [(&str, Grouping, &[(&str, u32, u128)], Parts<'_>); 5] = [
+        type Row<'a> = (&'a str, Grouping, &'a [(&'a str, u32, u128)], Parts<'a>);
+        let rows: [Row<'_>; 5] = [
             ("one", PerUpdateDomain, &[("a", 0, 1)], &[("a", 0, &[1])]),
             ("shared", PerUpdateDomain, &[("a", 0, 2), ("a", 0, 1)], &[("a", 0, &[2, 1])]),
             ("two domains", PerUpdateDomain, &[("a", 1, 1), ("a", 0, 2)], &[("a", 0, &[2]), ("a", 1, &[1])]),
@@ -314,7 +315,9 @@ mod tests {
     fn operation_is_released_and_closed_by_its_parts() {
         use OperationState::{Closed, Open, Opening};
         let whole = Some(JointStart::Waiting);
-        let rows: [(&str, OperationState, &[TargetState], Option<JointStart>, (OperationState, bool)); 8] = [
+        type Row<'a> =
+            (&'a str, OperationState, &'a [TargetState], Option<JointStart>, (OperationState, bool));
+        let rows: [Row<'_>; 8] = [
             ("opened", Opening, &[WAITING, WAITING], None, (Open, false)),
             ("one approved", Open, &[APPROVED, WAITING], None, (Open, false)),
             ("all approved", Open, &[APPROVED, APPROVED], None, (Open, true)),

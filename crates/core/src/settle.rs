@@ -465,7 +465,8 @@ mod tests {
     fn next_due_is_when_something_happens_by_itself() {
         let other = in_domain(1, started(manual(event(2, REBOOT, &[vm(2)]))));
         let hold = ClockHold::from_iter([event_id(1)]);
-        let rows: [(&str, &[Event], Option<&ClockHold>, Option<Timestamp>); 9] = [
+        type Row<'a> = (&'a str, &'a [Event], Option<&'a ClockHold>, Option<Timestamp>);
+        let rows: [Row<'_>; 9] = [
             ("nothing", &[], None, None),
             ("NotBefore", &[one(REBOOT)], None, Some(at(900))),
             ("the earlier", &[one(REBOOT), due_at(800, event(2, REBOOT, &[vm(1)]))], None, Some(at(800))),

@@ -66,7 +66,7 @@ fn documents_are_the_golden_bytes() {
 /// One line for each type: what is read from it is written as the same bytes.
 #[test]
 fn facts_are_the_golden_lines() {
-    let lines = include_str!("golden/facts.jsonl");
+    let lines = include_str!("../golden/facts.jsonl");
     let mut types = std::collections::BTreeSet::new();
     for line in lines.lines() {
         let fact: Fact = serde_json::from_str(line).unwrap();
