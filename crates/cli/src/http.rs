@@ -124,7 +124,11 @@ impl From<hyper_util::client::legacy::Error> for Failure {
 impl Failure {
     /// What is wrong with the other end's certificate, if that is why.
     pub fn distrust(&self) -> Option<&rustls::Error> {
-        let tls = causes(self).find_map(|error| error.downcast_ref::<rustls::Error>());
+        let cause = match self {
+            Failure::Late(_) => return None,
+            Failure::Unsent(cause) | Failure::Broken(cause) => cause,
+        };
+        let tls = causes(&**cause).find_map(|error| error.downcast_ref::<rustls::Error>());
         tls.filter(|error| matches!(error, rustls::Error::InvalidCertificate(_)))
     }
 }
@@ -142,14 +146,8 @@ impl fmt::Display for Failure {
     }
 }
 
-impl Error for Failure {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Failure::Late(_) => None,
-            Failure::Unsent(cause) | Failure::Broken(cause) => Some(&**cause),
-        }
-    }
-}
+// No source: the innermost cause is in the message already.
+impl Error for Failure {}
 
 /// An error and those behind it. An error of IO does not name the one that it holds as its source.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

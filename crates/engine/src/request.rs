@@ -432,7 +432,7 @@ pub enum Failure {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// The store has not taken a transaction, or does not know whether it has.
-    #[error("the store cannot write")]
+    #[error("the store cannot write (/readyz and the log say why)")]
     Store(#[source] StoreTrouble),
     /// A record that the command needs cannot be read.
     #[error("a stored record cannot be read")]
@@ -511,12 +511,12 @@ mod tests {
         for (failure, told, cause) in [
             (
                 Failure::Unavailable(store()),
-                "nothing was changed: the store cannot write; repeat the request",
+                "nothing was changed: the store cannot write (/readyz and the log say why); repeat the request",
                 Some("/var/lib/notbefore: no space left"),
             ),
             (
                 Failure::OutcomeUnknown(store()),
-                "it is not known whether this took effect: the store cannot write; repeat it with the same Idempotency-Key to find out",
+                "it is not known whether this took effect: the store cannot write (/readyz and the log say why); repeat it with the same Idempotency-Key to find out",
                 Some("/var/lib/notbefore: no space left"),
             ),
             (

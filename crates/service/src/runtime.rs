@@ -203,7 +203,7 @@ impl EngineHandle {
     ) -> Result<T, Failure> {
         let (reply, answer) = oneshot::channel();
         let look = Box::new(move |engine: &Engine, now| {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(question(engine, now));
         });
         let closing = || Failure::Unavailable(Trouble::Closing);

@@ -132,7 +132,7 @@ fn restart_with_a_clock_a_hundred_days_ahead_starts_and_removes_nothing() {
     service.cli(&["vm", "restart", "c"]);
     let trail = |service: &Service| {
         let all = service.cli_json(&["audit", "--since", "200d"]);
-        all.as_array().unwrap().iter().filter(|one| one["what"] != "ClockAccepted").count()
+        all.as_array().unwrap().iter().filter(|one| one["type"] != "ClockAccepted").count()
     };
     let before = trail(&service);
     assert!(before > 5, "{before}");

@@ -110,9 +110,10 @@ fn nothing_is_acknowledged_while_the_data_directory_is_gone() {
     for name in ["a", "b"] {
         let answer = add(name);
         assert_eq!(answer.status, 503, "{answer:?}");
-        assert!(answer.body.contains("store.redb was removed while it was open"), "{answer:?}");
+        assert!(answer.body.contains("the store cannot write (/readyz and the log say why)"), "{answer:?}");
     }
     let ready = service.request_with(&token, "GET", "/readyz", "", "");
+    assert!(ready.body.contains("store.redb was removed while it was open"), "{ready:?}");
     assert!(ready.status == 503 && ready.body.contains("put the same file back"), "{ready:?}");
     assert_eq!(service.poll(GUEST, "2020-07-01").body, document, "guests go on");
     // The way back, if the file is gone for good: the running service still has all of it.
@@ -148,7 +149,9 @@ fn nothing_is_acknowledged_once_the_store_was_cut_or_copied_over() {
         }
         let answer = service.operator_request("POST", "/v1/vms", "", "{\"vm\":{\"name\":\"three\"}}");
         assert_eq!(answer.status, 503, "{answer:?}");
-        assert!(answer.body.contains("was changed by another process while it was open"), "{answer:?}");
+        assert!(answer.body.contains("the store cannot write (/readyz and the log say why)"), "{answer:?}");
+        let ready = service.operator_request("GET", "/readyz", "", "");
+        assert!(ready.body.contains("was changed by another process while it was open"), "{ready:?}");
     }
 }
 

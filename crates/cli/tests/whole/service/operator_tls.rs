@@ -189,7 +189,7 @@ fn a_new_certificate_is_taken_over_and_a_bad_one_refused() {
         assert_eq!(remote(&service, &url, Some(&pki.cert())).status.success(), trusted, "{name}");
     }
     // It is still one service: the same that was started, with what it had.
-    assert!(service.cli_json(&["audit"]).as_array().unwrap().iter().any(|one| one["what"] == "TokenCreated"));
+    assert!(service.cli_json(&["audit"]).as_array().unwrap().iter().any(|one| one["type"] == "TokenCreated"));
 }
 
 #[test]

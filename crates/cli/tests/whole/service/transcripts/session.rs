@@ -26,6 +26,7 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b(127\.\d+\.\d+\.\d+|localhost):\d{5}\b", "<address>"),
         (r"\brevision \d+\b", "revision <revision>"),
         (r#""revision": \d+"#, r#""revision": <revision>"#),
+        (r#""id": "\d+\.(\d+)""#, r#""id": "<revision>.$1""#),
         (r"\bnb_[A-Za-z0-9_-]+", "<secret>"),
     ]
     .map(|(pattern, word)| (Regex::new(pattern).unwrap(), word))
