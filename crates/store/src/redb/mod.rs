@@ -101,7 +101,25 @@ struct Shared {
 /// reading through a whole commit while snapshots are taken.
 enum Door {
     Open(OpenDatabase),
-    Shut(String),
+    Shut(Shut),
+}
+
+/// Why there is no database.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Shut {
+    #[error("{CLOSED}")]
+    Closed,
+    /// A commit or a look has failed, or the file does not open: the chain of what failed.
+    #[error("{0}")]
+    Failed(String),
+    #[error(
+        "the file is that of another store, and not the one that was open; put that back, or restart to accept this one"
+    )]
+    OtherStore,
+    #[error(
+        "the file is at revision {found}, but {durable} was durable: it is not the file that was open; restart to accept it"
+    )]
+    OtherRevision { found: Revision, durable: Revision },
 }
 
 impl RedbStore {
@@ -181,7 +199,7 @@ impl Drop for Inner {
 
 impl Shared {
     /// Runs `work` on the database, or answers why there is none.
-    fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, String> {
+    fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, Shut> {
         match &*self.door.read().unwrap_or_else(PoisonError::into_inner) {
             Door::Open(open) => Ok(work(&open.database)),
             Door::Shut(reason) => Err(reason.clone()),

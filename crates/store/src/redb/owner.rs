@@ -18,7 +18,7 @@ use tracing::{debug, error, info};
 
 use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, Writing, reading};
 use super::open::{self, Attempt, NotInPlace, Opened, Opener, Place};
-use super::{CLOSED, Door, Shared};
+use super::{Door, Shared, Shut};
 use crate::apply::{self, Applied};
 use crate::{Batch, Outcome, Refusal, Revision, Txn};
 
@@ -121,7 +121,7 @@ pub(super) struct Owner {
     /// The batch whose commit failed, until the revision on disk tells what became of it.
     in_doubt: Vec<Batch>,
     /// Why the file is shut, so that the same reason is logged once.
-    shut: Option<String>,
+    shut: Option<Shut>,
     /// Why the last commit failed, if it did, so that the same reason is logged once.
     failed: Option<String>,
 }
@@ -135,7 +135,7 @@ struct Taken {
 }
 
 /// What came of each transaction; an error says which record it could not be compared with, and then it changed nothing.
-type Results = Vec<Result<Applied, String>>;
+type Results = Vec<Result<Applied, Fault>>;
 
 /// A redb commit that failed.
 struct Failed {
@@ -258,7 +258,7 @@ impl Owner {
         }
         let (state, crash_at) = (&self.state, self.crash_at);
         match self.shared.with_database(|database| write(database, state, txns, crash_at)) {
-            Err(reason) => refused(reason),
+            Err(shut) => refused(shut.to_string()),
             Ok(Err(failed)) => self.failed(failed, writes),
             Ok(Ok((applied, state))) => match self.in_place(Place::check) {
                 Ok(()) => {
@@ -300,7 +300,7 @@ impl Owner {
 
     fn committed(&mut self, applied: Results, state: State) -> Vec<Outcome> {
         let mut batches = Vec::with_capacity(applied.len());
-        let outcome = |applied| match applied {
+        let outcome = |applied: Result<Applied, Fault>| match applied {
             Ok(Applied::Wrote(batch)) => {
                 let revision = batch.revision;
                 batches.push(batch);
@@ -308,7 +308,7 @@ impl Owner {
             }
             Ok(Applied::Held(revision)) => Outcome::Committed(revision),
             Ok(Applied::Conflict(found)) => Outcome::Conflict(found),
-            Err(damaged) => Outcome::Refused(Refusal::Unavailable(damaged)),
+            Err(damaged) => Outcome::Refused(Refusal::Unavailable(damaged.to_string())),
         };
         let outcomes = applied.into_iter().map(outcome).collect();
         if !batches.is_empty() {
@@ -330,7 +330,7 @@ impl Owner {
             error!(%reason, transactions = writes.len(), "a commit failed; opening the store again");
             self.failed = Some(reason.clone());
         }
-        self.shut(reason);
+        self.shut(Shut::Failed(reason));
         self.reopen();
         outcomes
     }
@@ -347,11 +347,11 @@ impl Owner {
         if let Ok(Err(fault)) = looked {
             let reason = open::chain(&fault);
             error!(%reason, "a read failed; opening the store again");
-            self.shut(reason);
+            self.shut(Shut::Failed(reason));
         }
     }
 
-    fn shut(&mut self, reason: String) {
+    fn shut(&mut self, reason: Shut) {
         (self.place, self.moved, self.landed) = (None, None, None);
         self.shared.set_door(Door::Shut(reason.clone()));
         self.shut = Some(reason);
@@ -369,22 +369,17 @@ impl Owner {
         }
     }
 
-    fn try_reopen(&mut self) -> Result<(), String> {
+    fn try_reopen(&mut self) -> Result<(), Shut> {
         let Opened { database, state, place } =
-            (self.open)(Attempt::Again).map_err(|error| open::chain(&error))?;
+            (self.open)(Attempt::Again).map_err(|error| Shut::Failed(open::chain(&error)))?;
         // A redb commit is on disk whole or not at all, so there are two revisions it can be at.
         let (found, durable) = (state.revision, self.state.revision);
         let landed = self.in_doubt.last().map_or(durable, |batch| batch.revision);
         if state.id != self.state.id {
-            return Err("the file is that of another store, and not the one that was open; put that back, or restart \
-                 to accept this one"
-                .to_owned());
+            return Err(Shut::OtherStore);
         }
         if found != durable && found != landed {
-            return Err(format!(
-                "the file is at revision {found}, but {durable} was durable: it is not the file that was open; \
-                 restart to accept it"
-            ));
+            return Err(Shut::OtherRevision { found, durable });
         }
         match found == durable {
             true => debug!(revision = %found, "the store is open again"),
@@ -455,7 +450,7 @@ fn try_write(
             let one = match apply::apply(txn, state.revision, &mut writing) {
                 Ok(one) => Ok(one),
                 // Found while comparing, before anything was changed.
-                Err(fault @ Fault::Damaged { .. }) => Err(fault.to_string()),
+                Err(fault @ Fault::Damaged { .. }) => Err(fault),
                 Err(fault @ (Fault::Redb(_) | Fault::Unfollowable)) => return Err(fault),
             };
             if let Ok(Applied::Wrote(batch)) = &one {
@@ -487,7 +482,7 @@ struct Closing(Arc<Shared>);
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        self.0.set_door(Door::Shut(CLOSED.into()));
+        self.0.set_door(Door::Shut(Shut::Closed));
         self.0.log.close();
     }
 }

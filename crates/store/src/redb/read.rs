@@ -31,8 +31,9 @@ pub(super) struct RedbSnapshot {
 
 impl RedbSnapshot {
     pub fn take(shared: &Arc<Shared>, queue: &mpsc::Sender<Message>) -> Result<Self, ReadError> {
-        let begun =
-            shared.with_database(|database| reading(|| begin(database))).map_err(ReadError::Unavailable)?;
+        let begun = shared
+            .with_database(|database| reading(|| begin(database)))
+            .map_err(|shut| ReadError::Unavailable(shut.to_string()))?;
         let (table, state) = begun.map_err(|fault| failed(fault, shared, queue))?;
         Ok(Self { state, table: Arc::new(table), shared: shared.clone(), queue: queue.clone() })
     }
