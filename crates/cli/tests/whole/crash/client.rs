@@ -406,7 +406,10 @@ impl Client {
     /// A refusal must have its reason, and a command that took effect before the crash is not refused.
     fn refused(&mut self, session: &mut Session<'_>, mut command: Command, reply: &Reply) -> Flow {
         let code = reply.code();
-        if matches!(command.found, Found::Landed(_)) {
+        // A VM that was deleted is a stranger, and what was to happen to it is over.
+        let is_stranger = |from| reply.status == 403 && !self.fleet.calls_from(from);
+        let is_deleted = matches!(command.what, What::GuestApproval { from, .. } if is_stranger(from));
+        if matches!(command.found, Found::Landed(_)) && !is_deleted {
             let text =
                 format!("had taken effect before the crash and was refused when repeated: {}", reply.body);
             self.ledger.complain(&command.key, text);
@@ -414,12 +417,7 @@ impl Client {
         // How far the event must be for this refusal; none where the refusal is out of place.
         let due = match (&command.what, code.as_str()) {
             (What::GuestApproval { event, .. }, _) if reply.status == 400 => Some((*event, Rank::Ended)),
-            // A VM that was deleted is a stranger, and what was to happen to it is over.
-            (What::GuestApproval { event, from }, _)
-                if reply.status == 403 && !self.fleet.calls_from(*from) =>
-            {
-                Some((*event, Rank::Ended))
-            }
+            (What::GuestApproval { event, .. }, _) if is_deleted => Some((*event, Rank::Ended)),
             (What::Event { event, .. }, "event_ended" | "unknown_event") => Some((*event, Rank::Ended)),
             (What::Event { event, verb: Verb::Cancel | Verb::Start }, "event_started") => {
                 Some((*event, Rank::Started))
