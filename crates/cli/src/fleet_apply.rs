@@ -25,12 +25,9 @@ use crate::args::Output;
 use crate::client::{Client, Refused};
 use crate::fleet_file::FileScope;
 use crate::fleet_plan::{self, FleetPlan};
+use crate::http::REQUESTS_AT_ONCE;
 use crate::output;
 use crate::progress::Progress;
-
-/// How many requests are under way at a time. The service commits what comes together with one sync, so more
-/// of them make better use of each; past a dozen or so there is nothing left to gain.
-pub const REQUESTS_AT_ONCE: usize = 16;
 
 /// Up to so many scopes each one is reported by itself; of more, only what was refused and a sum.
 pub const REPORTED_MAX: usize = 200;

@@ -20,7 +20,9 @@ use rustls::ClientConfig;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::fleet_apply::REQUESTS_AT_ONCE;
+/// How many requests are sent at a time at most, and so how many connections are kept. The service commits what comes together with one sync, so more
+/// of them make better use of each; past a dozen or so there is nothing left to gain.
+pub const REQUESTS_AT_ONCE: usize = 16;
 
 /// How long a connection may take.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);

@@ -205,7 +205,7 @@ pub enum InventoryCommand {
 pub struct AddVm {
     /// Its scope.
     pub path: ScopePath,
-    /// The kind to make the scope of if there is none; standalone unless said.
+    /// The kind to make the scope of if there is none; standalone by default.
     pub kind: Option<ScopeKind>,
     /// The VM.
     pub vm: VmSpec,

@@ -129,7 +129,7 @@ impl<'a> Planner<'a> {
         Ok(Outline { operation, deallocated, refused, alone })
     }
 
-    /// The VMs that somebody has named.
+    /// The VMs that the caller has named.
     fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<Reached>, Refusal> {
         let mut reached = Vec::new();
         let mut named = HashSet::new();

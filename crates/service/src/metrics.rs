@@ -55,7 +55,7 @@ impl Metrics {
     }
 }
 
-/// What is looked up when somebody asks.
+/// What is read at each scrape.
 struct AtScrape(Operator);
 
 impl fmt::Debug for AtScrape {

@@ -93,7 +93,7 @@ impl ScheduledEvents {
     }
 }
 
-/// Why a VM's stored metadata is not to be had.
+/// Why a VM's stored metadata cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum InstanceError {
     #[error("the service is closing")]

@@ -23,7 +23,7 @@ impl Turn<'_> {
         let has_started = handled.started();
         let Some(course) = &mut handled.course else { return };
         course.get_ready(undo);
-        // Prepared anew after a boot, it was approved before.
+        // Prepared again after a boot, it was approved before.
         if course.approval == Approval::Undecided {
             course.approval = match has_started {
                 true => Approval::Moot,

@@ -93,12 +93,12 @@ impl From<Handled> for handled::Handled {
         let boot = match (old.booted, old.heard) {
             (false, true) => Boot::None,
             (true, false) => Boot::Unheard,
-            (false, false) => Boot::UnheardAnew,
+            (false, false) => Boot::UnheardAgain,
             (true, true) => Boot::Heard,
         };
         let (approval, withheld) = approval(old.approval);
         let undo = if old.begun { Undo::Owed } else { Undo::Nothing };
-        let next = if old.replaced { Next::Anew } else { Next::Done };
+        let next = if old.replaced { Next::AnotherRule } else { Next::Done };
         let phase = match old.phase {
             OldPhase::Unmatched => None,
             OldPhase::Preparing(_) | OldPhase::Ready if old.replaced => {
@@ -192,7 +192,7 @@ mod tests {
         for (booted, heard, boot) in [
             (false, true, Boot::None),
             (true, false, Boot::Unheard),
-            (false, false, Boot::UnheardAnew),
+            (false, false, Boot::UnheardAgain),
             (true, true, Boot::Heard),
         ] {
             assert_eq!(read(json!({ "booted": booted, "heard": heard })).boot, boot);
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(phase(held), over(Waits::Held, Next::Done));
         let nothing = json!({ "phase": { "over": { "stopping": null } }, "begun": false });
         assert_eq!(phase(nothing), Some(Phase::Done), "there is nothing to undo");
-        assert_eq!(phase(json!({ "replaced": true })), over(Waits::Nothing, Next::Anew));
+        assert_eq!(phase(json!({ "replaced": true })), over(Waits::Nothing, Next::AnotherRule));
         assert_eq!(phase(json!({ "replaced": true, "begun": false })), None, "another rule is for it");
         let halted = json!({ "step": 0, "attempt": 2, "doing": "halted", "bound": "open", "failed": true, "unready": false });
         let progress =

@@ -13,7 +13,7 @@
 //!
 //! Nothing goes back but where it is a new beginning: an event that is there again after it was gone, or this VM's again after it
 //! was taken from it; one that was other VMs' and is now this one's, so that another rule is for it; one that still waits when
-//! the VM has booted, which started anew all that had been stopped; what failed, when an administrator has seen to it; and
+//! the VM has booted, which started again all that had been stopped; what failed, when an administrator has seen to it; and
 //! putting back, when another event takes the VM out meanwhile.
 
 use std::time::Duration;
@@ -85,8 +85,8 @@ pub enum Boot {
     None,
     /// It has, and no document has spoken of the event since: no step before it is begun until one does.
     Unheard,
-    /// The same, and the event has begun anew since, so that it is not what the VM booted for.
-    UnheardAnew,
+    /// The same, and the event has begun again since, so that it is not what the VM booted for.
+    UnheardAgain,
     /// It has, and the event has started: that is most likely what the VM booted for.
     Heard,
 }
@@ -172,7 +172,7 @@ pub enum Next {
     /// Nothing: the event is done with.
     Done,
     /// Another rule: the event has become this VM's, and the one that is undone was for other VMs' events.
-    Anew,
+    AnotherRule,
 }
 
 /// Where in a list of steps.
@@ -286,7 +286,7 @@ impl Boot {
     pub fn is_heard(self) -> bool {
         match self {
             Boot::None | Boot::Heard => true,
-            Boot::Unheard | Boot::UnheardAnew => false,
+            Boot::Unheard | Boot::UnheardAgain => false,
         }
     }
 
@@ -294,7 +294,7 @@ impl Boot {
     pub(super) fn may_be_for_it(self) -> bool {
         match self {
             Boot::Unheard | Boot::Heard => true,
-            Boot::None | Boot::UnheardAnew => false,
+            Boot::None | Boot::UnheardAgain => false,
         }
     }
 
@@ -303,9 +303,9 @@ impl Boot {
         if has_started && self.may_be_for_it() { Boot::Heard } else { Boot::None }
     }
 
-    /// The event begins anew.
-    fn anew(self) -> Boot {
-        if self.is_heard() { Boot::None } else { Boot::UnheardAnew }
+    /// The event begins again.
+    fn for_next_start(self) -> Boot {
+        if self.is_heard() { Boot::None } else { Boot::UnheardAgain }
     }
 }
 
@@ -475,7 +475,10 @@ impl Handled {
     pub(super) fn has_lapsed(&self) -> bool {
         let is_replaced = matches!(
             self.phase(),
-            Some(Phase::Over { next: Next::Anew, .. } | Phase::Restoring { next: Next::Anew, .. })
+            Some(
+                Phase::Over { next: Next::AnotherRule, .. }
+                    | Phase::Restoring { next: Next::AnotherRule, .. }
+            )
         );
         !self.is_listed() || self.is_lost() || is_replaced
     }
@@ -487,9 +490,9 @@ impl Handled {
         self.has_lapsed() || enough && self.boot.may_be_for_it() && self.started()
     }
 
-    /// Begins anew with an event that was over: by the same rule, if there is something to undo by it.
-    pub(super) fn begin_anew(&mut self) {
-        self.boot = self.boot.anew();
+    /// Begins again with an event that was over: by the same rule, if there is something to undo by it.
+    pub(super) fn begin_again(&mut self) {
+        self.boot = self.boot.for_next_start();
         self.course.take_if(|course| course.phase == Phase::Done);
         if let Some(course) = &mut self.course {
             course.approval = Approval::Undecided;
@@ -503,7 +506,7 @@ impl Handled {
         }
         match next {
             Next::Done => {}
-            Next::Anew => self.begin_anew(),
+            Next::AnotherRule => self.begin_again(),
         }
     }
 

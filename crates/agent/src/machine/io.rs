@@ -28,7 +28,7 @@ pub enum Input {
     Named,
     /// The platform answers again after it was silent for a while.
     Back,
-    /// The rules were read anew: what has failed is tried again, as the [`Setup`](super::Setup) has it now.
+    /// The rules were read again: what has failed is tried again, as the [`Setup`](super::Setup) has it now.
     Retry,
     /// A step has ended, by itself or because it was stopped. One that is stopped because the agent itself ends has not:
     /// nothing is told, so that the next agent finds it begun.
@@ -195,7 +195,7 @@ pub enum What {
         /// Whether it is run again.
         rerun: bool,
     },
-    /// A step that had failed for good is tried again, because the rules were read anew or the agent was restarted.
+    /// A step that had failed for good is tried again, because the rules were read again or the agent was restarted.
     TriedAgain {
         /// Its name, or that of a step that has come to stand above it.
         step: String,

@@ -12,7 +12,7 @@
 //! - `settle`: how it goes on;
 //! - `attempts`: how it goes on after an attempt at a step;
 //! - `approval`: whether it is approved;
-//! - `resume`: how it goes on after the agent, or the VM, has been started anew;
+//! - `resume`: how it goes on after the agent, or the VM, has been started again;
 //! - [`format_2`]: the state as an older journal has it.
 //!
 //! # What is kept to, whatever happens

@@ -69,7 +69,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The platform has said what this VM is called: whose every event is, is asked anew.
+    /// The platform has said what this VM is called: whose every event is, is asked again.
     pub(super) fn named(&mut self) {
         for place in 0..self.state.events.len() {
             let handled = &self.state.events[place];
@@ -148,8 +148,8 @@ impl Turn<'_> {
         let starts = !was_started && event.status == EventStatus::Started;
         handled.boot = handled.boot.heard(was_started || starts);
         if !handled.is_listed() {
-            // It was gone, and is there again: what is being put back is prepared anew, by the same rule.
-            handled.begin_anew();
+            // It was gone, and is there again: what is being put back is prepared again, by the same rule.
+            handled.begin_again();
             (handled.event, handled.presence) = (event, presence);
             self.belongs(place, mine);
             return self.tell_appeared(place);
@@ -213,7 +213,7 @@ impl Turn<'_> {
             // Nothing was done yet about its being somebody else's.
             (Whose::Mine, Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. }) => false,
             (Whose::Mine, Phase::Over { .. } | Phase::Restoring { .. } | Phase::Done) => {
-                handled.begin_anew();
+                handled.begin_again();
                 true
             }
             (Whose::Others | Whose::Any, _) if same => false,
@@ -226,7 +226,7 @@ impl Turn<'_> {
 
     /// Another rule is for the event: what was begun by the one it has is undone before that.
     fn replace_rule(&mut self, place: usize, phase: Phase) {
-        let next = Next::Anew;
+        let next = Next::AnotherRule;
         match phase {
             Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. } => self.lapse(place, next),
             Phase::Over { waits, .. } => self.set(place, Phase::Over { waits, next }),

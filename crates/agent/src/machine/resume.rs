@@ -1,4 +1,4 @@
-//! Going on after the agent, or the VM, has been started anew.
+//! Going on after the agent, or the VM, has been started again.
 //!
 //! The boot id tells the two apart. After a restart of the agent the VM is as it was: steps that were done are done, and
 //! one that was begun and had not ended follows its `on_interrupt`. After a boot the VM is not as it was: whatever

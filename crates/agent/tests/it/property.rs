@@ -38,7 +38,7 @@ enum Op {
     Unchanged,
     /// The platform was silent for a while, and answers.
     Back,
-    /// The rules are edited, and read anew now or by the next agent.
+    /// The rules are edited, and read again now or by the next agent.
     Edit {
         edit: usize,
         reload: bool,

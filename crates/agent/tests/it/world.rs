@@ -343,7 +343,7 @@ impl World {
         self.running.clear();
         self.stopping.clear();
         self.approving.clear();
-        // Ticks count anew, the platform's clock does not.
+        // Ticks count again, the platform's clock does not.
         self.ticks_began = self.platform_time();
         for (_, at) in self.platform.values_mut() {
             *at = at.saturating_sub(self.now.tick);
@@ -367,7 +367,7 @@ impl World {
         let forgotten = std::mem::replace(self, written.clone());
         (self.now, self.ticks_began) = (forgotten.now, forgotten.ticks_began);
         self.platform = forgotten.platform;
-        // Ticks may have counted anew since.
+        // Ticks may have counted again since.
         for (_, at) in &mut self.document {
             let since = |at: &mut Duration| (written.ticks_began + *at).duration_since(self.ticks_began);
             *at = at.as_mut().map(|at| Duration::try_from(since(at)).unwrap_or_default());
@@ -393,7 +393,7 @@ impl World {
         self.document.iter().map(|(event, _)| event).find(|event| event.id == *id)
     }
 
-    /// The rules are read anew, and what has failed is tried again.
+    /// The rules are read again, and what has failed is tried again.
     pub fn reload(&mut self, rules: Vec<Rule>) {
         self.edit(rules);
         self.tell(Input::Retry);

@@ -5,68 +5,40 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{self, operation_id};
-use notbefore_core::{Actor, Cause, Settings, VmId};
+use notbefore_core::{Cause, VmId};
 use notbefore_engine::records::{ALIVE, LOADED};
-use notbefore_engine::{
-    AddVm, Address, Command, Engine, EngineSettings, Idempotency, NewOperation, OperationCommand, Request,
-    VmSpec, Whom,
-};
+use notbefore_engine::{AddVm, Address, NewOperation, OperationCommand, VmSpec, Whom};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
-use notbefore_service::driver::NoCommand;
-use notbefore_service::transfer::export::{self, ExportError, PATIENCE, Terms};
+use notbefore_service::transfer::export::ExportError;
 use notbefore_service::transfer::{damaged, import};
-use notbefore_service::view::Views;
-use notbefore_service::{ServeError, janitor, runtime, serve, tokens};
+use notbefore_service::{ServeError, janitor, serve};
 use notbefore_store::redb::RedbStore;
 use notbefore_store::{Key, Store, Versioned};
-use tokio::sync::mpsc;
+
+use crate::lived_in;
 
 const VM: VmId = samples::vm(7);
 
 /// A store with a VM, a live event and one that was called off, and a token.
 async fn lived_in(path: &Path) {
-    let dir = DataDir::prepare(path).unwrap();
-    let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    tokens::ensure_first(&*store, &dir, clock.now()).await.unwrap();
-    let settings = EngineSettings { domain: Settings::default(), node: "test".into() };
-    let revision = store.snapshot().await.unwrap().revision();
-    let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
-    let views = Arc::new(Views::new(false));
-    let engine = runtime::start(engine, effects, store, revision, views, clock, Arc::new(NoCommand));
-    let ask = async |key: &str, command: Command| {
-        let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
-        let by = Actor::Token("root".into());
-        let request = Request { idempotency: Some(idempotency), ..Request::new(by, command) };
-        engine.ask(request).await.unwrap()
-    };
     let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
     let vm = VmSpec { addresses: vec![address], ..VmSpec::bare(VM, "web".parse().unwrap()) };
-    ask("add", AddVm { path: "web".parse().unwrap(), kind: None, vm }.into()).await;
-    for id in [1, 2] {
+    let schedule = |id| {
         let operation = NewOperation::bare(operation_id(id), Cause::HostReboot, Whom::Vms(vec![VM]));
-        ask(&format!("schedule-{id}"), OperationCommand::Schedule(operation).into()).await;
-    }
-    ask("cancel", OperationCommand::Cancel(operation_id(2)).into()).await;
-    engine.close().await;
+        OperationCommand::Schedule(operation).into()
+    };
+    let add = AddVm { path: "web".parse().unwrap(), kind: None, vm }.into();
+    let cancel = OperationCommand::Cancel(operation_id(2)).into();
+    lived_in::make(path, vec![add, schedule(1), schedule(2), cancel]).await;
 }
 
 async fn exported(store: &RedbStore) -> Result<Vec<String>, ExportError> {
-    let snapshot = store.snapshot().await?;
-    let (pieces, mut taken) = mpsc::channel(1);
-    let terms = Terms { tokens: true, patience: PATIENCE };
-    let export = tokio::spawn(export::export(snapshot, terms, Timestamp::UNIX_EPOCH, pieces));
-    let mut text = Vec::new();
-    while let Some(piece) = taken.recv().await {
-        text.extend(piece);
-    }
-    export.await.unwrap()?;
-    Ok(String::from_utf8(text).unwrap().lines().map(str::to_owned).collect())
+    let text = lived_in::exported(store, Timestamp::UNIX_EPOCH).await?;
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// The file of a store in which every record was written once, its bytes, and its records.

@@ -1,24 +1,16 @@
 //! Export and import of a whole store: what comes back is what went, and what is not whole does not come at all.
 
 use std::path::Path;
-use std::sync::Arc;
 
+use notbefore_core::Cause;
 use notbefore_core::samples::{operation_id, vm};
-use notbefore_core::{Actor, Cause, Settings};
-use notbefore_engine::{
-    Address, Command, Engine, EngineSettings, Idempotency, NewOperation, OperationCommand, PutScope, Request,
-    ScopeChange, VmSpec, Whom,
-};
+use notbefore_engine::{Address, NewOperation, OperationCommand, PutScope, ScopeChange, VmSpec, Whom};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
-use notbefore_service::driver::NoCommand;
-use notbefore_service::runtime;
-use notbefore_service::tokens;
-use notbefore_service::transfer::export::{self, PATIENCE, Terms};
 use notbefore_service::transfer::import;
-use notbefore_service::view::Views;
 use notbefore_store::{Revision, Store};
-use tokio::sync::mpsc;
+
+use crate::lived_in;
 
 /// Runs something to its end, tasks that it has left behind included: they hold the store.
 fn in_a_runtime<T>(work: impl Future<Output = T>) -> T {
@@ -27,21 +19,7 @@ fn in_a_runtime<T>(work: impl Future<Output = T>) -> T {
 
 /// A data directory with two scopes, live, ended and cancelled events, and everything that goes with them.
 async fn lived_in(path: &Path) {
-    let dir = DataDir::prepare(path).unwrap();
-    let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    tokens::ensure_first(&*store, &dir, clock.now()).await.unwrap();
-    let settings = EngineSettings { domain: Settings::default(), node: "test".into() };
-    let revision = store.snapshot().await.unwrap().revision();
-    let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();
-    let views = Arc::new(Views::new(false));
-    let engine = runtime::start(engine, effects, store, revision, views, clock, Arc::new(NoCommand));
-    let ask = async |key: &str, command: Command| {
-        let idempotency = Idempotency { principal: "root".into(), key: key.into(), hash: key.into() };
-        let by = Actor::Token("root".into());
-        engine.ask(Request { idempotency: Some(idempotency), ..Request::new(by, command) }).await.unwrap()
-    };
-    for (scope, count) in [("web", 5_u128), ("batch", 3)] {
+    let scope = |scope: &str, count: u128| {
         let spec = |n: u128| VmSpec {
             addresses: vec![Address {
                 network: "default".parse().unwrap(),
@@ -52,32 +30,23 @@ async fn lived_in(path: &Path) {
         let (kind, vms) = (notbefore_core::ScopeKind::ScaleSet, (0..count).map(spec).collect());
         let origin = notbefore_core::Origin::Fleet;
         let put = PutScope { origin, ..PutScope::bare(scope.parse().unwrap(), kind, vms) };
-        ask(scope, ScopeChange::Put(put).into()).await;
-    }
+        ScopeChange::Put(put).into()
+    };
     let schedule = |id: u128, vms: &[u128]| {
         let whom = Whom::Vms(vms.iter().map(|n| vm(*n)).collect());
         let description = Some("with \"quotes\",\na line feed and ünïcode".to_owned());
         let bare = NewOperation::bare(operation_id(id), Cause::HostReboot, whom);
         OperationCommand::Schedule(NewOperation { description, ..bare }).into()
     };
-    ask("one", schedule(1, &[500, 501, 300])).await;
-    ask("two", schedule(2, &[502])).await;
-    ask("three", OperationCommand::Cancel(operation_id(2)).into()).await;
-    engine.close().await;
+    let cancel = OperationCommand::Cancel(operation_id(2)).into();
+    let (web, batch) = (scope("web", 5), scope("batch", 3));
+    let commands = vec![web, batch, schedule(1, &[500, 501, 300]), schedule(2, &[502]), cancel];
+    lived_in::make(path, commands).await;
 }
 
 async fn exported(path: &Path) -> String {
     let store = DataDir::prepare(path).unwrap().open_store().unwrap();
-    let snapshot = store.snapshot().await.unwrap();
-    let (pieces, mut taken) = mpsc::channel(1);
-    let terms = Terms { tokens: true, patience: PATIENCE };
-    let export = tokio::spawn(export::export(snapshot, terms, SystemClock.now(), pieces));
-    let mut text = Vec::new();
-    while let Some(piece) = taken.recv().await {
-        text.extend(piece);
-    }
-    export.await.unwrap().unwrap();
-    String::from_utf8(text).unwrap()
+    lived_in::exported(&store, SystemClock.now()).await.unwrap()
 }
 
 fn body(text: &str) -> Vec<&str> {

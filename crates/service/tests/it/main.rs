@@ -11,6 +11,7 @@ mod disk_faults;
 mod exec_driver;
 mod export_import;
 mod guest_door;
+mod lived_in;
 mod out_of_files;
 
 use std::time::Duration;
