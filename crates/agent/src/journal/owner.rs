@@ -2,7 +2,7 @@
 //! what an agent remembered there is about the other VM, and whoever believed it would approve the other's events.
 //!
 //! The file `vm` says which VM the rest is of. An agent that finds another one there takes nothing over: the journal is
-//! kept aside (by `mod.rs`), the memories beside it go, and then the directory is its own. In that order, so that one that
+//! kept aside (by `journal.rs`), the memories beside it go, and then the directory is its own. In that order, so that one that
 //! is interrupted begins again; and the file is replaced as a whole, since one that is empty says nothing, and the directory
 //! would be anybody's.
 

@@ -7,17 +7,17 @@
 //! killed without a grace (`windows.rs`).
 
 #[cfg(unix)]
-#[path = "unix.rs"]
+#[path = "process/unix.rs"]
 mod group;
 #[cfg(windows)]
-#[path = "windows.rs"]
+#[path = "process/windows.rs"]
 mod group;
 
 #[cfg(unix)]
-#[path = "find_unix.rs"]
+#[path = "process/find_unix.rs"]
 mod find;
 #[cfg(windows)]
-#[path = "find_windows.rs"]
+#[path = "process/find_windows.rs"]
 mod find;
 
 use std::io;

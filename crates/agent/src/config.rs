@@ -37,7 +37,7 @@ pub use whereabouts::{Whereabouts, whereabouts};
 /// Where the signals are served where nobody says: beside the service's own doors, and on loopback only.
 const USUAL_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9256);
 /// The sample file, which `notbefore agent sample` prints.
-pub const SAMPLE: &str = include_str!("../../../../dist/agent.toml");
+pub const SAMPLE: &str = include_str!("../../../dist/agent.toml");
 
 /// What the agent goes by.
 #[derive(Clone, Debug, PartialEq, Eq)]
