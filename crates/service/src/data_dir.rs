@@ -22,50 +22,32 @@ const HAS_STORE: &str = "store";
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum DataDirError {
     /// It cannot be made or written to.
     #[error("cannot use data directory {path}; choose another with --data, or see to its permissions")]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// It was written by another release.
     #[error(
         "data directory {path} has format {found:?}; this release reads formats {} and has touched nothing: run the release that wrote it, or choose another --data",
         levels_read()
     )]
-    Format {
-        /// The directory.
-        path: PathBuf,
-        /// What its format file says.
-        found: String,
-    },
+    Format { path: PathBuf, found: String },
     /// There is a store, and nothing says of what format.
     #[error(
         "{path} holds a store but no 'format' file, so its format is unknown and nothing was touched; restore the file, or choose another --data"
     )]
-    FormatMissing {
-        /// The directory.
-        path: PathBuf,
-    },
+    FormatMissing { path: PathBuf },
     /// There was a store.
     #[error(
         "{store} is missing or empty, and {format} says that there was a store: the fleet is lost, and nothing was touched; put the file back, or make one from an export with 'notbefore import FILE --data DIR'. To begin with an empty fleet, remove {format}",
         store = .path.join("store.redb").display(),
         format = .path.join("format").display()
     )]
-    StoreMissing {
-        /// The directory.
-        path: PathBuf,
-    },
+    StoreMissing { path: PathBuf },
     /// There is nothing to look at.
     #[error("{path} is not a data directory: it has no 'format' file; name one with --data")]
-    NotADataDir {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotADataDir { path: PathBuf },
     /// The store itself cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -81,11 +63,8 @@ pub struct DataDir {
 enum Format {
     /// There is no such file, and no store.
     New,
-    /// There is one.
-    Known {
-        /// Whether it says that there is a store.
-        has_store: bool,
-    },
+    /// There is one, which says whether there is a store.
+    Known { has_store: bool },
 }
 
 impl DataDir {

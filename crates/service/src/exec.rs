@@ -87,15 +87,11 @@ impl ExecConfig {
 
 /// Why a command cannot be used, found out at the start and not at the first event.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CommandError {
     /// There is none, or it cannot be looked at.
     #[error("--exec {path}: {error}; name an executable file")]
-    Missing {
-        /// As it was written.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Missing { path: PathBuf, error: io::Error },
     /// It is no file.
     #[error("--exec {0} is no file; name an executable file, such as a script")]
     NoFile(PathBuf),

@@ -37,15 +37,11 @@ pub struct ListenAt {
 
 /// Which step of listening failed, and what the system said.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BindError {
     /// The device cannot be listened on.
     #[error("cannot use device {device}: {error}")]
-    Device {
-        /// The device.
-        device: String,
-        /// What the system said.
-        error: io::Error,
-    },
+    Device { device: String, error: io::Error },
     /// The socket cannot be made transparent.
     #[error("cannot take connections from TPROXY: {0}")]
     Tproxy(io::Error),

@@ -7,18 +7,14 @@ use crate::view::{ScopeView, View};
 
 /// Why a text names no VM.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NameError {
     /// Nothing fits.
     #[error("there is no VM {0}; 'notbefore vm list' shows those there are")]
     Unknown(String),
     /// Several do.
     #[error("{name} could be any of {}; give more of the path", .candidates.join(", "))]
-    Ambiguous {
-        /// What was said.
-        name: String,
-        /// What it could mean.
-        candidates: Vec<String>,
-    },
+    Ambiguous { name: String, candidates: Vec<String> },
 }
 
 /// A VM's whole path.

@@ -114,7 +114,7 @@ fn identify<'v>(view: &'v View, caller: &Caller) -> Option<(VmId, Option<Guest<'
             let stands_in = || view.first_run().filter(|_| local).map(|vm| (vm, view.guest(vm)));
             view.guest_at(network, source).or_else(stands_in)
         }
-        ListenerIdentity::Bound { vm } => view.at_path(vm).map(|vm| (vm, view.guest(vm))),
+        ListenerIdentity::Bound(vm) => view.at_path(vm).map(|vm| (vm, view.guest(vm))),
     }
 }
 
@@ -212,7 +212,7 @@ impl Platform for ScheduledEvents {
             {
                 Some(network.clone())
             }
-            ListenerIdentity::Network(_) | ListenerIdentity::Bound { .. } => None,
+            ListenerIdentity::Network(_) | ListenerIdentity::Bound(_) => None,
         };
         let approval = GuestApproval { scope, events, network };
         match self.engine.ask(Request::new(by, approval)).await {

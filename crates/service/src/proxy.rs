@@ -118,7 +118,7 @@ impl TrustedProxies {
             ListenerIdentity::Network(network) => {
                 self.addresses.iter().any(|proxy| proxy.holds(network, caller.source.ip()))
             }
-            ListenerIdentity::Bound { .. } => false,
+            ListenerIdentity::Bound(_) => false,
         }
     }
 
@@ -192,7 +192,7 @@ mod tests {
             (network("default", "[fd00::9]"), true),
             (network("default", "[fd00:0:0:1::9]"), false),
             (network("default", "[::ffff:10.9.0.2]"), true),
-            (caller(ListenerIdentity::Bound { vm: "web-0".to_owned() }, "10.9.0.2"), false),
+            (caller(ListenerIdentity::Bound("web-0".to_owned()), "10.9.0.2"), false),
         ] {
             assert_eq!(proxies.include(&caller), expected, "{caller:?}");
         }

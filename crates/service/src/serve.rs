@@ -49,6 +49,7 @@ const BOUND_HEARD_EVERY: std::time::Duration = std::time::Duration::from_secs(3_
 
 /// Why the service could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ServeError {
     /// The data directory cannot be used.
     #[error(transparent)]
@@ -67,16 +68,7 @@ pub enum ServeError {
     Token(#[from] TokenError),
     /// An address cannot be listened at.
     #[error("cannot listen at {at} for {what}: {error}; {}", .error.cure(.flag))]
-    Listen {
-        /// Where, as it was configured.
-        at: String,
-        /// For whom.
-        what: &'static str,
-        /// The flag that chooses another.
-        flag: &'static str,
-        /// What the system said.
-        error: BindError,
-    },
+    Listen { at: String, what: &'static str, flag: &'static str, error: BindError },
     /// The guest door's threads cannot be started.
     #[error("cannot start the threads that answer guests")]
     GuestDoor(#[source] io::Error),
@@ -101,23 +93,13 @@ pub enum ServeError {
     Proxy(#[from] ProxyError),
     /// A bound listener's name means several VMs.
     #[error("--guest-vm {name}: {error}")]
-    GuestVm {
-        /// The name.
-        name: String,
-        /// What is wrong with it.
-        error: String,
-    },
+    GuestVm { name: String, error: String },
     /// Where commands leave their results is a link to somewhere else.
     #[error("{} is a symbolic link, and the results of commands are kept in no other place; remove the link", .0.display())]
     ResultsLink(PathBuf),
     /// A small file could not be written.
     #[error("cannot write {path}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 /// Runs the service until `shutdown` turns true. `ready` is called once everything listens.
@@ -159,7 +141,7 @@ pub async fn serve(
     let node = Node::from(&Uuid::new_v4().simple().to_string()[..8]);
     let engine = start_engine(&config, node.clone(), &store, &views, &clock, driver).await?;
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
-        guest_listeners.push((listener, ListenerIdentity::Bound { vm }));
+        guest_listeners.push((listener, ListenerIdentity::Bound(vm)));
     }
 
     let (delivery, recorder) = recorder::start(node.clone(), &views, &store, &clock).await?;
@@ -205,7 +187,7 @@ pub async fn serve(
     };
     let mut bound = Vec::new();
     for (listener, identity) in &guest_listeners {
-        if let ListenerIdentity::Bound { vm } = identity {
+        if let ListenerIdentity::Bound(vm) = identity {
             addresses.guest_vms.push((vm.clone(), local(listener, config.operator)));
             bound.push(vm.clone());
         }

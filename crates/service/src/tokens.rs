@@ -33,6 +33,7 @@ const FIRST_TOKEN_CHARS_MIN: usize = 20;
 
 /// Why the first token could not be made or read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TokenError {
     /// The store cannot be read.
     #[error(transparent)]
@@ -45,22 +46,12 @@ pub enum TokenError {
     Decode(#[from] notbefore_engine::DecodeError),
     /// The token's file cannot be written or read.
     #[error("cannot use {path}")]
-    File {
-        /// The file.
-        path: std::path::PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    File { path: std::path::PathBuf, source: std::io::Error },
     /// The token's file holds one that could be guessed.
     #[error(
         "{path} holds a first token of {chars} characters, at least {FIRST_TOKEN_CHARS_MIN} are needed; write a longer one, or remove the file to have one made"
     )]
-    TooShort {
-        /// The file.
-        path: std::path::PathBuf,
-        /// How many characters it has.
-        chars: usize,
-    },
+    TooShort { path: std::path::PathBuf, chars: usize },
     /// The system has no randomness to make it of.
     #[error("cannot make the first token: the system gives no random bytes")]
     Random(#[source] std::io::Error),

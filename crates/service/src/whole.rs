@@ -7,27 +7,18 @@ use notbefore_store::{Page, Snapshot};
 
 /// Why the service does not start from a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NotWhole {
     /// A record is not what was written.
     #[error(
         "record {key} is damaged: its checksum does not match, and the service does not start without it; {WAY_BACK}"
     )]
-    Damaged {
-        /// The record, as its key was found.
-        key: String,
-    },
-    /// There are more or fewer records than were written.
+    Damaged { key: String },
+    /// There are more or fewer records of a kind (what their keys begin with) than were written.
     #[error(
         "the store is damaged: it has {found} records below '{kind}', {counted} were written, and the service does not start without them; {WAY_BACK}"
     )]
-    Miscounted {
-        /// What their keys begin with.
-        kind: String,
-        /// How many are there.
-        found: u64,
-        /// How many were written.
-        counted: u64,
-    },
+    Miscounted { kind: String, found: u64, counted: u64 },
 }
 
 /// How to go on from a damaged store.

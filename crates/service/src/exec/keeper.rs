@@ -51,28 +51,15 @@ pub(super) const PLEASE_END: u8 = b't';
 /// process in the midst of a system call; what is not ours to kill (a setuid program's) ends in its own time.
 const SWEEP_AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
-/// How a command ended.
+/// How a command ended; `left` is how many processes it left behind, which were killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It could not be started, and the system said why.
-    NotStarted {
-        /// The error's number.
-        errno: i32,
-    },
+    /// It could not be started; the system's error number says why.
+    NotStarted { errno: i32 },
     /// It exited.
-    Exited {
-        /// With this code.
-        code: i32,
-        /// How many processes it left behind, which were killed.
-        left: usize,
-    },
+    Exited { code: i32, left: usize },
     /// A signal ended it.
-    Killed {
-        /// The signal's number.
-        signal: i32,
-        /// How many processes it left behind, which were killed.
-        left: usize,
-    },
+    Killed { signal: i32, left: usize },
 }
 
 impl fmt::Display for End {

@@ -19,9 +19,7 @@ const MALFORMED: GuestError = GuestError::Malformed("the chunked body cannot be 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// In a chunk's size; whether it has a digit yet.
-    Size {
-        any: bool,
-    },
+    Size { any: bool },
     /// After the size, in blanks.
     Blank,
     /// After the size and a semicolon, in what may follow it.

@@ -12,11 +12,8 @@ use std::sync::Arc;
 pub enum ListenerIdentity {
     /// Callers are VMs of this network, told apart by their source address.
     Network(String),
-    /// Every caller is this VM.
-    Bound {
-        /// The VM's whole path.
-        vm: String,
-    },
+    /// Every caller is the VM of this whole path.
+    Bound(String),
 }
 
 /// One end of a connection: who may be at the other.

@@ -164,7 +164,7 @@ impl<P: Platform> GuestDoor<P> {
     /// Whether a caller is none of the VMs now. Trusted proxies and callers of a VM's own listener never are.
     pub(super) fn is_stranger(&self, caller: &Caller) -> bool {
         match &*caller.listener {
-            ListenerIdentity::Bound { .. } => false,
+            ListenerIdentity::Bound(_) => false,
             ListenerIdentity::Network(_) if caller.is_proxy => false,
             ListenerIdentity::Network(_) => self.platform.guest(caller, &ProxyClaim::default()).is_none(),
         }

@@ -39,49 +39,27 @@ pub struct CertificateFiles {
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {path}: {error}; see to the file and its permissions")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Read { path: PathBuf, error: io::Error },
     /// There is no certificate.
     #[error("{path} holds no certificate in PEM; it should begin with -----BEGIN CERTIFICATE-----")]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
+    NoCertificate { path: PathBuf },
     /// There is no key.
     #[error(
         "{path} holds no private key in PEM that can be used; it should be PKCS#8, PKCS#1 or SEC1, without a passphrase"
     )]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-    },
+    NoKey { path: PathBuf },
     /// They do not belong together.
     #[error(
         "the key in {key} is not that of the certificate in {cert}; give the two that were made together"
     )]
-    Mismatch {
-        /// The certificate's file.
-        cert: PathBuf,
-        /// The key's.
-        key: PathBuf,
-    },
+    Mismatch { cert: PathBuf, key: PathBuf },
     /// Anything else.
     #[error("the certificate in {cert} with the key in {key} cannot be used: {error}")]
-    Unusable {
-        /// The certificate's file.
-        cert: PathBuf,
-        /// The key's.
-        key: PathBuf,
-        /// What is wrong.
-        error: rustls::Error,
-    },
+    Unusable { cert: PathBuf, key: PathBuf, error: rustls::Error },
 }
 
 /// The pair in force.

@@ -25,15 +25,11 @@ const SIGNATURE_BYTES: usize = 32;
 
 /// Why a file of secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SecretsError {
     /// It cannot be read.
     #[error("cannot read the proxies' secret from {path}: {error}; see --proxy-secret-file")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Read { path: PathBuf, error: io::Error },
     /// It is too large.
     #[error("{0} is larger than {FILE_BYTES_MAX} bytes: is that the file with the proxies' secret?")]
     TooLarge(PathBuf),

@@ -52,36 +52,23 @@ pub struct Misfit {
 
 /// Why a record cannot be imported.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BadRecord {
     /// It cannot be read.
     #[error(transparent)]
     Content(#[from] DecodeError),
     /// Its key is none of its kind.
     #[error("{key} is no key of its kind")]
-    Key {
-        /// The key.
-        key: String,
-    },
+    Key { key: String },
     /// Its key is that of another.
     #[error("{key} holds the record of {expected}")]
-    OfAnother {
-        /// Its key.
-        key: String,
-        /// The key that it should have.
-        expected: String,
-    },
+    OfAnother { key: String, expected: String },
     /// This release does not know its kind.
     #[error("{key} is of a kind that this notbefore does not know; use the release that exported it")]
-    Kind {
-        /// Its key.
-        key: String,
-    },
+    Kind { key: String },
     /// It contradicts itself or another record.
     #[error("{why}")]
-    Misfit {
-        /// How.
-        why: String,
-    },
+    Misfit { why: String },
 }
 
 impl Census {

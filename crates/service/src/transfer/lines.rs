@@ -129,6 +129,7 @@ pub struct LineError {
 
 /// What can be wrong with a line.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LineFault {
     /// It could not be read.
     #[error("cannot be read: {0}")]
@@ -160,22 +161,12 @@ pub enum LineFault {
     CutOff,
     /// A key comes twice, or out of its turn.
     #[error("record {key} does not come after {before}; every record comes once, in the order of the keys")]
-    Order {
-        /// The record.
-        key: String,
-        /// The one before.
-        before: String,
-    },
+    Order { key: String, before: String },
     /// The last line counts others.
     #[error(
         "there are {found} records, the last line says {said}: lines were added or removed; use an unchanged export"
     )]
-    Count {
-        /// How many there are.
-        found: u64,
-        /// How many there should be.
-        said: u64,
-    },
+    Count { found: u64, said: u64 },
     /// The last line's hash is not that of the lines.
     #[error("the lines are not those that were exported (SHA-256 differs); use an unchanged export")]
     Hash,

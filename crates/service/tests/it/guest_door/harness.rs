@@ -161,7 +161,7 @@ impl Platform for World {
         }
         let source = caller.source.ip().to_string();
         let name = match &*caller.listener {
-            ListenerIdentity::Bound { vm } => vm.clone(),
+            ListenerIdentity::Bound(vm) => vm.clone(),
             ListenerIdentity::Network(_) => {
                 self.asked.fetch_add(1, Ordering::Relaxed);
                 self.by_address.lock().unwrap().get(&source)?.clone()
@@ -313,8 +313,8 @@ impl Door {
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();
         for identity in [
-            ListenerIdentity::Bound { vm: "a".to_owned() },
-            ListenerIdentity::Bound { vm: "b".to_owned() },
+            ListenerIdentity::Bound("a".to_owned()),
+            ListenerIdentity::Bound("b".to_owned()),
             ListenerIdentity::Network("default".to_owned()),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
