@@ -68,19 +68,18 @@ pub struct Note {
 pub struct Delivery {
     notes: mpsc::Sender<Note>,
     ledger: Mutex<Ledger>,
-    first_reads: Histogram,
-    warnings: Counter,
+    /// From an event's publication to its first read by each VM that it happens to.
+    pub first_reads: Histogram,
+    /// How many warnings there were: one for each event and VM.
+    pub warnings: Counter,
 }
 
 impl Delivery {
     /// Nothing read yet; the notes are for the recorder.
     pub fn new(ledger: Ledger) -> (Arc<Self>, mpsc::Receiver<Note>) {
         let (notes, taken) = mpsc::channel(NOTES_MAX);
-        let first_reads = Histogram::new(FIRST_READ_S);
-        (
-            Arc::new(Self { notes, ledger: Mutex::new(ledger), first_reads, warnings: Counter::default() }),
-            taken,
-        )
+        let (ledger, first_reads) = (Mutex::new(ledger), Histogram::new(FIRST_READ_S));
+        (Arc::new(Self { notes, ledger, first_reads, warnings: Counter::default() }), taken)
     }
 
     /// A VM was sent its scope's document. Usually it was before, and then this is one load.
@@ -107,15 +106,5 @@ impl Delivery {
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
         // Whoever panicked while it held the ledger left it as good as it was: each change is one insertion.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From an event's publication to its first read by each VM that it happens to.
-    pub fn first_reads(&self) -> &Histogram {
-        &self.first_reads
-    }
-
-    /// How many warnings there were: one for each event and VM.
-    pub fn warnings(&self) -> &Counter {
-        &self.warnings
     }
 }

@@ -4,6 +4,7 @@
 //! engine write plain atomics, which cost an instruction each; a collector reads those, and the view, at each scrape.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -19,6 +20,33 @@ use crate::operator::Operator;
 /// Counters that differ in one label.
 pub type Counters = Family<[(&'static str, String); 1], Counter>;
 
+/// A number that any thread changes and a scrape reads: an atomic that orders nothing else.
+#[derive(Debug, Default)]
+pub struct Tally(AtomicU64);
+
+impl Tally {
+    /// What it is now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn sub(&self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    pub(crate) fn raise(&self, value: u64) {
+        self.0.fetch_max(value, Relaxed);
+    }
+}
+
 /// The page and where its numbers come from.
 pub struct Metrics(Registry);
 
@@ -27,21 +55,12 @@ impl Metrics {
     pub fn new(operator: Operator) -> Self {
         let mut registry = Registry::with_prefix("notbefore");
         let (refusals, delivery) = (&operator.refusals, &operator.delivery);
-        registry.register(
-            "operator_refusals",
-            "Requests of operators that were refused, by why",
-            refusals.counts().clone(),
-        );
-        registry.register(
-            "unread_warnings",
-            "Events that neared their NotBefore unread, once for each VM",
-            delivery.warnings().clone(),
-        );
-        registry.register(
-            "first_read_seconds",
-            "From the publication of an event to its first read, for each VM it happens to",
-            delivery.first_reads().clone(),
-        );
+        let help = "Requests of operators that were refused, by why";
+        registry.register("operator_refusals", help, refusals.counts.clone());
+        let help = "Events that neared their NotBefore unread, once for each VM";
+        registry.register("unread_warnings", help, delivery.warnings.clone());
+        let help = "From the publication of an event to its first read, for each VM it happens to";
+        registry.register("first_read_seconds", help, delivery.first_reads.clone());
         registry.register_collector(Box::new(AtScrape(operator)));
         Self(registry)
     }
@@ -73,10 +92,10 @@ impl Collector for AtScrape {
         let counts = view.counts();
 
         let answers = [
-            ("document", guests.documents()),
-            ("not_modified", guests.not_modified()),
-            ("approved", guests.approvals()),
-            ("metadata", guests.metadata()),
+            ("document", guests.documents.get()),
+            ("not_modified", guests.not_modified.get()),
+            ("approved", guests.approvals.get()),
+            ("metadata", guests.metadata.get()),
         ];
         let answers = answers.into_iter().map(|(answer, count)| (answer.to_owned(), count));
         let refused = guests.refused().map(|(status, count)| (status.to_string(), count));
@@ -84,33 +103,33 @@ impl Collector for AtScrape {
         let answers = answers.chain(refused).map(|(answer, count)| (answer, Count::new(count)));
         page.family("guest_requests", help, "answer", answers)?;
         let connections = [
-            ("accepted", Count::new(guests.connections_accepted())),
-            ("turned_away", Count::new(guests.connections_turned_away())),
-            ("evicted", Count::new(guests.connections_evicted())),
+            ("accepted", Count::new(guests.connections_accepted.get())),
+            ("turned_away", Count::new(guests.connections_turned_away.get())),
+            ("evicted", Count::new(guests.connections_evicted.get())),
         ];
         let help = "Connections of guests, by what became of them";
         page.family("guest_connections", help, "state", connections)?;
         let help =
             "Times that a guest's connection had more to it than a plain poll and got a task of its own";
-        page.one("guest_handovers", help, Count::new(guests.connections_handed_over()))?;
+        page.one("guest_handovers", help, Count::new(guests.connections_handed_over.get()))?;
         let help = "Open connections of guests";
-        page.one("guest_connections_open", help, Gauge::new(guests.connections_open()))?;
+        page.one("guest_connections_open", help, Gauge::new(guests.connections_open.get()))?;
         let help = "Polls of guests held back until there is news";
-        page.one("guest_polls_waiting", help, Gauge::new(guests.waiting()))?;
+        page.one("guest_polls_waiting", help, Gauge::new(guests.waiting.get()))?;
 
         let outcomes = [
-            ("committed", Count::new(engine.commits())),
-            ("conflict", Count::new(engine.conflicts())),
-            ("failed", Count::new(engine.failures())),
+            ("committed", Count::new(engine.commits.get())),
+            ("conflict", Count::new(engine.conflicts.get())),
+            ("failed", Count::new(engine.failures.get())),
         ];
         page.family("commits", "Transactions, by their outcome", "outcome", outcomes)?;
-        page.one("store_revision", "The newest revision of the store", Gauge::new(engine.revision()))?;
+        page.one("store_revision", "The newest revision of the store", Gauge::new(engine.revision.get()))?;
         let help = "Whether the store took the last transaction";
         page.one("store_well", help, Gauge::new(u32::from(engine.store_is_well())))?;
         let help = "Damaged records that were met and passed over since the start";
         page.one("store_damaged_records", help, Gauge::new(operator.store.damaged()))?;
         let help = "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes";
-        page.one("host_operations_waiting", help, Gauge::new(engine.host_operations_waiting()))?;
+        page.one("host_operations_waiting", help, Gauge::new(engine.host_operations_waiting.get()))?;
         let help = "Whether the clock has jumped and is not trusted: events do not start by time then";
         page.one("clock_held", help, Gauge::new(u32::from(engine.clock_hold().is_some())))?;
         if let Some(ends_at) = operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()) {

@@ -35,7 +35,7 @@ const WRITE_EVERY_MAX: Duration = Duration::from_secs(64);
 pub struct Refusals {
     ledger: Mutex<Ledger>,
     /// How many there have been, by code; there are few codes.
-    counts: Counters,
+    pub counts: Counters,
 }
 
 #[derive(Default)]
@@ -99,11 +99,6 @@ impl Refusals {
             let (from, token) = (from.map(tracing::field::display), token.as_deref().unwrap_or("unknown"));
             tracing::warn!(target: "notbefore::audit", token, from, code, request, "refused");
         }
-    }
-
-    /// How many there have been, by why.
-    pub fn counts(&self) -> &Counters {
-        &self.counts
     }
 
     fn take(&self, at: jiff::Timestamp) -> Option<RefusalBatch> {

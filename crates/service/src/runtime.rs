@@ -11,7 +11,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -26,6 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::driver::{Driver, Report};
+use crate::metrics::Tally;
 use crate::view::Views;
 
 /// How many inputs one pass takes; it bounds how long the first of them waits for the last.
@@ -71,12 +71,17 @@ pub struct EngineHandle {
 /// What the runtime counts.
 #[derive(Debug, Default)]
 pub struct EngineStats {
-    commits: AtomicU64,
-    conflicts: AtomicU64,
-    failures: AtomicU64,
+    /// Transactions that became durable.
+    pub commits: Tally,
+    /// Transactions that found something else than they expected.
+    pub conflicts: Tally,
+    /// Transactions that the store refused or whose outcome is unknown.
+    pub failures: Tally,
     trouble: ArcSwapOption<String>,
-    revision: AtomicU64,
-    host_operations_waiting: AtomicU64,
+    /// The newest revision.
+    pub revision: Tally,
+    /// How many host operations are due and wait for other update domains.
+    pub host_operations_waiting: Tally,
     clock_hold: ArcSwapOption<HeldClock>,
 }
 
@@ -107,21 +112,6 @@ impl HeldClock {
 }
 
 impl EngineStats {
-    /// Transactions that became durable.
-    pub fn commits(&self) -> u64 {
-        self.commits.load(Relaxed)
-    }
-
-    /// Transactions that found something else than they expected.
-    pub fn conflicts(&self) -> u64 {
-        self.conflicts.load(Relaxed)
-    }
-
-    /// Transactions that the store refused or whose outcome is unknown.
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Relaxed)
-    }
-
     /// Whether the store took the last transaction that it was given.
     pub fn store_is_well(&self) -> bool {
         self.trouble.load().is_none()
@@ -132,37 +122,25 @@ impl EngineStats {
         self.trouble.load_full()
     }
 
-    /// How many host operations are due and wait for other update domains.
-    pub fn host_operations_waiting(&self) -> u64 {
-        self.host_operations_waiting.load(Relaxed)
-    }
-
     /// Why the clock is not trusted, if it is not.
     pub fn clock_hold(&self) -> Option<Arc<HeldClock>> {
         self.clock_hold.load_full()
-    }
-
-    /// The newest revision.
-    pub fn revision(&self) -> u64 {
-        self.revision.load(Relaxed)
     }
 
     /// Notes what became of a transaction. One that writes nothing says nothing about whether the store can.
     fn note(&self, outcome: &Outcome, writes: bool) {
         match outcome {
             Outcome::Committed(revision) if writes => {
-                self.commits.fetch_add(1, Relaxed);
-                self.revision.fetch_max(revision.0, Relaxed);
+                self.commits.add();
+                self.revision.raise(revision.0);
                 if self.trouble.swap(None).is_some() {
                     tracing::info!("the store writes again");
                 }
             }
             Outcome::Committed(_) => {}
-            Outcome::Conflict(_) => {
-                self.conflicts.fetch_add(1, Relaxed);
-            }
+            Outcome::Conflict(_) => self.conflicts.add(),
             Outcome::Refused(Refusal::Unavailable(why)) | Outcome::Unknown(why) => {
-                self.failures.fetch_add(1, Relaxed);
+                self.failures.add();
                 // It is tried every second while it lasts; once is enough to say.
                 let before = self.trouble.swap(Some(Arc::new(why.clone())));
                 if before.is_none_or(|before| *before != *why) {
@@ -174,7 +152,7 @@ impl EngineStats {
                 | Refusal::ValueTooLarge { .. }
                 | Refusal::TxnTooLarge { .. }),
             ) => {
-                self.failures.fetch_add(1, Relaxed);
+                self.failures.add();
                 tracing::error!(%refusal, "the store refused a transaction; nothing was written");
             }
         }
@@ -273,7 +251,7 @@ pub fn start(
     let (requests, take_requests) = mpsc::channel(REQUESTS_MAX);
     let (signals, take_signals) = mpsc::unbounded_channel();
     let stats = Arc::new(EngineStats::default());
-    stats.revision.store(revision.0, Relaxed);
+    stats.revision.set(revision.0);
     tokio::spawn(follow(Arc::clone(&store), revision, signals.clone()));
     let reading = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
     let mut runtime = Runtime {
@@ -468,7 +446,7 @@ impl Runtime {
             Some(ClockNews::Settled) | None => SignedDuration::ZERO,
         };
         self.say_clock(jumped_by, now);
-        self.stats.host_operations_waiting.store(self.engine.host_operations_blocked() as u64, Relaxed);
+        self.stats.host_operations_waiting.set(self.engine.host_operations_blocked() as u64);
         self.carry_out(deeds);
         looks.into_iter().for_each(|look| look(&self.engine, now));
     }
@@ -619,6 +597,8 @@ async fn follow(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::Unbou
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
     use futures_util::FutureExt;
     use futures_util::future::join_all;
     use notbefore_core::{Actor, Settings, samples};
@@ -734,7 +714,7 @@ mod tests {
         let calls = store.calls.load(Relaxed);
         assert!(calls < 20, "{MANY} commands that came together took {calls} commits");
         handle.close().await;
-        assert_eq!(handle.stats().commits(), store.snapshot().await.unwrap().revision().0);
+        assert_eq!(handle.stats().commits.get(), store.snapshot().await.unwrap().revision().0);
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Admission {
             }
             Some(_) | None => (None, self.take_place(connections_max)?),
         };
-        self.stats.opened();
+        self.stats.connections_open.add();
         let permit = Permit { admission: Arc::clone(self), source };
         Ok(Admitted { permit, is_crowded: before >= self.crowded_from })
     }
@@ -175,7 +175,7 @@ impl Admission {
         let Some(closed) = closed else { return false };
         // It is kept for a connection that does not look yet.
         closed.notify_one();
-        self.stats.evicted();
+        self.stats.connections_evicted.add();
         if let Some(closed) = waiting.log.note(self.stopwatch.elapsed()) {
             tracing::warn!(
                 closed,
@@ -245,7 +245,7 @@ impl Drop for Permit {
             }
         }
         self.admission.total.fetch_sub(1, Relaxed);
-        self.admission.stats.closed();
+        self.admission.stats.connections_open.sub();
     }
 }
 
@@ -278,9 +278,9 @@ mod tests {
         assert_eq!(admission.admit(0, &modest).unwrap_err(), Excess::Door);
         drop(first);
         let again = admission.admit(0, &greedy).unwrap();
-        assert_eq!(admission.stats.connections_open(), 4);
+        assert_eq!(admission.stats.connections_open.get(), 4);
         drop(again);
-        assert_eq!((admission.lock().len(), admission.stats.connections_open()), (3, 3));
+        assert_eq!((admission.lock().len(), admission.stats.connections_open.get()), (3, 3));
     }
 
     #[test]

@@ -315,7 +315,7 @@ impl<P: Platform> Worker<P> {
             match rustix::net::acceptfrom_with(&*listener, flags) {
                 Ok((socket, source)) => {
                     (self.is_failing, made_room) = (false, false);
-                    self.door.stats.accepted();
+                    self.door.stats.connections_accepted.add();
                     // A client that is gone already has no address, and needs no answer.
                     let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
                     let Some(mut caller) = listener.caller(source, &socket) else { continue };
@@ -355,7 +355,7 @@ impl<P: Platform> Worker<P> {
             admitted = self.admit_to_full_door(listener, caller);
         }
         if admitted.is_err() {
-            self.door.stats.turned_away();
+            self.door.stats.connections_turned_away.add();
         }
         admitted.ok()
     }
@@ -425,7 +425,7 @@ impl<P: Platform> Worker<P> {
 
     /// Lets go of what a held poll has taken.
     fn release(&self, held: &Held<P::Scope>) {
-        self.door.stats.waits_no_more();
+        self.door.stats.waiting.sub();
         if let Some(seat) = &held.seat {
             self.door.platform.bell().get_up(seat);
         }
@@ -482,7 +482,7 @@ impl<P: Platform> Worker<P> {
         let Some(open) = self.open.get_mut(token) else { return };
         open.until_ms = until_ms;
         open.held = Some(Box::new(Held { pending, seat: None, has_unread }));
-        self.door.stats.begins_to_wait();
+        self.door.stats.waiting.add();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
         self.look_again(token, occasion);
     }
@@ -573,7 +573,7 @@ impl<P: Platform> Worker<P> {
         if is_watched && epoll::delete(&self.epoll, &parked.socket).is_err() {
             return;
         }
-        self.door.stats.handed_over();
+        self.door.stats.connections_handed_over.add();
         let connection =
             Connection::new(Arc::clone(&self.door), parked, Arc::clone(&self.mailbox), &self.tasks);
         self.tasks.spawn(&self.runtime, connection.run(start));
@@ -585,7 +585,7 @@ impl<P: Platform> Worker<P> {
         let idle = self.open.iter().filter(|(_, open)| open.held.is_none() && !open.has_more);
         let idle = first_part(idle.map(|(token, open)| (open.until_ms, token)).collect());
         for (_, token) in &idle {
-            self.door.stats.evicted();
+            self.door.stats.connections_evicted.add();
             self.remove(*token);
         }
         if !idle.is_empty() {
@@ -594,7 +594,7 @@ impl<P: Platform> Worker<P> {
         let held = self.open.iter().filter_map(|(token, open)| Some((open.held_since_ms()?, token)));
         let held = first_part(held.collect());
         for (_, token) in &held {
-            self.door.stats.evicted();
+            self.door.stats.connections_evicted.add();
             self.guarded(*token, |worker| worker.look_again(*token, Occasion::MakingRoom));
         }
         held.len()

@@ -56,7 +56,7 @@ async fn the_oldest_idle_connection_goes() {
     for count in 1..=5 {
         // Of two that are idle since the same moment, the one goes that came first.
         idle.push(door.connect(From::A).await);
-        until(|| door.stats.connections_open() == count).await;
+        until(|| door.stats.connections_open.get() == count).await;
     }
     let sockets = [(); 4].map(|()| TcpSocket::new_v4().unwrap());
     let limit = NoFiles::left();
@@ -68,23 +68,23 @@ async fn the_oldest_idle_connection_goes() {
         assert!(oldest.is_closed().await);
         late.push((client, oldest));
     }
-    assert_eq!(door.stats.connections_evicted(), 4);
+    assert_eq!(door.stats.connections_evicted.get(), 4);
     drop((limit, late));
     idle[0].send(get(EVENTS)).await;
     assert_eq!(idle[0].answer().await.status, 200, "there was an older one each time");
 
     // With nothing idle, a newcomer waits until something is.
     drop(idle);
-    until(|| door.stats.connections_open() == 0).await;
+    until(|| door.stats.connections_open.get() == 0).await;
     let mut half = door.connect(From::A).await;
     half.send(&get(EVENTS)[..9]).await;
-    until(|| door.stats.connections_handed_over() == 1).await;
+    until(|| door.stats.connections_handed_over.get() == 1).await;
     let socket = TcpSocket::new_v4().unwrap();
     let limit = NoFiles::left();
-    let accepted = door.stats.connections_accepted();
+    let accepted = door.stats.connections_accepted.get();
     let mut waits = door.connect_with(socket, From::A).await;
     waits.send(get(EVENTS)).await;
-    assert_eq!(door.stats.connections_accepted(), accepted);
+    assert_eq!(door.stats.connections_accepted.get(), accepted);
     half.send(&get(EVENTS)[9..]).await;
     assert_eq!(half.answer().await.status, 200, "a request under way is not broken off");
     assert_eq!(waits.answer().await.status, 200);

@@ -60,8 +60,8 @@ async fn a_client_that_does_not_read_is_given_up() {
         Door::open_padded(GuestSettings { limits, ..GuestSettings::default() }, 32 * 1024 * 1024).await;
     let mut client = door.connect(From::B).await;
     client.send(get(EVENTS)).await;
-    until(|| door.stats.documents() == 1).await;
-    until(|| door.stats.connections_open() == 0).await;
+    until(|| door.stats.documents.get() == 1).await;
+    until(|| door.stats.connections_open.get() == 0).await;
     door.close().await;
 }
 
@@ -78,7 +78,7 @@ async fn for_a_connection_too_many_the_one_goes_that_has_been_idle_longest() {
     let door =
         Door::open(GuestSettings { limits, threads: NonZeroUsize::new(1), ..GuestSettings::default() }).await;
     let mut first = door.connect(From::A).await;
-    until(|| door.stats.connections_open() == 1).await;
+    until(|| door.stats.connections_open.get() == 1).await;
     let mut second = door.connect(From::B).await;
     second.send(get(EVENTS)).await;
     assert_eq!(second.answer().await.status, 200);
@@ -89,7 +89,7 @@ async fn for_a_connection_too_many_the_one_goes_that_has_been_idle_longest() {
     assert!(second.is_closed().await, "it was idle longer than the first");
     first.send(get(EVENTS)).await;
     assert_eq!(first.answer().await.status, 200);
-    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (1, 0));
+    assert_eq!((door.stats.connections_evicted.get(), door.stats.connections_turned_away.get()), (1, 0));
     door.close().await;
 }
 
@@ -105,7 +105,7 @@ async fn a_worker_with_nothing_idle_has_another_make_room() {
     until(|| door.world.asked.load(Relaxed) == 1).await;
     let mut half = door.connect(From::A).await;
     half.send(&get(EVENTS)[..20]).await;
-    until(|| door.stats.connections_handed_over() == 1).await;
+    until(|| door.stats.connections_handed_over.get() == 1).await;
     drop(busy);
     assert_eq!(idle.answer().await.status, 200);
 
@@ -118,11 +118,11 @@ async fn a_worker_with_nothing_idle_has_another_make_room() {
     drop(busy);
     assert_eq!(idle.answer().await.status, 200, "a request under way is not broken off");
     assert!(idle.is_closed().await, "and then it is idle");
-    until(|| door.stats.connections_open() == 1).await;
+    until(|| door.stats.connections_open.get() == 1).await;
     assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
     half.send(&get(EVENTS)[20..]).await;
     assert_eq!(half.answer().await.status, 200);
-    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (1, 1));
+    assert_eq!((door.stats.connections_evicted.get(), door.stats.connections_turned_away.get()), (1, 1));
     door.close().await;
 }
 
@@ -133,14 +133,14 @@ async fn no_request_is_broken_off_for_a_connection_too_many() {
     approving.send(post(EVENTS, &approval(EVENT_SLOW))).await;
     let mut half = door.connect(From::A).await;
     half.send(&get(EVENTS)[..20]).await;
-    until(|| door.stats.connections_handed_over() == 2).await;
+    until(|| door.stats.connections_handed_over.get() == 2).await;
     let mut third = door.connect(From::A).await;
     assert!(third.is_closed().await, "nobody is idle");
     half.send(&get(EVENTS)[20..]).await;
     assert_eq!(half.answer().await.status, 200);
     door.world.gate.add_permits(1);
     assert_eq!(approving.answer().await.status, 200);
-    assert_eq!((door.stats.connections_evicted(), door.stats.connections_turned_away()), (0, 1));
+    assert_eq!((door.stats.connections_evicted.get(), door.stats.connections_turned_away.get()), (0, 1));
     door.close().await;
 }
 
@@ -181,7 +181,7 @@ async fn no_bytes_stop_the_door() {
         client.send(&bytes).await;
     }
     assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
-    until(|| door.stats.connections_open() == 0).await;
+    until(|| door.stats.connections_open.get() == 0).await;
     door.close().await;
 }
 
@@ -193,7 +193,7 @@ async fn a_door_that_closes_finishes_what_it_has_begun() {
     assert_eq!(idle.answer().await.status, 200);
     let mut approving = door.connect(From::A).await;
     approving.send(post(EVENTS, &approval(EVENT_SLOW))).await;
-    until(|| door.stats.connections_handed_over() == 1).await;
+    until(|| door.stats.connections_handed_over.get() == 1).await;
 
     door.shutdown.send(true).unwrap();
     assert!(idle.is_closed().await);

@@ -23,10 +23,10 @@ async fn a_request_may_be_split_anywhere() {
     {
         let mut client = door.connect(From::A).await;
         for at in 1..request.len() {
-            let before = door.stats.connections_handed_over();
+            let before = door.stats.connections_handed_over.get();
             client.send(&request[..at]).await;
             // By then the door has seen the first part.
-            until(|| door.stats.connections_handed_over() == before + 1).await;
+            until(|| door.stats.connections_handed_over.get() == before + 1).await;
             client.send(&request[at..]).await;
             assert_eq!(client.answer().await.status, 200, "split at {at}");
         }
@@ -41,16 +41,16 @@ async fn a_plain_poll_may_be_split_anywhere() {
     let whole = door.ask(From::A, &request).await;
     let mut client = door.connect(From::A).await;
     for at in 1..request.len() {
-        let before = door.stats.connections_handed_over();
+        let before = door.stats.connections_handed_over.get();
         client.send(&request[..at]).await;
-        until(|| door.stats.connections_handed_over() == before + 1).await;
+        until(|| door.stats.connections_handed_over.get() == before + 1).await;
         client.send(&request[at..]).await;
         let answer = client.answer().await;
         assert_eq!((&answer.head, &answer.body), (&whole.head, &whole.body), "split at {at}");
         // In between, the connection is served in place again.
         client.send(&request).await;
         assert_eq!(client.answer().await.status, 200, "after a split at {at}");
-        assert_eq!(door.stats.connections_handed_over(), before + 1);
+        assert_eq!(door.stats.connections_handed_over.get(), before + 1);
     }
     door.close().await;
 }
@@ -84,15 +84,15 @@ async fn a_connection_goes_back_and_forth_between_worker_and_task() {
         for (request, tasks) in
             [(get(EVENTS), 0), (post(EVENTS, &approval(EVENT_A)), 1), (name.clone(), 1), (get(EVENTS), 0)]
         {
-            let before = door.stats.connections_handed_over();
+            let before = door.stats.connections_handed_over.get();
             client.send(&request).await;
             assert_eq!(client.answer().await.status, 200, "round {round}");
-            assert_eq!(door.stats.connections_handed_over() - before, tasks, "{request}");
+            assert_eq!(door.stats.connections_handed_over.get() - before, tasks, "{request}");
             // The one task is that which closes the door.
             until(|| tokio::runtime::Handle::current().metrics().num_alive_tasks() == 1).await;
         }
     }
-    assert_eq!(door.stats.connections_open(), 1);
+    assert_eq!(door.stats.connections_open.get(), 1);
     door.close().await;
 }
 

@@ -29,7 +29,7 @@ async fn a_poll_is_answered_when_its_document_changes() {
     first.send(wait_for_news("7", "wait=60")).await;
     second.send(wait_at("/metadata/scheduledevents?api-version=2017-08-01", "\"7\"", "wait=1000")).await;
     other.send(wait_for_news("7", "wait=60")).await;
-    until(|| door.stats.waiting() == 3).await;
+    until(|| door.stats.waiting.get() == 3).await;
     assert_eq!(door.world.polled.lock().unwrap().len(), 3, "a poll counts when it comes");
     door.world.change("a");
     assert_eq!(
@@ -47,7 +47,7 @@ async fn a_poll_is_answered_when_its_document_changes() {
     let answer = second.answer().await;
     assert_eq!(answer.body, r#"{"DocumentIncarnation":8,"Events":["a at 2017-08-01"]}"#);
     assert_eq!(answer.header("Preference-Applied"), Some("wait=300"), "nobody waits longer");
-    assert_eq!(door.stats.waiting(), 1, "nothing has changed for the other");
+    assert_eq!(door.stats.waiting.get(), 1, "nothing has changed for the other");
     until(|| door.world.delivered.lock().unwrap().len() == 2).await;
     assert_eq!(door.world.polled.lock().unwrap().len(), 3, "and counts once");
 
@@ -55,7 +55,7 @@ async fn a_poll_is_answered_when_its_document_changes() {
     first.send(get(EVENTS)).await;
     assert_eq!(first.answer().await.status, 200);
     first.send(wait_for_news("8", "wait=60")).await;
-    until(|| door.stats.waiting() == 2).await;
+    until(|| door.stats.waiting.get() == 2).await;
     door.world.change("a");
     assert_eq!(incarnation(&first.answer().await), Some("9"));
     door.close().await;
@@ -66,7 +66,7 @@ async fn a_poll_is_answered_when_its_time_is_over() {
     let door = Door::with_mode(Mode::Normal).await;
     let mut client = door.connect(From::A).await;
     client.send(wait_for_news("7", "respond-async, WAIT=\"1\"")).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     assert_eq!(
         client.answer().await.head,
         "HTTP/1.1 304 Not Modified\r\n\
@@ -75,7 +75,7 @@ async fn a_poll_is_answered_when_its_time_is_over() {
          Preference-Applied: wait=1\r\n\
          \r\n"
     );
-    assert!(door.stats.waiting() == 0 && door.world.nobody_waits());
+    assert!(door.stats.waiting.get() == 0 && door.world.nobody_waits());
     client.send(get(EVENTS)).await;
     assert_eq!(client.answer().await.status, 200);
     door.close().await;
@@ -113,13 +113,13 @@ async fn a_ring_without_news_wakes_nobody() {
     let door = Door::with_mode(Mode::Normal).await;
     let mut client = door.connect(From::A).await;
     client.send(wait_for_news("7", "wait=60")).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     for _ in 0..100 {
         until(|| !door.world.nobody_waits()).await;
         door.world.ring("a");
     }
     until(|| !door.world.nobody_waits()).await;
-    assert_eq!(door.stats.waiting(), 1);
+    assert_eq!(door.stats.waiting.get(), 1);
     door.world.change("a");
     assert_eq!(incarnation(&client.answer().await), Some("8"));
     door.close().await;
@@ -142,14 +142,14 @@ async fn a_poll_is_answered_as_the_vm_that_calls_now() {
     let from = From::Address("127.0.0.2");
     let mut moved = door.connect(from).await;
     moved.send(wait_for_news("7", "wait=60")).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     door.world.change("b");
     door.world.map("127.0.0.2", Some("b"));
     let answer = moved.answer().await;
     assert_eq!(answer.body, r#"{"DocumentIncarnation":8,"Events":["b at 2020-07-01"]}"#);
 
     moved.send(wait_for_news("8", "wait=60")).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     door.world.map("127.0.0.2", None);
     let answer = moved.answer().await;
     assert_eq!((answer.status, answer.closes()), (403, true));
@@ -166,7 +166,7 @@ async fn a_proxys_poll_waits_at_the_vm_it_is_for() {
     let mut proxy = door.connect(From::Address("127.0.0.9")).await;
     let about = "Metadata: true\r\nIf-None-Match: 7\r\nPrefer: wait=60\r\n";
     proxy.send(get_with(EVENTS, &format!("{about}{claim}"))).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     door.world.change("b");
     door.world.change("a");
     assert_eq!(proxy.answer().await.body, r#"{"DocumentIncarnation":8,"Events":["a at 2020-07-01"]}"#);
@@ -178,13 +178,13 @@ async fn a_door_that_closes_keeps_nobody_waiting() {
     let door = Door::with_mode(Mode::Normal).await;
     let mut client = door.connect(From::A).await;
     client.send(wait_for_news("7", "wait=60")).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     door.shutdown.send(true).unwrap();
     let answer = client.answer().await;
     assert_eq!((answer.status, answer.closes()), (304, true));
     assert_eq!(answer.header("Preference-Applied"), Some("wait=60"));
     assert!(client.is_closed().await);
-    assert_eq!(door.stats.waiting(), 0);
+    assert_eq!(door.stats.waiting.get(), 0);
     door.close().await;
 }
 
@@ -194,12 +194,12 @@ async fn a_client_that_goes_away_leaves_its_place() {
     for reset in [false, true] {
         let mut client = door.connect(From::A).await;
         client.send(wait_for_news("7", "wait=60")).await;
-        until(|| door.stats.waiting() == 1).await;
+        until(|| door.stats.waiting.get() == 1).await;
         if reset {
             client.stream.set_zero_linger().unwrap();
         }
         drop(client);
-        until(|| door.stats.waiting() == 0 && door.stats.connections_open() == 0).await;
+        until(|| door.stats.waiting.get() == 0 && door.stats.connections_open.get() == 0).await;
         assert!(door.world.nobody_waits());
     }
     door.close().await;
@@ -218,12 +218,12 @@ async fn a_poll_that_waits_is_not_idle() {
     let door = Door::open(GuestSettings { limits, threads: NonZeroUsize::new(1), ..unlimited() }).await;
     let mut client = door.connect(From::A).await;
     client.send(wait_for_news("7", "wait=60")).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     let mut idle = door.connect(From::A).await;
-    until(|| door.stats.connections_open() == 2).await;
+    until(|| door.stats.connections_open.get() == 2).await;
     assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
     assert!(idle.is_closed().await, "the idle one goes first, though it came later");
-    assert_eq!((door.stats.waiting(), door.stats.connections_evicted()), (1, 1));
+    assert_eq!((door.stats.waiting.get(), door.stats.connections_evicted.get()), (1, 1));
     door.close().await;
 }
 
@@ -236,7 +236,7 @@ async fn polls_that_wait_keep_nobody_out() {
     for (count, wait) in [(1, "wait=300"), (2, "wait=200"), (3, "wait=100")] {
         let mut client = door.connect(From::A).await;
         client.send(wait_for_news("7", wait)).await;
-        until(|| door.stats.waiting() == count).await;
+        until(|| door.stats.waiting.get() == count).await;
         // What it sends ahead is read and not answered, and does not lose it its answer.
         client.send(get(EVENTS)).await;
         later().await;
@@ -250,15 +250,15 @@ async fn polls_that_wait_keep_nobody_out() {
         assert_eq!((answer.status, answer.closes()), (304, true));
         assert_eq!(answer.header("Preference-Applied"), Some(wait));
         assert!(longest.is_closed().await);
-        until(|| door.stats.connections_handed_over() == newer.len() as u64 + 1).await;
+        until(|| door.stats.connections_handed_over.get() == newer.len() as u64 + 1).await;
         newer.push(client);
     }
     for client in &mut newer {
         client.send(&get(EVENTS)[9..]).await;
         assert_eq!(client.answer().await.status, 200);
     }
-    assert_eq!((door.stats.waiting(), door.stats.connections_evicted()), (1, 2));
-    assert_eq!(door.stats.connections_turned_away(), 0);
+    assert_eq!((door.stats.waiting.get(), door.stats.connections_evicted.get()), (1, 2));
+    assert_eq!(door.stats.connections_turned_away.get(), 0);
     drop(waiting);
     door.close().await;
 }
@@ -270,7 +270,7 @@ async fn a_vm_has_so_many_polls_wait_and_no_more() {
     for count in 1..=SEATS_PER_VM_MAX as u64 {
         let mut client = door.connect(From::A).await;
         client.send(wait_for_news("7", "wait=60")).await;
-        until(|| door.stats.waiting() == count).await;
+        until(|| door.stats.waiting.get() == count).await;
         waiting.push(client);
     }
     let mut another = door.connect(From::Address("127.0.0.2")).await;
@@ -281,11 +281,11 @@ async fn a_vm_has_so_many_polls_wait_and_no_more() {
     }
     let mut other = door.connect(From::B).await;
     other.send(wait_for_news("7", "wait=60")).await;
-    until(|| door.stats.waiting() == SEATS_PER_VM_MAX as u64 + 1).await;
+    until(|| door.stats.waiting.get() == SEATS_PER_VM_MAX as u64 + 1).await;
     waiting.pop();
-    until(|| door.stats.waiting() == SEATS_PER_VM_MAX as u64).await;
+    until(|| door.stats.waiting.get() == SEATS_PER_VM_MAX as u64).await;
     another.send(wait_for_news("7", "wait=60")).await;
-    until(|| door.stats.waiting() == SEATS_PER_VM_MAX as u64 + 1).await;
+    until(|| door.stats.waiting.get() == SEATS_PER_VM_MAX as u64 + 1).await;
     door.world.change("a");
     assert_eq!(incarnation(&another.answer().await), Some("8"));
     door.close().await;
@@ -303,7 +303,7 @@ async fn what_did_not_fit_is_answered_afterwards() {
     let door = Door::with_mode(Mode::Normal).await;
     let mut client = door.connect(From::A).await;
     client.send(long_wait_for_news() + &get("/metadata/versions")).await;
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     door.world.change("a");
     assert_eq!(incarnation(&client.answer().await), Some("8"));
     assert_eq!(client.answer().await.status, 200);
@@ -317,10 +317,10 @@ async fn a_bell_for_the_poll_before_leaves_no_seat_taken() {
     *door.world.changes_late.lock().unwrap() = Some("a".to_owned());
     client.send(long_wait_for_news() + &wait_for_news("8", "wait=60")).await;
     assert_eq!(incarnation(&client.answer().await), Some("8"));
-    until(|| door.stats.waiting() == 1).await;
+    until(|| door.stats.waiting.get() == 1).await;
     assert_eq!(door.ask(From::A, get(EVENTS)).await.status, 200);
     drop(client);
-    until(|| door.stats.waiting() == 0).await;
+    until(|| door.stats.waiting.get() == 0).await;
     assert!(door.world.nobody_waits());
     door.close().await;
 }
@@ -351,12 +351,12 @@ async fn what_is_sent_meanwhile_is_answered_afterwards() {
             true => client.send(waits + &then).await,
             false => {
                 client.send(waits).await;
-                until(|| door.stats.waiting() == 1).await;
+                until(|| door.stats.waiting.get() == 1).await;
                 client.send(then).await;
             }
         }
-        until(|| door.stats.waiting() == 1).await;
-        assert_eq!(door.stats.metadata(), if together { 0 } else { 1 }, "the next request waits too");
+        until(|| door.stats.waiting.get() == 1).await;
+        assert_eq!(door.stats.metadata.get(), if together { 0 } else { 1 }, "the next request waits too");
         door.world.change("a");
         let mut statuses = vec![];
         for _ in 0..3 {
@@ -377,11 +377,11 @@ async fn a_waiting_poll_may_be_split_anywhere() {
     let length = wait_for_news("7", "wait=60").len();
     for at in 1..length {
         let request = wait_for_news(&tag.to_string(), "wait=60");
-        let before = door.stats.connections_handed_over();
+        let before = door.stats.connections_handed_over.get();
         client.send(&request[..at]).await;
-        until(|| door.stats.connections_handed_over() == before + 1).await;
+        until(|| door.stats.connections_handed_over.get() == before + 1).await;
         client.send(&request[at..]).await;
-        until(|| door.stats.waiting() == 1).await;
+        until(|| door.stats.waiting.get() == 1).await;
         door.world.change("a");
         tag += 1;
         assert_eq!(incarnation(&client.answer().await), Some(&*tag.to_string()), "split at {at}");
