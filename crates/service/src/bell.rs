@@ -181,7 +181,7 @@ mod tests {
     use notbefore_engine::Address;
 
     use super::*;
-    use crate::delivery::samples::{Stage, at, scope, vm};
+    use crate::delivery::tests::{Stage, at, scope, vm};
 
     #[derive(Default)]
     struct Noted(Mutex<Vec<Vec<u64>>>);

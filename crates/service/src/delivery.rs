@@ -27,7 +27,7 @@ pub mod hearing;
 pub mod ledger;
 pub mod recorder;
 #[cfg(test)]
-pub(crate) mod samples;
+pub(crate) mod tests;
 pub mod warning;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

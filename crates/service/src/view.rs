@@ -485,7 +485,7 @@ mod tests {
     use notbefore_wire::guest::version::EventsVersion;
 
     use super::*;
-    use crate::delivery::samples::{Stage, at, event, scope, vm};
+    use crate::delivery::tests::{Stage, at, event, scope, vm};
 
     #[test]
     fn what_a_vm_has_heard_outlives_changes_of_its_scope_and_ends_with_the_vm() {

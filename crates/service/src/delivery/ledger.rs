@@ -266,7 +266,7 @@ impl Ledger {
 mod tests {
     use notbefore_core::{Cause, Scope};
 
-    use super::super::samples::{Stage, approved, at, event, scope, vm};
+    use super::super::tests::{Stage, approved, at, event, scope, vm};
     use super::*;
 
     const NEW: EventsVersion = EventsVersion::NEWEST;

@@ -322,7 +322,7 @@ mod tests {
     use notbefore_wire::guest::version::EventsVersion;
 
     use super::super::Hearing;
-    use super::super::samples::{Stage, at, event, scope, vm};
+    use super::super::tests::{Stage, at, event, scope, vm};
     use super::*;
 
     fn draft(id: u128, readers: u128) -> Draft {

@@ -64,7 +64,7 @@ pub fn due_at(event: &Event, since: Timestamp) -> Option<Timestamp> {
 mod tests {
     use notbefore_core::{Cause, Run, StartReason};
 
-    use super::super::samples::{approved, at, event, vm};
+    use super::super::tests::{approved, at, event, vm};
     use super::*;
 
     fn due(announced: i64, not_before: i64, since: i64) -> Option<Timestamp> {

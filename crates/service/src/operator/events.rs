@@ -293,7 +293,7 @@ mod tests {
     use notbefore_core::samples;
 
     use super::*;
-    use crate::delivery::samples::Stage;
+    use crate::delivery::tests::Stage;
 
     const SCOPES: u64 = 100;
     const EVENTS: u64 = 200;

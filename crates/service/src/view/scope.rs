@@ -185,7 +185,7 @@ fn event(event: &Event) -> document::Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::samples::{at, scope, vm};
+    use crate::delivery::tests::{at, scope, vm};
 
     #[test]
     fn a_scope_without_events_shares_its_document_with_all_that_have_its_incarnation() {
