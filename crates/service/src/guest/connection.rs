@@ -82,6 +82,13 @@ impl From<Over> for BodyFailure {
     }
 }
 
+impl<G> Verdict<G> {
+    /// What is wrong with the head, if anything is.
+    fn refusal(&self) -> Option<GuestError> {
+        if let Verdict::Answer(Answer::Refused(error)) = self { Some(*error) } else { None }
+    }
+}
+
 /// How a connection goes on after a request.
 enum Next {
     /// It was answered, and the answer said this.
@@ -138,14 +145,6 @@ pub(super) struct Unsent<G> {
     pub delivers: Option<(G, EventsVersion)>,
 }
 
-/// A connection and what it has read and not yet answered.
-pub(super) struct Connection<P: Platform> {
-    door: Arc<GuestDoor<P>>,
-    parked: Parked,
-    home: Arc<Mailbox>,
-    shutdown: watch::Receiver<bool>,
-}
-
 /// A connection that the runtime waits for.
 struct Task<P: Platform> {
     door: Arc<GuestDoor<P>>,
@@ -161,21 +160,19 @@ struct Task<P: Platform> {
     has_sent_garbage: bool,
 }
 
-impl<P: Platform> Connection<P> {
-    /// A connection that goes back there when it is idle.
-    pub(super) fn new(door: Arc<GuestDoor<P>>, parked: Parked, home: Arc<Mailbox>, tasks: &Tasks) -> Self {
-        Connection { door, parked, home, shutdown: tasks.shutdown.clone() }
-    }
-
-    /// Goes on until the connection is idle or over.
-    pub(super) async fn run(self, start: Start<P::Guest>) {
-        let Connection { door, parked: Parked { socket, caller, permit }, home, shutdown } = self;
-        // It fails where the system has no room to wait for it; there is nobody to tell.
-        let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
-        let (buffer, stranger, has_sent_garbage) = (Vec::new(), None, false);
-        let task = Task { door, stream, caller, permit, home, shutdown, buffer, stranger, has_sent_garbage };
-        task.run(start).await;
-    }
+/// Serves a connection until it is over, or idle: then it goes home.
+pub(super) async fn run<P: Platform>(
+    door: Arc<GuestDoor<P>>,
+    Parked { socket, caller, permit }: Parked,
+    home: Arc<Mailbox>,
+    shutdown: watch::Receiver<bool>,
+    start: Start<P::Guest>,
+) {
+    // It fails where the system has no room to wait for it; there is nobody to tell.
+    let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
+    let (buffer, stranger, has_sent_garbage) = (Vec::new(), None, false);
+    let task = Task { door, stream, caller, permit, home, shutdown, buffer, stranger, has_sent_garbage };
+    task.run(start).await;
 }
 
 impl<P: Platform> Task<P> {
@@ -268,20 +265,7 @@ impl<P: Platform> Task<P> {
             // The body could not be read; but a failure of the head came first, and answers.
             (Err(BodyFailure::Refused(error)), verdict) => {
                 manner.persistence = Persistence::Closing;
-                match verdict {
-                    Verdict::Answer(refused @ Answer::Refused(_)) => refused,
-                    Verdict::Answer(
-                        Answer::Document { .. }
-                        | Answer::NotModified { .. }
-                        | Answer::Approved
-                        | Answer::Metadata { .. },
-                    )
-                    | Verdict::Unchanged { .. }
-                    | Verdict::Document { .. }
-                    | Verdict::Instance { .. }
-                    | Verdict::Approve(_)
-                    | Verdict::Hold(..) => Answer::Refused(error),
-                }
+                Answer::Refused(verdict.refusal().unwrap_or(error))
             }
             (Ok(_), Verdict::Answer(answer)) => answer,
             (Ok(_), Verdict::Unchanged { incarnation, .. }) => Answer::NotModified { incarnation },
@@ -305,13 +289,8 @@ impl<P: Platform> Task<P> {
             }
             (Ok(_), Verdict::Hold(hold, wait)) => {
                 let rest = std::mem::take(&mut self.buffer);
-                return Ok(Next::Hold(Box::new(Pending {
-                    hold: *hold,
-                    wait,
-                    manner,
-                    rest,
-                    has_unread: false,
-                })));
+                let pending = Pending { hold: *hold, wait, manner, rest, has_unread: false };
+                return Ok(Next::Hold(Box::new(pending)));
             }
         };
         if *self.shutdown.borrow() {
@@ -381,19 +360,9 @@ impl<P: Platform> Task<P> {
             Framing::Length(_) | Framing::Chunked => {}
         }
         if exchange.expects_continue && self.buffer.is_empty() {
-            match &exchange.verdict {
-                Verdict::Answer(Answer::Refused(error)) => return Err(BodyFailure::Refused(*error)),
-                Verdict::Answer(
-                    Answer::Document { .. }
-                    | Answer::NotModified { .. }
-                    | Answer::Approved
-                    | Answer::Metadata { .. },
-                )
-                | Verdict::Unchanged { .. }
-                | Verdict::Document { .. }
-                | Verdict::Instance { .. }
-                | Verdict::Approve(_)
-                | Verdict::Hold(..) => self.write(CONTINUE, &[]).await.map_err(Gone::from)?,
+            match exchange.verdict.refusal() {
+                Some(error) => return Err(BodyFailure::Refused(error)),
+                None => self.write(CONTINUE, &[]).await.map_err(Gone::from)?,
             }
         }
         match exchange.framing {

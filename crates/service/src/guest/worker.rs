@@ -37,7 +37,7 @@ use tokio::runtime::Handle;
 use super::admission::{Admitted, Excess, Permit};
 use super::answer::{Answer, Persistence};
 use super::caller::Caller;
-use super::connection::{Connection, Start, Tasks};
+use super::connection::{self, Start, Tasks};
 use super::crowd::Standing;
 use super::hold::{News, Pending};
 use super::lean::{self, Buffers, Reply, Sent, Step, Turn};
@@ -574,9 +574,9 @@ impl<P: Platform> Worker<P> {
             return;
         }
         self.door.stats.connections_handed_over.add();
-        let connection =
-            Connection::new(Arc::clone(&self.door), parked, Arc::clone(&self.mailbox), &self.tasks);
-        self.tasks.spawn(&self.runtime, connection.run(start));
+        let (door, home) = (Arc::clone(&self.door), Arc::clone(&self.mailbox));
+        let task = connection::run(door, parked, home, self.tasks.shutdown.clone(), start);
+        self.tasks.spawn(&self.runtime, task);
     }
 
     /// Closes the connections that have been idle longest, a part of them; where none is idle, answers the polls that
