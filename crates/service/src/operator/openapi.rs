@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use notbefore_wire::operator::{self as wire, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, SecurityRequirement};
@@ -63,11 +63,16 @@ pub fn complete(api: &mut OpenApi) {
 fn complete_item(path: &str, item: &mut PathItem) {
     let changes = [&mut item.post, &mut item.put, &mut item.delete];
     for operation in changes.into_iter().flatten() {
+        let key = format!("^[A-Za-z0-9._-]{{1,{IDEMPOTENCY_KEY_MAX}}}$");
+        let repeat = "Makes the request safe to repeat for a day; a GUID does well";
+        let compare = "The ETag that was read: refuses a change of what has changed since";
         let parameters = operation.parameters.get_or_insert_default();
-        parameters.extend([idempotency_key(), if_match()].map(RefOr::T));
+        parameters.push(header(IDEMPOTENCY_KEY, &key, repeat));
+        parameters.push(header("If-Match", r#"^"[0-9]{1,18}"$"#, compare));
     }
     if let Some(put) = &mut item.put {
-        put.parameters.get_or_insert_default().push(RefOr::T(if_none_match()));
+        let absent = "`*` refuses a change of what exists; not together with If-Match";
+        put.parameters.get_or_insert_default().push(header("If-None-Match", r"^\*$", absent));
     }
     let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
     for operation in all.into_iter().flatten() {
@@ -91,37 +96,13 @@ fn add_problem(operation: &mut Operation) {
     operation.responses.responses.insert("default".to_owned(), RefOr::T(response));
 }
 
-fn idempotency_key() -> utoipa::openapi::path::Parameter {
-    let schema = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .pattern(Some(format!("^[A-Za-z0-9._-]{{1,{IDEMPOTENCY_KEY_MAX}}}$")));
-    ParameterBuilder::new()
-        .name(IDEMPOTENCY_KEY)
+fn header(name: &str, pattern: &str, description: &str) -> RefOr<Parameter> {
+    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
+    let parameter = ParameterBuilder::new()
+        .name(name)
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("Makes the request safe to repeat for a day; a GUID does well"))
-        .schema(Some(schema))
-        .build()
-}
-
-fn if_none_match() -> utoipa::openapi::path::Parameter {
-    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^\*$"));
-    ParameterBuilder::new()
-        .name("If-None-Match")
-        .parameter_in(ParameterIn::Header)
-        .required(Required::False)
-        .description(Some("`*` refuses a change of what exists; not together with If-Match"))
-        .schema(Some(schema))
-        .build()
-}
-
-fn if_match() -> utoipa::openapi::path::Parameter {
-    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r#"^"[0-9]{1,18}"$"#));
-    ParameterBuilder::new()
-        .name("If-Match")
-        .parameter_in(ParameterIn::Header)
-        .required(Required::False)
-        .description(Some("The ETag that was read: refuses a change of what has changed since"))
-        .schema(Some(schema))
-        .build()
+        .description(Some(description))
+        .schema(Some(schema));
+    RefOr::T(parameter.build())
 }
