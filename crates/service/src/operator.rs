@@ -44,7 +44,6 @@ mod tokens;
 mod vms;
 mod words;
 
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,23 +82,7 @@ const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the door needs to answer. It is one pointer: every request, and every layer on its way, has one.
-#[derive(Clone)]
-pub struct Operator(Arc<Parts>);
-
-impl Operator {
-    /// A door with these parts.
-    pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
-    }
-}
-
-impl Deref for Operator {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
+pub type Operator = Arc<Parts>;
 
 /// The parts of the door.
 pub struct Parts {

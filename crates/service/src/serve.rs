@@ -31,7 +31,6 @@ use crate::guest::caller::ListenerIdentity;
 use crate::listen::{BindError, ListenAt};
 use crate::operator::door::Door;
 use crate::operator::tls::{Certificate, TlsError};
-use crate::operator::{self, Operator};
 use crate::platform::ScheduledEvents;
 use crate::proxy::{ProxyError, TrustedProxies};
 use crate::refusals::Refusals;
@@ -40,7 +39,7 @@ use crate::runtime::{self, EngineHandle};
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
 use crate::whole::NotWhole;
-use crate::{janitor, names, tokens, whole};
+use crate::{janitor, names, operator, tokens, whole};
 
 /// How many records are read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
@@ -156,7 +155,7 @@ pub async fn serve(
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
     let operator_places = config.operator_door.limits.places();
-    let operator = Operator::new(operator::Parts {
+    let operator = Arc::new(operator::Parts {
         views: Arc::clone(&views),
         engine: engine.clone(),
         store: Arc::clone(&store),
