@@ -29,62 +29,42 @@ pub fn numbered(revision: Revision, batch: &FactBatch) -> impl Iterator<Item = (
 /// A fact as operators are shown it.
 pub fn shown(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> wire::Fact {
     let (mut scope, mut operation, mut event) = (scope.map(ToString::to_string), None, None);
-    let (mut vms, named) = (Vec::new(), |name: &Name| vec![name.to_string()]);
-    let what = match &recorded.fact {
-        Fact::Event { event: id, operation: of, cause, resources, what } => {
+    let mut vms = Vec::new();
+    match &recorded.fact {
+        Fact::Event { event: id, operation: of, resources, .. } => {
             (event, operation) = (Some(id.0), of.map(|of| of.0));
             vms = resources.iter().map(Name::to_string).collect();
-            of_event(*cause, what)
         }
-        Fact::OperationRequested { operation: id, cause, targets } => {
-            operation = Some(id.0);
+        Fact::OperationRequested { operation: id, .. }
+        | Fact::OperationCancelled { operation: id }
+        | Fact::OperationStarted { operation: id, .. }
+        | Fact::OperationCompleted { operation: id } => operation = Some(id.0),
+        Fact::ScopeCreated { path } | Fact::ScopeRemoved { path } => scope = Some(path.to_string()),
+        Fact::VmAdded { name, .. }
+        | Fact::VmChanged { name, .. }
+        | Fact::VmRemoved { name, .. }
+        | Fact::VmMoved { name, .. }
+        | Fact::VmDeallocated { name, .. }
+        | Fact::VmStarted { name, .. } => vms = vec![name.to_string()],
+        Fact::PolicyChanged | Fact::TokenCreated { .. } | Fact::TokenRevoked { .. } | Fact::ClockAccepted => {}
+    }
+    let what = match &recorded.fact {
+        Fact::Event { cause, what, .. } => of_event(*cause, what),
+        Fact::OperationRequested { cause, targets, .. } => {
             What::OperationRequested { cause: cause.word(), targets: *targets }
         }
-        Fact::OperationCancelled { operation: id } => {
-            operation = Some(id.0);
-            What::OperationCancelled
-        }
-        Fact::OperationStarted { operation: id, why } => {
-            operation = Some(id.0);
-            What::OperationStarted { why: why.to_string() }
-        }
-        Fact::OperationCompleted { operation: id } => {
-            operation = Some(id.0);
-            What::OperationCompleted
-        }
-        Fact::ScopeCreated { path } => {
-            scope = Some(path.to_string());
-            What::ScopeCreated
-        }
+        Fact::OperationCancelled { .. } => What::OperationCancelled,
+        Fact::OperationStarted { why, .. } => What::OperationStarted { why: why.to_string() },
+        Fact::OperationCompleted { .. } => What::OperationCompleted,
+        Fact::ScopeCreated { .. } => What::ScopeCreated,
         Fact::PolicyChanged => What::PolicyChanged,
-        Fact::ScopeRemoved { path } => {
-            scope = Some(path.to_string());
-            What::ScopeRemoved
-        }
-        Fact::VmAdded { name, .. } => {
-            vms = named(name);
-            What::VmAdded
-        }
-        Fact::VmChanged { name, .. } => {
-            vms = named(name);
-            What::VmChanged
-        }
-        Fact::VmRemoved { name, .. } => {
-            vms = named(name);
-            What::VmRemoved
-        }
-        Fact::VmMoved { name, host, .. } => {
-            vms = named(name);
-            What::VmMoved { host: host.clone() }
-        }
-        Fact::VmDeallocated { name, .. } => {
-            vms = named(name);
-            What::VmDeallocated
-        }
-        Fact::VmStarted { name, .. } => {
-            vms = named(name);
-            What::VmStarted
-        }
+        Fact::ScopeRemoved { .. } => What::ScopeRemoved,
+        Fact::VmAdded { .. } => What::VmAdded,
+        Fact::VmChanged { .. } => What::VmChanged,
+        Fact::VmRemoved { .. } => What::VmRemoved,
+        Fact::VmMoved { host, .. } => What::VmMoved { host: host.clone() },
+        Fact::VmDeallocated { .. } => What::VmDeallocated,
+        Fact::VmStarted { .. } => What::VmStarted,
         Fact::TokenCreated { name, grants } => {
             What::TokenCreated { name: name.to_string(), grants: grants.iter().map(tokens::grant).collect() }
         }
