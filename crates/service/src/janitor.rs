@@ -15,6 +15,7 @@ use notbefore_store::{Expect, Key, Outcome, ReadError, Snapshot, Store, TXN_OPER
 
 use crate::clock::Clock;
 use crate::runtime::EngineHandle;
+use crate::scan::Scan;
 
 /// For how long the answer to a command is kept for those who ask twice.
 pub const COMMANDS_KEPT: SignedDuration = SignedDuration::from_hours(24);
@@ -124,15 +125,9 @@ pub async fn sweep(
 /// Removes the oldest records of a kind whose keys are in the order of time, until the rest is small enough.
 async fn trim(store: &dyn Store, prefix: &str, bytes_max: usize) -> Result<usize, ReadError> {
     let snapshot = store.snapshot().await?;
-    let mut bytes = 0;
-    let mut after: Option<Key> = None;
-    loop {
-        let page = snapshot.scan(prefix, after.as_deref(), PAGE).await?;
+    let (mut pages, mut bytes) = (Scan::new(&*snapshot, prefix, PAGE), 0);
+    while let Some(page) = pages.next().await? {
         bytes += page.records.iter().map(|(_, record)| record.value.len()).sum::<usize>();
-        after = page.records.last().map(|(key, _)| key.clone());
-        if !page.more {
-            break;
-        }
     }
     let mut over = bytes.saturating_sub(bytes_max);
     if over == 0 {
@@ -153,17 +148,12 @@ async fn sweep_prefix(
     mut is_past: impl FnMut(&str, &[u8]) -> bool,
 ) -> Result<usize, ReadError> {
     let snapshot = store.snapshot().await?;
-    let mut after: Option<Key> = None;
-    let mut removed = 0;
-    loop {
-        let page = snapshot.scan(prefix, after.as_deref(), PAGE).await?;
-        after = page.records.last().map(|(key, _)| key.clone());
+    let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix, PAGE), 0);
+    while let Some(page) = pages.next().await? {
         let past = page.records.into_iter().filter(|(key, record)| is_past(key, &record.value));
         removed += remove(store, past.collect()).await;
-        if !page.more {
-            return Ok(removed);
-        }
     }
+    Ok(removed)
 }
 
 /// Looks at records whose keys begin with their time, from the oldest to the first that stays, and at no other.
@@ -174,16 +164,12 @@ async fn sweep_oldest(
     is_past: impl Fn(Timestamp) -> bool,
 ) -> Result<usize, ReadError> {
     let snapshot = store.snapshot().await?;
-    let mut after: Option<Key> = None;
-    let mut removed = 0;
-    loop {
-        let page = snapshot.scan(prefix, after.as_deref(), PAGE).await?;
-        after = page.records.last().map(|(key, _)| key.clone());
-        let (mut past, mut more) = (Vec::new(), page.more);
+    let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix, PAGE), 0);
+    while let Some(page) = pages.next().await? {
+        let mut past = Vec::new();
         for (key, record) in page.records {
             if !records::time_in_key(&key).is_none_or(&is_past) {
-                more = false;
-                break;
+                return Ok(removed + remove(store, past).await);
             }
             match event_of(&*snapshot, &key).await {
                 Err(ReadError::Damaged { .. }) => continue,
@@ -192,10 +178,8 @@ async fn sweep_oldest(
             past.push((key, record));
         }
         removed += remove(store, past).await;
-        if !more {
-            return Ok(removed);
-        }
     }
+    Ok(removed)
 }
 
 /// The event that an entry of the index is of, unless that has ended later, under another entry.
@@ -216,11 +200,8 @@ async fn sweep_seen(
     history_kept: SignedDuration,
 ) -> Result<usize, ReadError> {
     let snapshot = store.snapshot().await?;
-    let mut after: Option<Key> = None;
-    let mut removed = 0;
-    loop {
-        let page = snapshot.scan(prefix::SEEN, after.as_deref(), PAGE).await?;
-        after = page.records.last().map(|(key, _)| key.clone());
+    let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix::SEEN, PAGE), 0);
+    while let Some(page) = pages.next().await? {
         let mut past = Vec::new();
         for one in page.records {
             let Ok(seen) = records::decode::<Seen>(&one.0, &one.1.value) else { continue };
@@ -231,10 +212,8 @@ async fn sweep_seen(
             }
         }
         removed += remove(store, past).await;
-        if !page.more {
-            return Ok(removed);
-        }
     }
+    Ok(removed)
 }
 
 /// Whether the event of a record of reads lives, or is part of history.

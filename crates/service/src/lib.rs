@@ -29,6 +29,7 @@ pub mod proxy;
 pub mod refusals;
 pub mod running;
 pub mod runtime;
+mod scan;
 pub mod serve;
 pub mod tokens;
 pub mod transfer;

@@ -36,6 +36,7 @@ use crate::proxy::{ProxyError, TrustedProxies};
 use crate::refusals::Refusals;
 use crate::running::{Addresses, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
+use crate::scan::Scan;
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
 use crate::whole::NotWhole;
@@ -306,18 +307,12 @@ pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     let (pages, mut read) = mpsc::channel(1);
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
-            let mut after: Option<Key> = None;
-            let mut found = 0;
-            loop {
-                let page = snapshot.scan(prefix, after.as_deref(), LOAD_PAGE).await?;
+            let (mut scan, mut found) = (Scan::new(&*snapshot, prefix, LOAD_PAGE), 0);
+            while let Some(page) = scan.next().await? {
                 whole::check_damaged(&page)?;
                 found += page.records.len() as u64;
-                after = page.records.last().map(|(key, _)| key.clone());
                 if pages.send(prepared(page.records).await?).await.is_err() {
                     return Ok(());
-                }
-                if !page.more {
-                    break;
                 }
             }
             whole::check_count(&*snapshot, prefix, found)?;

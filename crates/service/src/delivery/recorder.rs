@@ -21,6 +21,7 @@ use super::ledger::{Draft, Ledger};
 use super::warning::Warning;
 use super::{Delivery, Note};
 use crate::clock::Clock;
+use crate::scan::Scan;
 use crate::view::{View, Views};
 
 /// How often notes are written down, and how much a crash may lose of them.
@@ -82,21 +83,16 @@ impl RecorderHandle {
 /// What is written about those who have read an event.
 pub async fn stored(store: &dyn Store, event: EventId) -> Result<Vec<Seen>, ReadError> {
     let (snapshot, prefix) = (store.snapshot().await?, records::seen_of(event));
-    let mut found = Vec::new();
-    let mut after = None;
-    loop {
-        let page = snapshot.scan(&prefix, after.as_deref(), PAGE).await?;
-        after = page.records.last().map(|(key, _)| key.clone());
+    let (mut pages, mut found) = (Scan::new(&*snapshot, &prefix, PAGE), Vec::new());
+    while let Some(page) = pages.next().await? {
         for (key, record) in &page.records {
             match records::decode::<Seen>(key, &record.value) {
                 Ok(seen) => found.push(seen),
                 Err(error) => tracing::warn!(target: TARGET, %error, "passed over"),
             }
         }
-        if !page.more {
-            return Ok(found);
-        }
     }
+    Ok(found)
 }
 
 /// Reads what earlier processes have left of the events that are live, and starts the recorder.

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
 use super::lines::{LineWriter, NotARecord};
+use crate::scan::Scan;
 use crate::whole::WAY_BACK;
 
 /// How long a reader may take nothing.
@@ -62,9 +63,8 @@ pub async fn export(
     pieces: Sender<Bytes>,
 ) -> Result<u64, ExportError> {
     let mut writer = LineWriter::new(snapshot.revision(), now, terms.tokens);
-    let mut after: Option<Key> = None;
-    loop {
-        let page = snapshot.scan("", after.as_deref(), PAGE).await?;
+    let mut pages = Scan::new(&*snapshot, "", PAGE);
+    while let Some(page) = pages.next().await? {
         if let Some(key) = page.damaged.first() {
             return Err(ExportError::Damaged(key.clone()));
         }
@@ -76,10 +76,6 @@ pub async fn export(
             if writer.waiting() >= PIECE_BYTES {
                 hand_over(&pieces, writer.take(), terms.patience).await?;
             }
-        }
-        after = page.records.last().map(|(key, _)| key.clone());
-        if !page.more {
-            break;
         }
     }
     writer.finish();
