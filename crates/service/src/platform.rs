@@ -111,7 +111,7 @@ fn identify<'v>(view: &'v View, caller: &Caller) -> Option<(VmId, Option<Guest<'
         ListenerIdentity::Network(network) => {
             let source = caller.source.ip();
             let local = source.is_loopback() || source == caller.local.ip();
-            let stands_in = || view.first_run().filter(|_| local).map(|vm| (vm, view.guest(vm)));
+            let stands_in = || view.first_run.filter(|_| local).map(|vm| (vm, view.guest(vm)));
             view.guest_at(network, source).or_else(stands_in)
         }
         ListenerIdentity::Bound(vm) => view.at_path(vm).map(|vm| (vm, view.guest(vm))),
@@ -208,7 +208,7 @@ impl Platform for ScheduledEvents {
         // The VM that stands in for a fleet has no address of its own.
         let network = match &*caller.listener {
             ListenerIdentity::Network(network)
-                if !guest.by_proxy && self.views.newest().first_run() != Some(guest.vm) =>
+                if !guest.by_proxy && self.views.newest().first_run != Some(guest.vm) =>
             {
                 Some(network.clone())
             }

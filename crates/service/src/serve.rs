@@ -369,7 +369,7 @@ async fn prepare_fleet(
         let whole = format!("{path}/{name}");
         let found = names::resolve(&view, &whole).or_else(|_| names::resolve(&view, &one.vm));
         match found {
-            Ok(vm) if view.first_run() != Some(vm) => {
+            Ok(vm) if view.first_run != Some(vm) => {
                 let found = view.scope_of(vm).map(|scope| names::path(scope, vm));
                 paths.push(found.unwrap_or(whole));
             }
@@ -411,7 +411,7 @@ fn has_callers(view: &View, network: &str) -> bool {
 
 fn first_run_name(views: &Views) -> Option<String> {
     let view = views.newest();
-    let vm = view.first_run()?;
+    let vm = view.first_run?;
     view.scope_of(vm)?.member(vm).map(|member| member.name.to_string())
 }
 

@@ -55,21 +55,22 @@ pub struct View {
     scopes: Slots<Arc<ScopeView>>,
     operations: OrdMap<OperationId, Held<Operation>>,
     /// The scopes that have live events, so that listing events does not visit all the others.
-    busy: OrdSet<ScopeId>,
+    pub busy: OrdSet<ScopeId>,
     /// Where an event lives, or has ended lately.
     events: HashMap<EventId, ScopeSlot>,
     /// Which VMs are on which host.
-    hosts: Hosts,
+    pub hosts: Hosts,
     /// The scopes that have a VM of a name, by a hash of the name, folded. Names are looked up far less often than
     /// there are VMs, so whether it is the name is seen from the scope.
     names: OrdSet<(u32, ScopeSlot)>,
-    first_run: Option<VmId>,
+    /// The VM that stands in for a fleet.
+    pub first_run: Option<VmId>,
     /// When the first records were published: when this process began to hear.
-    since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// How many documents were published.
     editions: u64,
     /// Who may use the operator API.
-    tokens: TokenTable,
+    pub tokens: TokenTable,
 }
 
 /// A VM that polls: its scope, and where it stands there.
@@ -148,11 +149,6 @@ impl View {
     /// The VM that calls from an address of a network.
     pub fn caller(&self, network: &str, address: IpAddr) -> Option<VmId> {
         self.inventory.caller(network, address)
-    }
-
-    /// The VM that stands in for a fleet.
-    pub fn first_run(&self) -> Option<VmId> {
-        self.first_run
     }
 
     /// Where a VM calls from.
@@ -249,21 +245,9 @@ impl View {
         busy.filter_map(|id| self.scope(id))
     }
 
-    /// Who may use the operator API.
-    pub fn tokens(&self) -> &TokenTable {
-        &self.tokens
-    }
-
-    /// How many scopes have live events.
-    pub fn busy(&self) -> usize {
-        self.busy.len()
-    }
-
-    /// Scopes with live events, in order, from one.
-    pub fn busy_from<'a>(&'a self, from: Option<&ScopeId>) -> impl Iterator<Item = &'a Arc<ScopeView>> {
-        let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));
-        let busy = self.busy.range((from, Bound::Unbounded));
-        busy.filter_map(|id| self.scope(id))
+    /// Scopes with live events, in order.
+    pub fn busy_scopes(&self) -> impl Iterator<Item = &Arc<ScopeView>> {
+        self.busy.iter().filter_map(|id| self.scope(id))
     }
 
     /// The scope an event lives in, or has ended in lately.
@@ -295,22 +279,12 @@ impl View {
         self.scope_of_event(event).is_some_and(|scope| scope.scope.event(event).is_some())
     }
 
-    /// When this process began to hear.
-    pub fn since(&self) -> Option<Timestamp> {
-        self.since
-    }
-
     /// VMs of this name, in whichever scope.
     pub fn named(&self, folded: &str) -> impl Iterator<Item = VmId> {
         let hash = hash(folded);
         let scopes = self.names.range((hash, ScopeSlot(0))..=(hash, ScopeSlot(u32::MAX)));
         let members = scopes.filter_map(|(_, slot)| self.in_slot(*slot)).flat_map(|view| &view.scope.members);
         members.filter(move |one| one.name.as_str().eq_ignore_ascii_case(folded)).map(|one| one.vm)
-    }
-
-    /// Which VMs are on which host.
-    pub fn hosts(&self) -> &Hosts {
-        &self.hosts
     }
 
     /// The VMs of these places, by their scopes in order, from one.
@@ -334,7 +308,7 @@ impl View {
             operations: self.operations.len(),
             ..Counts::default()
         };
-        for scope in self.busy_from(None) {
+        for scope in self.busy_scopes() {
             let started = scope.scope.events.iter().filter(|event| event.is_started()).count();
             counts.started += started;
             counts.scheduled += scope.scope.events.len() - started;

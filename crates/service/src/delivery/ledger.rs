@@ -172,16 +172,16 @@ impl Ledger {
         let unread = |scope: &ScopeView| {
             scope.scope.events.iter().filter(|event| !self.unread(scope, event).is_empty()).count()
         };
-        view.busy_from(None).map(|scope| unread(scope)).sum()
+        view.busy_scopes().map(|scope| unread(scope)).sum()
     }
 
     /// What is to be warned of at `now`, and when to look again if nothing changes before. Nothing is warned of
     /// twice, but after a start of the service.
     pub fn review(&mut self, view: &View, now: Timestamp) -> (Vec<Warning>, Option<Timestamp>) {
-        let since = view.since().unwrap_or(now);
+        let since = view.since.unwrap_or(now);
         let mut warnings = Vec::new();
         let mut next: Option<Timestamp> = None;
-        for scope in view.busy_from(None) {
+        for scope in view.busy_scopes() {
             for event in &scope.scope.events {
                 let Some(due) = warning::due_at(event, since) else { continue };
                 if now < due {

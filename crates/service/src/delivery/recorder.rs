@@ -121,7 +121,7 @@ pub async fn start(
 
 async fn load(store: &dyn Store, view: &View) -> Result<Ledger, ReadError> {
     let mut ledger = Ledger::default();
-    for event in view.busy_from(None).flat_map(|scope| &scope.scope.events) {
+    for event in view.busy_scopes().flat_map(|scope| &scope.scope.events) {
         for record in stored(store, event.id).await? {
             ledger.load(event.id, &record);
         }
@@ -201,7 +201,7 @@ impl Recorder {
             (warnings, self.review_at) = ledger.review(&view, now);
         }
         drop(ledger);
-        self.rest = view.busy() / LOOKED_AT_A_SECOND;
+        self.rest = view.busy.len() / LOOKED_AT_A_SECOND;
         self.reviewed = view;
         if lost > 0 {
             tracing::error!(target: TARGET, lost, "the store refuses for so long that the oldest reads were forgotten");

@@ -141,7 +141,7 @@ fn holder(operator: &Operator, request: &Request) -> Result<Principal, (Option<P
         return Err((None, Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure)));
     };
     let now = operator.clock.now();
-    let known = operator.views.glance().tokens().of_secret(secret).cloned();
+    let known = operator.views.glance().tokens.of_secret(secret).cloned();
     let Some(known) = known else { return Err((None, refused())) };
     let principal = Principal { known, from: source(request) };
     if principal.token().is_expired(now) {
@@ -232,11 +232,6 @@ impl<S: Send + Sync> FromRequest<S> for Change {
 }
 
 impl Change {
-    /// Who asks.
-    pub fn principal(&self) -> &Principal {
-        &self.principal
-    }
-
     /// Whether there is a body.
     pub fn has_body(&self) -> bool {
         !self.body.is_empty()

@@ -54,7 +54,7 @@ pub async fn list(
     let (limit, after) = (page.limit()?, page.after()?);
     let ((revision, view), now) = (operator.views.complete_to(), operator.clock.now());
     let operations = open_operations(&view);
-    let mut found = view.hosts().after(after.as_deref());
+    let mut found = view.hosts.after(after.as_deref());
     let one = |(name, places): (&Arc<str>, _)| counted(&view, name, places, &operations, now);
     let items: Vec<Host> = found.by_ref().take(limit).map(one).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.host));
@@ -65,7 +65,7 @@ pub async fn list(
 #[utoipa::path(get, path = "/hosts/{host}", tag = "hosts", params(("host" = String, Path)), responses((status = 200, body = Host)))]
 pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) -> Result<Json<Host>, Problem> {
     let (view, now) = (operator.views.newest(), operator.clock.now());
-    match view.hosts().get(&host) {
+    match view.hosts.get(&host) {
         Some(places) => Ok(Json(counted(&view, &host, places, &open_operations(&view), now))),
         None => Err(unknown(&view, &host, Refusal::UnknownHost(host.clone()).into())),
     }
@@ -254,7 +254,7 @@ fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Resu
 fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
     problem.meaning("unknown_host", || {
         let folded = host.to_lowercase();
-        let known = view.hosts().after(None).take(COMPARED_MAX);
+        let known = view.hosts.after(None).take(COMPARED_MAX);
         let mut like: Vec<(f64, &str)> = known
             .map(|(known, _)| (strsim::jaro_winkler(&folded, &known.to_lowercase()), &**known))
             .filter(|(likeness, _)| *likeness >= LIKE_ENOUGH)

@@ -163,7 +163,7 @@ impl Caller {
     /// Whether the caller's token is still in force.
     pub fn holds(&self) -> bool {
         let now = self.operator.clock.now();
-        self.operator.views.newest().tokens().holds(self.principal.token(), now)
+        self.operator.views.newest().tokens.holds(self.principal.token(), now)
     }
 
     /// Whether a commit has revoked the caller's token, which the view may not know of yet.
@@ -224,7 +224,7 @@ impl Part {
         host: &str,
         from: Option<&ScopeId>,
     ) -> impl Iterator<Item = (&'a Arc<ScopeView>, Vec<&'a Member>)> {
-        let places = self.view.hosts().get(host);
+        let places = self.view.hosts.get(host);
         let placed = places.map(|places| self.view.placed(places, from));
         placed.into_iter().flatten().filter(|(scope, _)| self.sees(&scope.scope.id()))
     }

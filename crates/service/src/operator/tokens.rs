@@ -29,7 +29,7 @@ pub async fn list(
     let (limit, after) = (page.limit()?, page.after()?);
     let (revision, view) = operator.views.complete_to();
     let now = operator.clock.now();
-    let mut found = view.tokens().after(after.as_deref());
+    let mut found = view.tokens.after(after.as_deref());
     let items: Vec<_> = found.by_ref().take(limit).map(|known| shown(known, now)).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.name.to_ascii_lowercase()));
     Ok(Json(wire::Page { items, next, revision }))
@@ -78,11 +78,11 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
         hash: tokens::hash(&secret),
         grants: checked(&grants)?,
         created_at: now,
-        created_by: Some(Actor::Token(change.principal().name().to_owned())),
+        created_by: Some(change.actor()),
         expires_at,
     };
     change.ask(&operator, Ok(TokenCommand::Create(token.clone()))).await?;
-    let made = operator.views.newest().tokens().named(&token.name).is_some_and(|known| known.token == token);
+    let made = operator.views.newest().tokens.named(&token.name).is_some_and(|known| known.token == token);
     match made {
         true => {
             let made = api::NewToken { secret, token: of(&token, now) };

@@ -64,7 +64,7 @@ impl Bench {
 
     fn command(&self) -> Option<(EventId, CommandState)> {
         let view = self.views.newest();
-        let scope = view.busy_from(None).next()?;
+        let scope = view.busy_scopes().next()?;
         let event = scope.scope.events.first()?;
         Some((event.id, event.exec_run()?.commands[0].clone()))
     }
@@ -102,7 +102,7 @@ async fn a_command_fails_is_tried_again_and_succeeds() {
     report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
     bench.until("the event to end", Option::is_none).await;
     let view = bench.views.newest();
-    let vm = view.first_run().unwrap();
+    let vm = view.first_run.unwrap();
     assert_eq!(view.scope_of(vm).unwrap().member(vm).unwrap().host.as_deref(), Some("h2"));
     assert!(driver.stopped.lock().unwrap().is_empty());
 }
