@@ -16,12 +16,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use notbefore_core::{ScopeId, VmId};
 use notbefore_engine::Published;
 use uuid::Uuid;
 
+use crate::lock;
 use crate::view::View;
 
 /// How many seats a VM may have at a time: as many as connections from one address.
@@ -93,7 +94,7 @@ impl<K: Clone + Eq + Hash> Bell<K> {
     /// Takes a seat at a place for a VM, unless the VM has as many as it may. Look again afterwards: what changed
     /// before does not ring.
     pub fn sit_down(&self, place: K, vm: Uuid, sleeper: Arc<dyn Sleeper>, whom: u64) -> Option<Seat<K>> {
-        let mut seats = self.lock();
+        let mut seats = lock(&self.seats);
         let count = seats.by_vm.get(&vm).copied().unwrap_or(0);
         if count >= SEATS_PER_VM_MAX {
             return None;
@@ -107,7 +108,7 @@ impl<K: Clone + Eq + Hash> Bell<K> {
 
     /// Leaves a seat, also one that was rung for.
     pub fn get_up(&self, seat: &Seat<K>) {
-        let mut seats = self.lock();
+        let mut seats = lock(&self.seats);
         let Some(sitting) = seats.by_place.get_mut(&seat.place) else { return };
         let left = sitting.remove(&seat.number);
         if sitting.is_empty() {
@@ -120,12 +121,12 @@ impl<K: Clone + Eq + Hash> Bell<K> {
 
     /// Whether nobody waits.
     pub fn is_alone(&self) -> bool {
-        self.lock().by_place.is_empty()
+        lock(&self.seats).by_place.is_empty()
     }
 
     /// Wakes those whom a change touches, once it can be seen. Their seats are free then.
     pub fn ring(&self, touched: Touched<K>) {
-        let mut seats = self.lock();
+        let mut seats = lock(&self.seats);
         let sitting: Vec<Sitting> = match touched {
             Touched::These(places) => {
                 places.iter().filter_map(|place| seats.by_place.remove(place)).collect()
@@ -144,11 +145,6 @@ impl<K: Clone + Eq + Hash> Bell<K> {
         for (sleeper, whom) in woken {
             sleeper.wake(whom);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Seats<K>> {
-        // Seats are whole after every step.
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -251,7 +247,7 @@ mod tests {
         bell.ring(Touched::These(vec!["a"]));
         assert_eq!(fill().len(), seats.iter().filter(|seat| seat.place == "a").count() - 1);
         bell.ring(Touched::All);
-        assert!(bell.lock().by_vm.is_empty());
+        assert!(lock(&bell.seats).by_vm.is_empty());
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub mod recorder;
 pub(crate) mod tests;
 pub mod warning;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use notbefore_core::VmId;
@@ -105,6 +105,6 @@ impl Delivery {
     /// Who read what, for as long as the guard is held; polls never wait for it.
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
         // Whoever panicked while it held the ledger left it as good as it was: each change is one insertion.
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.ledger)
     }
 }

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notbefore_core::{Ending, VmId};
@@ -40,6 +40,7 @@ mod result;
 mod run;
 
 use crate::driver::{Driver, Report};
+use crate::lock;
 
 /// How long the keepers of an earlier service have to end. Their commands were killed when it ended, which takes
 /// the kernel milliseconds, and the keepers as long as it takes to look through `/proc`.
@@ -253,10 +254,6 @@ impl State {
             self.turns.remove(&id.vm);
         }
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says in the log what became of a run.

@@ -36,8 +36,15 @@ pub mod transfer;
 pub mod view;
 pub mod whole;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use config::{GuestListener, GuestVm, ServeConfig};
 pub use listen::ListenAt;
 pub use operator::door::DoorConfig;
 pub use proxy::{AddressPrefix, ProxyAddress, ProxyConfig};
 pub use serve::{ServeError, serve};
+
+/// Locks what a holder may have left by a panic. No holder leaves its value half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notbefore_engine::Node;
@@ -15,6 +15,7 @@ use notbefore_engine::records::{self, FurtherRefusals, RefusalBatch, RefusedRequ
 use notbefore_store::{Outcome, Store, Txn};
 
 use crate::clock::Clock;
+use crate::lock;
 use crate::metrics::Counters;
 
 /// How many requests a batch keeps in full: what a person would read of one second.
@@ -92,17 +93,13 @@ impl Refusals {
     /// Notes a refusal.
     pub fn note(&self, refused: RefusedRequest) {
         self.counts.get_or_create(&[("code", refused.code.clone())]).inc();
-        let mut ledger = locked(&self.ledger);
+        let mut ledger = lock(&self.ledger);
         if ledger.note(refused.clone()) {
             drop(ledger);
             let RefusedRequest { from, token, code, request, .. } = refused;
             let (from, token) = (from.map(tracing::field::display), token.as_deref().unwrap_or("unknown"));
             tracing::warn!(target: "notbefore::audit", token, from, code, request, "refused");
         }
-    }
-
-    fn take(&self, at: jiff::Timestamp) -> Option<RefusalBatch> {
-        locked(&self.ledger).take(at)
     }
 
     /// Writes what was noted, for ever.
@@ -117,7 +114,7 @@ impl Refusals {
     /// Writes what was noted, if anything; answers whether all of it was kept in full.
     pub async fn write_once(&self, store: &dyn Store, clock: &dyn Clock, node: &str, n: u64) -> bool {
         let now = clock.now();
-        let Some(batch) = self.take(now) else { return true };
+        let Some(batch) = lock(&self.ledger).take(now) else { return true };
         for FurtherRefusals { from, count } in &batch.further {
             let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());
             tracing::warn!(target: "notbefore::audit", from, count, "further refusals");
@@ -135,11 +132,6 @@ impl Refusals {
         }
         batch.further.is_empty()
     }
-}
-
-/// Whoever panicked while holding it has left nothing half done here.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// While batches overflow they are written half as often each time.

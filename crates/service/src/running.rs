@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::config::GuestListener;
 use crate::runtime::EngineHandle;
@@ -50,12 +50,12 @@ impl Reloads {
     /// Hangs in a part under the name that the log shall call it by. Where `reload` fails, the part must go on with
     /// what it had. It may read files.
     pub fn add(&self, what: &str, reload: impl Fn() -> Result<(), ReloadError> + Send + 'static) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((what.to_owned(), Box::new(reload)));
+        crate::lock(&self.0).push((what.to_owned(), Box::new(reload)));
     }
 
     /// Has every part read anew, and gives what became of each.
     pub fn run(&self) -> Vec<(String, Result<(), ReloadError>)> {
-        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = crate::lock(&self.0);
         parts.iter().map(|(what, reload)| (what.clone(), reload())).collect()
     }
 }

@@ -48,7 +48,7 @@ impl Budget {
     }
 
     fn spend(&self, bytes: usize) -> Fate {
-        let mut left = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut left = crate::lock(&self.0);
         if left.told {
             return Fate::Drop;
         }
@@ -62,7 +62,7 @@ impl Budget {
     }
 
     fn is_spent(&self) -> bool {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).told
+        crate::lock(&self.0).told
     }
 }
 

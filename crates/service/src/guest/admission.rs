@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notbefore_listener::by_source::Id;
@@ -27,6 +27,7 @@ use super::crowd::{Crowd, STRANGERS_MAX, Standing};
 use super::settings::Limits;
 use super::stats::GuestStats;
 use crate::clock::Stopwatch;
+use crate::lock;
 
 /// With less than this part of its places left a door is crowded: then callers are looked up when they connect.
 const CROWDED_REST: usize = 4;
@@ -120,7 +121,7 @@ impl Admission {
         let (source, before) = match self.per_source_max {
             Some(most) if !calls_for_many => {
                 let source = (identity, caller.source.ip());
-                let mut by_source = self.lock();
+                let mut by_source = lock(&self.by_source);
                 let count = by_source.get(&source).copied().unwrap_or(0);
                 // This comes first: nobody makes room for one that is turned away.
                 if count >= most {
@@ -149,7 +150,7 @@ impl Admission {
 
     /// Tells a connection to close for a newcomer to a full door, if one may; see [`super::crowd`].
     pub(super) fn make_room(&self, newcomer: Standing) -> bool {
-        let mut waiting = self.lock_waiting();
+        let mut waiting = lock(&self.waiting);
         let closed = waiting.crowd.make_room(newcomer);
         self.close(&mut waiting, closed)
     }
@@ -162,7 +163,7 @@ impl Admission {
         for_at_most: Duration,
     ) -> Waiting {
         let is_taken = Arc::new(Notify::new());
-        let mut waiting = self.lock_waiting();
+        let mut waiting = lock(&self.waiting);
         let (id, closed) = waiting.crowd.add(caller, standing, Arc::clone(&is_taken));
         self.close(&mut waiting, closed);
         drop(waiting);
@@ -185,16 +186,6 @@ impl Admission {
             );
         }
         true
-    }
-
-    fn lock_waiting(&self) -> MutexGuard<'_, WaitingCrowd> {
-        // Every step leaves it whole.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
-        // Counts are whole after every step, so one that somebody panicked over is as good as any.
-        self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -230,14 +221,14 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.admission.lock_waiting().crowd.remove(self.id);
+        lock(&self.admission.waiting).crowd.remove(self.id);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(source) = self.source
-            && let Entry::Occupied(mut count) = self.admission.lock().entry(source)
+            && let Entry::Occupied(mut count) = lock(&self.admission.by_source).entry(source)
         {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -280,7 +271,7 @@ mod tests {
         let again = admission.admit(0, &greedy).unwrap();
         assert_eq!(admission.stats.connections_open.get(), 4);
         drop(again);
-        assert_eq!((admission.lock().len(), admission.stats.connections_open.get()), (3, 3));
+        assert_eq!((lock(&admission.by_source).len(), admission.stats.connections_open.get()), (3, 3));
     }
 
     #[test]
@@ -290,7 +281,7 @@ mod tests {
         let _both = [&greedy, &modest].map(|caller| admission.admit(0, caller).unwrap());
         assert_eq!(admission.admit(0, &greedy).unwrap_err(), Excess::Source);
         assert_eq!(admission.admit(0, &third).unwrap_err(), Excess::Door);
-        assert_eq!((admission.lock().len(), admission.total.load(Relaxed)), (2, 2), "nothing is left behind");
+        assert_eq!((lock(&admission.by_source).len(), admission.total.load(Relaxed)), (2, 2), "nothing is left behind");
     }
 
     #[test]
@@ -316,7 +307,7 @@ mod tests {
         let limits = Limits { connections_per_source_max: None, ..Limits::default() };
         let admission = Admission::new(&limits, Arc::default());
         let held: Vec<_> = (0..1_000).map(|_| admission.admit(0, &from("10.0.0.4")).unwrap()).collect();
-        assert!(admission.lock().is_empty());
+        assert!(lock(&admission.by_source).is_empty());
         drop(held);
         assert_eq!(admission.total.load(Relaxed), 0);
     }

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -13,6 +13,7 @@ use super::hold::Pending;
 use super::slots::Token;
 use super::worker::Parked;
 use crate::bell::Sleeper;
+use crate::lock;
 
 /// What a worker is told, since it last looked.
 #[derive(Default)]
@@ -60,7 +61,7 @@ impl Mailbox {
     }
 
     fn post(&self, write: impl FnOnce(&mut Letters)) {
-        let mut inbox = self.lock();
+        let mut inbox = lock(&self.inbox);
         if inbox.is_shut {
             return;
         }
@@ -76,19 +77,14 @@ impl Mailbox {
     /// What has come; the worker's.
     pub(super) fn take(&self) -> Letters {
         let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
-        std::mem::take(&mut self.lock().letters)
+        std::mem::take(&mut lock(&self.inbox).letters)
     }
 
     /// What has come, and nothing more will; the worker's last look.
     pub(super) fn shut(&self) -> Letters {
-        let mut inbox = self.lock();
+        let mut inbox = lock(&self.inbox);
         inbox.is_shut = true;
         std::mem::take(&mut inbox.letters)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inbox> {
-        // Letters are whole, whoever panicked while holding them.
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
