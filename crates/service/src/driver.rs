@@ -5,8 +5,6 @@
 //! back how a command ended. The engine asks for each attempt once and waits for its report for as long as it
 //! takes, so a driver must report every command that ends by itself, and must not let one run without end.
 
-use std::fmt;
-
 use notbefore_core::Ending;
 use notbefore_engine::{CommandId, DriverReport, DriverRun};
 
@@ -37,12 +35,6 @@ impl Report {
     /// Says how the command ended.
     pub fn ended(self, ending: Ending) {
         (self.to)(DriverReport { id: self.id, ending });
-    }
-}
-
-impl fmt::Debug for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Report").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

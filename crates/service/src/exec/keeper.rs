@@ -111,31 +111,24 @@ pub(super) async fn all_gone(results: &Path, patience: Duration) -> io::Result<b
 /// Signals that would end or stop a keeper, and that a terminal, the end of a session or a script may send to it.
 /// Their handlers do nothing, and a command has the defaults again: exec resets handlers, but would hand on that a
 /// signal is ignored. SIGTERM has a meaning of its own.
-fn survived_signals() -> impl Iterator<Item = SignalKind> {
-    let others = [
-        Signal::VTALARM,
-        Signal::PROF,
-        Signal::XCPU,
-        Signal::XFSZ,
-        Signal::POWER,
-        Signal::TSTP,
-        Signal::TTIN,
-        Signal::TTOU,
-    ];
-    let others = others.map(|signal| SignalKind::from_raw(signal.as_raw()));
-    [
-        SignalKind::hangup(),
-        SignalKind::interrupt(),
-        SignalKind::quit(),
-        SignalKind::user_defined1(),
-        SignalKind::user_defined2(),
-        SignalKind::pipe(),
-        SignalKind::alarm(),
-        SignalKind::io(),
-    ]
-    .into_iter()
-    .chain(others)
-}
+const SURVIVED: [Signal; 16] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::PIPE,
+    Signal::ALARM,
+    Signal::IO,
+    Signal::VTALARM,
+    Signal::PROF,
+    Signal::XCPU,
+    Signal::XFSZ,
+    Signal::POWER,
+    Signal::TSTP,
+    Signal::TTIN,
+    Signal::TTOU,
+];
 
 /// Runs a command that may write `result`, and ends when nothing of it is left. Standard input is the socket to the
 /// service.

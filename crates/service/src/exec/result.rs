@@ -10,26 +10,19 @@ use notbefore_core::exec::HOST_BYTES_MAX;
 /// How large the file may be; one line of it means something.
 const RESULT_BYTES_MAX: u64 = 4 * 1024;
 
-/// What a command wrote.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written {
-    /// Where the VM is now.
-    pub(super) host: Option<String>,
-}
-
 /// What a command wrote is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} in the file that NOTBEFORE_RESULT names; write one line host=NAME, or nothing")]
 pub(super) struct NotUnderstood(pub(super) String);
 
-/// Reads what a command wrote.
-pub(super) fn read(path: &Path) -> Result<Written, NotUnderstood> {
+/// Reads what a command wrote: the host that the VM is on now, if it named one.
+pub(super) fn read(path: &Path) -> Result<Option<String>, NotUnderstood> {
     let wrong = |what: String| Err(NotUnderstood(what));
     // Not opened before it is looked at: opening a pipe would wait for a writer.
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {}
         Ok(_) => return wrong("it left something that is no regular file".to_owned()),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Written::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return wrong(format!("it left what cannot be read ({error})")),
     }
     let mut bytes = Vec::new();
@@ -43,7 +36,7 @@ pub(super) fn read(path: &Path) -> Result<Written, NotUnderstood> {
     let Ok(text) = String::from_utf8(bytes) else {
         return wrong("it wrote what is not UTF-8".to_owned());
     };
-    let mut written = Written::default();
+    let mut written = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let known = line.split_once('=').filter(|(key, _)| *key == "host");
         let Some((_, host)) = known else {
@@ -53,7 +46,7 @@ pub(super) fn read(path: &Path) -> Result<Written, NotUnderstood> {
         if !fits {
             return wrong(format!("it wrote a host's name that has not 1 to {HOST_BYTES_MAX} characters"));
         }
-        if written.host.replace(host.to_owned()).is_some() {
+        if written.replace(host.to_owned()).is_some() {
             return wrong("it wrote more than one host".to_owned());
         }
     }
@@ -68,7 +61,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("result");
         fs::write(&path, content).unwrap();
-        read(&path).map(|written| written.host)
+        read(&path)
     }
 
     #[test]
@@ -76,7 +69,7 @@ mod tests {
         assert_eq!(written(b"host=h9\n"), Ok(Some("h9".to_owned())));
         assert_eq!(written(b"\n host=h9"), Ok(Some("h9".to_owned())));
         assert_eq!(written(b""), Ok(None));
-        assert_eq!(read(Path::new("/nowhere/at/all")), Ok(Written::default()));
+        assert_eq!(read(Path::new("/nowhere/at/all")), Ok(None));
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn judge(
     config: &ExecConfig,
     end: Option<End>,
     cut: Option<Cut>,
-    result: Result<result::Written, result::NotUnderstood>,
+    result: Result<Option<String>, result::NotUnderstood>,
     last_words: &str,
 ) -> Ending {
     let said = if last_words.is_empty() { String::new() } else { format!(": {last_words}") };
@@ -194,7 +194,7 @@ fn judge(
             SignedDuration::try_from(config.timeout).unwrap_or(SignedDuration::MAX)
         ),
         (Some(End::Exited { code: 0, .. }), None) => match result {
-            Ok(written) => return Ending::Succeeded { host: written.host },
+            Ok(host) => return Ending::Succeeded { host },
             Err(wrong) => format!("it ended well, but {wrong}"),
         },
         (Some(End::Exited { code, .. }), None) => format!("exit code {code}{said}"),
@@ -248,7 +248,7 @@ mod tests {
 
     fn reason(end: Option<End>, cut: Option<Cut>, last_words: &str) -> String {
         let config = ExecConfig::new("/opt/carry-out".into());
-        match judge(&config, end, cut, Ok(result::Written::default()), last_words) {
+        match judge(&config, end, cut, Ok(None), last_words) {
             Ending::Failed { why } => why,
             other @ (Ending::Succeeded { .. } | Ending::Blocked { .. }) => {
                 panic!("it should have failed: {other:?}")
