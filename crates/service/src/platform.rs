@@ -1,16 +1,17 @@
 //! The platform behind the guest door: who is calling, what its document is, what its approval does.
 
+use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use notbefore_core::{Actor, EventId, Member, Name, Refusal, ScopeId, ScopeKind, VmId};
-use notbefore_engine::{DecodeError, Failure, GuestApproval, Request, Vm, records};
-use notbefore_store::{ReadError, Store};
+use notbefore_engine::{Failure, GuestApproval, Request, Vm, records};
+use notbefore_store::Store;
 use notbefore_wire::guest::instance::document::set_and_number;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
-use tokio::sync::{AcquireError, Semaphore};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::bell::Bell;
@@ -83,25 +84,14 @@ impl ScheduledEvents {
 
     /// What was written down for a VM to be told about itself. It stays in the store: few ask for it, and it would
     /// take more room in memory than all the rest of a VM.
-    async fn stored_instance(&self, vm: VmId) -> Result<serde_json::Value, InstanceError> {
+    async fn stored_instance(&self, vm: VmId) -> Result<serde_json::Value, Box<dyn Error + Send + Sync>> {
         // A fleet that starts all at once waits here, and not where the others want to write.
-        let _turn = self.reads.acquire().await?;
+        let _turn = self.reads.acquire().await.map_err(|_| "the service is closing")?;
         let key = records::vm(vm);
         let record = self.store.snapshot().await?.get(&key).await?;
         let record = record.map(|record| records::decode::<Vm>(&key, &record.value)).transpose()?;
         Ok(record.map(|vm| vm.instance).unwrap_or_default())
     }
-}
-
-/// Why a VM's stored metadata cannot be read.
-#[derive(Debug, thiserror::Error)]
-enum InstanceError {
-    #[error("the service is closing")]
-    Closing(#[from] AcquireError),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Record(#[from] DecodeError),
 }
 
 /// The VM that a caller is by where it calls from. Without a fleet, whoever calls from this machine is the VM

@@ -204,14 +204,10 @@ pub async fn serve(
             exec.close().await;
         })
     });
+    let janitor = janitor::run(Arc::clone(&store), engine.clone(), Arc::clone(&clock), config.history_kept);
     let background = [
         tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone())),
-        tokio::spawn(janitor::run(
-            Arc::clone(&store),
-            engine.clone(),
-            Arc::clone(&clock),
-            config.history_kept,
-        )),
+        tokio::spawn(janitor),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
     ];
     // Whatever can be read anew while the service runs hangs itself in here: `reloads.add("…", …)`.
@@ -221,7 +217,7 @@ pub async fn serve(
     }
     if let Some(certificate) = &certificate {
         let (certificate, dir, clock) = (Arc::clone(certificate), dir.clone(), Arc::clone(&clock));
-        reloads.add("the operator door's certificate", move || Ok(certificate.reload(&dir, clock.now())?));
+        reloads.add("the operator door's certificate", move || certificate.reload(&dir, clock.now()));
     }
     ready(&Running { addresses, engine: engine.clone(), reloads });
 

@@ -92,12 +92,7 @@ impl<'a> Guest<'a> {
 impl Views {
     /// Nothing yet.
     pub fn new(rfc1123_everywhere: bool) -> Self {
-        Self {
-            newest: ArcSwap::default(),
-            complete_to: AtomicU64::new(0),
-            bell: Bell::default(),
-            rfc1123_everywhere,
-        }
+        Self { rfc1123_everywhere, ..Self::default() }
     }
 
     /// What was published shows every commit up to a revision.

@@ -24,15 +24,6 @@ pub enum NotWhole {
 /// How to go on from a damaged store.
 pub const WAY_BACK: &str = "'notbefore check --data DIR' lists all damage; restore a copy or import a backup into a new directory, or save what is left with 'notbefore export --data DIR --skip-damaged FILE' and import that";
 
-/// Checks a page that holds all records of a kind.
-pub fn check_page(snapshot: &dyn Snapshot, kind: &str, page: &Page) -> Result<(), NotWhole> {
-    check_damaged(page)?;
-    match page.more {
-        true => Ok(()),
-        false => check_count(snapshot, kind, page.records.len() as u64),
-    }
-}
-
 /// Checks that nothing was passed over.
 pub fn check_damaged(page: &Page) -> Result<(), NotWhole> {
     page.damaged.first().map_or(Ok(()), |key| Err(NotWhole::Damaged { key: key.to_string() }))

@@ -20,8 +20,8 @@ const _: () = assert!(EventsVersion::ALL.len() <= 1 << VERSION_BITS);
 const VERSION_SET_BITS: usize = 8;
 const _: () = assert!(EventsVersion::ALL.len() <= VERSION_SET_BITS);
 
-/// What is known of a VM as a listener.
-#[derive(Debug)]
+/// What is known of a VM as a listener; by default that of a new VM: had it polled, we would know.
+#[derive(Debug, Default)]
 pub struct Hearing {
     /// The last poll: milliseconds since 1970 over the version's number. 0 while there was none.
     polled: AtomicU64,
@@ -46,14 +46,9 @@ pub struct Poll {
 }
 
 impl Hearing {
-    /// Of a VM that is new: had it polled, we would know.
-    pub fn of_new() -> Self {
-        Self { polled: AtomicU64::new(0), sent: AtomicU64::new(0), pace: Pace::default() }
-    }
-
     /// Of a VM that was there before this process.
     pub fn of_known() -> Self {
-        Self { polled: AtomicU64::new(BEFORE_US), ..Self::of_new() }
+        Self { polled: AtomicU64::new(BEFORE_US), ..Self::default() }
     }
 
     /// The same, in another place. What is noted in the first at this very moment is noted again at the next poll.
@@ -126,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_poll_counts_for_five_minutes() {
-        let hearing = Hearing::of_new();
+        let hearing = Hearing::default();
         assert_eq!((hearing.last_poll(), hearing.listening(at(0), Some(at(0)))), (None, Listening::No));
         for version in EventsVersion::ALL {
             hearing.note_poll(at(0), version);
@@ -149,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_version_of_an_edition_is_news_once() {
-        let hearing = Hearing::of_new();
+        let hearing = Hearing::default();
         let [old, new] = [EventsVersion::V2017_03_01, EventsVersion::NEWEST];
         assert!(!hearing.was_sent(0, old) && !hearing.was_sent(7, old));
         hearing.note_sent(7, old);
@@ -162,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_wrong_keeps_nobody_listening() {
-        let hearing = Hearing::of_new();
+        let hearing = Hearing::default();
         hearing.note_poll(at(200), EventsVersion::NEWEST);
         assert_eq!(hearing.listening(at(0), Some(at(0))), Listening::Yes, "set back a little");
         assert_eq!(hearing.listening(at(-100), Some(at(0))), Listening::No, "it was a year ahead, say");

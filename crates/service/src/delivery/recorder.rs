@@ -402,7 +402,7 @@ mod tests {
             is_failing: false,
         };
 
-        let (view, hearing) = (views.newest(), Hearing::of_new());
+        let (view, hearing) = (views.newest(), Hearing::default());
         let shown = view.guest(vm(1)).unwrap().scope;
         delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(3));
         delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(4));
@@ -437,12 +437,12 @@ mod tests {
         let shown = view.guest(vm(1)).unwrap().scope;
         let (delivery, mut notes) = Delivery::new(Ledger::default());
         for _ in 0..super::super::NOTES_MAX {
-            delivery.note(vm(1), &Hearing::of_new(), shown, EventsVersion::NEWEST, at(1));
+            delivery.note(vm(1), &Hearing::default(), shown, EventsVersion::NEWEST, at(1));
         }
-        let hearing = Hearing::of_new();
+        let hearing = Hearing::default();
         delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(2));
         assert!(!hearing.was_sent(shown.edition, EventsVersion::NEWEST));
-        let other = Hearing::of_new();
+        let other = Hearing::default();
         delivery.note(vm(2), &other, shown, EventsVersion::NEWEST, at(2));
         assert!(other.was_sent(shown.edition, EventsVersion::NEWEST), "nothing in it happens to this one");
         notes.try_recv().unwrap();

@@ -24,6 +24,7 @@ use rustls::server::ParsedCertificate;
 use tokio_rustls::TlsAcceptor;
 
 use crate::data_dir::DataDir;
+use crate::running::ReloadError;
 
 /// How long before its end a certificate is worth a warning.
 const WARN_DAYS: i64 = 14;
@@ -77,17 +78,6 @@ struct Pair {
     ends_at: Option<Timestamp>,
 }
 
-/// Why a new certificate is not in force, or not all of it.
-#[derive(Debug, thiserror::Error)]
-pub enum CertificateReloadError {
-    /// The files cannot be used; what was in force stays so.
-    #[error(transparent)]
-    Pair(#[from] TlsError),
-    /// It is in force, and the command line on this machine does not know it.
-    #[error("cannot leave it in the data directory: {0}")]
-    Publish(#[from] io::Error),
-}
-
 impl Certificate {
     /// Reads and checks a pair.
     pub fn load(files: CertificateFiles, now: Timestamp) -> Result<Self, TlsError> {
@@ -97,9 +87,9 @@ impl Certificate {
 
     /// Reads the files again and leaves the chain for the command line; if they cannot be used, what is in force stays
     /// so.
-    pub fn reload(&self, dir: &DataDir, now: Timestamp) -> Result<(), CertificateReloadError> {
+    pub fn reload(&self, dir: &DataDir, now: Timestamp) -> Result<(), ReloadError> {
         self.replace(now)?;
-        Ok(self.publish(dir)?)
+        Ok(self.publish(dir).map_err(|error| format!("cannot leave it in the data directory: {error}"))?)
     }
 
     fn replace(&self, now: Timestamp) -> Result<(), TlsError> {

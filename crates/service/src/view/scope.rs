@@ -66,7 +66,7 @@ impl Ears {
     /// Those of a scope's VMs, with what was known of the ones that stay. `is_first` says that the process begins
     /// with them.
     fn of(before: Option<&ScopeView>, scope: &Scope, is_first: bool) -> Arc<Self> {
-        let fresh = || if is_first { Hearing::of_known() } else { Hearing::of_new() };
+        let fresh = || if is_first { Hearing::of_known() } else { Hearing::default() };
         let Some(before) = before else {
             let hearings = scope.members.iter().map(|_| fresh()).collect();
             return Arc::new(Self { noted_at_s: AtomicI64::new(0), hearings });
