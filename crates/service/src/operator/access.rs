@@ -349,12 +349,10 @@ fn text(request: &Request, name: &str) -> Result<Option<String>, Problem> {
 fn checked(key: String) -> Result<String, Problem> {
     let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX || !key.chars().all(harmless) {
-        let limits =
-            format!("1 to {IDEMPOTENCY_KEY_MAX} letters, digits, '-', '_' and '.'; a GUID does well");
-        return Err(Problem::bad_request(
-            "bad_idempotency_key",
-            format!("an {IDEMPOTENCY_KEY} has {limits}"),
-        ));
+        let detail = format!(
+            "an {IDEMPOTENCY_KEY} has 1 to {IDEMPOTENCY_KEY_MAX} letters, digits, '-', '_' and '.'; a GUID does well"
+        );
+        return Err(Problem::bad_request("bad_idempotency_key", detail));
     }
     Ok(key)
 }
@@ -362,10 +360,8 @@ fn checked(key: String) -> Result<String, Problem> {
 fn revision(text: &str) -> Result<Revision, Problem> {
     let digits = text.trim_start_matches("W/").trim_matches('"');
     digits.parse().map(Revision).map_err(|_| {
-        Problem::bad_request(
-            "bad_if_match",
-            format!("If-Match {text:?} is not a revision; give the ETag that you read"),
-        )
+        let detail = format!("If-Match {text:?} is not a revision; give the ETag that you read");
+        Problem::bad_request("bad_if_match", detail)
     })
 }
 

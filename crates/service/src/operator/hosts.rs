@@ -239,10 +239,10 @@ fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Resu
         }
         (Verb::Degraded, None) => Ok(Cause::PredictedFailure),
         (Verb::Failed, None) => Ok(Cause::HostFailure),
-        (Verb::Degraded | Verb::Failed, Some(_)) => Err(Problem::bad_request(
-            "bad_type",
-            format!("a host that is {verb} takes no type; leave it out"),
-        )),
+        (Verb::Degraded | Verb::Failed, Some(_)) => {
+            let detail = format!("a host that is {verb} takes no type; leave it out");
+            Err(Problem::bad_request("bad_type", detail))
+        }
         (Verb::Unknown(verb), _) => {
             let detail = format!("a host has no {verb:?}; there are maintain, degraded and failed");
             Err(Problem::not_found("unknown_verb", detail))

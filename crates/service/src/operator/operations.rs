@@ -52,9 +52,7 @@ pub async fn cancel(
     Path(operation): Path<String>,
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
-    let id = parse(&operation)?;
-    let permit = sight.permit_on_operation(id);
-    acted(sight, change, id, permit, OperationCommand::Cancel(id)).await
+    acted(sight, change, &operation, Sight::permit_on_operation, OperationCommand::Cancel).await
 }
 
 /// Start all events of an operation now: those of a host's reboot or freeze in all scopes at once, those of any other
@@ -65,9 +63,7 @@ pub async fn start(
     Path(operation): Path<String>,
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
-    let id = parse(&operation)?;
-    let permit = sight.permit_to_carry_out(id);
-    acted(sight, change, id, permit, OperationCommand::Start(id)).await
+    acted(sight, change, &operation, Sight::permit_to_carry_out, OperationCommand::Start).await
 }
 
 /// Say that all of an operation was carried out; every event of it must have started
@@ -77,21 +73,20 @@ pub async fn complete(
     Path(operation): Path<String>,
     change: Change,
 ) -> Result<Json<wire::Operation>, Problem> {
-    let id = parse(&operation)?;
-    let permit = sight.permit_to_carry_out(id);
-    acted(sight, change, id, permit, OperationCommand::Complete(id)).await
+    acted(sight, change, &operation, Sight::permit_to_carry_out, OperationCommand::Complete).await
 }
 
 /// Sends a command about a whole operation, and shows what the operation is then.
 async fn acted(
     mut sight: Sight,
     change: Change,
-    id: OperationId,
-    permit: Result<Permit, Problem>,
-    command: OperationCommand,
+    operation: &str,
+    permit: fn(&Sight, OperationId) -> Result<Permit, Problem>,
+    command: fn(OperationId) -> OperationCommand,
 ) -> Result<Json<wire::Operation>, Problem> {
+    let id = parse(operation)?;
     // What does not exist for the caller is answered so whatever else is wrong with the request.
-    let command = permit.and_then(|permit| change.compares_nothing().map(|()| (permit, command)));
+    let command = permit(&sight, id).and_then(|permit| change.compares_nothing().map(|()| (permit, command(id))));
     let answer = sight.ask(change, command).await;
     if let Err(problem) = answer {
         // The engine forgets an operation that has closed; the store does not.

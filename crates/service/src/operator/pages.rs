@@ -22,10 +22,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let query = Query::<T>::try_from_uri(&parts.uri);
         query.map(|query| Self(query.0)).map_err(|rejection| {
-            Problem::bad_request(
-                "bad_query",
-                format!("the query is not as it should be: {}", rejection.body_text()),
-            )
+            let detail = format!("the query is not as it should be: {}", rejection.body_text());
+            Problem::bad_request("bad_query", detail)
         })
     }
 }
@@ -38,7 +36,7 @@ pub struct PageQuery {
     /// How many items.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
-    /// Where the page before ended.
+    /// Where the page before ended: its `next`.
     pub cursor: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::access::Change;
 use super::cursor;
-use super::pages::{PageQuery, Params};
+use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::present;
 use super::problem::Problem;
@@ -47,32 +47,13 @@ fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Prob
     Ok(ScopePath { subscription: part(subscription)?, group: part(group)?, name: part(name)? })
 }
 
-/// What a list of scopes takes.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// How many items.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// Where the page before ended: its `next`.
-    cursor: Option<String>,
-}
-
 /// List scopes, in the order of their paths
-#[utoipa::path(get, path = "/scopes", tag = "scopes", params(ListQuery), responses((status = 200, body = wire::Page<wire::Scope>)))]
+#[utoipa::path(get, path = "/scopes", tag = "scopes", params(PageQuery), responses((status = 200, body = wire::Page<wire::Scope>)))]
 pub async fn list(
     sight: Sight,
-    Params(query): Params<ListQuery>,
+    Params(page): Params<PageQuery>,
 ) -> Result<Json<wire::Page<wire::Scope>>, Problem> {
-    let page = PageQuery { limit: query.limit, cursor: query.cursor };
-    let limit = page.limit()?;
-    let after = page
-        .after()?
-        .map(|text| text.parse::<ScopePath>())
-        .transpose()
-        .map_err(notbefore_core::Refusal::Name)?;
-    let after = after.map(|path| path.id());
+    let (limit, after) = (page.limit()?, pages::scope(page.after()?.as_deref())?);
     let mut found = sight.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
     let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.path));
@@ -268,10 +249,8 @@ fn address(text: &str) -> Result<Address, Problem> {
     let (network, ip) = text.rsplit_once('/').unwrap_or(("default", text));
     let network = network.parse::<Name>().map_err(notbefore_core::Refusal::Name)?;
     let ip = ip.parse::<std::net::IpAddr>().map_err(|_| {
-        Problem::bad_request(
-            "bad_address",
-            format!("{text:?} is no address; write 10.0.0.4, or network/10.0.0.4"),
-        )
+        let detail = format!("{text:?} is no address; write 10.0.0.4, or network/10.0.0.4");
+        Problem::bad_request("bad_address", detail)
     })?;
     Ok(Address { network, ip: ip.to_canonical() })
 }

@@ -128,10 +128,8 @@ pub async fn revoke(
     change: Change,
 ) -> Result<StatusCode, Problem> {
     let unknown = |_| {
-        Problem::not_found(
-            "unknown_token",
-            format!("there is no token {token}; 'notbefore token list' shows those there are"),
-        )
+        let detail = format!("there is no token {token}; 'notbefore token list' shows those there are");
+        Problem::not_found("unknown_token", detail)
     };
     let name = token.parse::<Name>().map_err(unknown)?;
     change.ask(&operator, Ok(TokenCommand::Revoke(name.clone()))).await?;
