@@ -25,6 +25,15 @@ pub fn path(scope: &ScopeView, vm: VmId) -> String {
     }
 }
 
+/// The first of some names, and how many more there are.
+pub fn first_of(names: &[String], most: usize) -> String {
+    let named = names.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(most) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
 /// Finds the VM that a text means.
 pub fn resolve(view: &View, text: &str) -> Result<VmId, NameError> {
     resolve_among(view, text, |_| true)

@@ -6,6 +6,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Event, EventId, EventType, Phase, ScopePath};
 
+use crate::names::first_of;
+
 /// The most of its notice that is left when an event is warned of. An hour is time to act; a VM that is off for
 /// some of the seven days before a predicted failure is no news.
 const LEFT_MAX: SignedDuration = SignedDuration::from_hours(1);
@@ -32,11 +34,7 @@ pub struct Warning {
 impl Warning {
     /// The VMs, for a log: the first of them, and how many more there are.
     pub fn names(&self) -> String {
-        let named = self.vms.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-        match self.vms.len().saturating_sub(NAMES_MAX) {
-            0 => named,
-            more => format!("{named} and {more} more"),
-        }
+        first_of(&self.vms, NAMES_MAX)
     }
 }
 

@@ -4,6 +4,7 @@ use notbefore_core::{CommandState, Event, ExecRun, Resource};
 use notbefore_wire::operator as wire;
 
 use super::words::Word;
+use crate::names::first_of;
 
 /// How many VMs are named before the rest are counted.
 const NAMED_MAX: usize = 3;
@@ -83,24 +84,16 @@ pub fn waits_for(event: &Event, run: &ExecRun) -> String {
     if !failed.is_empty() {
         parts.push(format!(
             "somebody, since the command has failed for {}: 'notbefore event retry' tries again, 'notbefore event complete' ends the event",
-            some_of(&failed)
+            first_of(&failed, NAMED_MAX)
         ));
     }
     if !running.is_empty() {
-        parts.push(format!("the command for {}", some_of(&running)));
+        parts.push(format!("the command for {}", first_of(&running, NAMED_MAX)));
     }
     if !waiting.is_empty() {
-        parts.push(format!("the next attempt for {}", some_of(&waiting)));
+        parts.push(format!("the next attempt for {}", first_of(&waiting, NAMED_MAX)));
     }
     parts.join("; ")
-}
-
-fn some_of(names: &[String]) -> String {
-    let named = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED_MAX) {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    }
 }
 
 #[cfg(test)]

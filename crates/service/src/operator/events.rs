@@ -61,7 +61,7 @@ fn page(
     query: ListQuery,
     unread_by: impl Fn(&ScopeView, &Event) -> Vec<String>,
 ) -> Result<wire::Page<wire::Event>, Problem> {
-    let revision = part.revision();
+    let revision = part.revision;
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit()?, page.after()?);

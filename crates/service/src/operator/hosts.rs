@@ -282,16 +282,8 @@ fn counted(
     operations: &HashMap<&str, Vec<Uuid>>,
     now: Timestamp,
 ) -> Host {
-    let mut host = Host {
-        host: name.to_owned(),
-        vms: 0,
-        deallocated: 0,
-        scopes: places.len(),
-        listening: 0,
-        listening_unknown: 0,
-        events: 0,
-        operations: operations.get(name).cloned().unwrap_or_default(),
-    };
+    let operations = operations.get(name).cloned().unwrap_or_default();
+    let mut host = Host { host: name.to_owned(), scopes: places.len(), operations, ..Host::default() };
     for (scope, members) in view.placed(places, None) {
         host.vms += members.len();
         let runs = |member: &&&Member| member.state == MemberState::Running;

@@ -36,7 +36,7 @@ pub async fn list(
     let mut found = sight.operations(&live, after);
     let items: Vec<_> = found.by_ref().take(limit).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.id.to_string()));
-    Ok(Json(wire::Page { items, next, revision: sight.revision() }))
+    Ok(Json(wire::Page { items, next, revision: sight.revision }))
 }
 
 /// Show an operation and its parts, also when it is closed
@@ -86,7 +86,8 @@ async fn acted(
 ) -> Result<Json<wire::Operation>, Problem> {
     let id = parse(operation)?;
     // What does not exist for the caller is answered so whatever else is wrong with the request.
-    let command = permit(&sight, id).and_then(|permit| change.compares_nothing().map(|()| (permit, command(id))));
+    let permit = permit(&sight, id);
+    let command = permit.and_then(|permit| change.compares_nothing().map(|()| (permit, command(id))));
     let answer = sight.ask(change, command).await;
     if let Err(problem) = answer {
         // The engine forgets an operation that has closed; the store does not.

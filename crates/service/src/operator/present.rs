@@ -167,22 +167,10 @@ pub fn event(live: &Live<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
 
 /// An ended event.
 pub fn past(past: &Past, revision: u64) -> wire::Event {
-    let started = |fact: &Recorded<EventFact>| match fact.fact {
-        EventFact::EventStarted { .. } => Some(fact.at),
-        EventFact::EventScheduled { .. }
-        | EventFact::EventApproved
-        | EventFact::EventReleased
-        | EventFact::EventReady { .. }
-        | EventFact::DriverTookOver { .. }
-        | EventFact::DriverAttemptFailed { .. }
-        | EventFact::DriverFailed { .. }
-        | EventFact::DriverRetried { .. }
-        | EventFact::EventCompleted
-        | EventFact::EventCancelled { .. } => None,
-    };
+    let is_start = |fact: &&Recorded<EventFact>| matches!(fact.fact, EventFact::EventStarted { .. });
     wire::Event {
         status: past.outcome.word(),
-        started_at: past.event.trail.iter().find_map(started),
+        started_at: past.event.trail.iter().find(is_start).map(|fact| fact.at),
         ended_at: Some(past.ended_at),
         not_before: None,
         revision,

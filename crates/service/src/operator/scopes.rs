@@ -57,7 +57,7 @@ pub async fn list(
     let mut found = sight.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
     let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.path));
-    Ok(Json(wire::Page { items, next, revision: sight.revision() }))
+    Ok(Json(wire::Page { items, next, revision: sight.revision }))
 }
 
 /// Show a scope

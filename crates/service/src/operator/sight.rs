@@ -64,8 +64,8 @@ type Roots = Arc<[Prefix]>;
 /// What of a view exists for a caller.
 pub struct Part {
     view: Arc<View>,
-    /// The view shows every commit up to this revision.
-    revision: u64,
+    /// The view shows every commit up to this revision, and perhaps later ones.
+    pub revision: u64,
     roots: Roots,
 }
 
@@ -191,11 +191,6 @@ impl Part {
         Self { view, revision: 0, roots: [Prefix::everywhere()].into() }
     }
 
-    /// Every commit up to this revision is seen, and perhaps later ones.
-    pub fn revision(&self) -> u64 {
-        self.revision
-    }
-
     /// Whether a scope exists for the caller.
     pub fn sees(&self, scope: &ScopeId) -> bool {
         sees(&self.roots, scope)
@@ -232,10 +227,12 @@ impl Part {
     /// A scope.
     pub fn scope(&self, path: &ScopePath) -> Result<&Arc<ScopeView>, Problem> {
         let id = path.id();
-        let found = self.view.scope(&id);
-        found
-            .filter(|_| self.sees(&id))
-            .ok_or_else(|| Problem::from(Refusal::UnknownScope(path.clone())).hiding(found.is_some()))
+        self.view.scope(&id).filter(|_| self.sees(&id)).ok_or_else(|| self.unknown_scope(path))
+    }
+
+    fn unknown_scope(&self, path: &ScopePath) -> Problem {
+        let is_hidden = self.view.scope(&path.id()).is_some();
+        Problem::from(Refusal::UnknownScope(path.clone())).hiding(is_hidden)
     }
 
     /// The scope of a VM.
@@ -425,10 +422,7 @@ impl Sight {
         let id = path.id();
         match self.sees(&id) {
             true => self.permit(needed, &id),
-            false => {
-                let unknown = Problem::from(Refusal::UnknownScope(path.clone()));
-                Err(unknown.hiding(self.view.scope(&id).is_some()))
-            }
+            false => Err(self.unknown_scope(path)),
         }
     }
 

@@ -64,7 +64,7 @@ pub async fn list(
             Box::new(scopes.map(|(_, scope)| (scope, scope.scope.members.iter().collect())))
         }
     };
-    let revision = sight.revision();
+    let revision = sight.revision;
     let mut items = Vec::new();
     let mut last = None;
     for (scope, mut members) in found {

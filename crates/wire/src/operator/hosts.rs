@@ -13,7 +13,7 @@ use super::{Cause, EventType, HostVerb, Maintenance, Release, Resource};
 pub const SILENT_NAMED_MAX: usize = 20;
 
 /// A host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Host {
     /// Its name.
     pub host: String,
