@@ -136,10 +136,7 @@ impl Refusals {
 
 /// While batches overflow they are written half as often each time.
 fn next_pause(pause: Duration, all_kept: bool) -> Duration {
-    match all_kept {
-        true => WRITE_EVERY,
-        false => (pause * 2).min(WRITE_EVERY_MAX),
-    }
+    if all_kept { WRITE_EVERY } else { (pause * 2).min(WRITE_EVERY_MAX) }
 }
 
 #[cfg(test)]

@@ -246,10 +246,7 @@ impl Change {
 
     /// The body as JSON, or the default where there is none.
     pub fn body_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
-        match self.has_body() {
-            true => self.body(),
-            false => Ok(T::default()),
-        }
+        if self.has_body() { self.body() } else { Ok(T::default()) }
     }
 
     /// Refuses a revision where there is none to compare it with: hosts and operations have none.

@@ -180,10 +180,7 @@ impl Search {
 
     /// A cursor behind everything that ended in a millisecond.
     fn behind(&self, time: &str) -> String {
-        match self.newest_first {
-            false => cursor::encode(&format!("{time}/~")),
-            true => cursor::encode(time),
-        }
+        if self.newest_first { cursor::encode(time) } else { cursor::encode(&format!("{time}/~")) }
     }
 
     fn is_past_the_end(&self, key: &str) -> bool {

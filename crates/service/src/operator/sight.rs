@@ -420,10 +420,7 @@ impl Sight {
     /// Checks that the caller has a role where a scope is, or may be made.
     pub fn permit_at(&self, needed: Role, path: &ScopePath) -> Result<Permit, Problem> {
         let id = path.id();
-        match self.sees(&id) {
-            true => self.permit(needed, &id),
-            false => Err(self.unknown_scope(path)),
-        }
+        if self.sees(&id) { self.permit(needed, &id) } else { Err(self.unknown_scope(path)) }
     }
 
     /// Checks that the caller has a role in the scope of a VM.
