@@ -115,10 +115,7 @@ impl FromStr for ListenAt {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (rest, tproxy) = match text.strip_suffix(TPROXY) {
-            Some(rest) => (rest, true),
-            None => (text, false),
-        };
+        let rest = text.strip_suffix(TPROXY).unwrap_or(text);
         // The zone of an IPv6 address has a % as well, within the brackets.
         let (address, device) = match rest.rsplit_once('%') {
             Some((address, device)) if !device.contains(']') => (address, Some(device)),
@@ -131,7 +128,8 @@ impl FromStr for ListenAt {
         if device.is_some_and(|name| !is_name(name)) {
             return Err(());
         }
-        Ok(ListenAt { address: address.parse().map_err(|_| ())?, device: device.map(str::to_owned), tproxy })
+        let (address, device) = (address.parse().map_err(|_| ())?, device.map(str::to_owned));
+        Ok(ListenAt { address, device, tproxy: rest != text })
     }
 }
 

@@ -120,15 +120,10 @@ impl Refusals {
             tracing::warn!(target: "notbefore::audit", from, count, "further refusals");
         }
         let put = vec![(records::refused(now, node, n), records::encode(&batch))];
-        match store.commit(Txn { put, ..Txn::default() }).await {
-            Outcome::Committed(_) => {}
-            outcome @ (Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
-                tracing::error!(
-                    ?outcome,
-                    requests = batch.requests.len(),
-                    "could not store which requests were refused; the log has them"
-                );
-            }
+        let outcome = store.commit(Txn { put, ..Txn::default() }).await;
+        if !matches!(outcome, Outcome::Committed(_)) {
+            let requests = batch.requests.len();
+            tracing::error!(?outcome, requests, "could not store which requests were refused; the log has them");
         }
         batch.further.is_empty()
     }

@@ -261,14 +261,9 @@ async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
         return Err(ServeError::ResultsLink(path));
     }
-    let prepared = match make_private(&path) {
-        Ok(_) => Exec::prepare(exec.clone(), &path).await,
-        Err(error) => Err(error),
-    };
-    match prepared {
-        Ok(exec) => Ok(Some(Arc::new(exec))),
-        Err(source) => Err(ServeError::File { path, source }),
-    }
+    let failed = |source| ServeError::File { path: path.clone(), source };
+    make_private(&path).map_err(failed)?;
+    Ok(Some(Arc::new(Exec::prepare(exec.clone(), &path).await.map_err(failed)?)))
 }
 
 /// Reads what the engine holds in memory, at one revision, and starts it.

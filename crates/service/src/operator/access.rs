@@ -97,15 +97,11 @@ pub async fn require_host(
     let given = request.headers().get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut given = given.chain(request.uri().authority().map(|authority| authority.as_str()));
     let refused = given.find(|host| by_loopback && !operator.hosts.accept(host, is_certified));
-    match refused {
-        None => Ok(next.run(request).await),
-        Some(host) => {
-            let detail = format!(
-                "the operator door does not answer to the name {host:?}; call it by its address or as localhost, or add the name to operator.hosts"
-            );
-            Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail))
-        }
-    }
+    let Some(host) = refused else { return Ok(next.run(request).await) };
+    let detail = format!(
+        "the operator door does not answer to the name {host:?}; call it by its address or as localhost, or add the name to operator.hosts"
+    );
+    Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail))
 }
 
 /// Lets only those through who hold a token, and notes whatever is refused here or further on.
@@ -251,14 +247,11 @@ impl Change {
 
     /// Refuses a revision where there is none to compare it with: hosts and operations have none.
     pub fn compares_nothing(&self) -> Result<(), Problem> {
-        match self.if_revision {
-            None => Ok(()),
-            Some(_) => {
-                let detail =
-                    "hosts and operations have no revision to compare; leave If-Match and If-None-Match out";
-                Err(Problem::bad_request("no_revision", detail))
-            }
+        if self.if_revision.is_none() {
+            return Ok(());
         }
+        let detail = "hosts and operations have no revision to compare; leave If-Match and If-None-Match out";
+        Err(Problem::bad_request("no_revision", detail))
     }
 
     /// Who asks.

@@ -19,11 +19,10 @@ use notbefore_wire::operator::{Actor, ActorKind, AuditOutcome, Fact, FactId, Wha
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::Operator;
 use super::cursor::Place;
-use super::facts;
 use super::pages::{self, PageQuery, Params};
 use super::problem::Problem;
+use super::{Operator, facts};
 
 /// How many records are read at a time.
 const CHUNK: usize = 256;
@@ -183,13 +182,8 @@ fn entries(kind: &str, key: &str, record: &Versioned) -> Vec<AuditEntry> {
         return Vec::new();
     };
     let one = |at, from, token: Option<String>, count, what| {
-        let by = match token {
-            Some(name) => Actor { kind: ActorKind::Token, name, address: None },
-            None => {
-                let kind = ActorKind::Stranger;
-                Actor { name: kind.to_string(), kind, address: None }
-            }
-        };
+        let kind = if token.is_some() { ActorKind::Token } else { ActorKind::Stranger };
+        let by = Actor { name: token.unwrap_or_else(|| kind.to_string()), kind, address: None };
         let fact =
             Fact { id: None, at, what, scope: None, operation: None, event: None, vms: Vec::new(), by };
         AuditEntry { outcome: AuditOutcome::Refused, from, count, fact }

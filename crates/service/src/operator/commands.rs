@@ -24,12 +24,9 @@ pub fn progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
 pub fn last_progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
     let mut progress = progress(event, run);
     for (command, state) in progress.commands.iter_mut().zip(&run.commands) {
-        match state {
-            CommandState::Running { .. } | CommandState::Waiting { .. } => {
-                command.state = wire::CommandState::Stopped;
-                (command.attempts_left, command.due_at) = (None, None);
-            }
-            CommandState::Done { .. } | CommandState::Failed { .. } | CommandState::Gone => {}
+        if matches!(state, CommandState::Running { .. } | CommandState::Waiting { .. }) {
+            command.state = wire::CommandState::Stopped;
+            (command.attempts_left, command.due_at) = (None, None);
         }
     }
     progress

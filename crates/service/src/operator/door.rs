@@ -205,13 +205,9 @@ async fn serve_connection(
         }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        outcome = connection.as_mut() => Some(outcome),
-        () = async { drop(closing.wait_for(|closing| *closing).await) } => None,
-    };
-    let outcome = match ended {
-        Some(outcome) => outcome,
-        None => {
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        () = async { drop(closing.wait_for(|closing| *closing).await) } => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

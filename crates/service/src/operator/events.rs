@@ -15,12 +15,11 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::access::Change;
-use super::cursor;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
-use super::present;
 use super::problem::Problem;
 use super::sight::{Part, Permit, Sight, role_for};
+use super::{cursor, present};
 use crate::view::ScopeView;
 
 /// The longest description; it is shown to every guest of the scope at every poll.

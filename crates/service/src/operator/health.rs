@@ -14,15 +14,13 @@ pub async fn healthz() -> &'static str {
 
 /// `GET /readyz`: and its store takes what it is given. A clock that is not trusted keeps it from little.
 pub async fn readyz(State(operator): State<Operator>) -> Response {
-    match operator.engine.stats().store_trouble() {
-        None => match operator.engine.stats().clock_hold() {
-            None => "ready\n".into_response(),
-            Some(hold) => {
-                let (why, since, events) = (hold.reason(), hold.since, hold.events);
-                format!("ready\nthe clock is not trusted since {since:.0}: {why}; {events} live events wait for an approval, a command, or the clock\n").into_response()
-            }
-        },
-        Some(why) => {
+    match (operator.engine.stats().store_trouble(), operator.engine.stats().clock_hold()) {
+        (None, None) => "ready\n".into_response(),
+        (None, Some(hold)) => {
+            let (why, since, events) = (hold.reason(), hold.since, hold.events);
+            format!("ready\nthe clock is not trusted since {since:.0}: {why}; {events} live events wait for an approval, a command, or the clock\n").into_response()
+        }
+        (Some(why), _) => {
             let text = format!(
                 "the store does not write: {why}; guests go on polling, changes are refused, and it is tried again every second\n"
             );

@@ -15,11 +15,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::cursor;
 use super::pages::{self, PageQuery, Params};
-use super::present;
 use super::problem::Problem;
 use super::sight::Sight;
+use super::{cursor, present};
 
 /// How many entries of the index are read at a time.
 const CHUNK: usize = 256;
@@ -136,10 +135,7 @@ impl Search {
 
     async fn page(self, snapshot: &dyn Snapshot, sees: Sees<'_>) -> Result<wire::Page<wire::Event>, Problem> {
         let revision = snapshot.revision().0;
-        let begin = match self.newest_first {
-            false => self.since.map(records::ended_from),
-            true => self.until.map(records::ended_from),
-        };
+        let begin = if self.newest_first { self.until } else { self.since }.map(records::ended_from);
         let mut at = self.cursor.clone().or(begin);
         let mut items = Vec::new();
         let mut last_shown: Option<Key> = None;

@@ -24,15 +24,13 @@ use notbefore_wire::operator::hosts::{
 };
 use uuid::Uuid;
 
-use super::Operator;
 use super::access::Change;
-use super::cursor;
 use super::events::{checked_description, checked_duration, when};
 use super::pages::{PageQuery, Params};
 use super::path::Path;
-use super::present;
 use super::problem::Problem;
 use super::words::Word;
+use super::{Operator, cursor, present};
 use crate::hosts::Places;
 use crate::names;
 use crate::view::{ScopeView, View};

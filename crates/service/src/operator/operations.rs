@@ -9,14 +9,13 @@ use notbefore_engine::{OperationCommand, records};
 use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
-use super::Operator;
 use super::access::Change;
-use super::cursor;
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::present::{self, Live};
 use super::problem::Problem;
 use super::sight::{Permit, Sight};
+use super::{Operator, cursor};
 use crate::view::View;
 
 fn parse(text: &str) -> Result<OperationId, Problem> {

@@ -12,9 +12,9 @@ use notbefore_engine::Address;
 use notbefore_engine::state::host_operations::HostOperations;
 use notbefore_wire::operator as wire;
 
-use super::commands;
-use super::facts;
+use super::problem::Problem;
 use super::words::Word;
+use super::{commands, facts};
 use crate::delivery::Hearing;
 use crate::names;
 use crate::view::{ScopeView, View};
@@ -393,10 +393,8 @@ fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
 }
 
 /// The scope's kind that a request names.
-pub fn kind(word: &wire::ScopeKind) -> Result<ScopeKind, super::problem::Problem> {
-    word.as_str()
-        .parse::<ScopeKind>()
-        .map_err(|error| super::problem::Problem::bad_request("bad_kind", format!("kind {error}")))
+pub fn kind(word: &wire::ScopeKind) -> Result<ScopeKind, Problem> {
+    word.as_str().parse().map_err(|error| Problem::bad_request("bad_kind", format!("kind {error}")))
 }
 
 #[cfg(test)]

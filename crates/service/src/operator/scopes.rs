@@ -13,13 +13,12 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::access::Change;
-use super::cursor;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
-use super::present;
 use super::problem::Problem;
 use super::sight::Sight;
 use super::words::Word;
+use super::{cursor, present};
 use crate::names;
 
 type ScopeParts = Path<(String, String, String)>;
@@ -217,15 +216,10 @@ const PLACE_CHARS_MAX: usize = 128;
 /// A host's or zone's name, checked.
 pub fn place(text: &str) -> Result<String, Problem> {
     let fits = (1..=PLACE_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    match fits {
-        true => Ok(text.to_owned()),
-        false => {
-            let detail = format!(
-                "a host or zone has 1 to {PLACE_CHARS_MAX} characters, none of them a control character"
-            );
-            Err(Problem::bad_request("bad_place", detail))
-        }
-    }
+    fits.then(|| text.to_owned()).ok_or_else(|| {
+        let limit = format!("1 to {PLACE_CHARS_MAX} characters, none of them a control character");
+        Problem::bad_request("bad_place", format!("a host or zone has {limit}"))
+    })
 }
 
 /// A VM's description, checked.

@@ -29,11 +29,9 @@ use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
 use super::access::{self, Change, Principal};
-use super::facts;
 use super::present::Live;
 use super::problem::Problem;
-use super::seen;
-use super::{Operator, operations, present};
+use super::{Operator, facts, operations, present, seen};
 use crate::names::{self, NameError};
 use crate::view::{ScopeView, View};
 
@@ -370,15 +368,13 @@ impl Sight {
         let snapshot = self.snapshot().await?;
         let record = snapshot.get(&key).await?.ok_or_else(|| self.unknown_event(id))?;
         let past = records::decode::<Past>(&key, &record.value)?;
-        match self.sees(&past.scope) {
-            true => {
-                let seen = seen::of_past(&self.caller.operator, &past.event).await?;
-                let mut shown = wire::Event { seen, ..present::past(&past, record.revision.0) };
-                facts::identify(&*snapshot, &mut shown.trail).await?;
-                Ok(shown)
-            }
-            false => Err(self.unknown_event(id).hiding(true)),
+        if !self.sees(&past.scope) {
+            return Err(self.unknown_event(id).hiding(true));
         }
+        let seen = seen::of_past(&self.caller.operator, &past.event).await?;
+        let mut shown = wire::Event { seen, ..present::past(&past, record.revision.0) };
+        facts::identify(&*snapshot, &mut shown.trail).await?;
+        Ok(shown)
     }
 
     /// An operation, open or closed.

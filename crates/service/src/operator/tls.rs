@@ -111,10 +111,8 @@ impl Certificate {
     pub fn names(&self, name: &str) -> bool {
         let pair = self.pair.load();
         let parsed = pair.own.as_ref().and_then(|own| ParsedCertificate::try_from(own).ok());
-        let is_named = |parsed: &ParsedCertificate<'_>, name: &ServerName<'_>| {
-            rustls::client::verify_server_name(parsed, name).is_ok()
-        };
-        parsed.zip(ServerName::try_from(name).ok()).is_some_and(|(parsed, name)| is_named(&parsed, &name))
+        let both = parsed.zip(ServerName::try_from(name).ok());
+        both.is_some_and(|(parsed, name)| rustls::client::verify_server_name(&parsed, &name).is_ok())
     }
 
     /// Leaves the chain where the command line on the same machine finds it.

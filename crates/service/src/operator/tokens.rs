@@ -11,14 +11,13 @@ use notbefore_engine::TokenCommand;
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::tokens as api;
 
-use super::Operator;
 use super::access::Change;
-use super::cursor;
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::problem::Problem;
 use super::words::Word;
-use crate::tokens::{self, KnownToken, ROOT};
+use super::{Operator, cursor};
+use crate::tokens::{self, ROOT};
 
 /// List tokens by name, never with their secrets
 #[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageQuery), responses((status = 200, body = wire::Page<api::Token>)))]
@@ -30,16 +29,13 @@ pub async fn list(
     let (revision, view) = operator.views.complete_to();
     let now = operator.clock.now();
     let mut found = view.tokens.after(after.as_deref());
-    let items: Vec<_> = found.by_ref().take(limit).map(|known| shown(known, now)).collect();
+    let page = found.by_ref().take(limit);
+    let items: Vec<_> = page.map(|known| shown(&known.token, now, known.last_used_at())).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.name.to_ascii_lowercase()));
     Ok(Json(wire::Page { items, next, revision }))
 }
 
-fn shown(known: &KnownToken, now: Timestamp) -> api::Token {
-    api::Token { last_used_at: known.last_used_at(), ..of(&known.token, now) }
-}
-
-fn of(token: &Token, now: Timestamp) -> api::Token {
+fn shown(token: &Token, now: Timestamp, last_used_at: Option<Timestamp>) -> api::Token {
     api::Token {
         name: token.name.to_string(),
         grants: token.grants.iter().map(grant).collect(),
@@ -47,7 +43,7 @@ fn of(token: &Token, now: Timestamp) -> api::Token {
         created_by: token.created_by.as_ref().map(Actor::to_string),
         expires_at: token.expires_at,
         expired: token.is_expired(now),
-        last_used_at: None,
+        last_used_at,
     }
 }
 
@@ -83,19 +79,15 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
     };
     change.ask(&operator, Ok(TokenCommand::Create(token.clone()))).await?;
     let made = operator.views.newest().tokens.named(&token.name).is_some_and(|known| known.token == token);
-    match made {
-        true => {
-            let made = api::NewToken { secret, token: of(&token, now) };
-            Ok((StatusCode::CREATED, Json(made)).into_response())
-        }
-        false => {
-            let name = &token.name;
-            let detail = format!(
-                "token {name} was made by an earlier try of this request, and its secret cannot be shown again; revoke it (notbefore token revoke {name}) and create another"
-            );
-            Err(Problem::new(StatusCode::CONFLICT, "secret_lost", detail))
-        }
+    if !made {
+        let name = &token.name;
+        let detail = format!(
+            "token {name} was made by an earlier try of this request, and its secret cannot be shown again; revoke it (notbefore token revoke {name}) and create another"
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "secret_lost", detail));
     }
+    let made = api::NewToken { secret, token: shown(&token, now, None) };
+    Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
 fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {

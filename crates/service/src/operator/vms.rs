@@ -12,13 +12,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::access::Change;
-use super::cursor;
 use super::events::announce;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
-use super::present;
 use super::problem::Problem;
 use super::sight::Sight;
+use super::{cursor, present};
 use crate::view::ScopeView;
 
 /// A revision as an ETag.
