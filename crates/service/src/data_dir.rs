@@ -20,6 +20,15 @@ use notbefore_store::redb::{DirLock, OpenError, RedbStore};
 /// The second line of `format`.
 const HAS_STORE: &str = "store";
 
+/// The first token's secret.
+pub const TOKEN: &str = "operator.token";
+/// The operator door's URL, for a command line on the same machine.
+pub const OPERATOR_URL: &str = "operator.url";
+/// The certificate of the operator door, for a command line on the same machine.
+pub const AUTHORITY: &str = "operator.ca";
+/// The directory where commands of the exec driver leave their results.
+pub const RESULTS: &str = "exec";
+
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
@@ -156,24 +165,9 @@ impl DataDir {
         self.path.join("lock")
     }
 
-    /// Where the first token is.
-    pub fn token_path(&self) -> PathBuf {
-        self.path.join("operator.token")
-    }
-
-    /// Where the operator door can be found, for a command line on the same machine.
-    pub fn operator_path(&self) -> PathBuf {
-        self.path.join("operator.url")
-    }
-
-    /// Where commands of the exec driver leave their results.
-    pub fn results_path(&self) -> PathBuf {
-        self.path.join("exec")
-    }
-
-    /// Where the certificate of the operator door is left, for a command line on the same machine.
-    pub fn authority_path(&self) -> PathBuf {
-        self.path.join("operator.ca")
+    /// Where something else of the service is: one of the names in this module.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
     /// Writes a small file so that it is there whole or not at all, whatever happens.

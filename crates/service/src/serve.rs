@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock, boot_id};
 use crate::config::{GuestListener, ServeConfig};
-use crate::data_dir::{DataDir, DataDirError, make_private};
+use crate::data_dir::{self, DataDir, DataDirError, make_private};
 use crate::delivery::recorder;
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
@@ -162,7 +162,7 @@ pub async fn serve(
         store: Arc::clone(&store),
         refusals: Arc::clone(&refusals),
         certificate: certificate.clone(),
-        token_file: dir.token_path(),
+        token_file: dir.file(data_dir::TOKEN),
         clock: Arc::clone(&clock),
         delivery,
         guest_stats: door.stats(),
@@ -182,7 +182,7 @@ pub async fn serve(
         guest_vms: Vec::new(),
         operator: operator_address,
         operator_encrypted: certificate.is_some(),
-        token: dir.token_path(),
+        token: dir.file(data_dir::TOKEN),
         first_run: first_run_name(&views),
     };
     let mut bound = Vec::new();
@@ -238,10 +238,10 @@ pub async fn serve(
     for task in background {
         task.abort();
     }
-    let _ = std::fs::remove_file(dir.authority_path());
+    let _ = std::fs::remove_file(dir.file(data_dir::AUTHORITY));
     // What was refused in the last second.
     refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
-    let _ = std::fs::remove_file(dir.operator_path());
+    let _ = std::fs::remove_file(dir.file(data_dir::OPERATOR_URL));
     Ok(())
 }
 
@@ -256,7 +256,7 @@ fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
 /// Gets ready to run commands, where the service is told one.
 async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<Exec>>, ServeError> {
     let Some(exec) = &config.exec else { return Ok(None) };
-    let path = dir.results_path();
+    let path = dir.file(data_dir::RESULTS);
     // What is in it is removed at the start, and commands write to it.
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
         return Err(ServeError::ResultsLink(path));
@@ -441,11 +441,12 @@ fn write_url(
     }
     let failed = |path| move |source| ServeError::File { path, source };
     match certificate {
-        Some(certificate) => certificate.publish(dir).map_err(failed(dir.authority_path()))?,
+        Some(certificate) => certificate.publish(dir).map_err(failed(dir.file(data_dir::AUTHORITY)))?,
         // One that an earlier start has left would only mislead.
-        None => drop(std::fs::remove_file(dir.authority_path())),
+        None => drop(std::fs::remove_file(dir.file(data_dir::AUTHORITY))),
     }
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{address}\n");
-    dir.write_whole("operator.url", url.as_bytes(), 0o644).map_err(failed(dir.operator_path()))
+    let written = dir.write_whole(data_dir::OPERATOR_URL, url.as_bytes(), 0o644);
+    written.map_err(failed(dir.file(data_dir::OPERATOR_URL)))
 }

@@ -20,7 +20,7 @@ use notbefore_engine::records::{self, FactBatch, prefix};
 use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Txn};
 use sha2::{Digest, Sha256};
 
-use crate::data_dir::DataDir;
+use crate::data_dir::{self, DataDir};
 use crate::guest::rate::Pace;
 use crate::whole::{self, NotWhole};
 
@@ -168,7 +168,7 @@ pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> R
             root = Some(record.revision);
         }
     }
-    let file = dir.token_path();
+    let file = dir.file(data_dir::TOKEN);
     let lost = root.is_some() && !file.exists();
     if ruled && !lost {
         return Ok(());
@@ -191,13 +191,13 @@ async fn make_first(
     replaces: Option<Revision>,
     now: Timestamp,
 ) -> Result<(), TokenError> {
-    let path = dir.token_path();
+    let path = dir.file(data_dir::TOKEN);
     let file_error = |source| TokenError::File { path: path.clone(), source };
     let secret = match std::fs::read_to_string(&path) {
         Ok(secret) => secret.trim().to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let secret = new_secret().map_err(TokenError::Random)?;
-            dir.write_whole("operator.token", format!("{secret}\n").as_bytes(), 0o600).map_err(file_error)?;
+            dir.write_whole(data_dir::TOKEN, format!("{secret}\n").as_bytes(), 0o600).map_err(file_error)?;
             secret
         }
         Err(source) => return Err(file_error(source)),

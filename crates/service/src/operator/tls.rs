@@ -23,7 +23,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
 use tokio_rustls::TlsAcceptor;
 
-use crate::data_dir::DataDir;
+use crate::data_dir::{self, DataDir};
 use crate::running::ReloadError;
 
 /// How long before its end a certificate is worth a warning.
@@ -117,7 +117,7 @@ impl Certificate {
 
     /// Leaves the chain where the command line on the same machine finds it.
     pub fn publish(&self, dir: &DataDir) -> io::Result<()> {
-        dir.write_whole("operator.ca", &self.pair.load().pem, 0o644)
+        dir.write_whole(data_dir::AUTHORITY, &self.pair.load().pem, 0o644)
     }
 }
 
