@@ -99,17 +99,9 @@ impl Admission {
         self.admit_up_to(self.connections_max, identity, caller)
     }
 
-    /// The same, for a caller that [`Admission::make_room`] has found another's place for: that one is told to close
-    /// and counts until it has.
-    pub(super) fn admit_in_place(
-        self: &Arc<Self>,
-        identity: usize,
-        caller: &Caller,
-    ) -> Result<Admitted, Excess> {
-        self.admit_up_to(usize::MAX, identity, caller)
-    }
-
-    fn admit_up_to(
+    /// The same, with another limit: none for a caller that [`Admission::make_room`] has found another's place for. That
+    /// one is told to close and counts until it has.
+    pub(super) fn admit_up_to(
         self: &Arc<Self>,
         connections_max: usize,
         identity: usize,

@@ -71,33 +71,23 @@ impl Chunked {
     /// Takes more bytes and says how many of them belonged to this body.
     pub(super) fn feed(&mut self, input: &[u8]) -> Result<usize, GuestError> {
         let mut used = 0;
-        while let Some(&byte) = input.get(used) {
-            match self.state {
-                State::Done => break,
-                State::Data => {
-                    let here = &input[used..input.len().min(used + self.left)];
-                    self.data.extend_from_slice(here);
-                    used += here.len();
-                    self.left -= here.len();
-                    if self.left == 0 {
-                        self.state = State::DataReturn;
-                    }
+        while let Some(&byte) = input.get(used).filter(|_| !self.is_done()) {
+            if self.state == State::Data {
+                let here = &input[used..input.len().min(used + self.left)];
+                self.data.extend_from_slice(here);
+                used += here.len();
+                self.left -= here.len();
+                if self.left == 0 {
+                    self.state = State::DataReturn;
                 }
-                State::Size { .. }
-                | State::Blank
-                | State::Extension
-                | State::SizeEnd
-                | State::DataReturn
-                | State::DataEnd
-                | State::Trailers => {
-                    self.overhead += 1;
-                    if self.overhead > OVERHEAD_BYTES_MAX {
-                        return Err(TOO_LARGE);
-                    }
-                    self.state = self.step(byte)?;
-                    used += 1;
-                }
+                continue;
             }
+            self.overhead += 1;
+            if self.overhead > OVERHEAD_BYTES_MAX {
+                return Err(TOO_LARGE);
+            }
+            self.state = self.step(byte)?;
+            used += 1;
         }
         Ok(used)
     }

@@ -131,13 +131,7 @@ pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut Room<'b>) -> Parse
         Err(httparse::Error::Version) => {
             Err(GuestError::Malformed("the version is not HTTP/1.0 or HTTP/1.1"))
         }
-        Err(
-            httparse::Error::HeaderName
-            | httparse::Error::HeaderValue
-            | httparse::Error::NewLine
-            | httparse::Error::Status
-            | httparse::Error::Token,
-        ) => Err(GuestError::Malformed("the head cannot be parsed")),
+        Err(_) => Err(GuestError::Malformed("the head cannot be parsed")),
     }
 }
 
@@ -170,11 +164,8 @@ impl<'b> Head<'_, 'b> {
     }
 
     pub(super) fn keeps_alive(&self) -> bool {
-        if self.is_http10 {
-            self.has_word(Name::Connection, "keep-alive") && !self.has_word(Name::Connection, "close")
-        } else {
-            !self.has_word(Name::Connection, "close")
-        }
+        let has = |word| self.has_word(Name::Connection, word);
+        !has("close") && (!self.is_http10 || has("keep-alive"))
     }
 
     /// Whether the client holds its body back until it is told to go on.

@@ -370,7 +370,7 @@ impl<P: Platform> Worker<P> {
             false => Standing::Known,
         };
         if admission.make_room(newcomer) {
-            return admission.admit_in_place(listener.identity, caller);
+            return admission.admit_up_to(usize::MAX, listener.identity, caller);
         }
         match newcomer {
             Standing::Stranger => Err(Excess::Door),
