@@ -242,7 +242,9 @@ mod tests {
         assert_eq!(admission.prove(1, "a"), Ok(None));
         (0..3).for_each(|id| admission.remove(id));
         assert_eq!(admission.prove(1, "a"), Ok(None), "it was closed meanwhile");
-        assert!(admission.open.is_empty() && admission.unproven.is_empty() && admission.proven.held.is_empty());
+        assert!(
+            admission.open.is_empty() && admission.unproven.is_empty() && admission.proven.held.is_empty()
+        );
         assert_eq!(admission.remote, 0);
     }
 }

@@ -122,8 +122,11 @@ impl Refusals {
         let put = vec![(records::refused(now, node, n), records::encode(&batch))];
         let outcome = store.commit(Txn { put, ..Txn::default() }).await;
         if !matches!(outcome, Outcome::Committed(_)) {
-            let requests = batch.requests.len();
-            tracing::error!(?outcome, requests, "could not store which requests were refused; the log has them");
+            tracing::error!(
+                ?outcome,
+                requests = batch.requests.len(),
+                "could not store which requests were refused; the log has them"
+            );
         }
         batch.further.is_empty()
     }

@@ -273,7 +273,11 @@ mod tests {
         let _both = [&greedy, &modest].map(|caller| admission.admit(0, caller).unwrap());
         assert_eq!(admission.admit(0, &greedy).unwrap_err(), Excess::Source);
         assert_eq!(admission.admit(0, &third).unwrap_err(), Excess::Door);
-        assert_eq!((lock(&admission.by_source).len(), admission.total.load(Relaxed)), (2, 2), "nothing is left behind");
+        assert_eq!(
+            (lock(&admission.by_source).len(), admission.total.load(Relaxed)),
+            (2, 2),
+            "nothing is left behind"
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ const MALFORMED: GuestError = GuestError::Malformed("the chunked body cannot be 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// In a chunk's size; whether it has a digit yet.
-    Size { any: bool },
+    Size(bool),
     /// After the size, in blanks.
     Blank,
     /// After the size and a semicolon, in what may follow it.
@@ -50,13 +50,7 @@ pub(super) struct Chunked {
 
 impl Chunked {
     pub(super) fn new() -> Chunked {
-        Chunked {
-            state: State::Size { any: false },
-            left: 0,
-            overhead: 0,
-            data: Vec::new(),
-            trailers: Vec::new(),
-        }
+        Chunked { state: State::Size(false), left: 0, overhead: 0, data: Vec::new(), trailers: Vec::new() }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -95,13 +89,13 @@ impl Chunked {
     /// The state after a byte that is not data.
     fn step(&mut self, byte: u8) -> Result<State, GuestError> {
         match (self.state, byte) {
-            (State::Size { any }, _) => match (char::from(byte).to_digit(16), byte) {
+            (State::Size(any), _) => match (char::from(byte).to_digit(16), byte) {
                 (Some(digit), _) => {
                     self.left = self.left * 16 + digit as usize;
                     if self.data.len() + self.left > BODY_BYTES_MAX {
                         return Err(TOO_LARGE);
                     }
-                    Ok(State::Size { any: true })
+                    Ok(State::Size(true))
                 }
                 (None, b'\r') if any => Ok(State::SizeEnd),
                 (None, b' ' | b'\t') if any => Ok(State::Blank),
@@ -117,7 +111,7 @@ impl Chunked {
             (State::SizeEnd, b'\n') if self.left == 0 => Ok(State::Trailers),
             (State::SizeEnd, b'\n') => Ok(State::Data),
             (State::DataReturn, b'\r') => Ok(State::DataEnd),
-            (State::DataEnd, b'\n') => Ok(State::Size { any: false }),
+            (State::DataEnd, b'\n') => Ok(State::Size(false)),
             (State::Trailers, _) => {
                 self.trailers.push(byte);
                 after_trailer(&self.trailers)

@@ -32,7 +32,9 @@ pub(super) enum Asked<'b> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resource {
     /// Scheduled events; the version is in the query, or in the path of the form that had it there.
-    Events { in_path: Option<EventsVersion> },
+    Events {
+        in_path: Option<EventsVersion>,
+    },
     /// Scheduled events, at a date in the path that is not served.
     EventsNotServed,
     Instance,

@@ -46,7 +46,8 @@ pub fn shown(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> 
         | Fact::VmMoved { name, .. }
         | Fact::VmDeallocated { name, .. }
         | Fact::VmStarted { name, .. } => vms = vec![name.to_string()],
-        Fact::PolicyChanged | Fact::TokenCreated { .. } | Fact::TokenRevoked { .. } | Fact::ClockAccepted => {}
+        Fact::PolicyChanged | Fact::TokenCreated { .. } | Fact::TokenRevoked { .. } | Fact::ClockAccepted => {
+        }
     }
     let what = match &recorded.fact {
         Fact::Event { cause, what, .. } => of_event(*cause, what),
