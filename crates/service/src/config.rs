@@ -61,8 +61,7 @@ impl ServeConfig {
             return Err(ServeError::OperatorExposed(self.operator));
         }
         self.listen_apart()?;
-        self.proxy.check()?;
-        Ok(())
+        Ok(self.proxy.check()?)
     }
 
     /// Refuses two listeners at one place. The system would blame another program for it.

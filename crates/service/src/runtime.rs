@@ -17,8 +17,8 @@ use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
 use notbefore_engine::{
-    Answer, Ask, ClockNews, ClockReading, ClockWatch, CommandId, DriverReport, DriverRun, Effect, Engine,
-    Failure, Input, JobId, Publication, Request, RequestId, Trouble,
+    Answer, Ask, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, Input,
+    JobId, Publication, Request, RequestId, Trouble,
 };
 use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
 use tokio::sync::{mpsc, oneshot};
@@ -54,8 +54,7 @@ enum Asked {
 enum Signal {
     Committed(Vec<(JobId, Outcome)>),
     Watched(Batch),
-    Heard(ScopeId, Timestamp),
-    Ran(DriverReport),
+    Input(Input),
     Ping(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
@@ -192,7 +191,7 @@ impl EngineHandle {
     /// Tells the engine that a guest of a scope has asked for its document.
     pub fn heard(&self, scope: ScopeId, at: Timestamp) {
         // A closed engine has no use for it.
-        let _ = self.signals.send(Signal::Heard(scope, at));
+        let _ = self.signals.send(Signal::Input(Input::Heard(scope, at)));
     }
 
     /// Comes back when the engine's task has come round to it: a sign of life of the task itself, whatever the
@@ -333,8 +332,7 @@ impl Pass {
                 self.committed.extend(outcomes);
             }
             Signal::Watched(batch) => self.watched.push(batch),
-            Signal::Heard(scope, at) => self.others.push(Input::Heard(scope, at)),
-            Signal::Ran(report) => self.others.push(Input::Ran(report)),
+            Signal::Input(input) => self.others.push(input),
             Signal::Ping(pong) => {
                 // Whoever asked may have gone.
                 let _ = pong.send(());
@@ -542,7 +540,7 @@ impl Runtime {
                 let signals = self.signals.clone();
                 let report = Report::new(run.id, move |report| {
                     // A closed engine has no use for it; the next one runs the command again.
-                    let _ = signals.send(Signal::Ran(report));
+                    let _ = signals.send(Signal::Input(Input::Ran(report)));
                 });
                 self.driver.run(*run, report);
             }

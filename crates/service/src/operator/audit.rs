@@ -159,10 +159,8 @@ async fn next_of(
     for lane in lanes.iter_mut() {
         lane.fill(snapshot).await?;
     }
-    let first = lanes.iter_mut().filter(|lane| !lane.ahead.is_empty()).min_by(|a, b| {
-        let key = |lane: &Lane| lane.ahead.front().map(|(key, _)| key.clone());
-        key(a).cmp(&key(b))
-    });
+    let ahead = lanes.iter_mut().filter(|lane| !lane.ahead.is_empty());
+    let first = ahead.min_by_key(|lane| lane.ahead.front().map(|(key, _)| key.clone()));
     Ok(first.and_then(|lane| lane.ahead.pop_front()))
 }
 

@@ -194,10 +194,6 @@ impl Part {
         sees(&self.roots, scope)
     }
 
-    fn sees_everything(&self) -> bool {
-        sees_everything(&self.roots)
-    }
-
     /// The caller's scopes in order, from a place in it on.
     pub fn scopes<'a>(
         &'a self,
@@ -313,7 +309,7 @@ impl Part {
     /// An operation with those of its parts that the caller sees; none if that is none of them. Where it stands
     /// is then also told of those parts alone.
     fn show(&self, live: &Live<'_>, operation: &Operation) -> Option<wire::Operation> {
-        if self.sees_everything() {
+        if sees_everything(&self.roots) {
             return Some(present::operation(live, operation));
         }
         let mut own = operation.clone();

@@ -180,10 +180,7 @@ impl Survey {
     fn take(&mut self, key: &Key, record: &Versioned) {
         self.records += 1;
         let kind = key.find('/').and_then(|slash| key.get(..=slash)).unwrap_or_default();
-        match self.kinds.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => drop(self.kinds.insert(kind.to_owned(), 1)),
-        }
+        *self.kinds.entry(kind.to_owned()).or_default() += 1;
         if let Err(bad) = self.census.take(self.records, key, &record.value) {
             self.wrong.insert(key.clone(), bad.to_string());
         }
