@@ -128,7 +128,7 @@ impl FromStr for ListenAt {
         if device.is_some_and(|name| !is_name(name)) {
             return Err(());
         }
-        let (address, device) = (address.parse().map_err(|_| ())?, device.map(str::to_owned));
+        let (address, device) = (address.parse::<SocketAddr>().map_err(|_| ())?, device.map(str::to_owned));
         Ok(ListenAt { address, device, tproxy: rest != text })
     }
 }

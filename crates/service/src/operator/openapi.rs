@@ -67,12 +67,12 @@ fn complete_item(path: &str, item: &mut PathItem) {
         let repeat = "Makes the request safe to repeat for a day; a GUID does well";
         let compare = "The ETag that was read: refuses a change of what has changed since";
         let parameters = operation.parameters.get_or_insert_default();
-        parameters.push(header(IDEMPOTENCY_KEY, &key, repeat));
-        parameters.push(header("If-Match", r#"^"[0-9]{1,18}"$"#, compare));
+        parameters.push(header_parameter(IDEMPOTENCY_KEY, &key, repeat));
+        parameters.push(header_parameter("If-Match", r#"^"[0-9]{1,18}"$"#, compare));
     }
     if let Some(put) = &mut item.put {
         let absent = "`*` refuses a change of what exists; not together with If-Match";
-        put.parameters.get_or_insert_default().push(header("If-None-Match", r"^\*$", absent));
+        put.parameters.get_or_insert_default().push(header_parameter("If-None-Match", r"^\*$", absent));
     }
     let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
     for operation in all.into_iter().flatten() {
@@ -96,7 +96,7 @@ fn add_problem(operation: &mut Operation) {
     operation.responses.responses.insert("default".to_owned(), RefOr::T(response));
 }
 
-fn header(name: &str, pattern: &str, description: &str) -> RefOr<Parameter> {
+fn header_parameter(name: &str, pattern: &str, description: &str) -> RefOr<Parameter> {
     let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
     let parameter = ParameterBuilder::new()
         .name(name)
