@@ -220,11 +220,9 @@ async fn in_time(request: Request, next: Next) -> Response {
 
 fn late(reads: bool) -> Problem {
     let seconds = REQUEST_TIMEOUT.as_secs();
-    match reads {
-        true => {
-            let detail = format!("the request took longer than {seconds} s; repeat it");
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
-        }
-        false => Failure::OutcomeUnknown(Trouble::Late(seconds)).into(),
+    if !reads {
+        return Failure::OutcomeUnknown(Trouble::Late(seconds)).into();
     }
+    let detail = format!("the request took longer than {seconds} s; repeat it");
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
 }

@@ -169,14 +169,11 @@ fn refused() -> Problem {
 /// what each caller may see.
 pub async fn require_everything(request: Request, next: Next) -> Result<Response, Problem> {
     let principal = request.extensions().get::<Principal>();
-    match principal.is_some_and(|principal| principal.token().rules_everything()) {
-        true => Ok(next.run(request).await),
-        false => Err(Problem::not_permitted(format!(
-            "{} {} needs the role operator everywhere",
-            request.method(),
-            super::path(&request)
-        ))),
+    if principal.is_some_and(|principal| principal.token().rules_everything()) {
+        return Ok(next.run(request).await);
     }
+    let (method, path) = (request.method(), super::path(&request));
+    Err(Problem::not_permitted(format!("{method} {path} needs the role operator everywhere")))
 }
 
 /// A request that changes something: who asks, the body, and what makes a retry safe.
@@ -215,14 +212,8 @@ impl<S: Send + Sync> FromRequest<S> for Change {
             let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "body_too_large" } else { "bad_body" };
             Problem::new(status, code, rejection.body_text())
         })?;
-        let idempotency = match key {
-            None => None,
-            Some(key) => Some(Idempotency {
-                hash: hash(&hashed, &body),
-                key: checked(key)?,
-                principal: principal.kept_under(),
-            }),
-        };
+        let unique = |key| Idempotency { hash: hash(&hashed, &body), key, principal: principal.kept_under() };
+        let idempotency = key.map(checked).transpose()?.map(unique);
         Ok(Self { principal, idempotency, if_revision, target, body })
     }
 }

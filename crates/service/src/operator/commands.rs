@@ -77,20 +77,15 @@ pub fn waits_for(event: &Event, run: &ExecRun) -> String {
             CommandState::Done { .. } | CommandState::Gone => {}
         }
     }
-    let mut parts = Vec::new();
-    if !failed.is_empty() {
-        parts.push(format!(
-            "somebody, since the command has failed for {}: 'notbefore event retry' tries again, 'notbefore event complete' ends the event",
-            first_of(&failed, NAMED_MAX)
-        ));
-    }
-    if !running.is_empty() {
-        parts.push(format!("the command for {}", first_of(&running, NAMED_MAX)));
-    }
-    if !waiting.is_empty() {
-        parts.push(format!("the next attempt for {}", first_of(&waiting, NAMED_MAX)));
-    }
-    parts.join("; ")
+    let cure = ": 'notbefore event retry' tries again, 'notbefore event complete' ends the event";
+    let parts = [
+        ("somebody, since the command has failed for ", failed, cure),
+        ("the command for ", running, ""),
+        ("the next attempt for ", waiting, ""),
+    ];
+    let parts = parts.into_iter().filter(|(_, names, _)| !names.is_empty());
+    let words = parts.map(|(before, names, after)| format!("{before}{}{after}", first_of(&names, NAMED_MAX)));
+    words.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

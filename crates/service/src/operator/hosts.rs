@@ -371,12 +371,8 @@ fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target) -> Option<
         return Some(format!("the end of event {event} in update domain {update_domain}"));
     }
     let others = operation.takes_turns_with(part);
-    match others.as_slice() {
-        [] => None,
-        [one] => Some(format!("its turn with update domain {one} of the scope: they go one after the other")),
-        _ => {
-            let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-            Some(format!("its turn with update domains {list} of the scope: they go one after the other"))
-        }
-    }
+    let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let domains = if others.len() == 1 { "domain" } else { "domains" };
+    let turn = format!("its turn with update {domains} {list} of the scope: they go one after the other");
+    (!others.is_empty()).then_some(turn)
 }

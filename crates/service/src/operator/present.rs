@@ -230,15 +230,11 @@ fn waits_for(live: &Live<'_>, scope: &Scope, event: &Event) -> String {
         Phase::Scheduled { not_before, approval, released, .. } => {
             let parts = live.hosts().parts_in(&scope.id());
             if let Some(blocker) = scope.blocker(event, parts, live.now) {
-                return format!(
-                    "{}; then {}",
-                    live.blocker(blocker),
-                    if approval.is_some() {
-                        "it starts".to_owned()
-                    } else {
-                        format!("approval, or {not_before}")
-                    }
-                );
+                let first = live.blocker(blocker);
+                return match approval {
+                    Some(_) => format!("{first}; then it starts"),
+                    None => format!("{first}; then approval, or {not_before}"),
+                };
             }
             if approval.is_some() && event.release == Release::Together && !released {
                 return format!("{}, or {not_before}", other_approvals(live, event.operation));

@@ -255,10 +255,8 @@ impl Part {
         let wanted = text.to_ascii_lowercase();
         let plausible =
             wanted.len() >= SHORT_ID_MIN && wanted.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-        let all: Vec<EventId> = match plausible {
-            true => self.view.event_ids().filter(|id| id.to_string().starts_with(&wanted)).collect(),
-            false => Vec::new(),
-        };
+        let is_meant = |id: &EventId| plausible && id.to_string().starts_with(&wanted);
+        let all: Vec<EventId> = self.view.event_ids().filter(is_meant).collect();
         let seen = |id: &&EventId| self.scope_of_event(**id).is_some();
         let found: Vec<&EventId> = all.iter().filter(seen).take(2).collect();
         match found.as_slice() {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use notbefore_core::access::GRANTS_MAX;
+use notbefore_core::access::{GRANTS_MAX, PrefixError};
 use notbefore_core::{Actor, Grant, Name, Refusal, Token};
 use notbefore_engine::TokenCommand;
 use notbefore_wire::operator as wire;
@@ -103,10 +103,7 @@ fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {
             return Err(bad(format!("the path of the role {} is empty: {cure}", grant.role)));
         }
         let role = grant.role.as_str().parse().map_err(|error| bad(format!("role {error}")))?;
-        let path = grant
-            .path
-            .parse()
-            .map_err(|error: notbefore_core::access::PrefixError| bad(error.to_string()))?;
+        let path = grant.path.parse().map_err(|error: PrefixError| bad(error.to_string()))?;
         Ok(Grant { role, path })
     };
     grants.iter().map(one).collect()
