@@ -21,7 +21,7 @@ use utoipa::IntoParams;
 
 use super::cursor::Place;
 use super::pages::{self, PageQuery, Params};
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::{Operator, facts};
 
 /// How many records are read at a time.
@@ -57,7 +57,7 @@ pub struct ListQuery {
 pub async fn list(
     State(operator): State<Operator>,
     Params(query): Params<ListQuery>,
-) -> Result<Json<wire::Page<AuditEntry>>, Problem> {
+) -> ApiResult<wire::Page<AuditEntry>> {
     let ListQuery { since, until, actor, outcome, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let limit = page.limit()?;

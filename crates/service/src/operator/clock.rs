@@ -7,7 +7,7 @@ use notbefore_wire::operator::clock as api;
 
 use super::Operator;
 use super::access::Change;
-use super::problem::Problem;
+use super::problem::ApiResult;
 
 /// Show whether the service trusts its machine's clock
 ///
@@ -19,7 +19,7 @@ pub async fn show(State(operator): State<Operator>) -> Json<api::Clock> {
 
 /// Trust the clock as it is: what is due by it happens
 #[utoipa::path(post, path = "/clock/accept", tag = "service", responses((status = 200, body = api::Clock)))]
-pub async fn accept(State(operator): State<Operator>, change: Change) -> Result<Json<api::Clock>, Problem> {
+pub async fn accept(State(operator): State<Operator>, change: Change) -> ApiResult<api::Clock> {
     change.ask(&operator, Ok(AcceptClock)).await?;
     Ok(Json(now(&operator)))
 }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::sight::{Part, Permit, Sight, role_for};
 use super::{cursor, present};
 use crate::view::ScopeView;
@@ -47,10 +47,7 @@ pub struct ListQuery {
 
 /// List what is announced or under way, in the order of scope
 #[utoipa::path(get, path = "/events", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
-pub async fn list(
-    sight: Sight,
-    Params(query): Params<ListQuery>,
-) -> Result<Json<wire::Page<wire::Event>>, Problem> {
+pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<wire::Page<wire::Event>> {
     page(&sight, sight.now(), query, |scope, event| sight.unread_by(scope, event)).map(Json)
 }
 
@@ -233,7 +230,7 @@ pub async fn act(
     mut sight: Sight,
     Path((event, verb)): Path<(String, wire::EventVerb)>,
     change: Change,
-) -> Result<Json<wire::Event>, Problem> {
+) -> ApiResult<wire::Event> {
     let id = sight.find_event(&event)?;
     let permit = sight.permit_on_event(role_to(&verb, sight.live_event(id)), id);
     let command = match verb {

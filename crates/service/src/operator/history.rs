@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::pages::{self, PageQuery, Params};
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::sight::Sight;
 use super::{cursor, present};
 
@@ -57,10 +57,7 @@ pub struct ListQuery {
 
 /// List events that have ended, oldest first unless said; a page may be short, and even empty, and have a next one
 #[utoipa::path(get, path = "/history", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
-pub async fn list(
-    sight: Sight,
-    Params(query): Params<ListQuery>,
-) -> Result<Json<wire::Page<wire::Event>>, Problem> {
+pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<wire::Page<wire::Event>> {
     let search = Search::new(query)?;
     let snapshot = sight.snapshot().await?;
     Ok(Json(search.page(&*snapshot, &|scope| sight.sees(scope)).await?))

@@ -28,7 +28,7 @@ use super::access::Change;
 use super::events::{checked_description, checked_duration, when};
 use super::pages::{PageQuery, Params};
 use super::path::Path;
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::words::Word;
 use super::{Operator, cursor, present};
 use crate::hosts::Places;
@@ -48,7 +48,7 @@ const LIKE_ENOUGH: f64 = 0.75;
 pub async fn list(
     State(operator): State<Operator>,
     Params(page): Params<PageQuery>,
-) -> Result<Json<wire::Page<Host>>, Problem> {
+) -> ApiResult<wire::Page<Host>> {
     let (limit, after) = (page.limit()?, page.after()?);
     let ((revision, view), now) = (operator.views.complete_to(), operator.clock.now());
     let operations = open_operations(&view);
@@ -61,7 +61,7 @@ pub async fn list(
 
 /// Show one host
 #[utoipa::path(get, path = "/hosts/{host}", tag = "hosts", params(("host" = String, Path)), responses((status = 200, body = Host)))]
-pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) -> Result<Json<Host>, Problem> {
+pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) -> ApiResult<Host> {
     let (view, now) = (operator.views.newest(), operator.clock.now());
     match view.hosts.get(&host) {
         Some(places) => Ok(Json(counted(&view, &host, places, &open_operations(&view), now))),
@@ -108,10 +108,7 @@ async fn preview(
 /// Say what the same action on several hosts would come to: what each, how many VMs of a scope are hit at once, and which
 /// host waits for which
 #[utoipa::path(post, path = "/hosts/plan", tag = "hosts", request_body = HostsAction, responses((status = 200, body = HostsPlan)))]
-pub async fn plan_several(
-    State(operator): State<Operator>,
-    change: Change,
-) -> Result<Json<HostsPlan>, Problem> {
+pub async fn plan_several(State(operator): State<Operator>, change: Change) -> ApiResult<HostsPlan> {
     change.compares_nothing()?;
     let HostsAction { hosts, verb, action } = change.body()?;
     if !(1..=PLANNED_HOSTS_MAX).contains(&hosts.len()) {

@@ -13,7 +13,7 @@ use super::access::Change;
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::present::{self, Live};
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::sight::{Permit, Sight};
 use super::{Operator, cursor};
 use crate::view::View;
@@ -25,10 +25,7 @@ fn parse(text: &str) -> Result<OperationId, Problem> {
 
 /// List operations that are not closed
 #[utoipa::path(get, path = "/operations", tag = "operations", params(PageQuery), responses((status = 200, body = wire::Page<wire::Operation>)))]
-pub async fn list(
-    sight: Sight,
-    Params(page): Params<PageQuery>,
-) -> Result<Json<wire::Page<wire::Operation>>, Problem> {
+pub async fn list(sight: Sight, Params(page): Params<PageQuery>) -> ApiResult<wire::Page<wire::Operation>> {
     let limit = page.limit()?;
     let after = page.after()?.map(|text| parse(&text)).transpose()?;
     let live = sight.live(sight.now());
@@ -40,39 +37,27 @@ pub async fn list(
 
 /// Show an operation and its parts, also when it is closed
 #[utoipa::path(get, path = "/operations/{operation}", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
-pub async fn show(sight: Sight, Path(operation): Path<String>) -> Result<Json<wire::Operation>, Problem> {
+pub async fn show(sight: Sight, Path(operation): Path<String>) -> ApiResult<wire::Operation> {
     Ok(Json(sight.show_operation(parse(&operation)?).await?))
 }
 
 /// Call off whatever of an operation has not begun
 #[utoipa::path(post, path = "/operations/{operation}/cancel", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
-pub async fn cancel(
-    sight: Sight,
-    Path(operation): Path<String>,
-    change: Change,
-) -> Result<Json<wire::Operation>, Problem> {
-    acted(sight, change, &operation, Sight::permit_on_operation, OperationCommand::Cancel).await
+pub async fn cancel(sight: Sight, Path(id): Path<String>, change: Change) -> ApiResult<wire::Operation> {
+    acted(sight, change, &id, Sight::permit_on_operation, OperationCommand::Cancel).await
 }
 
 /// Start all events of an operation now: those of a host's reboot or freeze in all scopes at once, those of any other
 /// where they are in one scope
 #[utoipa::path(post, path = "/operations/{operation}/start", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
-pub async fn start(
-    sight: Sight,
-    Path(operation): Path<String>,
-    change: Change,
-) -> Result<Json<wire::Operation>, Problem> {
-    acted(sight, change, &operation, Sight::permit_to_carry_out, OperationCommand::Start).await
+pub async fn start(sight: Sight, Path(id): Path<String>, change: Change) -> ApiResult<wire::Operation> {
+    acted(sight, change, &id, Sight::permit_to_carry_out, OperationCommand::Start).await
 }
 
 /// Say that all of an operation was carried out; every event of it must have started
 #[utoipa::path(post, path = "/operations/{operation}/complete", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
-pub async fn complete(
-    sight: Sight,
-    Path(operation): Path<String>,
-    change: Change,
-) -> Result<Json<wire::Operation>, Problem> {
-    acted(sight, change, &operation, Sight::permit_to_carry_out, OperationCommand::Complete).await
+pub async fn complete(sight: Sight, Path(id): Path<String>, change: Change) -> ApiResult<wire::Operation> {
+    acted(sight, change, &id, Sight::permit_to_carry_out, OperationCommand::Complete).await
 }
 
 /// Sends a command about a whole operation, and shows what the operation is then.
@@ -82,7 +67,7 @@ async fn acted(
     operation: &str,
     permit: fn(&Sight, OperationId) -> Result<Permit, Problem>,
     command: fn(OperationId) -> OperationCommand,
-) -> Result<Json<wire::Operation>, Problem> {
+) -> ApiResult<wire::Operation> {
     let id = parse(operation)?;
     // What does not exist for the caller is answered so whatever else is wrong with the request.
     let permit = permit(&sight, id);

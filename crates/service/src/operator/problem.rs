@@ -23,6 +23,9 @@ use crate::names::NameError;
 const BAD_RECORD: &str =
     "a record of it cannot be read; the service's log names the record, 'notbefore check' lists all damage";
 
+/// What most handlers answer.
+pub type ApiResult<T> = Result<Json<T>, Problem>;
+
 /// An error on its way out.
 #[derive(Debug)]
 pub struct Problem {

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::sight::Sight;
 use super::words::Word;
 use super::{cursor, present};
@@ -48,10 +48,7 @@ fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Prob
 
 /// List scopes, in the order of their paths
 #[utoipa::path(get, path = "/scopes", tag = "scopes", params(PageQuery), responses((status = 200, body = wire::Page<wire::Scope>)))]
-pub async fn list(
-    sight: Sight,
-    Params(page): Params<PageQuery>,
-) -> Result<Json<wire::Page<wire::Scope>>, Problem> {
+pub async fn list(sight: Sight, Params(page): Params<PageQuery>) -> ApiResult<wire::Page<wire::Scope>> {
     let (limit, after) = (page.limit()?, pages::scope(page.after()?.as_deref())?);
     let mut found = sight.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
     let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
@@ -88,7 +85,7 @@ pub async fn put(
     parts: ScopeParts,
     Params(query): Params<PutQuery>,
     change: Change,
-) -> Result<Json<wire::ScopeOutcome>, Problem> {
+) -> ApiResult<wire::ScopeOutcome> {
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
     let command = ScopeChange::Put(described(path.clone(), &query, &change.body()?)?);
@@ -123,7 +120,7 @@ pub async fn remove(
     parts: ScopeParts,
     Params(query): Params<RemoveQuery>,
     change: Change,
-) -> Result<Json<wire::ScopeOutcome>, Problem> {
+) -> ApiResult<wire::ScopeOutcome> {
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
     let command = ScopeChange::Remove { scope: path.id(), fleet_only: query.fleet };
@@ -139,7 +136,7 @@ pub async fn plan(
     parts: ScopeParts,
     Params(query): Params<PutQuery>,
     change: Change,
-) -> Result<Json<ScopePlan>, Problem> {
+) -> ApiResult<ScopePlan> {
     let path = path(parts)?;
     let permit = sight.permit_at(Role::Operator, &path)?;
     let planned = match change.has_body() {

@@ -14,7 +14,7 @@ use notbefore_wire::operator::tokens as api;
 use super::access::Change;
 use super::pages::{PageQuery, Params};
 use super::path::Path;
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::words::Word;
 use super::{Operator, cursor};
 use crate::tokens::{self, ROOT};
@@ -24,7 +24,7 @@ use crate::tokens::{self, ROOT};
 pub async fn list(
     State(operator): State<Operator>,
     Params(page): Params<PageQuery>,
-) -> Result<Json<wire::Page<api::Token>>, Problem> {
+) -> ApiResult<wire::Page<api::Token>> {
     let (limit, after) = (page.limit()?, page.after()?);
     let (revision, view) = operator.views.complete_to();
     let now = operator.clock.now();

@@ -15,7 +15,7 @@ use super::access::Change;
 use super::events::announce;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
-use super::problem::Problem;
+use super::problem::{ApiResult, Problem};
 use super::sight::Sight;
 use super::{cursor, present};
 use crate::view::ScopeView;
@@ -43,10 +43,7 @@ pub struct ListQuery {
 
 /// List VMs, in the order of scope and name
 #[utoipa::path(get, path = "/vms", tag = "vms", params(ListQuery), responses((status = 200, body = wire::Page<wire::Vm>)))]
-pub async fn list(
-    sight: Sight,
-    Params(query): Params<ListQuery>,
-) -> Result<Json<wire::Page<wire::Vm>>, Problem> {
+pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<wire::Page<wire::Vm>> {
     let ListQuery { scope, host, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, after) = (page.limit()?, page.after()?);
