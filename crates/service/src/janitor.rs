@@ -31,6 +31,9 @@ const REFUSALS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How many records it looks at in one go.
 const PAGE: usize = 500;
 
+/// How many records were removed.
+pub type Removed = Result<usize, ReadError>;
+
 /// Sweeps now and then every hour, for ever, while the clock is trusted.
 pub async fn run(
     store: Arc<dyn Store>,
@@ -54,11 +57,7 @@ pub async fn run(
 
 /// Sweeps as if it were at most a day later than at the last sweep: a clock that is wrong for longer than it is
 /// distrusted removes a day's records an hour, not all of them at once.
-async fn sweep_bounded(
-    store: &dyn Store,
-    now: Timestamp,
-    history_kept: SignedDuration,
-) -> Result<usize, ReadError> {
+async fn sweep_bounded(store: &dyn Store, now: Timestamp, history_kept: SignedDuration) -> Removed {
     let last = store.snapshot().await?.get(records::SWEPT).await?;
     let last = last.and_then(|record| records::decode::<LastAt>(records::SWEPT, &record.value).ok());
     let furthest = last.as_ref().and_then(|last| last.at.checked_add(CUT_OFF_MOVES_MAX).ok());
@@ -90,11 +89,7 @@ pub async fn would_remove(
 }
 
 /// Removes what is past its time; answers how many records that was.
-pub async fn sweep(
-    store: &dyn Store,
-    now: Timestamp,
-    history_kept: SignedDuration,
-) -> Result<usize, ReadError> {
+pub async fn sweep(store: &dyn Store, now: Timestamp, history_kept: SignedDuration) -> Removed {
     let older = |at: Timestamp, kept: SignedDuration| now.duration_since(at) >= kept;
     let mut removed = 0;
     removed += sweep_prefix(store, prefix::COMMAND, |key, value| {
@@ -123,7 +118,7 @@ pub async fn sweep(
 }
 
 /// Removes the oldest records of a kind whose keys are in the order of time, until the rest is small enough.
-async fn trim(store: &dyn Store, prefix: &str, bytes_max: usize) -> Result<usize, ReadError> {
+async fn trim(store: &dyn Store, prefix: &str, bytes_max: usize) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut bytes) = (Scan::new(&*snapshot, prefix, PAGE), 0);
     while let Some(page) = pages.next().await? {
@@ -146,7 +141,7 @@ async fn sweep_prefix(
     store: &dyn Store,
     prefix: &str,
     mut is_past: impl FnMut(&str, &[u8]) -> bool,
-) -> Result<usize, ReadError> {
+) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix, PAGE), 0);
     while let Some(page) = pages.next().await? {
@@ -158,11 +153,7 @@ async fn sweep_prefix(
 
 /// Looks at records whose keys begin with their time, from the oldest to the first that stays, and at no other.
 /// The index of ended events takes the events with it.
-async fn sweep_oldest(
-    store: &dyn Store,
-    prefix: &str,
-    is_past: impl Fn(Timestamp) -> bool,
-) -> Result<usize, ReadError> {
+async fn sweep_oldest(store: &dyn Store, prefix: &str, is_past: impl Fn(Timestamp) -> bool) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix, PAGE), 0);
     while let Some(page) = pages.next().await? {
@@ -194,11 +185,7 @@ async fn event_of(snapshot: &dyn Snapshot, entry: &str) -> Result<Option<(Key, V
 
 /// Removes who has read an event together with the event's own record: where that is gone, and the event does
 /// not live, which an event with much notice may do for longer than history is kept.
-async fn sweep_seen(
-    store: &dyn Store,
-    now: Timestamp,
-    history_kept: SignedDuration,
-) -> Result<usize, ReadError> {
+async fn sweep_seen(store: &dyn Store, now: Timestamp, history_kept: SignedDuration) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix::SEEN, PAGE), 0);
     while let Some(page) = pages.next().await? {
