@@ -46,6 +46,9 @@ use crate::lock;
 /// the kernel milliseconds, and the keepers as long as it takes to look through `/proc`.
 const EARLIER_GRACE: Duration = Duration::from_secs(10);
 
+/// A variable of the environment: its name and value.
+pub type Variable = (OsString, OsString);
+
 /// What the driver is told.
 #[derive(Clone, Debug)]
 pub struct ExecConfig {
@@ -58,7 +61,7 @@ pub struct ExecConfig {
     /// How many run at once; others wait their turn.
     pub at_once: usize,
     /// Variables of the service's own environment that it gets too.
-    pub pass_on: Vec<(OsString, OsString)>,
+    pub pass_on: Vec<Variable>,
     /// The binary that is its keeper: this one. By the kernel's own link to it, which also holds when the file
     /// has been replaced by that of the next release.
     pub keeper: PathBuf,
@@ -116,11 +119,7 @@ pub fn check_command(path: &Path) -> Result<PathBuf, CommandError> {
 }
 
 /// The whole environment of a command.
-fn environment(
-    run: &DriverRun,
-    result: &Path,
-    pass_on: &[(OsString, OsString)],
-) -> Vec<(OsString, OsString)> {
+fn environment(run: &DriverRun, result: &Path, pass_on: &[Variable]) -> Vec<Variable> {
     /// Without these most programs do not find their way; none of them holds a secret.
     const OF_THE_SERVICE: [&str; 3] = ["PATH", "HOME", "LANG"];
     let ours = OF_THE_SERVICE.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));

@@ -123,11 +123,14 @@ fn is_by(actor: &str, meant: &str) -> bool {
     actor.eq_ignore_ascii_case(meant) || name.eq_ignore_ascii_case(meant)
 }
 
+/// The end of a record's key, and what the record tells.
+type Told = (String, Vec<AuditEntry>);
+
 /// One kind of record, read in order.
 struct Lane {
     prefix: &'static str,
     after: Key,
-    ahead: VecDeque<(String, Vec<AuditEntry>)>,
+    ahead: VecDeque<Told>,
     more: bool,
 }
 
@@ -152,10 +155,7 @@ impl Lane {
 }
 
 /// The next record of several lanes, in the order of time.
-async fn next_of(
-    lanes: &mut [Lane],
-    snapshot: &dyn Snapshot,
-) -> Result<Option<(String, Vec<AuditEntry>)>, Problem> {
+async fn next_of(lanes: &mut [Lane], snapshot: &dyn Snapshot) -> Result<Option<Told>, Problem> {
     for lane in lanes.iter_mut() {
         lane.fill(snapshot).await?;
     }
