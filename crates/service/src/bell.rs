@@ -162,7 +162,7 @@ impl Bell<ScopeId> {
                 Published::Vm(vm, _) => scopes.extend(scope_of(*vm)),
                 Published::Claim((network, address), _) => {
                     // An address that had no VM was, if anything, that of the VM that stands in for a fleet.
-                    let vm = view.caller(network, *address).or_else(|| view.first_run);
+                    let vm = view.caller(network, *address).or(view.first_run);
                     scopes.extend(vm.and_then(scope_of));
                 }
                 Published::Operation(..) | Published::Token(..) => {}

@@ -145,9 +145,9 @@ pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
     runtime.block_on(async {
         let mut socket = UnixStream::from_std(socket)?;
         let mut children = signal(SignalKind::child())?;
-        for kind in survived_signals() {
+        for survived in SURVIVED {
             // The handler stays.
-            drop(signal(kind)?);
+            drop(signal(SignalKind::from_raw(survived.as_raw()))?);
         }
         let ending = follow(result, command, &mut socket, &mut children).await?;
         // Whoever wanted to know may have gone.

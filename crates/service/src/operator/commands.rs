@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn a_few_are_named_and_the_rest_counted() {
         let names = |n: usize| (0..n).map(|n| format!("web-{n}")).collect::<Vec<_>>();
-        assert_eq!(some_of(&names(1)), "web-0");
-        assert_eq!(some_of(&names(3)), "web-0, web-1, web-2");
-        assert_eq!(some_of(&names(5)), "web-0, web-1, web-2 and 2 more");
+        assert_eq!(first_of(&names(1), NAMED_MAX), "web-0");
+        assert_eq!(first_of(&names(3), NAMED_MAX), "web-0, web-1, web-2");
+        assert_eq!(first_of(&names(5), NAMED_MAX), "web-0, web-1, web-2 and 2 more");
     }
 }
