@@ -57,65 +57,48 @@ impl Methods {
 }
 
 /// A guest's request failed, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestError {
     /// The caller is no VM of ours.
-    #[error("the caller is not a VM of this service")]
     UnknownCaller,
     /// The VM asks more often than it may.
-    #[error("the VM asks more often than its limit")]
     TooManyRequests,
     /// The bytes are no HTTP/1.1 request, or one that two readers could read differently.
-    #[error("malformed request: {0}")]
     Malformed(&'static str),
     /// The request came through a proxy.
-    #[error("the request carries X-Forwarded-For")]
     Forwarded,
     /// No `Metadata` header.
-    #[error("no Metadata header")]
     MetadataMissing,
     /// A `Metadata` header that does not say true.
-    #[error("the Metadata header is not true")]
     MetadataNotTrue,
     /// Nothing is at that path, or no such element is in the instance document.
-    #[error("nothing at that path")]
     NotFound,
     /// The path does not take that method.
-    #[error("the path takes {}", .0.allow())]
     MethodNotAllowed(Methods),
     /// A query parameter is there twice.
-    #[error("a query parameter is given more than once")]
     DuplicateParameter,
     /// The api-version is missing or malformed; of instance metadata, also one that is not served.
-    #[error("no api-version of that category")]
     ApiVersion(Category),
     /// The api-version is a date, and scheduled events are not served at it. Clients probe newer versions and read 404 as
     /// "not here".
-    #[error("scheduled events are not served at that api-version")]
     VersionNotServed,
     /// A `format` that the path does not have.
-    #[error("no such format")]
     Format(Category),
     /// A single value was asked for as JSON.
-    #[error("a single value is only served as text")]
     LeafNeedsText,
     /// The body is no approval.
-    #[error("no approval: {0}")]
     Body(StartRequestsError),
     /// The body is larger than the door reads.
-    #[error("the body is larger than {limit} bytes")]
     BodyTooLarge {
         /// The most it reads.
         limit: usize,
     },
     /// The request's target is longer than the door reads.
-    #[error("the request target is longer than {limit} bytes")]
     TargetTooLong {
         /// The most it reads.
         limit: usize,
     },
     /// The request's head is larger, or has more headers, than the door reads.
-    #[error("the request head is larger than {bytes} bytes or {headers} headers")]
     HeadTooLarge {
         /// The most bytes it reads.
         bytes: usize,
@@ -123,16 +106,12 @@ pub enum GuestError {
         headers: usize,
     },
     /// The request did not arrive in time.
-    #[error("the request did not arrive in time")]
     Timeout,
     /// An EventId names no event of the VM's scope.
-    #[error("an EventId names no event of the scope")]
     UnknownEvent,
     /// The approval may or may not have been kept.
-    #[error("the approval's outcome is unknown")]
     OutcomeUnknown,
     /// The service cannot keep an approval now.
-    #[error("the service cannot keep an approval now")]
     Unavailable,
 }
 
@@ -182,33 +161,6 @@ impl GuestError {
             GuestError::TooManyRequests => 429,
             GuestError::HeadTooLarge { .. } => 431,
             GuestError::OutcomeUnknown | GuestError::Unavailable => 503,
-        }
-    }
-
-    /// A stable word for logs and counters.
-    pub const fn code(&self) -> &'static str {
-        match self {
-            GuestError::UnknownCaller => "unknown_caller",
-            GuestError::TooManyRequests => "too_many_requests",
-            GuestError::Malformed(_) => "malformed",
-            GuestError::Forwarded => "forwarded",
-            GuestError::MetadataMissing => "metadata_missing",
-            GuestError::MetadataNotTrue => "metadata_not_true",
-            GuestError::NotFound => "not_found",
-            GuestError::MethodNotAllowed(_) => "method_not_allowed",
-            GuestError::DuplicateParameter => "duplicate_parameter",
-            GuestError::ApiVersion(_) => "api_version",
-            GuestError::VersionNotServed => "version_not_served",
-            GuestError::Format(_) => "format",
-            GuestError::LeafNeedsText => "leaf_needs_text",
-            GuestError::Body(_) => "body",
-            GuestError::BodyTooLarge { .. } => "body_too_large",
-            GuestError::TargetTooLong { .. } => "target_too_long",
-            GuestError::HeadTooLarge { .. } => "head_too_large",
-            GuestError::Timeout => "timeout",
-            GuestError::UnknownEvent => "unknown_event",
-            GuestError::OutcomeUnknown => "outcome_unknown",
-            GuestError::Unavailable => "unavailable",
         }
     }
 

@@ -3,8 +3,6 @@
 //! The list is the published one of the metadata service as a whole. Its first entry predates the instance
 //! category, so it is listed by `/metadata/versions` and refused by `/metadata/instance`.
 
-use std::fmt;
-
 /// An api-version of `/metadata/instance`, older before newer. There are only those of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceVersion(&'static str);
@@ -67,22 +65,10 @@ impl InstanceVersion {
     }
 }
 
-impl fmt::Display for InstanceVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
 /// The body of `/metadata/versions`.
 pub fn versions_body() -> String {
-    let mut body = format!(r#"{{"apiVersions":["{BEFORE_INSTANCE}""#);
-    for version in InstanceVersion::ALL {
-        body.push_str(",\"");
-        body.push_str(version.0);
-        body.push('"');
-    }
-    body.push_str("]}");
-    body
+    let dates: Vec<&str> = [BEFORE_INSTANCE].into_iter().chain(InstanceVersion::ALL.map(|one| one.0)).collect();
+    format!(r#"{{"apiVersions":["{}"]}}"#, dates.join(r#"",""#))
 }
 
 #[cfg(test)]
