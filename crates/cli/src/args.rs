@@ -7,7 +7,6 @@ mod guest;
 mod service;
 pub mod shown;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -562,8 +561,8 @@ pub enum Event {
     /// Follow what happens, as it happens
     Watch {
         /// End after this many facts
-        #[arg(long, value_name = "N")]
-        count: Option<NonZeroUsize>,
+        #[arg(long, value_name = "N", value_parser = parse_count)]
+        count: Option<u64>,
     },
 }
 
@@ -684,6 +683,12 @@ pub enum Operation {
     },
 }
 
+/// Reads how many of something there are to be.
+fn parse_count(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a number, 1 or more".to_owned())
+}
+
 fn parse_grant(text: &str) -> Result<(String, String), String> {
     let (role, path) = text.split_once(':').ok_or("write ROLE:PATH, as in tenant:acme/shop, or viewer:/")?;
     Ok((role.to_owned(), parse_path(path)?))
@@ -698,4 +703,20 @@ fn parse_path(text: &str) -> Result<String, String> {
 fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (left, right) = text.split_once('=').ok_or("write VM=HOST, as in web-0=h9")?;
     Ok((left.to_owned(), right.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn count_of_zero_is_refused_in_plain_words() {
+        for words in [["event", "watch", "--count"].as_slice(), &["get", "--watch", "--count"]] {
+            for wrong in ["0", "many"] {
+                let typed = ["notbefore"].iter().chain(words).chain([&wrong]);
+                let error = Args::try_parse_from(typed).unwrap_err().to_string();
+                assert!(error.contains("must be a number, 1 or more"), "{words:?}: {error}");
+            }
+        }
+    }
 }

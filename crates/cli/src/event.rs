@@ -1,7 +1,6 @@
 //! `notbefore event …`
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -227,8 +226,8 @@ fn read(event: &Event, seen: &SeenBy) -> String {
 }
 
 /// Prints facts as they come, a line each.
-fn watch(client: &Client, count: Option<NonZeroUsize>, output: Output) -> Result<()> {
-    let mut left = count.map_or(usize::MAX, NonZeroUsize::get);
+fn watch(client: &Client, count: Option<u64>, output: Output) -> Result<()> {
+    let mut left = count.unwrap_or(u64::MAX);
     output::complain("waiting for something to happen; end with Ctrl-C");
     client.stream("/v1/stream", |data| {
         let shown: Fact = serde_json::from_str(data)?;

@@ -4,6 +4,8 @@ use clap::builder::NonEmptyStringValueParser;
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
 
+use super::parse_count;
+
 /// Whom to ask, and as whom.
 #[derive(Debug, clap::Args)]
 pub struct Platform {
@@ -26,7 +28,7 @@ pub struct Get {
     #[arg(long)]
     pub watch: bool,
     /// With --watch: end after so many changes
-    #[arg(long, requires = "watch", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, requires = "watch", value_name = "N", value_parser = parse_count)]
     pub count: Option<u64>,
     /// Print the document as it came; a terminal shows control characters spelled out
     #[arg(long, conflicts_with = "watch")]
