@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
 use notbefore_settings::kind::{FileName, Switch};
-pub use notbefore_settings::{FlagValue, Mistakes, Sources, process_environment};
+pub use notbefore_settings::{FlagValue, Mistakes, Sources};
 use notbefore_settings::{Reader, read_text};
 use toml::de::DeTable;
 

@@ -86,11 +86,7 @@ fn until_told_to_stop(
 
 /// What is said besides the file.
 fn sources(settings: &Settings) -> Sources {
-    Sources {
-        file: settings.config.clone(),
-        environment: config::process_environment(),
-        flags: said(settings),
-    }
+    Sources::of_process(settings.config.clone(), said(settings))
 }
 
 /// The settings that were said by a flag, by their keys.

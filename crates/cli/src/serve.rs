@@ -13,30 +13,23 @@ use notbefore_service::operator::tls::CertificateFiles;
 use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
 use notbefore_service::{DoorConfig, GuestListener, ProxyConfig, ServeConfig};
-use notbefore_settings::{Mistakes, Sources, process_environment};
+use notbefore_settings::{Mistakes, Sources};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Output, Serve};
-use crate::config::print::Effective;
+use crate::config::print::{self, Effective};
 use crate::output::{self, Log};
 use crate::{config, systemd};
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
-    let loaded = config::load(&Sources {
-        file: serve.config,
-        environment: process_environment(),
-        flags: serve.settings.0,
-    })?;
-    let config = validated(&loaded.settings).map_err(|error| Mistakes::one(format!("{error:#}")));
+    let loaded = config::load(&Sources::of_process(serve.config, serve.settings.0))?;
+    let config = validated(loaded.settings.clone()).map_err(|error| Mistakes::one(format!("{error:#}")));
     if serve.print_config {
         // Settings that contradict each other are shown as well: this is where one looks for who said them.
-        match output {
-            Output::Json => output::json(&Effective::new(&loaded))?,
-            Output::Table => output::data(config::print::toml(&loaded).as_bytes())?,
-        }
+        output.answer(&Effective::new(&loaded), |_| output::data(print::toml(&loaded).as_bytes()))?;
         config?;
         return Ok(());
     }
@@ -85,19 +78,8 @@ async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
 }
 
 /// The service's own configuration; refuses settings that contradict each other.
-fn validated(settings: &config::Settings) -> Result<ServeConfig> {
-    let config::Settings {
-        general,
-        guest,
-        guest_limits,
-        proxy,
-        operator,
-        operator_limits,
-        events,
-        driver,
-        exec,
-    } = settings.clone();
-    let operator_certificate = match (operator.cert, operator.key) {
+fn validated(settings: config::Settings) -> Result<ServeConfig> {
+    let operator_certificate = match (settings.operator.cert, settings.operator.key) {
         (Some(cert), Some(key)) => Some(CertificateFiles { cert, key }),
         (None, None) => None,
         (Some(_), None) => bail!(
@@ -108,59 +90,59 @@ fn validated(settings: &config::Settings) -> Result<ServeConfig> {
         ),
     };
     let config = ServeConfig {
-        data: general.data,
-        guest: guest.listen,
-        guest_vms: guest.vms,
-        proxy: ProxyConfig { addresses: proxy.addresses, secret_file: proxy.secret_file },
-        operator: operator.listen,
-        operator_without_tls: operator.without_tls,
+        data: settings.general.data,
+        guest: settings.guest.listen,
+        guest_vms: settings.guest.vms,
+        proxy: ProxyConfig { addresses: settings.proxy.addresses, secret_file: settings.proxy.secret_file },
+        operator: settings.operator.listen,
+        operator_without_tls: settings.operator.without_tls,
         operator_certificate,
         change_pace: ChangePace {
-            at_once: counted(operator.changes_at_once)?,
-            per_second: counted(operator.changes_per_second)?,
+            at_once: counted(settings.operator.changes_at_once)?,
+            per_second: counted(settings.operator.changes_per_second)?,
         },
         operator_door: DoorConfig {
-            proxies: operator.proxies,
-            hosts: operator.hosts,
+            proxies: settings.operator.proxies,
+            hosts: settings.operator.hosts,
             limits: DoorLimits {
-                connections_per_token_max: operator_limits.connections_per_token_max,
-                streams_per_token_max: operator_limits.streams_per_token_max,
-                streams_max: operator_limits.streams_max,
+                connections_per_token_max: settings.operator_limits.connections_per_token_max,
+                streams_per_token_max: settings.operator_limits.streams_per_token_max,
+                streams_max: settings.operator_limits.streams_max,
             },
         },
         guest_settings: GuestSettings {
-            mode: guest.mode,
-            rate_limit: guest.rate_limit,
-            threads: guest.threads.and_then(NonZeroUsize::new),
+            mode: settings.guest.mode,
+            rate_limit: settings.guest.rate_limit,
+            threads: settings.guest.threads.and_then(NonZeroUsize::new),
             limits: Limits {
-                connections_max: guest_limits.connections_max,
-                connections_per_source_max: guest_limits.connections_per_source_max,
-                head_timeout: guest_limits.head_timeout,
-                body_timeout: guest_limits.body_timeout,
-                idle_timeout: guest_limits.idle_timeout,
-                write_timeout: guest_limits.write_timeout,
-                shutdown_grace: guest_limits.shutdown_grace,
+                connections_max: settings.guest_limits.connections_max,
+                connections_per_source_max: settings.guest_limits.connections_per_source_max,
+                head_timeout: settings.guest_limits.head_timeout,
+                body_timeout: settings.guest_limits.body_timeout,
+                idle_timeout: settings.guest_limits.idle_timeout,
+                write_timeout: settings.guest_limits.write_timeout,
+                shutdown_grace: settings.guest_limits.shutdown_grace,
             },
         },
-        rfc1123_everywhere: guest.rfc1123_everywhere,
+        rfc1123_everywhere: settings.guest.rfc1123_everywhere,
         domain: Settings {
-            notice_scale: events.notice,
-            simulated_duration: driver.simulated_duration,
-            user_operations_max: events.user_operations_max,
-            stored_user_operations_max: events.stored_user_operations_max,
-            when_not_enabled: match events.always_give_notice {
+            notice_scale: settings.events.notice,
+            simulated_duration: settings.driver.simulated_duration,
+            user_operations_max: settings.events.user_operations_max,
+            stored_user_operations_max: settings.events.stored_user_operations_max,
+            when_not_enabled: match settings.events.always_give_notice {
                 true => WhenNotEnabled::GiveNotice,
                 false => WhenNotEnabled::RunAtOnce,
             },
-            driver: driver.kind,
+            driver: settings.driver.kind,
             exec: ExecSettings {
-                attempts_max: u32::try_from(exec.attempts)?,
-                backoff_first: exec.backoff,
+                attempts_max: u32::try_from(settings.exec.attempts)?,
+                backoff_first: settings.exec.backoff,
                 ..ExecSettings::default()
             },
         },
-        exec: exec_config(driver.kind, &exec)?,
-        history_kept: SignedDuration::try_from(events.keep_history)?,
+        exec: exec_config(settings.driver.kind, &settings.exec)?,
+        history_kept: SignedDuration::try_from(settings.events.keep_history)?,
         host_name: host_name()?,
     };
     config.check()?;

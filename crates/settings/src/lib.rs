@@ -6,7 +6,7 @@
 //! every mistake at once, with its place and its cure.
 //!
 //! Tables that only the file has (the agent's rules) are read from [`Reader::top`] on, by the same kinds. The kernel does no
-//! IO but [`read_text`] and [`process_environment`]; which file to trust is for its users to say.
+//! IO but [`read_text`] and [`Sources::of_process`]; which file to trust is for its users to say.
 
 mod file;
 pub mod kind;
@@ -22,4 +22,4 @@ pub use file::{Table, read_text};
 pub use mistakes::Mistakes;
 pub use reader::{Entry, Reader};
 pub use schema::Schema;
-pub use sources::{FlagValue, Source, Sources, process_environment};
+pub use sources::{FlagValue, Source, Sources};

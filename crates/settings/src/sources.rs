@@ -86,17 +86,17 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// What this process is told by flags and by its environment. Variables that are no text cannot be settings.
+    pub fn of_process(file: Option<PathBuf>, flags: Vec<FlagValue>) -> Self {
+        let texts = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+        };
+        Sources { file, environment: std::env::vars_os().filter_map(texts).collect(), flags }
+    }
+
     /// What a variable says, if it says anything: an empty one does not.
     pub fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(known, value)| known == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
-}
-
-/// The variables of this process, as text; those that are none cannot be settings.
-pub fn process_environment() -> Vec<(String, String)> {
-    let texts = |(name, value): (OsString, OsString)| {
-        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
-    };
-    std::env::vars_os().filter_map(texts).collect()
 }
