@@ -43,7 +43,8 @@ pub struct Client {
 }
 
 /// What the service answered instead of doing it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{} ({})", printable(.detail), printable(.code))]
 pub struct Refused {
     /// The HTTP status.
     pub status: StatusCode,
@@ -51,14 +52,6 @@ pub struct Refused {
     /// The word for programs.
     pub code: String,
 }
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({})", printable(&self.detail), printable(&self.code))
-    }
-}
-
-impl std::error::Error for Refused {}
 
 impl Refused {
     /// The same refusal in other words.
@@ -174,11 +167,6 @@ impl Client {
         revision: Option<u64>,
     ) -> Result<T> {
         self.change(still_at(Request::put(self.at(path)), revision), serde_json::to_vec(body)?)
-    }
-
-    /// Removes something.
-    pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.delete_at(path, None)
     }
 
     /// Removes something, if it is still at this revision.

@@ -1,6 +1,5 @@
 //! The exit codes of all commands, and the errors that have a code of their own.
 
-use std::fmt;
 use std::process::ExitCode;
 
 use notbefore_settings::Mistakes;
@@ -8,10 +7,10 @@ use notbefore_settings::Mistakes;
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    Done,
-    Failed,
-    NotUnderstood,
-    TimeOver,
+    Done = 0,
+    Failed = 1,
+    NotUnderstood = 2,
+    TimeOver = 3,
 }
 
 /// Every exit code, in the order of its number.
@@ -19,12 +18,7 @@ const ALL: [Exit; 4] = [Exit::Done, Exit::Failed, Exit::NotUnderstood, Exit::Tim
 
 impl Exit {
     pub fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Failed => 1,
-            Self::NotUnderstood => 2,
-            Self::TimeOver => 3,
-        }
+        self as u8
     }
 
     fn meaning(self) -> &'static str {
@@ -60,7 +54,8 @@ impl From<Exit> for ExitCode {
 }
 
 /// The command line or a file has to be changed before anything can be done.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct NotUnderstood(pub String);
 
 impl NotUnderstood {
@@ -70,25 +65,10 @@ impl NotUnderstood {
     }
 }
 
-impl fmt::Display for NotUnderstood {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NotUnderstood {}
-
 /// The time that the caller gave has passed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct TimeOver(pub String);
-
-impl fmt::Display for TimeOver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TimeOver {}
 
 #[cfg(test)]
 mod tests {

@@ -93,29 +93,18 @@ fn typed() -> Args {
 }
 
 fn run(args: Args) -> anyhow::Result<()> {
+    let client = || Client::find(&args.reach);
     match args.noun {
         #[cfg(unix)]
         Noun::Serve(serve) => serve::run(*serve, args.output),
         Noun::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
-        Noun::Vm(verb) => Client::find(&args.reach).and_then(|client| vm::run(&client, verb, args.output)),
-        Noun::Host(verb) => {
-            Client::find(&args.reach).and_then(|client| host::run(&client, verb, args.output))
-        }
-        Noun::Event(verb) => {
-            Client::find(&args.reach).and_then(|client| event::run(&client, verb, args.output))
-        }
-        Noun::Operation(verb) => {
-            Client::find(&args.reach).and_then(|client| operation::run(&client, verb, args.output))
-        }
-        Noun::Token(verb) => {
-            Client::find(&args.reach).and_then(|client| token::run(&client, verb, args.output))
-        }
-        Noun::Clock(verb) => {
-            Client::find(&args.reach).and_then(|client| clock::run(&client, verb, args.output))
-        }
-        Noun::Audit(audit) => {
-            Client::find(&args.reach).and_then(|client| audit::run(&client, audit, args.output))
-        }
+        Noun::Vm(verb) => vm::run(&client()?, verb, args.output),
+        Noun::Host(verb) => host::run(&client()?, verb, args.output),
+        Noun::Event(verb) => event::run(&client()?, verb, args.output),
+        Noun::Operation(verb) => operation::run(&client()?, verb, args.output),
+        Noun::Token(verb) => token::run(&client()?, verb, args.output),
+        Noun::Clock(verb) => clock::run(&client()?, verb, args.output),
+        Noun::Audit(audit) => audit::run(&client()?, audit, args.output),
         #[cfg(unix)]
         Noun::OpenApi => output::json(&notbefore_service::operator::description()),
         #[cfg(unix)]

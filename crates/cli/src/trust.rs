@@ -82,13 +82,9 @@ impl Verifier {
         if in_full {
             roots.add_parsable_certificates(given.iter().cloned());
         }
-        let authorities = match roots.is_empty() {
-            true => None,
-            false => Some(
-                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                    .build()?,
-            ),
-        };
+        let has_roots = !roots.is_empty();
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let authorities = has_roots.then(|| verifier.build()).transpose()?;
         Ok(Self { given, in_full, authorities, provider })
     }
 }
