@@ -17,7 +17,7 @@ pub fn line(fact: &Fact) -> String {
 fn subject(fact: &Fact) -> String {
     let names = fact.vms.join(",");
     let event = || format!("{names} {}", id(fact.event));
-    match (&fact.what, cause(&fact.what)) {
+    match (&fact.what, cause_and_detail(&fact.what).0) {
         (What::OperationRequested { .. } | What::OperationStarted { .. }, _)
         | (What::OperationCompleted | What::OperationCancelled, _) => id(fact.operation),
         (What::ScopeCreated | What::ScopeRemoved, _) => fact.scope.clone().unwrap_or_default(),
@@ -32,23 +32,36 @@ fn id(id: Option<Uuid>) -> String {
     id.map_or_else(String::new, |id| id.to_string())
 }
 
-/// The cause of the event that a fact is about.
-fn cause(what: &What) -> Option<&Cause> {
+/// The cause of the event that a fact is about, and what there is to add to the fact's type.
+fn cause_and_detail(what: &What) -> (Option<&Cause>, String) {
     match what {
-        What::EventScheduled { cause, .. }
-        | What::EventApproved { cause }
-        | What::EventReleased { cause }
-        | What::EventReady { cause, .. }
-        | What::EventStarted { cause, .. }
-        | What::EventCompleted { cause }
-        | What::EventCancelled { cause, .. }
-        | What::DriverTookOver { cause, .. }
-        | What::DriverAttemptFailed { cause, .. }
-        | What::DriverFailed { cause, .. }
-        | What::DriverRetried { cause, .. } => Some(cause),
-        What::EventRead { .. }
-        | What::OperationRequested { .. }
-        | What::OperationStarted { .. }
+        What::EventScheduled { cause, not_before: Some(at) } => (Some(cause), format!("not before {at}")),
+        What::EventScheduled { cause, not_before: None } => (Some(cause), "without notice".to_owned()),
+        What::EventRead { api_version } => (None, format!("at api-version {api_version}")),
+        What::EventApproved { cause } | What::EventCompleted { cause } => (Some(cause), String::new()),
+        What::EventReleased { cause } => {
+            (Some(cause), "all parts of its operation are approved or gone".to_owned())
+        }
+        What::EventReady { cause, why } | What::EventStarted { cause, why } => (Some(cause), why.clone()),
+        What::EventCancelled { cause, why } => (Some(cause), why.clone().unwrap_or_default()),
+        What::DriverTookOver { cause, owner, fence } => {
+            (Some(cause), format!("process {owner} runs its commands now, fencing number {fence}"))
+        }
+        What::DriverAttemptFailed { cause, vm, attempt, why } => {
+            (Some(cause), format!("{vm}, attempt {attempt}: {why}"))
+        }
+        What::DriverFailed { cause, vm, attempts, why } => {
+            (Some(cause), format!("{vm}, after attempt {attempts}, the last: {why}"))
+        }
+        What::DriverRetried { cause, commands } => (Some(cause), format!("{commands} of its commands")),
+        What::OperationStarted { why } => (None, why.clone()),
+        What::VmMoved { host } => (None, format!("to {host}")),
+        What::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),
+        What::TokenRevoked { name } => (None, name.clone()),
+        What::RequestRefused { request, .. } => (None, request.clone()),
+        What::FurtherRefusals { count } => (None, format!("{count} further refusals")),
+        What::Unknown { detail, .. } => (None, detail.as_ref().map(ToString::to_string).unwrap_or_default()),
+        What::OperationRequested { .. }
         | What::OperationCompleted
         | What::OperationCancelled
         | What::ScopeCreated
@@ -57,60 +70,15 @@ fn cause(what: &What) -> Option<&Cause> {
         | What::VmAdded
         | What::VmChanged
         | What::VmRemoved
-        | What::VmMoved { .. }
         | What::VmDeallocated
         | What::VmStarted
-        | What::TokenCreated { .. }
-        | What::TokenRevoked { .. }
-        | What::ClockAccepted
-        | What::RequestRefused { .. }
-        | What::FurtherRefusals { .. }
-        | What::Unknown { .. } => None,
+        | What::ClockAccepted => (None, String::new()),
     }
 }
 
-/// What is particular to a fact; may be empty.
+/// What there is to add to a fact's type.
 pub fn detail(fact: &Fact) -> String {
-    match &fact.what {
-        What::EventScheduled { not_before: Some(at), .. } => format!("not before {at}"),
-        What::EventScheduled { not_before: None, .. } => "without notice".to_owned(),
-        What::EventRead { api_version } => format!("at api-version {api_version}"),
-        What::EventReleased { .. } => "all parts of its operation are approved or gone".to_owned(),
-        What::EventReady { why, .. } | What::EventStarted { why, .. } | What::OperationStarted { why } => {
-            why.clone()
-        }
-        What::EventCancelled { why, .. } => why.clone().unwrap_or_default(),
-        What::DriverTookOver { owner, fence, .. } => {
-            format!("process {owner} runs its commands now, fencing number {fence}")
-        }
-        What::DriverAttemptFailed { vm, attempt, why, .. } => format!("{vm}, attempt {attempt}: {why}"),
-        What::DriverFailed { vm, attempts, why, .. } => {
-            format!("{vm}, after attempt {attempts}, the last: {why}")
-        }
-        What::DriverRetried { commands, .. } => format!("{commands} of its commands"),
-        What::VmMoved { host } => format!("to {host}"),
-        What::TokenCreated { name, grants } => {
-            format!("{name}: {}", token::granted(grants))
-        }
-        What::TokenRevoked { name } => name.clone(),
-        What::RequestRefused { request, .. } => request.clone(),
-        What::FurtherRefusals { count } => format!("{count} further refusals"),
-        What::Unknown { detail, .. } => detail.as_ref().map_or_else(String::new, ToString::to_string),
-        What::EventApproved { .. }
-        | What::EventCompleted { .. }
-        | What::OperationRequested { .. }
-        | What::OperationCompleted
-        | What::OperationCancelled
-        | What::ScopeCreated
-        | What::PolicyChanged
-        | What::ScopeRemoved
-        | What::VmAdded
-        | What::VmChanged
-        | What::VmRemoved
-        | What::VmDeallocated
-        | What::VmStarted
-        | What::ClockAccepted => String::new(),
-    }
+    cause_and_detail(&fact.what).1
 }
 
 /// What happened in a word: the fact's type, or why a request was refused.
@@ -123,10 +91,10 @@ pub fn code(fact: &Fact) -> String {
 
 /// A fact in the audit trail: what it is about, what is particular to it, and where.
 pub fn in_audit(fact: &Fact, from: Option<IpAddr>) -> String {
-    let words = detail(fact);
+    let (cause, words) = cause_and_detail(&fact.what);
     let and_words = if words.is_empty() { String::new() } else { format!(": {words}") };
     let names = fact.vms.join(", ");
-    let text = match (&fact.what, cause(&fact.what)) {
+    let text = match (&fact.what, cause) {
         (_, Some(cause)) => format!("{cause} of {names} ({}){and_words}", id(fact.event)),
         (What::OperationRequested { cause, targets }, None) => {
             format!("{cause} in {targets} parts ({})", id(fact.operation))
