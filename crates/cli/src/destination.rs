@@ -83,10 +83,13 @@ pub fn choose(known: &Known<'_>) -> Result<(Target, From)> {
             }
             (given, From::Given)
         }
-        (None, Some(beside)) => match passed_over(known, target(beside)) {
-            Ok(target) => (target?, From::Directory),
-            Err(why) => (target(BUILT_IN)?, From::BuiltIn(Some(why))),
-        },
+        (None, Some(beside)) => {
+            let beside = target(beside);
+            match passed_over(known, &beside) {
+                None => (beside?, From::Directory),
+                Some(why) => (target(BUILT_IN)?, From::BuiltIn(Some(why))),
+            }
+        }
         (None, None) => match (known.token, &known.directory) {
             (TokenOf::Environment, Directory::Own | Directory::Foreign(_)) => {
                 (target(BUILT_IN)?, From::BuiltIn(None))
@@ -110,18 +113,15 @@ pub fn choose(known: &Known<'_>) -> Result<(Target, From)> {
     Ok((target, from))
 }
 
-/// The URL of a data directory if the token may go there; else why not.
-fn passed_over(
-    known: &Known<'_>,
-    target: Result<Target, NotUnderstood>,
-) -> Result<Result<Target, NotUnderstood>, String> {
+/// Why the URL of a data directory is passed over, if the token may not go there.
+fn passed_over(known: &Known<'_>, target: &Result<Target, NotUnderstood>) -> Option<String> {
     match (known.token, &known.directory) {
-        (TokenOf::Directory, _) | (TokenOf::Environment, Directory::Named) => Ok(target),
-        (TokenOf::Environment, Directory::Foreign(why)) => Err(why.clone()),
+        (TokenOf::Directory, _) | (TokenOf::Environment, Directory::Named) => None,
+        (TokenOf::Environment, Directory::Foreign(why)) => Some(why.clone()),
         (TokenOf::Environment, Directory::Own) => match target {
-            Ok(target) if target.is_loopback => Ok(Ok(target)),
-            Ok(target) => Err(format!("{} is not on this machine", target.url)),
-            Err(error) => Err(error.to_string()),
+            Ok(target) if target.is_loopback => None,
+            Ok(target) => Some(format!("{} is not on this machine", target.url)),
+            Err(error) => Some(error.to_string()),
         },
     }
 }

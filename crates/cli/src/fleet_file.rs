@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use notbefore_core::Name;
 use notbefore_core::scope::{TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 use notbefore_wire::guest::instance::Instance;
@@ -47,7 +47,6 @@ struct Scope {
     automatically_approve_reboot: bool,
     #[serde(default)]
     automatically_approve_redeploy: bool,
-    #[serde(default)]
     terminate_notification: Option<Spanned<String>>,
     #[serde(default)]
     vms: Vec<Vm>,
@@ -61,15 +60,12 @@ struct Vm {
     update_domain: u32,
     #[serde(default)]
     fault_domain: u32,
-    #[serde(default)]
     zone: Option<String>,
-    #[serde(default)]
     host: Option<String>,
     #[serde(default)]
     spot: bool,
     #[serde(default)]
     addresses: Vec<Spanned<String>>,
-    #[serde(default)]
     instance: Option<Instance>,
 }
 
@@ -201,12 +197,12 @@ fn line<T>(spanned: &Spanned<T>) -> u64 {
 }
 
 /// A span as everywhere else, or in ISO 8601 as Azure's templates write it: `5m`, `PT5M`.
-fn parse_notification(text: &str) -> Result<Duration, String> {
+fn parse_notification(text: &str) -> Result<Duration> {
     if !text.starts_with('P') {
-        return parse_duration(text);
+        return parse_duration(text).map_err(Error::msg);
     }
     let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
-    span.ok_or_else(|| format!("{text:?} is no span; write 5m, or PT5M"))
+    span.with_context(|| format!("{text:?} is no span; write 5m, or PT5M"))
 }
 
 fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
