@@ -91,11 +91,7 @@ pub fn apply(
         |index| put(*index),
         |nth, outcome| {
             let index = to_do.get(nth).copied().unwrap_or_default();
-            match outcome {
-                Ok(outcome) => drop(ledger.outcomes.insert(index, outcome)),
-                Err(error) if concerns_one(&error) => drop(ledger.refused.insert(index, error)),
-                Err(error) => return Err(error),
-            }
+            ledger.keep(index, outcome)?;
             progress.add(vms(index));
             if report { progress.aside(|| ledger.report(scopes, &named)) } else { Ok(()) }
         },
@@ -106,7 +102,7 @@ pub fn apply(
     })?;
     ledger.ask_again(&put);
     // What is removed elsewhere may be what holds an address.
-    let mut pruned = Pruned::default();
+    let mut pruned = Ledger::default();
     if ledger.refused.values().all(found_an_address_taken) {
         pruned = prune(client, &unnamed)?;
         ledger.ask_again(&put);
@@ -120,7 +116,7 @@ pub fn apply(
         if !report {
             output::line(&summed(ledger.outcomes.values()))?;
         }
-        pruned.report(&unnamed)?;
+        pruned.report_pruned(&unnamed)?;
     }
     for (index, error) in &ledger.refused {
         output::complain(&format!("{}: {error:#}", scopes[*index].display()));
@@ -130,75 +126,25 @@ pub fn apply(
     }
     let errors: Vec<&Error> = ledger.refused.values().chain(pruned.refused.values()).collect();
     let all = scopes.len() + unnamed.len();
-    let refused = match (errors.len(), errors.iter().all(|error| has_code(error, REVISION_DIFFERS))) {
-        (0, _) => None,
-        (some, true) => {
-            Some(format!("{some} of {all} scopes have changed since the plan was made; run it again"))
-        }
-        (some, false) => {
-            Some(format!("{some} of {all} scopes were refused; mend the file and apply it again"))
-        }
-    };
     let outcomes = ledger.outcomes.into_values().chain(pruned.outcomes.into_values()).collect();
-    match refused {
-        None => Ok(outcomes),
-        Some(why) => {
-            if manner.output == Output::Json {
-                output::json(&outcomes)?;
-            }
-            bail!(why)
-        }
-    }
-}
-
-/// What has come of the scopes that the file does not name, by their place in the plan.
-#[derive(Default)]
-struct Pruned {
-    outcomes: BTreeMap<usize, ScopeOutcome>,
-    refused: BTreeMap<usize, Error>,
+    let why = match (errors.len(), errors.iter().all(|error| has_code(error, REVISION_DIFFERS))) {
+        (0, _) => return Ok(outcomes),
+        (some, true) => format!("{some} of {all} scopes have changed since the plan was made; run it again"),
+        (some, false) => format!("{some} of {all} scopes were refused; mend the file and apply it again"),
+    };
+    manner.output.answer(&outcomes, |_| Ok(()))?;
+    bail!(why)
 }
 
 /// Removes the VMs that a file has made, and each scope that has no others.
-fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<Pruned> {
-    let mut pruned = Pruned::default();
-    several_at_a_time(
-        unnamed,
-        |plan| {
-            let removed = client.delete_at(&fleet_plan::at(&plan.scope, "?fleet=true"), Some(plan.revision));
-            removed.map_err(changed_meanwhile)
-        },
-        |index, outcome| {
-            match outcome {
-                Ok(outcome) => drop(pruned.outcomes.insert(index, outcome)),
-                Err(error) if concerns_one(&error) => drop(pruned.refused.insert(index, error)),
-                Err(error) => return Err(error),
-            }
-            Ok(())
-        },
-    )?;
+fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<Ledger> {
+    let mut pruned = Ledger::default();
+    let remove = |plan: &ScopePlan| {
+        let removed = client.delete_at(&fleet_plan::at(&plan.scope, "?fleet=true"), Some(plan.revision));
+        removed.map_err(changed_meanwhile)
+    };
+    several_at_a_time(unnamed, remove, |index, outcome| pruned.keep(index, outcome))?;
     Ok(pruned)
-}
-
-impl Pruned {
-    fn report(&self, unnamed: &[ScopePlan]) -> Result<()> {
-        if self.outcomes.len() > REPORTED_MAX {
-            let vms: usize = self.outcomes.values().map(|outcome| outcome.removed).sum();
-            let scopes = self.outcomes.len();
-            return output::line(&format!("{scopes} scopes that the file does not name: {vms} VMs removed"));
-        }
-        for (index, outcome) in &self.outcomes {
-            let plan = &unnamed[*index];
-            let what = match plan.removed {
-                true => "removed".to_owned(),
-                false => {
-                    let (removed, left) = (outcome.removed, plan.vms);
-                    format!("{removed} removed, {left} that no file has made are left")
-                }
-            };
-            output::line(&format!("{}: {what}{}", outcome.scope, ended(plan)))?;
-        }
-        Ok(())
-    }
 }
 
 /// The code of a scope that has changed since its plan was made.
@@ -216,6 +162,36 @@ pub fn changed_meanwhile(error: Error) -> Error {
 }
 
 impl Ledger {
+    /// Keeps what came of a scope. An error that concerns more than this one ends the whole.
+    fn keep(&mut self, index: usize, outcome: Result<ScopeOutcome>) -> Result<()> {
+        match outcome {
+            Ok(outcome) => drop(self.outcomes.insert(index, outcome)),
+            Err(error) if concerns_one(&error) => drop(self.refused.insert(index, error)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Tells what has come of the scopes that the file does not name.
+    fn report_pruned(&self, unnamed: &[ScopePlan]) -> Result<()> {
+        if self.outcomes.len() > REPORTED_MAX {
+            let vms: usize = self.outcomes.values().map(|outcome| outcome.removed).sum();
+            let scopes = self.outcomes.len();
+            return output::line(&format!("{scopes} scopes that the file does not name: {vms} VMs removed"));
+        }
+        for (index, outcome) in &self.outcomes {
+            let plan = &unnamed[*index];
+            let what = match (plan.removed, outcome.removed, plan.vms) {
+                (true, _, _) => "removed".to_owned(),
+                (false, removed, left) => {
+                    format!("{removed} removed, {left} that no file has made are left")
+                }
+            };
+            output::line(&format!("{}: {what}{}", outcome.scope, ended(plan)))?;
+        }
+        Ok(())
+    }
+
     /// Whether nothing needs to be sent for a scope.
     fn is_settled(&self, index: usize) -> bool {
         self.outcomes.contains_key(&index) || self.refused.contains_key(&index)
@@ -319,8 +295,7 @@ fn line(outcome: &ScopeOutcome) -> String {
     let ScopeOutcome { scope, created, added, changed, removed } = outcome;
     let parts = parts(&[(*added, "added"), (*changed, "changed"), (*removed, "removed")]);
     match (created, parts.is_empty()) {
-        (true, _) if *added == 1 => format!("{scope}: created, 1 VM"),
-        (true, _) => format!("{scope}: created, {added} VMs"),
+        (true, _) => format!("{scope}: created, {}", fleet_plan::of_vms(*added)),
         (false, true) => format!("{scope}: unchanged"),
         (false, false) => format!("{scope}: {parts}"),
     }

@@ -140,13 +140,14 @@ impl FleetPlan {
             differs: !changed.is_empty(),
             unchanged: self.all().count() - changed.len(),
             scopes: changed,
-            refused: self.refusals(scopes).map(|(scope, reason)| RefusedScope { scope, reason }).collect(),
+            refused: self.refusals(scopes).collect(),
         }
     }
 
-    fn refusals<'a>(&'a self, scopes: &'a [FileScope]) -> impl Iterator<Item = (String, String)> + 'a {
+    fn refusals(&self, scopes: &[FileScope]) -> impl Iterator<Item = RefusedScope> {
         self.refused.iter().map(|(index, error)| {
-            (scopes.get(*index).map_or_else(String::new, FileScope::display), format!("{error:#}"))
+            let scope = scopes.get(*index).map_or_else(String::new, FileScope::display);
+            RefusedScope { scope, reason: format!("{error:#}") }
         })
     }
 
@@ -168,7 +169,8 @@ impl FleetPlan {
         if ended.len() > REPORTED_MAX {
             lines.push(format!("and {} more live events", ended.len() - REPORTED_MAX));
         }
-        lines.extend(self.refusals(scopes).map(|(scope, reason)| format!("! {scope}: refused: {reason}")));
+        let refusal = |RefusedScope { scope, reason }| format!("! {scope}: refused: {reason}");
+        lines.extend(self.refusals(scopes).map(refusal));
         lines.push(match (changed.is_empty(), self.refused.is_empty()) {
             (true, true) => format!("no differences: {} scopes are as described", self.all().count()),
             (_, _) => self.sum(ended.len()),
@@ -235,7 +237,7 @@ fn scope_lines(plan: &ScopePlan) -> Vec<String> {
     lines
 }
 
-fn of_vms(count: usize) -> String {
+pub fn of_vms(count: usize) -> String {
     if count == 1 { "1 VM".to_owned() } else { format!("{count} VMs") }
 }
 
