@@ -47,28 +47,20 @@ pub struct Args {
 
 /// How to reach the service.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Everywhere")]
 pub struct Reach {
     /// The service's data, its token included [default: $STATE_DIRECTORY or ./notbefore-data]
-    #[arg(long, global = true, help_heading = "Everywhere", env = "NOTBEFORE_DATA", hide_env_values = true)]
-    #[arg(value_name = "DIR")]
+    #[arg(long, global = true, env = "NOTBEFORE_DATA", hide_env_values = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The operator door's URL, if the service is elsewhere
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Everywhere",
-        env = "NOTBEFORE_OPERATOR",
-        hide_env_values = true
-    )]
-    #[arg(value_name = "URL")]
+    #[arg(long, global = true, env = "NOTBEFORE_OPERATOR", hide_env_values = true, value_name = "URL")]
     pub operator_url: Option<String>,
     /// A file with the authority, or the certificate itself, that vouches for a service elsewhere
-    #[arg(long, global = true, help_heading = "Everywhere", env = "NOTBEFORE_CA", hide_env_values = true)]
-    #[arg(value_name = "FILE")]
+    #[arg(long, global = true, env = "NOTBEFORE_CA", hide_env_values = true, value_name = "FILE")]
     pub operator_ca: Option<PathBuf>,
     /// Send the token also to a service elsewhere whose URL is plain http, where others may read it
     // `serve` has a flag of this name. clap carries values of global flags between commands, so both are of one type.
-    #[arg(id = "operator-without-tls", long, global = true, help_heading = "Everywhere")]
+    #[arg(id = "operator-without-tls", long, global = true)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     #[arg(value_parser = PossibleValuesParser::new(["true", "false"]), hide_possible_values = true)]
     pub operator_without_tls: Option<String>,
@@ -342,7 +334,7 @@ pub struct Act {
     pub when: When,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(group = ArgGroup::new("when"))]
 pub struct When {
     /// Not before this time (RFC 3339) [default: the least notice; a restart or redeploy where no guest listens
@@ -365,53 +357,42 @@ pub enum Host {
         after_help = "Examples:\n  notbefore host maintain h7 --type reboot --dry-run\n  notbefore host maintain h7 --type freeze --in 2h\n  notbefore host maintain h7 h8 --type redeploy --yes --wait\n\nIt shows first what it will do. At a terminal it then asks; elsewhere it goes on\nwithout asking, as with --yes."
     )]
     Maintain {
-        /// The hosts
-        #[arg(required = true, value_name = "HOST")]
-        hosts: Vec<String>,
         /// What happens to the VMs
         #[arg(long, value_enum)]
         r#type: Maintenance,
         #[command(flatten)]
         when: When,
         #[command(flatten)]
-        words: Words,
-        #[command(flatten)]
-        care: Care,
-        #[command(flatten)]
-        wait: Wait,
+        hosts: Hosts,
     },
     /// Say that hosts are expected to fail: their VMs will be redeployed, in 7 days unless said
     #[command(
         after_help = "Example:\n  notbefore host degraded h7 --in 3d\n\nA VM that its owner redeploys before then is spared. At a terminal it asks first;\nelsewhere it goes on without asking, as with --yes."
     )]
     Degraded {
-        /// The hosts
-        #[arg(required = true, value_name = "HOST")]
-        hosts: Vec<String>,
         #[command(flatten)]
         when: When,
         #[command(flatten)]
-        words: Words,
-        #[command(flatten)]
-        care: Care,
-        #[command(flatten)]
-        wait: Wait,
+        hosts: Hosts,
     },
     /// Say that hosts have failed: their VMs are being restarted, now and without notice
     #[command(
         after_help = "Example:\n  notbefore host failed h7\n\nAt a terminal it asks first; elsewhere it goes on without asking, as with --yes."
     )]
-    Failed {
-        /// The hosts
-        #[arg(required = true, value_name = "HOST")]
-        hosts: Vec<String>,
-        #[command(flatten)]
-        words: Words,
-        #[command(flatten)]
-        care: Care,
-        #[command(flatten)]
-        wait: Wait,
-    },
+    Failed(Hosts),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Hosts {
+    /// The hosts
+    #[arg(required = true, value_name = "HOST")]
+    pub hosts: Vec<String>,
+    #[command(flatten)]
+    pub words: Words,
+    #[command(flatten)]
+    pub care: Care,
+    #[command(flatten)]
+    pub wait: Wait,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -494,12 +475,8 @@ pub enum Event {
         cause: Option<String>,
         #[command(flatten)]
         when: When,
-        /// What guests read, instead of the cause's usual words
-        #[arg(long)]
-        description: Option<String>,
-        /// For how many seconds guests are told to expect to be interrupted; -1 for unknown
-        #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-        duration: Option<i32>,
+        #[command(flatten)]
+        words: Words,
         /// With Preempt: evict VMs that are not Spot VMs, too
         #[arg(long)]
         force: bool,

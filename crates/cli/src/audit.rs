@@ -7,7 +7,7 @@ use notbefore_wire::operator::audit::AuditEntry;
 
 use crate::args::{self, Output};
 use crate::client::Client;
-use crate::output::{self, Table, or_dash};
+use crate::output::{Rows, Table, or_dash};
 use crate::{fact, time};
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
@@ -21,20 +21,16 @@ pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let query =
         [("since", Some(ago(since))), ("until", until.map(ago)), ("actor", actor), ("outcome", outcome)];
     let entries: Vec<AuditEntry> = client.list("/v1/audit", &query)?;
-    if output == Output::Json {
-        return output::json(&entries);
-    }
-    let mut table = Table::new(&["TIME", "OUTCOME", "ACTOR", "FROM", "WHAT", "DETAIL"]);
-    for entry in &entries {
-        let AuditEntry { outcome, from, fact, .. } = entry;
-        table.row([
-            format!("{:.3}", fact.at),
-            outcome.to_string(),
-            fact.by.to_string(),
-            or_dash(from.map(|from| from.to_string()).as_deref()),
-            fact::code(fact),
-            fact::in_audit(fact, *from),
-        ]);
-    }
-    table.print("nothing was changed or refused in that time")
+    output.answer(&entries, |entries| table(entries).print("nothing was changed or refused in that time"))
+}
+
+fn table(entries: &[AuditEntry]) -> Table {
+    Rows(entries).columns(&[
+        ("TIME", &|entry| format!("{:.3}", entry.fact.at)),
+        ("OUTCOME", &|entry| entry.outcome.to_string()),
+        ("ACTOR", &|entry| entry.fact.by.to_string()),
+        ("FROM", &|entry| or_dash(entry.from.map(|from| from.to_string()).as_deref())),
+        ("WHAT", &|entry| fact::code(&entry.fact)),
+        ("DETAIL", &|entry| fact::in_audit(&entry.fact, entry.from)),
+    ])
 }

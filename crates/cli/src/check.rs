@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::{DataDir, DataDirError};
 use notbefore_service::transfer::damaged::{self, Checked, DamagedError, Finding, Saved};
+use notbefore_service::transfer::kinds::Counts;
 use notbefore_service::whole::WAY_BACK;
 
 use crate::args::{Output, Reach};
@@ -72,10 +73,8 @@ pub fn run(reach: &Reach, output: Output) -> Result<()> {
             for finding in findings {
                 output::line(&line(finding))?;
             }
-            output::line(&format!(
-                "{path}: {records} records at revision {revision}: {} scopes, {} VMs, {} live events, {} ended, {} tokens",
-                counts.scopes, counts.vms, counts.events, counts.history, counts.tokens
-            ))?;
+            let counts = in_words(counts);
+            output::line(&format!("{path}: {records} records at revision {revision}: {counts}"))?;
         }
     }
     match is_whole {
@@ -83,6 +82,11 @@ pub fn run(reach: &Reach, output: Output) -> Result<()> {
         true => Ok(()),
         false => bail!("{path} is damaged, {} problems; {WAY_BACK}", findings.len()),
     }
+}
+
+/// How many there are of each kind.
+pub fn in_words(Counts { scopes, vms, events, history, tokens }: &Counts) -> String {
+    format!("{scopes} scopes, {vms} VMs, {events} live events, {history} ended, {tokens} tokens")
 }
 
 /// Says on standard error what was left out.

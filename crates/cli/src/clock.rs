@@ -5,20 +5,16 @@ use notbefore_wire::operator::clock::Clock;
 
 use crate::args::{self, Output};
 use crate::client::Client;
-use crate::confirm::{self, Question, Unattended, Verdict};
+use crate::confirm::{self, Question, Verdict};
 use crate::output;
 
 pub fn run(client: &Client, verb: args::Clock, output: Output) -> Result<()> {
     match verb {
         args::Clock::Show => shown(&client.get("/v1/clock")?, output),
         args::Clock::Accept { care } => {
-            let question = Question {
-                ask: "Trust the clock as it is?",
-                nothing: "the clock is not trusted yet",
-                unattended: Unattended::GoesOn,
-            };
+            let question = Question::optional("Trust the clock as it is?", "the clock is not trusted yet");
             let plan = || client.get::<Clock>("/v1/clock");
-            if let Verdict::OnlyShown = confirm::agree(&care, output, &question, plan, lines)? {
+            if let Verdict::OnlyShown = confirm::agree(&care, output, question, plan, lines)? {
                 return Ok(());
             }
             shown(&client.post("/v1/clock/accept", &())?, output)
@@ -27,10 +23,7 @@ pub fn run(client: &Client, verb: args::Clock, output: Output) -> Result<()> {
 }
 
 fn shown(clock: &Clock, output: Output) -> Result<()> {
-    match output {
-        Output::Json => output::json(clock),
-        Output::Table => lines(clock).iter().try_for_each(|line| output::line(line)),
-    }
+    output.answer(clock, |clock| output::lines(&lines(clock)))
 }
 
 fn lines(clock: &Clock) -> Vec<String> {

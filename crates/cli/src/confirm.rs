@@ -12,21 +12,27 @@ use crate::args::{Care, Output};
 use crate::exit::NotUnderstood;
 use crate::output;
 
-/// What a command does where nobody can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unattended {
-    GoesOn,
-    NeedsYes,
-}
-
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct Question {
     /// The question, as in `Remove it?`
-    pub ask: &'a str,
+    ask: &'static str,
     /// What a no comes to, as in `nothing was removed`
-    pub nothing: &'a str,
-    pub unattended: Unattended,
+    nothing: &'static str,
+    /// Whether `--yes` is needed where nobody can be asked.
+    needs_yes: bool,
+}
+
+impl Question {
+    /// A command that goes on where nobody can be asked.
+    pub const fn optional(ask: &'static str, nothing: &'static str) -> Self {
+        Self { ask, nothing, needs_yes: false }
+    }
+
+    /// A command that needs `--yes` where nobody can be asked.
+    pub const fn needed(ask: &'static str, nothing: &'static str) -> Self {
+        Self { ask, nothing, needs_yes: true }
+    }
 }
 
 /// What became of a question.
@@ -46,16 +52,16 @@ pub fn is_attended() -> bool {
 pub fn agree<P: Serialize>(
     care: &Care,
     output: Output,
-    question: &Question<'_>,
+    question: Question,
     plan: impl FnOnce() -> Result<P>,
     lines: impl FnOnce(&P) -> Vec<String>,
 ) -> Result<Verdict<P>> {
     if care.dry_run {
         let plan = plan()?;
-        show_only(output, question.nothing, &plan, lines)?;
+        show_only(output, question, &plan, lines)?;
         return Ok(Verdict::OnlyShown);
     }
-    if care.yes || (!is_attended() && question.unattended == Unattended::GoesOn) {
+    if care.yes || (!is_attended() && !question.needs_yes) {
         return Ok(Verdict::GoAhead(None));
     }
     let plan = plan()?;
@@ -67,23 +73,20 @@ pub fn agree<P: Serialize>(
 /// Shows a plan that is not carried out.
 pub fn show_only<P: Serialize>(
     output: Output,
-    nothing: &str,
+    question: Question,
     plan: &P,
     lines: impl FnOnce(&P) -> Vec<String>,
 ) -> Result<()> {
-    match output {
-        Output::Json => output::json(plan),
-        Output::Table => {
-            show(output, &lines(plan))?;
-            output::line(&format!("{nothing} (--dry-run)"))
-        }
-    }
+    output.answer(plan, |plan| {
+        output::lines(&lines(plan))?;
+        output::line(&format!("{} (--dry-run)", question.nothing))
+    })
 }
 
 /// Shows a plan before it is carried out. Programs read the outcome from standard output, so theirs goes to standard error.
 pub fn show(output: Output, lines: &[String]) -> Result<()> {
     match output {
-        Output::Table => lines.iter().try_for_each(|line| output::line(line)),
+        Output::Table => output::lines(lines),
         Output::Json => {
             lines.iter().for_each(|line| output::complain(line));
             Ok(())
@@ -92,16 +95,16 @@ pub fn show(output: Output, lines: &[String]) -> Result<()> {
 }
 
 /// Asks; an error unless the answer is yes.
-pub fn ask(yes: bool, question: &Question<'_>) -> Result<()> {
-    let nothing = question.nothing;
-    match (yes, is_attended(), question.unattended) {
-        (true, _, _) | (false, false, Unattended::GoesOn) => Ok(()),
-        (false, false, Unattended::NeedsYes) => {
+pub fn ask(yes: bool, question: Question) -> Result<()> {
+    let Question { ask, nothing, needs_yes } = question;
+    match (yes, is_attended(), needs_yes) {
+        (true, _, _) | (false, false, false) => Ok(()),
+        (false, false, true) => {
             let cure = "there is no terminal to ask at; say --yes to go on without a question";
             Err(NotUnderstood(format!("{nothing}: {cure}")).into())
         }
         (false, true, _) => {
-            output::ask(&format!("{} [y/N]", question.ask))?;
+            output::ask(&format!("{ask} [y/N]"))?;
             let mut answer = String::new();
             io::stdin().lock().read_line(&mut answer)?;
             match answer.trim().to_ascii_lowercase().as_str() {

@@ -3,43 +3,38 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use jiff::Timestamp;
 use notbefore_wire::operator::delivery::SeenBy;
 use notbefore_wire::operator::{
-    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Fact, Operation, Order, ScheduleEvents,
+    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Fact, Order, ScheduleEvents,
 };
 use serde_json::{Value, json};
 
-use crate::args::{self, Output, When};
+use crate::args::{self, Output};
 use crate::client::{Client, encode};
-use crate::output::{self, Table};
-use crate::{fact, operation, time};
+use crate::operation::{self, names};
+use crate::output::{self, Rows, Table, or_dash, yes_no};
+use crate::{fact, time};
 
 pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
     match verb {
         args::Event::List { scope, vm, status } => {
             let query = [("scope", scope), ("vm", vm), ("status", status)];
             let events: Vec<Event> = client.list("/v1/events", &query)?;
-            match output {
-                Output::Json => output::json(&events),
-                Output::Table => live_table(&events).print("nothing is announced or under way"),
-            }
+            output.answer(&events, |events| live_table(events).print("nothing is announced or under way"))
         }
-        args::Event::Show { event } => show(&client.get(&at(&event, ""))?, output),
-        args::Event::Schedule { vms, r#type, cause, when, description, duration, force } => {
-            let When { not_before, r#in } = when;
+        args::Event::Show { event } => output.answer(&client.get(&at(&event, ""))?, show),
+        args::Event::Schedule { vms, r#type, cause, when, words, force } => {
             let request = ScheduleEvents {
                 event_type: r#type.map(Into::into),
                 cause: cause.map(Into::into),
                 vms,
-                not_before,
-                in_seconds: r#in.map(|span| span.as_secs()),
-                description,
-                duration_seconds: duration,
+                not_before: when.not_before,
+                in_seconds: when.r#in.map(|span| span.as_secs()),
+                description: words.description,
+                duration_seconds: words.duration,
                 force,
             };
-            let made: Operation = client.post("/v1/events", &request)?;
-            operation::announced(&made, output)
+            operation::schedule(client, &request, output)
         }
         args::Event::Cancel { event } => act(client, &event, EventVerb::Cancel, &json!({}), output),
         args::Event::Approve { event } => act(client, &event, EventVerb::Approve, &json!({}), output),
@@ -62,10 +57,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 ("order", newest.then(|| Order::Newest.to_string())),
             ];
             let events: Vec<Event> = client.list_first("/v1/history", &query, limit.unwrap_or(usize::MAX))?;
-            match output {
-                Output::Json => output::json(&events),
-                Output::Table => ended_table(&events).print("no event has ended in that time"),
-            }
+            output.answer(&events, |events| ended_table(events).print("no event has ended in that time"))
         }
         args::Event::Watch { count } => watch(client, count, output),
     }
@@ -77,17 +69,10 @@ fn at(event: &str, rest: &str) -> String {
 
 fn act(client: &Client, event: &str, verb: EventVerb, body: &Value, output: Output) -> Result<()> {
     let event: Event = client.post(&at(event, &format!("/{verb}")), body)?;
-    match output {
-        Output::Json => output::json(&event),
-        Output::Table => {
-            let waits = event.waits_for.as_ref().map(|what| format!("; it waits for {what}"));
-            output::line(&format!("event {} is {}{}", event.id, event.status, waits.unwrap_or_default()))
-        }
-    }
-}
-
-fn names(event: &Event) -> String {
-    event.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>().join(",")
+    output.answer(&event, |event| {
+        let waits = event.waits_for.as_ref().map(|what| format!("; it waits for {what}"));
+        output::line(&format!("event {} is {}{}", event.id, event.status, waits.unwrap_or_default()))
+    })
 }
 
 /// Who has not read an event: by name while these are few.
@@ -110,81 +95,58 @@ fn status(event: &Event) -> String {
 }
 
 fn live_table(events: &[Event]) -> Table {
-    let now = time::now();
-    let mut table =
-        Table::new(&["EVENT", "TYPE", "STATUS", "WHEN", "APPROVED", "SOURCE", "SCOPE", "VMS", "UNREAD BY"]);
-    for event in events {
-        let when = event.not_before.or(event.started_at);
-        table.row([
-            event.id.to_string(),
-            event.event_type.to_string(),
-            status(event),
-            when.map_or_else(String::new, |at| time::relative(at, now)),
-            if event.approved { "yes" } else { "no" }.to_owned(),
-            event.source.to_string(),
-            event.scope.clone(),
-            names(event),
-            unread(event),
-        ]);
-    }
-    table
+    Rows(events).columns(&[
+        ("EVENT", &|event| event.id.to_string()),
+        ("TYPE", &|event| event.event_type.to_string()),
+        ("STATUS", &status),
+        ("WHEN", &|event| event.not_before.or(event.started_at).map(time::from_now).unwrap_or_default()),
+        ("APPROVED", &|event| yes_no(event.approved)),
+        ("SOURCE", &|event| event.source.to_string()),
+        ("SCOPE", &|event| event.scope.clone()),
+        ("VMS", &|event| names(&event.resources)),
+        ("UNREAD BY", &unread),
+    ])
 }
 
 fn ended_table(events: &[Event]) -> Table {
-    let now = time::now();
-    let mut table = Table::new(&["EVENT", "TYPE", "OUTCOME", "ENDED", "LASTED", "SCOPE", "VMS"]);
-    for event in events {
-        let lasted = event.started_at.zip(event.ended_at).map(|(from, to)| to.duration_since(from).as_secs());
-        table.row([
-            event.id.to_string(),
-            event.event_type.to_string(),
-            event.status.to_string(),
-            event.ended_at.map_or_else(String::new, |at| time::relative(at, now)),
-            lasted.map_or_else(|| "-".to_owned(), |seconds| time::span(seconds.unsigned_abs())),
-            event.scope.clone(),
-            names(event),
-        ]);
-    }
-    table
+    let lasted = |event: &Event| {
+        let (from, to) = event.started_at.zip(event.ended_at)?;
+        Some(time::span(to.duration_since(from).as_secs().unsigned_abs()))
+    };
+    Rows(events).columns(&[
+        ("EVENT", &|event| event.id.to_string()),
+        ("TYPE", &|event| event.event_type.to_string()),
+        ("OUTCOME", &|event| event.status.to_string()),
+        ("ENDED", &|event| event.ended_at.map(time::from_now).unwrap_or_default()),
+        ("LASTED", &|event| or_dash(lasted(event).as_deref())),
+        ("SCOPE", &|event| event.scope.clone()),
+        ("VMS", &|event| names(&event.resources)),
+    ])
 }
 
-fn show(event: &Event, output: Output) -> Result<()> {
-    if output == Output::Json {
-        return output::json(event);
-    }
-    let now = time::now();
+fn show(event: &Event) -> Result<()> {
     output::line(&format!("{} {} is {}", event.event_type, event.id, event.status))?;
     let seconds = match event.duration_seconds {
         -1 => "unknown".to_owned(),
         seconds => format!("{seconds} s"),
     };
-    let mut facts = vec![
-        ("VMs", names(event)),
+    let by = event.exec.as_ref().map(|exec| format!("process {}, fencing number {}", exec.owner, exec.fence));
+    output::fields::<13>(&[
+        ("VMs", names(&event.resources)),
         ("scope", format!("{}, update domain {}", event.scope, event.update_domain)),
         ("cause", format!("{} ({})", event.cause, event.source)),
         ("description", event.description.clone()),
         ("duration", seconds),
         ("driver", event.driver.to_string()),
         ("operation", event.operation.to_string()),
-    ];
-    if let Some(at) = event.not_before {
-        facts.push(("not before", format!("{at} ({})", time::relative(at, now))));
-    }
-    if let Some(what) = &event.waits_for {
-        facts.push(("waits for", what.clone()));
-    }
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        output::line(&format!("  {name:<13}{value}"))?;
-    }
-    if let Some(exec) = &event.exec {
-        output::line(&format!(
-            "  commands     run by process {}, fencing number {}",
-            exec.owner, exec.fence
-        ))?;
-        let width = exec.commands.iter().map(|command| command.name.len()).max().unwrap_or_default();
-        for command in &exec.commands {
-            output::line(&format!("    {:<width$}  {}", command.name, standing(command, now)))?;
-        }
+        ("not before", event.not_before.map(time::and_from_now).unwrap_or_default()),
+        ("waits for", event.waits_for.clone().unwrap_or_default()),
+        ("commands", by.map(|by| format!("run by {by}")).unwrap_or_default()),
+    ])?;
+    let commands: Vec<&ExecCommand> = event.exec.iter().flat_map(|exec| &exec.commands).collect();
+    let width = commands.iter().map(|command| command.name.len()).max().unwrap_or_default();
+    for command in commands {
+        output::line(&format!("    {:<width$}  {}", command.name, standing(command)))?;
     }
     if !event.seen.is_empty() {
         output::line("  read by")?;
@@ -203,14 +165,14 @@ fn show(event: &Event, output: Output) -> Result<()> {
 }
 
 /// How a command stands, in words.
-fn standing(command: &ExecCommand, now: Timestamp) -> String {
+fn standing(command: &ExecCommand) -> String {
     let attempt = command.attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
     let left = match command.attempts_left {
         Some(1) => "; 1 attempt left".to_owned(),
         Some(left) => format!("; {left} attempts left"),
         None => String::new(),
     };
-    let next = command.due_at.map_or_else(String::new, |at| format!(" until {}", time::relative(at, now)));
+    let next = command.due_at.map_or_else(String::new, |at| format!(" until {}", time::from_now(at)));
     let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let host = command.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
     format!("{}{next}{attempt}{host}{why}{left}", command.state)

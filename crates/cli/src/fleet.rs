@@ -8,15 +8,16 @@ use notbefore_wire::operator::Scope;
 
 use crate::args::{self, Apply, Output, Reach};
 use crate::client::Client;
-use crate::confirm::{self, Question, Unattended};
+use crate::confirm::{self, Question};
 use crate::exit::NotUnderstood;
 use crate::fleet_apply::{self, Manner};
 use crate::fleet_file::{self, FileScope};
 use crate::fleet_plan::{self, FleetPlan};
-use crate::output::{self, Table};
+use crate::output::{self, Rows, Table};
 
 /// What a plan that is not carried out comes to.
 const NOTHING: &str = "nothing was applied";
+const QUESTION: Question = Question::needed("Apply this?", NOTHING);
 
 pub fn run(reach: &Reach, verb: args::Fleet, output: Output) -> Result<()> {
     match verb {
@@ -25,22 +26,23 @@ pub fn run(reach: &Reach, verb: args::Fleet, output: Output) -> Result<()> {
             let scopes = described(&file)?;
             let manner = Manner { prune, tell: progress, output };
             let plan = fleet_plan::make(&Client::find(reach)?, &scopes, manner)?;
-            match output {
-                Output::Json => output::json(&plan.shown(&scopes))?,
-                Output::Table => confirm::show(output, &plan.lines(&scopes))?,
-            }
+            output.answer(&plan.shown(&scopes), |_| output::lines(&plan.lines(&scopes)))?;
             refused(&plan, &scopes)
         }
-        args::Fleet::Show => show(reach, output),
+        args::Fleet::Show => {
+            let scopes: Vec<Scope> = Client::find(reach)?.list("/v1/scopes", &[])?;
+            let none = "there are no scopes; describe some in a file and run 'notbefore fleet apply FILE'";
+            output.answer(&scopes, |scopes| table(scopes).print(none))
+        }
     }
 }
 
 fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
     let Apply { file, prune, check, progress, allow_empty, care } = apply;
+    let name = output::file_name(file);
     if *check && *prune {
         let detail = format!(
-            "--check looks at the file alone and cannot tell what --prune would remove; 'notbefore fleet diff {} --prune' shows it",
-            output::file_name(file)
+            "--check looks at the file alone and cannot tell what --prune would remove; 'notbefore fleet diff {name} --prune' shows it"
         );
         return Err(NotUnderstood(detail).into());
     }
@@ -49,23 +51,18 @@ fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
     if *check {
         let vms: usize = scopes.iter().map(|scope| scope.spec.vms.len()).sum();
         let empty = if needs_flag { "; applying it needs --allow-empty" } else { "" };
-        return output::line(&format!(
-            "{}: {} scopes and {vms} VMs, no mistakes{empty}",
-            output::file_name(file),
-            scopes.len()
-        ));
+        let scopes = scopes.len();
+        return output::line(&format!("{name}: {scopes} scopes and {vms} VMs, no mistakes{empty}"));
     }
     let manner = Manner { prune: *prune, tell: *progress, output };
     if care.dry_run {
         let plan = fleet_plan::make(&Client::find(reach)?, &scopes, manner)?;
-        confirm::show_only(output, NOTHING, &plan.shown(&scopes), |_| plan.lines(&scopes))?;
+        confirm::show_only(output, QUESTION, &plan.shown(&scopes), |_| plan.lines(&scopes))?;
         return refused(&plan, &scopes);
     }
     if needs_flag {
         let detail = format!(
-            "{NOTHING}: {} describes no scopes, so that --prune would remove all that earlier files made; say --allow-empty if that is meant, and see 'notbefore fleet diff {} --prune' before",
-            output::file_name(file),
-            output::file_name(file)
+            "{NOTHING}: {name} describes no scopes, so that --prune would remove all that earlier files made; say --allow-empty if that is meant, and see 'notbefore fleet diff {name} --prune' before"
         );
         return Err(NotUnderstood(detail).into());
     }
@@ -74,14 +71,10 @@ fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
     let plan = prune.then(|| fleet_plan::make(&client, &scopes, manner)).transpose()?;
     if let Some(plan) = plan.as_ref().filter(|plan| plan.removes() && !care.yes) {
         confirm::show(output, &plan.lines(&scopes))?;
-        let ask = "Apply this?";
-        confirm::ask(care.yes, &Question { ask, nothing: NOTHING, unattended: Unattended::NeedsYes })?;
+        confirm::ask(care.yes, QUESTION)?;
     }
     let outcomes = fleet_apply::apply(&client, &scopes, plan.unwrap_or_default(), manner)?;
-    match output {
-        Output::Json => output::json(&outcomes),
-        Output::Table => Ok(()),
-    }
+    output.answer(&outcomes, |_| Ok(()))
 }
 
 /// The scopes of a file. A file with mistakes is not understood.
@@ -97,23 +90,15 @@ fn refused(plan: &FleetPlan, scopes: &[FileScope]) -> Result<()> {
     }
 }
 
-fn show(reach: &Reach, output: Output) -> Result<()> {
-    let scopes: Vec<Scope> = Client::find(reach)?.list("/v1/scopes", &[])?;
-    if output == Output::Json {
-        return output::json(&scopes);
-    }
-    let mut table = Table::new(&["SCOPE", "KIND", "VMS", "EVENTS", "INCARNATION", "FROM"]);
-    for scope in &scopes {
-        table.row([
-            scope.path.clone(),
-            scope.kind.to_string(),
-            scope.vms.to_string(),
-            scope.events.to_string(),
-            scope.incarnation.to_string(),
-            if scope.from_fleet { "file" } else { "call" }.to_owned(),
-        ]);
-    }
-    table.print("there are no scopes; describe some in a file and run 'notbefore fleet apply FILE'")
+fn table(scopes: &[Scope]) -> Table {
+    Rows(scopes).columns(&[
+        ("SCOPE", &|scope| scope.path.clone()),
+        ("KIND", &|scope| scope.kind.to_string()),
+        ("VMS", &|scope| scope.vms.to_string()),
+        ("EVENTS", &|scope| scope.events.to_string()),
+        ("INCARNATION", &|scope| scope.incarnation.to_string()),
+        ("FROM", &|scope| if scope.from_fleet { "file" } else { "call" }.to_owned()),
+    ])
 }
 
 fn read(file: &Path) -> Result<String> {

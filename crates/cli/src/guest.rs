@@ -3,10 +3,9 @@
 //! These speak to any platform, Azure's or ours, through the client crate, and know nothing of the service or its
 //! operators. They run on Windows too.
 
-use std::io;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use jiff::Timestamp;
 use notbefore_client::client::{Approval, Client, Options, Reading};
 use notbefore_client::discovery::{Discovery, Found};
@@ -17,7 +16,7 @@ use notbefore_wire::text::printable;
 use serde_json::{Value, json};
 
 use crate::args::{self, Output};
-use crate::output::{self, Table};
+use crate::output::{self, Log, Rows, Table, or_dash, yes_no};
 use crate::time;
 
 mod changes;
@@ -37,7 +36,7 @@ pub fn get(get: args::Get, output: Output) -> Result<()> {
             let (client, watch) = follow(&get.platform).await?;
             return changes::tell(client, watch, &get, output).await;
         }
-        let found = find(&get.platform).await?;
+        let found = discovery(&get.platform).find().await?;
         match get.raw {
             true => output::data(&found.reading.body),
             false => show(&found, &identity(&found.client, &get.platform).await, output),
@@ -49,7 +48,8 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
     say_warnings();
     in_runtime(async {
         // A platform refuses an id that it never gave and one that is over alike; only the document tells them apart.
-        let Found { client, reading: Reading { document, .. }, .. } = find(&approve.platform).await?;
+        let Found { client, reading: Reading { document, .. }, .. } =
+            discovery(&approve.platform).find().await?;
         let events: Vec<(String, Result<EventId>)> = match approve.all_mine {
             true => {
                 let mine = all_mine(&client, &approve.platform, &document).await?;
@@ -57,45 +57,29 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
             }
             false => approve.events.into_iter().map(|text| means(text, &document)).collect(),
         };
-        let mut outcomes: Vec<(String, Result<Approval>)> = Vec::new();
+        let (mut outcomes, mut lines, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (name, event) in events {
-            let outcome = match event {
-                Ok(event) => {
-                    client.approve_within(&event, APPROVE_TIME_MAX).await.map_err(anyhow::Error::from)
-                }
+            let approved = match event {
+                Ok(event) => client.approve_within(&event, APPROVE_TIME_MAX).await.map_err(Error::from),
                 Err(error) => Err(error),
             };
-            outcomes.push((name, outcome));
-        }
-        let in_words = |outcome: &Result<Approval>| match outcome {
-            Ok(Approval::Accepted) => "approved".to_owned(),
-            Ok(Approval::Moot) => "has started or is gone: there is nothing to approve".to_owned(),
-            Err(error) => format!("{error}"),
-        };
-        match output {
-            Output::Json => {
-                let outcome = |outcome: &Result<Approval>| match outcome {
-                    Ok(Approval::Accepted) => "approved",
-                    Ok(Approval::Moot) => "moot",
-                    Err(_) => "failed",
-                };
-                let one = |(event, result): &(String, Result<Approval>)| json!({"event": event, "outcome": outcome(result), "text": in_words(result)});
-                output::json(&outcomes.iter().map(one).collect::<Vec<Value>>())?;
-            }
-            Output::Table if outcomes.is_empty() => output::line("no event waits that names this VM")?,
-            Output::Table => {
-                for (event, result) in outcomes.iter().filter(|(_, result)| result.is_ok()) {
-                    output::line(&format!("event {event}: {}", in_words(result)))?;
+            let (outcome, text) = match &approved {
+                Ok(Approval::Accepted) => ("approved", "approved".to_owned()),
+                Ok(Approval::Moot) => {
+                    ("moot", "has started or is gone: there is nothing to approve".to_owned())
                 }
+                Err(error) => ("failed", error.to_string()),
+            };
+            match approved {
+                Ok(_) => lines.push(format!("event {name}: {text}")),
+                Err(_) => failed.push(format!("event {} is not approved: {text}", printable(&name))),
             }
+            outcomes.push(json!({"event": name, "outcome": outcome, "text": text}));
         }
-        let failed: Vec<String> = outcomes
-            .iter()
-            .filter(|(_, result)| result.is_err())
-            .map(|(event, result)| {
-                format!("event {} is not approved: {}", printable(event), in_words(result))
-            })
-            .collect();
+        if outcomes.is_empty() {
+            lines.push("no event waits that names this VM".to_owned());
+        }
+        output.answer(&outcomes, |_| output::lines(&lines))?;
         if failed.is_empty() { Ok(()) } else { Err(anyhow!(failed.join("\n"))) }
     })
 }
@@ -111,10 +95,6 @@ pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
 }
 
 /// The platform, and its document.
-async fn find(platform: &args::Platform) -> Result<Found> {
-    Ok(discovery(platform).find().await?)
-}
-
 /// The platform, and its document as it changes. What was named is followed also if it does not answer yet.
 async fn follow(platform: &args::Platform) -> Result<(Client, Watch)> {
     match (discovery(platform).find().await, &platform.endpoint) {
@@ -174,22 +154,8 @@ async fn all_mine(client: &Client, platform: &args::Platform, document: &Documen
 
 /// What the client warns of is for whoever has typed the command, line by line and without a time.
 fn say_warnings() {
-    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(|| Complaint);
+    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(Log::Complaint);
     lines.without_time().with_level(false).with_target(false).with_ansi(false).init();
-}
-
-/// Takes a line of the log at a time.
-struct Complaint;
-
-impl io::Write for Complaint {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        output::complain(&format!("notbefore: {}", printable(String::from_utf8_lossy(line).trim())));
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The event that somebody means, by its id or how that begins, and what to call it.
@@ -207,15 +173,12 @@ fn means(text: String, document: &Document) -> (String, Result<EventId>) {
         [id] => (id.to_string(), Ok((*id).clone())),
         [] => {
             let listed = those(ids());
-            let error = anyhow!(
-                "the platform announces no such event, but {listed} (an id may be cut to {SHORT_ID_MIN} digits or more)"
-            );
-            (text, Err(error))
+            let cut = format!("an id may be cut to {SHORT_ID_MIN} digits or more");
+            (text, Err(anyhow!("the platform announces no such event, but {listed} ({cut})")))
         }
         several => {
-            let error =
-                anyhow!("several begin with that, {}: give more of the id", those(several.iter().copied()));
-            (text, Err(error))
+            let listed = those(several.iter().copied());
+            (text, Err(anyhow!("several begin with that, {listed}: give more of the id")))
         }
     }
 }
@@ -223,14 +186,11 @@ fn means(text: String, document: &Document) -> (String, Result<EventId>) {
 /// Ids in a line, as many as anybody wants to read.
 fn those<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> String {
     let left_out = ids.len().saturating_sub(IDS_SHOWN_MAX);
-    let mut words: Vec<String> = ids.take(IDS_SHOWN_MAX).map(|id| printable(id.as_str())).collect();
-    match (words.is_empty(), left_out) {
+    let shown = ids.take(IDS_SHOWN_MAX).map(|id| printable(id.as_str())).collect::<Vec<_>>().join(", ");
+    match (shown.is_empty(), left_out) {
         (true, _) => "none at all".to_owned(),
-        (false, 0) => words.join(", "),
-        (false, _) => {
-            words.push(format!("and {left_out} more"));
-            words.join(", ")
-        }
+        (false, 0) => shown,
+        (false, _) => format!("{shown}, and {left_out} more"),
     }
 }
 
@@ -275,34 +235,18 @@ fn in_json(event: &Event, me: &Identity) -> Value {
 }
 
 fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
-    let mut table = Table::new(&[
-        "EVENT",
-        "TYPE",
-        "STATUS",
-        "NOT BEFORE",
-        "MINE",
-        "RESOURCES",
-        "SOURCE",
-        "LASTS",
-        "DESCRIPTION",
-    ]);
-    for event in events {
-        let cells = [
-            event.id.to_string(),
-            event.kind.to_string(),
-            event.status.as_str().to_owned(),
-            event
-                .not_before
-                .map_or_else(|| "-".to_owned(), |at| format!("{at} ({})", time::relative(at, now))),
-            if is_mine(event, me) { "yes" } else { "no" }.to_owned(),
-            event.resources.join(","),
-            output::or_dash(event.source.as_ref().map(|source| source.as_str())),
-            event.duration_seconds.map_or_else(|| "-".to_owned(), time::span),
-            output::or_dash(Some(&event.description)),
-        ];
-        table.row(cells);
-    }
-    table
+    let when = |at: Timestamp| format!("{at} ({})", time::relative(at, now));
+    Rows(events).columns(&[
+        ("EVENT", &|event| event.id.to_string()),
+        ("TYPE", &|event| event.kind.to_string()),
+        ("STATUS", &|event| event.status.as_str().to_owned()),
+        ("NOT BEFORE", &|event| or_dash(event.not_before.map(when).as_deref())),
+        ("MINE", &|event| yes_no(is_mine(event, me))),
+        ("RESOURCES", &|event| event.resources.join(",")),
+        ("SOURCE", &|event| or_dash(event.source.as_ref().map(|source| source.as_str()))),
+        ("LASTS", &|event| or_dash(event.duration_seconds.map(time::span).as_deref())),
+        ("DESCRIPTION", &|event| or_dash(Some(&event.description))),
+    ])
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent};
 use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release, Vm};
 
-use crate::args::{self, Care, Maintenance, Output, Wait, When, Words};
+use crate::args::{self, Hosts, Maintenance, Output, When};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question, Unattended};
-use crate::output::{self, Table};
+use crate::confirm::{self, Question};
+use crate::output::{self, Rows, Table};
 use crate::vm::when;
 use crate::{operation, time};
 
@@ -23,36 +23,29 @@ const VMS_SHOWN_MAX: usize = 6;
 
 pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
     match verb {
-        args::Host::List => list(&client.list("/v1/hosts", &[])?, output),
-        args::Host::Show { host } => show(client, &host, output),
-        args::Host::Maintain { hosts, r#type, when, words, care, wait } => {
+        args::Host::List => {
+            let hosts: Vec<Host> = client.list("/v1/hosts", &[])?;
+            let none = "no VM says which host it is on; 'notbefore vm add --host' and the fleet file's 'host' do";
+            output.answer(&hosts, |hosts| table(hosts).print(none))
+        }
+        args::Host::Show { host } => {
+            output.answer(&client.get::<Host>(&at(&host, ""))?, |host| show(client, host))
+        }
+        args::Host::Maintain { r#type, when, hosts } => {
             let maintenance = match r#type {
                 Maintenance::Freeze => Word::Freeze,
                 Maintenance::Reboot => Word::Reboot,
                 Maintenance::Redeploy => Word::Redeploy,
                 Maintenance::LiveMigration => Word::LiveMigration,
             };
-            let action = HostAction { maintenance: Some(maintenance), ..action(when, words) };
-            announce(client, &HostVerb::Maintain, &hosts, &action, (&care, &wait), output)
+            announce(client, &HostVerb::Maintain, Some(maintenance), when, hosts, output)
         }
-        args::Host::Degraded { hosts, when, words, care, wait } => {
-            announce(client, &HostVerb::Degraded, &hosts, &action(when, words), (&care, &wait), output)
+        args::Host::Degraded { when, hosts } => {
+            announce(client, &HostVerb::Degraded, None, when, hosts, output)
         }
-        args::Host::Failed { hosts, words, care, wait } => {
-            let at_once = When { not_before: None, r#in: None };
-            announce(client, &HostVerb::Failed, &hosts, &action(at_once, words), (&care, &wait), output)
+        args::Host::Failed(hosts) => {
+            announce(client, &HostVerb::Failed, None, When::default(), hosts, output)
         }
-    }
-}
-
-fn action(when: When, words: Words) -> HostAction {
-    HostAction {
-        maintenance: None,
-        not_before: when.not_before,
-        in_seconds: when.r#in.map(|span| span.as_secs()),
-        description: words.description,
-        duration_seconds: words.duration,
-        dry_run: false,
     }
 }
 
@@ -60,22 +53,15 @@ fn at(host: &str, rest: &str) -> String {
     format!("/v1/hosts/{}{rest}", encode(host))
 }
 
-fn list(hosts: &[Host], output: Output) -> Result<()> {
-    if output == Output::Json {
-        return output::json(&hosts);
-    }
-    let mut table = Table::new(&["HOST", "VMS", "SCOPES", "LISTENING", "EVENTS", "OPERATION"]);
-    for host in hosts {
-        table.row([
-            host.host.clone(),
-            vms(host),
-            host.scopes.to_string(),
-            listening(host.listening, host.listening_unknown),
-            host.events.to_string(),
-            open_operations(host),
-        ]);
-    }
-    table.print("no VM says which host it is on; 'notbefore vm add --host' and the fleet file's 'host' do")
+fn table(hosts: &[Host]) -> Table {
+    Rows(hosts).columns(&[
+        ("HOST", &|host| host.host.clone()),
+        ("VMS", &vms),
+        ("SCOPES", &|host| host.scopes.to_string()),
+        ("LISTENING", &listening),
+        ("EVENTS", &|host| host.events.to_string()),
+        ("OPERATION", &open_operations),
+    ])
 }
 
 fn vms(host: &Host) -> String {
@@ -85,10 +71,10 @@ fn vms(host: &Host) -> String {
     }
 }
 
-fn listening(known: usize, unknown: usize) -> String {
-    match unknown {
-        0 => known.to_string(),
-        some => format!("{known} ({some} not known yet)"),
+fn listening(host: &Host) -> String {
+    match host.listening_unknown {
+        0 => host.listening.to_string(),
+        some => format!("{} ({some} not known yet)", host.listening),
     }
 }
 
@@ -100,22 +86,16 @@ fn open_operations(host: &Host) -> String {
     }
 }
 
-fn show(client: &Client, name: &str, output: Output) -> Result<()> {
-    let host: Host = client.get(&at(name, ""))?;
-    if output == Output::Json {
-        return output::json(&host);
-    }
+fn show(client: &Client, host: &Host) -> Result<()> {
     output::line(&host.host)?;
-    for (name, value) in [
-        ("VMs", vms(&host)),
+    output::fields::<13>(&[
+        ("VMs", vms(host)),
         ("scopes", host.scopes.to_string()),
-        ("listening", listening(host.listening, host.listening_unknown)),
+        ("listening", listening(host)),
         ("events", host.events.to_string()),
-        ("operation", open_operations(&host)),
-    ] {
-        output::line(&format!("  {name:<13}{value}"))?;
-    }
-    let vms: Vec<Vm> = client.list("/v1/vms", &[("host", Some(host.host))])?;
+        ("operation", open_operations(host)),
+    ])?;
+    let vms: Vec<Vm> = client.list("/v1/vms", &[("host", Some(host.host.clone()))])?;
     crate::vm::table(&vms).print("no VM is on it any more")
 }
 
@@ -123,58 +103,57 @@ fn show(client: &Client, name: &str, output: Output) -> Result<()> {
 fn announce(
     client: &Client,
     verb: &HostVerb,
-    hosts: &[String],
-    action: &HostAction,
-    (care, wait): (&Care, &Wait),
+    maintenance: Option<Word>,
+    when: When,
+    Hosts { mut hosts, words, care, wait }: Hosts,
     output: Output,
 ) -> Result<()> {
+    let action = HostAction {
+        maintenance,
+        not_before: when.not_before,
+        in_seconds: when.r#in.map(|span| span.as_secs()),
+        description: words.description,
+        duration_seconds: words.duration,
+        dry_run: false,
+    };
     // In the order typed, which decides who goes first where they have to take turns.
     let mut named = HashSet::new();
-    let hosts: Vec<String> = hosts.iter().filter(|host| named.insert(host.as_str())).cloned().collect();
+    hosts.retain(|host| named.insert(host.clone()));
     let asks = !care.yes && confirm::is_attended();
     // What one of them is refused stops all of them, before anything is announced.
     let look = HostsAction { hosts: hosts.clone(), verb: verb.clone(), action: action.clone() };
     let plan: HostsPlan = client.post("/v1/hosts/plan", &look)?;
-    let question =
-        Question { ask: "Announce this?", nothing: "nothing was announced", unattended: Unattended::GoesOn };
+    let question = Question::optional("Announce this?", "nothing was announced");
     if care.dry_run {
-        return confirm::show_only(output, question.nothing, &plan, hosts_lines);
+        return confirm::show_only(output, question, &plan, hosts_lines);
     }
     // Programs get what was made; a person who is asked must see what about.
     if output == Output::Table || asks {
         confirm::show(output, &hosts_lines(&plan))?;
     }
-    confirm::ask(care.yes, &question)?;
+    confirm::ask(care.yes, question)?;
     let mut made: Vec<Operation> = Vec::new();
     for host in &hosts {
-        match client.post::<Operation>(&at(host, &format!("/{verb}")), action) {
-            Ok(operation) => {
-                if output == Output::Table {
-                    output::line(&announced(&operation))?;
-                }
-                made.push(operation);
-            }
-            Err(error) => {
-                let done: Vec<&str> = made.iter().filter_map(|one| one.host.as_deref()).collect();
-                let done = if done.is_empty() { "none".to_owned() } else { done.join(", ") };
-                return Err(error.context(format!("host {host} (announced before it: {done})")));
-            }
+        let operation = client.post(&at(host, &format!("/{verb}")), &action).with_context(|| {
+            let done: Vec<&str> = made.iter().filter_map(|one| one.host.as_deref()).collect();
+            let done = if done.is_empty() { "none".to_owned() } else { done.join(", ") };
+            format!("host {host} (announced before it: {done})")
+        })?;
+        if output == Output::Table {
+            output::line(&announced(&operation))?;
         }
+        made.push(operation);
     }
+    let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
     if wait.wait {
-        let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
         return operation::wait(client, &ids, wait.timeout, output);
     }
-    match output {
-        Output::Json => output::json(&made),
-        Output::Table => {
-            let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
-            output::line(&format!(
-                "follow with 'notbefore operation wait {}', call one off with 'notbefore operation cancel ID'",
-                ids.join(" ")
-            ))
-        }
-    }
+    output.answer(&made, |_| {
+        let ids = ids.join(" ");
+        output::line(&format!(
+            "follow with 'notbefore operation wait {ids}', call one off with 'notbefore operation cancel ID'"
+        ))
+    })
 }
 
 fn announced(made: &Operation) -> String {
@@ -200,18 +179,17 @@ fn hosts_lines(plan: &HostsPlan) -> Vec<String> {
         return lines;
     }
     lines.push("together:".to_owned());
-    let mut table = Table::new(&["  SCOPE", "VMS", "HIT", "AT ONCE", "HOSTS"]);
-    for one in plan.scopes.iter().take(EVENTS_SHOWN_MAX) {
-        table.row([
-            format!("  {}", one.scope),
-            one.vms.to_string(),
-            one.hit.to_string(),
-            one.at_once.to_string(),
-            one.hosts.to_string(),
-        ]);
-    }
+    let (shown, more) = first(&plan.scopes, EVENTS_SHOWN_MAX);
+    let table = Rows(shown).columns(&[
+        ("  SCOPE", &|one| format!("  {}", one.scope)),
+        ("VMS", &|one| one.vms.to_string()),
+        ("HIT", &|one| one.hit.to_string()),
+        ("AT ONCE", &|one| one.at_once.to_string()),
+        ("HOSTS", &|one| one.hosts.to_string()),
+    ]);
     lines.extend(table.lines());
-    if let Some(more @ 1..) = plan.scopes.len().checked_sub(EVENTS_SHOWN_MAX) {
+    if !more.is_empty() {
+        let more = more.len();
         lines.push(format!("  and {more} more scopes; --dry-run --output json shows all"));
     }
     for wait in &plan.waits {
@@ -220,16 +198,22 @@ fn hosts_lines(plan: &HostsPlan) -> Vec<String> {
             [first, more @ ..] => format!("in {first} and {} more scopes", more.len()),
             [] => String::new(),
         };
-        lines.push(format!("  {} waits for {} ({scopes})", wait.host, some_hosts(&wait.waits_for)));
+        let hosts = some_of(&wait.waits_for, ", ", Clone::clone);
+        lines.push(format!("  {} waits for {hosts} ({scopes})", wait.host));
     }
     lines
 }
 
-fn some_hosts(hosts: &[String]) -> String {
-    match hosts.len().checked_sub(VMS_SHOWN_MAX) {
-        None | Some(0) => hosts.join(", "),
-        Some(more) => format!("{} and {more} more", hosts[..VMS_SHOWN_MAX].join(", ")),
-    }
+/// The first items of a list, so many at most, and the others.
+fn first<T>(items: &[T], most: usize) -> (&[T], &[T]) {
+    items.split_at(most.min(items.len()))
+}
+
+/// The names of a list, or the first of them.
+fn some_of<T>(items: &[T], comma: &str, name: impl Fn(&T) -> String) -> String {
+    let (shown, more) = first(items, VMS_SHOWN_MAX);
+    let names = shown.iter().map(name).collect::<Vec<_>>().join(comma);
+    if more.is_empty() { names } else { format!("{names} and {} more", more.len()) }
 }
 
 fn plan_lines(plan: &HostPlan) -> Vec<String> {
@@ -246,7 +230,7 @@ fn plan_lines(plan: &HostPlan) -> Vec<String> {
     match plan.not_before {
         None => fact("starts", "at once, without notice".to_owned()),
         Some(at) => {
-            fact("not before", format!("{at} ({})", time::relative(at, time::now())));
+            fact("not before", time::and_from_now(at));
             let early = match plan.release {
                 Release::Together => "when every event is approved",
                 Release::Each | Release::Unknown(_) => "each event when it is approved",
@@ -273,33 +257,24 @@ fn plan_lines(plan: &HostPlan) -> Vec<String> {
     for open in &plan.operations {
         fact("note", format!("operation {open} on this host is not closed yet"));
     }
-    let mut table = Table::new(&["  SCOPE", "UD", "LISTENING", "VMS", "NOTE"]);
-    for event in plan.events.iter().take(EVENTS_SHOWN_MAX) {
-        table.row([
-            format!("  {}", event.scope),
-            event.update_domain.to_string(),
-            format!("{}/{}", event.listening, event.resources.len()),
-            some_names(event),
-            note(event),
-        ]);
-    }
+    let (shown, more) = first(&plan.events, EVENTS_SHOWN_MAX);
+    let table = Rows(shown).columns(&[
+        ("  SCOPE", &|event| format!("  {}", event.scope)),
+        ("UD", &|event| event.update_domain.to_string()),
+        ("LISTENING", &|event| format!("{}/{}", event.listening, event.resources.len())),
+        ("VMS", &|event| some_of(&event.resources, ",", |resource| resource.name.clone())),
+        ("NOTE", &note),
+    ]);
     lines.extend(table.lines());
-    let refused = plan.events.iter().skip(EVENTS_SHOWN_MAX).filter(|event| event.refused.is_some()).count();
-    if plan.events.len() > EVENTS_SHOWN_MAX {
-        let refused = if refused == 0 { String::new() } else { format!(", {refused} of them refused") };
-        let more = plan.events.len() - EVENTS_SHOWN_MAX;
+    if !more.is_empty() {
+        let refused = match more.iter().filter(|event| event.refused.is_some()).count() {
+            0 => String::new(),
+            some => format!(", {some} of them refused"),
+        };
+        let more = more.len();
         lines.push(format!("  and {more} more events{refused}; --dry-run --output json shows all"));
     }
     lines
-}
-
-fn some_names(event: &PlannedEvent) -> String {
-    let names: Vec<&str> =
-        event.resources.iter().take(VMS_SHOWN_MAX).map(|resource| resource.name.as_str()).collect();
-    match event.resources.len().checked_sub(VMS_SHOWN_MAX) {
-        None | Some(0) => names.join(","),
-        Some(more) => format!("{} and {more} more", names.join(",")),
-    }
 }
 
 fn note(event: &PlannedEvent) -> String {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use notbefore_service::transfer::import::{self, Imported};
 
 use crate::args::{self, Output, Reach};
+use crate::check;
 use crate::output;
 use crate::progress::Progress;
 
@@ -51,16 +52,8 @@ fn report(name: &str, dir: &Path, check: bool, imported: &Imported, output: Outp
             "tokens": counts.tokens,
         }));
     }
-    output::line(&format!(
-        "{name}: {records} records of {} at revision {}: {} scopes, {} VMs, {} live events, {} ended, {} tokens",
-        header.exported_at,
-        header.revision,
-        counts.scopes,
-        counts.vms,
-        counts.events,
-        counts.history,
-        counts.tokens
-    ))?;
+    let (at, revision, counts) = (header.exported_at, header.revision, check::in_words(counts));
+    output::line(&format!("{name}: {records} records of {at} at revision {revision}: {counts}"))?;
     match check {
         true => output::line("it is whole and can be imported"),
         false => {

@@ -8,15 +8,15 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use notbefore_client::clock::Clock;
 use notbefore_wire::operator::{
     CommandState, Event, EventStatus, HostStart, Operation, OperationProgress, OperationState,
-    OperationTarget, OperationVerb, TargetStatus,
+    OperationTarget, OperationVerb, Resource, ScheduleEvents, TargetStatus,
 };
 use notbefore_wire::text::printable;
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question, Unattended, Verdict};
+use crate::confirm::{self, Question, Verdict};
 use crate::exit::TimeOver;
-use crate::output::{self, Table, or_dash};
+use crate::output::{self, Rows, Table, or_dash};
 use crate::pause::pause;
 use crate::time;
 use crate::vm::when;
@@ -28,128 +28,100 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
     match verb {
         args::Operation::List => {
             let operations: Vec<Operation> = client.list("/v1/operations", &[])?;
-            if output == Output::Json {
-                return output::json(&operations);
-            }
-            let mut table = Table::new(&[
-                "OPERATION",
-                "CAUSE",
-                "HOST",
-                "STATE",
-                "RELEASE",
-                "NOT BEFORE",
-                "EVENTS",
-                "APPROVED",
-                "STARTED",
-                "ENDED",
-            ]);
-            for one in &operations {
-                table.row([
-                    one.id.to_string(),
-                    one.cause.to_string(),
-                    or_dash(one.host.as_deref()),
-                    one.state.to_string(),
-                    one.release.to_string(),
-                    when(one.not_before),
-                    one.progress.events.to_string(),
-                    one.progress.approved.to_string(),
-                    one.progress.started.to_string(),
-                    one.progress.ended.to_string(),
-                ]);
-            }
-            table.print("no operation is open")
+            output.answer(&operations, |operations| table(operations).print("no operation is open"))
         }
-        args::Operation::Show { operation } => {
-            show(&client.get(&format!("/v1/operations/{}", encode(&operation)))?, output)
-        }
+        args::Operation::Show { operation } => output.answer(&get(client, &operation)?, show),
         args::Operation::Cancel { operation, care } => {
-            let question = Question {
-                ask: "Call it off?",
-                nothing: "nothing was called off",
-                unattended: Unattended::GoesOn,
-            };
-            let plan = || client.get::<Operation>(&format!("/v1/operations/{}", encode(&operation)));
-            if let Verdict::OnlyShown = confirm::agree(&care, output, &question, plan, cancel_plan)? {
+            let question = Question::optional("Call it off?", "nothing was called off");
+            let plan = || get(client, &operation);
+            if let Verdict::OnlyShown = confirm::agree(&care, output, question, plan, cancel_plan)? {
                 return Ok(());
             }
-            let path = format!("/v1/operations/{}/cancel", encode(&operation));
-            show(&client.post(&path, &serde_json::json!({}))?, output)
+            output.answer(&act(client, &operation, &OperationVerb::Cancel)?, show)
         }
-        args::Operation::Start { operations } => each(client, &operations, OperationVerb::Start, output),
+        args::Operation::Start { operations } => each(client, &operations, &OperationVerb::Start, output),
         args::Operation::Complete { operations } => {
-            each(client, &operations, OperationVerb::Complete, output)
+            each(client, &operations, &OperationVerb::Complete, output)
         }
         args::Operation::Wait { operations, timeout } => wait(client, &operations, timeout, output),
     }
 }
 
 /// Does something to operations one after the other, up to the first that is refused.
-fn each(client: &Client, ids: &[String], verb: OperationVerb, output: Output) -> Result<()> {
+fn get(client: &Client, id: &str) -> Result<Operation> {
+    client.get(&format!("/v1/operations/{}", encode(id)))
+}
+
+fn act(client: &Client, id: &str, verb: &OperationVerb) -> Result<Operation> {
+    client.post(&format!("/v1/operations/{}/{verb}", encode(id)), &serde_json::json!({}))
+}
+
+fn table(operations: &[Operation]) -> Table {
+    Rows(operations).columns(&[
+        ("OPERATION", &|one| one.id.to_string()),
+        ("CAUSE", &|one| one.cause.to_string()),
+        ("HOST", &|one| or_dash(one.host.as_deref())),
+        ("STATE", &|one| one.state.to_string()),
+        ("RELEASE", &|one| one.release.to_string()),
+        ("NOT BEFORE", &|one| when(one.not_before)),
+        ("EVENTS", &|one| one.progress.events.to_string()),
+        ("APPROVED", &|one| one.progress.approved.to_string()),
+        ("STARTED", &|one| one.progress.started.to_string()),
+        ("ENDED", &|one| one.progress.ended.to_string()),
+    ])
+}
+
+fn each(client: &Client, ids: &[String], verb: &OperationVerb, output: Output) -> Result<()> {
     let mut done: Vec<Operation> = Vec::new();
     for id in ids {
-        let path = format!("/v1/operations/{}/{verb}", encode(id));
-        let one: Operation =
-            client.post(&path, &serde_json::json!({})).map_err(|error| match done.len() {
-                0 => error,
-                some => error.context(format!("{some} operations before it are done")),
-            })?;
+        let one = act(client, id, verb).map_err(|error| match done.len() {
+            0 => error,
+            some => error.context(format!("{some} operations before it are done")),
+        })?;
         if output == Output::Table {
-            show(&one, output)?;
+            show(&one)?;
         }
         done.push(one);
     }
-    if output == Output::Json { output::json(&done) } else { Ok(()) }
+    output.answer(&done, |_| Ok(()))
 }
 
-fn show(operation: &Operation, output: Output) -> Result<()> {
-    if output == Output::Json {
-        return output::json(operation);
-    }
+fn show(operation: &Operation) -> Result<()> {
     let cancelled = if operation.cancelled { ", cancelled" } else { "" };
     output::line(&format!("{} {} ({}{cancelled})", operation.id, operation.cause, operation.state))?;
-    if let Some(host) = &operation.host {
-        output::line(&format!("  host          {host}"))?;
-    }
-    output::line(&format!("  asked for by  {} at {:.0}", operation.by, operation.requested_at))?;
-    let is_waiting = operation
-        .targets
-        .iter()
-        .any(|part| matches!(part.status, TargetStatus::Opening | TargetStatus::Scheduled));
-    if is_waiting {
-        output::line(&format!("  not before    {}", when(operation.not_before)))?;
-        output::line(&format!("  release       {}", operation.release))?;
-    }
-    if let Some(start) = operation.host_start.as_ref().filter(|_| is_waiting) {
-        let start = match start {
-            HostStart::Waiting => "all events together, when all are approved or NotBefore has passed",
-            HostStart::Ready => "all events together, when the operation is started",
-            HostStart::Released | HostStart::Unknown(_) => "all events together, now",
-        };
-        output::line(&format!("  start         {start}"))?;
-    }
-    if let Some(what) = &operation.waits_for {
-        output::line(&format!("  waits for     {what}"))?;
-    }
-    output::line(&format!("  progress      {}", progress(&operation.progress)))?;
-    let mut table = Table::new(&["EVENT", "SCOPE", "UD", "STATUS", "STATE", "VMS"]);
-    for part in &operation.targets {
-        table.row([
-            part.event.to_string(),
-            part.scope.clone(),
-            part.update_domain.to_string(),
-            part.status.to_string(),
-            match &part.refused {
-                Some(code) => format!("refused: {code}"),
-                None if part.failed => "started, a command has failed".to_owned(),
-                None => match &part.started_because {
-                    Some(why) => format!("{}: {why}", part.state),
-                    None => part.state.to_string(),
-                },
-            },
-            names(part),
-        ]);
-    }
-    table.print("")
+    let waits = |part: &OperationTarget| {
+        matches!(part.status, TargetStatus::Opening | TargetStatus::Scheduled)
+    };
+    let is_waiting = operation.targets.iter().any(waits);
+    let if_waiting = |value: String| if is_waiting { value } else { String::new() };
+    let start = operation.host_start.as_ref().map_or("", |start| match start {
+        HostStart::Waiting => "all events together, when all are approved or NotBefore has passed",
+        HostStart::Ready => "all events together, when the operation is started",
+        HostStart::Released | HostStart::Unknown(_) => "all events together, now",
+    });
+    output::fields::<14>(&[
+        ("host", operation.host.clone().unwrap_or_default()),
+        ("asked for by", format!("{} at {:.0}", operation.by, operation.requested_at)),
+        ("not before", if_waiting(when(operation.not_before))),
+        ("release", if_waiting(operation.release.to_string())),
+        ("start", if_waiting(start.to_owned())),
+        ("waits for", operation.waits_for.clone().unwrap_or_default()),
+        ("progress", progress(&operation.progress)),
+    ])?;
+    let parts = Rows(&operation.targets).columns(&[
+        ("EVENT", &|part| part.event.to_string()),
+        ("SCOPE", &|part| part.scope.clone()),
+        ("UD", &|part| part.update_domain.to_string()),
+        ("STATUS", &|part| part.status.to_string()),
+        ("STATE", &|part| match (&part.refused, &part.started_because) {
+            (Some(code), _) => format!("refused: {code}"),
+            (None, _) if part.failed => "started, a command has failed".to_owned(),
+            (None, Some(why)) => format!("{}: {why}", part.state),
+            (None, None) => part.state.to_string(),
+        }),
+        ("VMS", &|part| names(&part.resources)),
+    ]);
+    parts.print("")
 }
 
 /// How far an operation is, in a line.
@@ -188,7 +160,7 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
         let mut still_open = Vec::new();
         let mut next = Vec::new();
         for (id, bar, last) in open {
-            let one: Operation = client.get(&format!("/v1/operations/{}", encode(&id)))?;
+            let one = get(client, &id)?;
             let said = progress(&one.progress);
             bar.set_length(one.progress.events as u64);
             bar.set_position((one.progress.ended + one.progress.refused) as u64);
@@ -271,39 +243,39 @@ fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
 /// What cancelling an operation would do to each of its events.
 fn cancel_plan(operation: &Operation) -> Vec<String> {
     let mut lines = vec![format!("operation {} {} ({})", operation.id, operation.cause, operation.state)];
-    let mut table = Table::new(&["  EVENT", "SCOPE", "UD", "STATUS", "VMS", "CANCELLED"]);
-    for part in &operation.targets {
-        table.row([
-            format!("  {}", part.event),
-            part.scope.clone(),
-            part.update_domain.to_string(),
-            part.status.to_string(),
-            names(part),
-            match part.status {
-                TargetStatus::Opening | TargetStatus::Scheduled => "is called off",
-                TargetStatus::Started => "no: it has started and goes on",
-                TargetStatus::Completed
-                | TargetStatus::Cancelled
-                | TargetStatus::Refused
-                | TargetStatus::Ended
-                | TargetStatus::Unknown(_) => "no: it is over",
-            }
-            .to_owned(),
-        ]);
-    }
-    lines.extend(table.lines());
+    let becomes = |part: &OperationTarget| match part.status {
+        TargetStatus::Opening | TargetStatus::Scheduled => "is called off",
+        TargetStatus::Started => "no: it has started and goes on",
+        TargetStatus::Completed
+        | TargetStatus::Cancelled
+        | TargetStatus::Refused
+        | TargetStatus::Ended
+        | TargetStatus::Unknown(_) => "no: it is over",
+    };
+    let parts = Rows(&operation.targets).columns(&[
+        ("  EVENT", &|part| format!("  {}", part.event)),
+        ("SCOPE", &|part| part.scope.clone()),
+        ("UD", &|part| part.update_domain.to_string()),
+        ("STATUS", &|part| part.status.to_string()),
+        ("VMS", &|part| names(&part.resources)),
+        ("CANCELLED", &|part| becomes(part).to_owned()),
+    ]);
+    lines.extend(parts.lines());
     lines
 }
 
-fn names(part: &OperationTarget) -> String {
-    part.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>().join(",")
+/// The names of an event's VMs.
+pub fn names(resources: &[Resource]) -> String {
+    resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// Announces events, and tells of the operation that was made of them.
+pub fn schedule(client: &Client, request: &ScheduleEvents, output: Output) -> Result<()> {
+    output.answer(&client.post("/v1/events", request)?, announced)
 }
 
 /// Tells of an operation that was just made: an event a line.
-pub fn announced(operation: &Operation, output: Output) -> Result<()> {
-    if output == Output::Json {
-        return output::json(operation);
-    }
+fn announced(operation: &Operation) -> Result<()> {
     for part in &operation.targets {
         let what = match (&part.started_because, &part.status) {
             (Some(why), _) => format!("started at once: {why}"),
@@ -319,7 +291,8 @@ pub fn announced(operation: &Operation, output: Output) -> Result<()> {
                 | TargetStatus::Unknown(_),
             ) => format!("not before {}", when(operation.not_before)),
         };
-        output::line(&format!("event {}: {} of {}, {what}", part.event, operation.cause, names(part)))?;
+        let names = names(&part.resources);
+        output::line(&format!("event {}: {} of {names}, {what}", part.event, operation.cause))?;
     }
     let Some(first) = operation.targets.first() else { return Ok(()) };
     let id = first.event.to_string();

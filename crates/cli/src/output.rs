@@ -13,48 +13,61 @@ use notbefore_wire::text::{is_unprintable, printable, printable_json, spelled_ou
 use serde::Serialize;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Columns of text, each as wide as its widest cell.
-pub struct Table {
-    head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
+use crate::args::Output;
+
+impl Output {
+    /// Prints what a command came to: JSON for programs, and for people what `show` prints.
+    pub fn answer<T: Serialize>(self, value: &T, show: impl FnOnce(&T) -> Result<()>) -> Result<()> {
+        match self {
+            Output::Json => json(value),
+            Output::Table => show(value),
+        }
+    }
 }
 
+/// A column of a table: its head, and its cell for an item.
+pub type Column<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
+
+/// The items of a table, one row each.
+pub struct Rows<'a, T>(pub &'a [T]);
+
+impl<T> Rows<'_, T> {
+    /// The table of these columns.
+    pub fn columns(&self, columns: &[Column<'_, T>]) -> Table {
+        let head = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+        let row = |item: &T| columns.iter().map(|(_, cell)| printable(&cell(item))).collect();
+        Table(std::iter::once(head).chain(self.0.iter().map(row)).collect())
+    }
+}
+
+/// Rows of cells, the head first. Each column is as wide as its widest cell.
+pub struct Table(Vec<Vec<String>>);
+
 impl Table {
-    /// A table with these columns.
-    pub fn new(head: &[&'static str]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new() }
-    }
-
-    /// Adds a row; it has as many cells as there are columns.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| printable(&cell)).collect());
-    }
-
-    /// Prints it, or a sentence if there is nothing in it.
+    /// Prints it, or a sentence if it has no rows below its head.
     pub fn print(&self, if_empty: &str) -> Result<()> {
-        if self.rows.is_empty() {
-            return line(if_empty);
+        match self.0.len() {
+            1 => line(if_empty),
+            _ => self.lines().iter().try_for_each(|text| line(text)),
         }
-        self.lines().iter().try_for_each(|text| line(text))
     }
 
     /// It, as lines.
     pub fn lines(&self) -> Vec<String> {
-        let head: Vec<String> = self.head.iter().map(|cell| (*cell).to_owned()).collect();
-        let rows = std::iter::once(&head).chain(&self.rows);
-        let widths: Vec<usize> = (0..self.head.len())
-            .map(|column| rows.clone().map(|row| width(row, column)).max().unwrap_or(0))
-            .collect();
+        let widest = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.0[0].len()).map(widest).collect();
         let one = |row: &Vec<String>| {
             let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
             cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
-        rows.map(one).collect()
+        self.0.iter().map(one).collect()
     }
 }
 
-fn width(row: &[String], column: usize) -> usize {
-    row.get(column).map_or(0, |cell| cell.chars().count())
+/// Prints the fields of one thing below its head line, with their values in a column. Those without a value are left out.
+pub fn fields<const WIDTH: usize>(fields: &[(&str, String)]) -> Result<()> {
+    let mut said = fields.iter().filter(|(_, value)| !value.is_empty());
+    said.try_for_each(|(name, value)| line(&format!("  {name:<WIDTH$}{value}")))
 }
 
 /// Prints one line.
@@ -112,6 +125,8 @@ pub enum Log {
     /// The subscriber's own colours stay: it spells the character out that begins one wherever else it comes from.
     Coloured,
     Json,
+    /// What a command complains of, as it does of all else.
+    Complaint,
 }
 
 impl Log {
@@ -132,6 +147,7 @@ impl Log {
             Self::Plain => printable(event),
             Self::Coloured => spelled_out(event, |char| is_unprintable(char) && char != '\x1b'),
             Self::Json => printable_json(event),
+            Self::Complaint => format!("notbefore: {}", printable(event.trim())),
         }
     }
 }
@@ -166,6 +182,11 @@ pub fn file_name(path: &Path) -> String {
 /// A value, or a dash where there is none.
 pub fn or_dash(value: Option<&str>) -> String {
     value.filter(|value| !value.is_empty()).unwrap_or("-").to_owned()
+}
+
+/// Whether something is so.
+pub fn yes_no(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
 }
 
 /// Whether an error only means that nobody reads any more.

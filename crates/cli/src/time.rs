@@ -53,6 +53,16 @@ pub fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How far a time is from now.
+pub fn from_now(at: Timestamp) -> String {
+    relative(at, now())
+}
+
+/// A time, and how far it is from now.
+pub fn and_from_now(at: Timestamp) -> String {
+    format!("{at} ({})", from_now(at))
+}
+
 /// A span, to its two largest units at most: `45 s`, `14 min`, `2 h 5 min`, `6 d 23 h`.
 pub fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);

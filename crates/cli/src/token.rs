@@ -6,9 +6,9 @@ use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question, Unattended, Verdict};
+use crate::confirm::{self, Question, Verdict};
 use crate::exit::NotUnderstood;
-use crate::output::{self, Table};
+use crate::output::{self, Rows, Table, or_dash};
 use crate::time;
 
 pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
@@ -21,13 +21,9 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
                 return output::json(&made);
             }
             let token = &made.token;
-            let ends = token.expires_at.map(|at| format!(", expires {}", time::relative(at, time::now())));
-            output::line(&format!(
-                "token {}: {}{}",
-                token.name,
-                granted(&token.grants),
-                ends.unwrap_or_default()
-            ))?;
+            let ends = token.expires_at.map(|at| format!(", expires {}", time::from_now(at)));
+            let (may, ends) = (granted(&token.grants), ends.unwrap_or_default());
+            output::line(&format!("token {}: {may}{ends}", token.name))?;
             output::line(&made.secret)?;
             output::line(
                 "this is shown once: keep it, and give it as NOTBEFORE_TOKEN or in a file that NOTBEFORE_TOKEN_FILE names",
@@ -35,26 +31,17 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
         }
         args::Token::List => {
             let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
-            match output {
-                Output::Json => output::json(&tokens),
-                Output::Table => table(&tokens).print("there are no tokens"),
-            }
+            output.answer(&tokens, |tokens| table(tokens).print("there are no tokens"))
         }
         args::Token::Revoke { name, care } => {
-            let question = Question {
-                ask: "Revoke it?",
-                nothing: "nothing was revoked",
-                unattended: Unattended::GoesOn,
-            };
+            let question = Question::optional("Revoke it?", "nothing was revoked");
             let plan = || named(client, &name);
-            if let Verdict::OnlyShown = confirm::agree(&care, output, &question, plan, revoked)? {
+            if let Verdict::OnlyShown = confirm::agree(&care, output, question, plan, revoked)? {
                 return Ok(());
             }
-            client.delete::<()>(&format!("/v1/tokens/{}", encode(&name)))?;
-            match output {
-                Output::Json => output::json(&serde_json::json!({ "revoked": name })),
-                Output::Table => output::line(&format!("revoked {name}: it is refused from now on")),
-            }
+            client.delete_at::<()>(&format!("/v1/tokens/{}", encode(&name)), None)?;
+            let done = format!("revoked {name}: it is refused from now on");
+            output.answer(&serde_json::json!({ "revoked": name }), |_| output::line(&done))
         }
     }
 }
@@ -70,7 +57,7 @@ fn named(client: &Client, name: &str) -> Result<Token> {
 /// What revoking a token takes away.
 fn revoked(token: &Token) -> Vec<String> {
     let used = match token.last_used_at {
-        Some(at) => time::relative(at, time::now()),
+        Some(at) => time::from_now(at),
         None => "not since the service started".to_owned(),
     };
     vec![
@@ -109,22 +96,16 @@ pub fn granted(grants: &[Grant]) -> String {
 }
 
 fn table(tokens: &[Token]) -> Table {
-    let now = time::now();
-    let ago = |at: Option<jiff::Timestamp>| at.map_or_else(|| "-".to_owned(), |at| time::relative(at, now));
-    let mut table = Table::new(&["TOKEN", "MAY", "CREATED", "BY", "EXPIRES", "LAST USED"]);
-    for token in tokens {
-        table.row([
-            token.name.clone(),
-            granted(&token.grants),
-            ago(Some(token.created_at)),
-            output::or_dash(token.created_by.as_deref()),
-            match token.expires_at {
-                Some(at) if token.expired => format!("expired {}", time::relative(at, now)),
-                Some(at) => time::relative(at, now),
-                None => "never".to_owned(),
-            },
-            ago(token.last_used_at),
-        ]);
-    }
-    table
+    Rows(tokens).columns(&[
+        ("TOKEN", &|token| token.name.clone()),
+        ("MAY", &|token| granted(&token.grants)),
+        ("CREATED", &|token| time::from_now(token.created_at)),
+        ("BY", &|token| or_dash(token.created_by.as_deref())),
+        ("EXPIRES", &|token| match token.expires_at.map(time::from_now) {
+            Some(when) if token.expired => format!("expired {when}"),
+            Some(when) => when,
+            None => "never".to_owned(),
+        }),
+        ("LAST USED", &|token| or_dash(token.last_used_at.map(time::from_now).as_deref())),
+    ])
 }

@@ -4,28 +4,25 @@ use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_wire::operator::delivery::Listening;
 use notbefore_wire::operator::{
-    AddVm, Cause, Event, EventStatus, EventType, Operation, Resource, ScheduleEvents, Scope, Vm, VmSpec,
-    VmVerb,
+    AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmSpec, VmVerb,
 };
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::args::{self, Act, Output, When};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question, Unattended, Verdict};
-use crate::output::{self, Table, or_dash};
+use crate::confirm::{self, Question, Verdict};
+use crate::output::{self, Rows, Table, or_dash, yes_no};
 use crate::{fleet_apply, fleet_plan, operation, time};
 
 pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
     match verb {
         args::Vm::List { scope, host } => {
             let vms: Vec<Vm> = client.list("/v1/vms", &[("scope", scope), ("host", host)])?;
-            match output {
-                Output::Json => output::json(&vms),
-                Output::Table => table(&vms).print("there are no VMs; add one with 'notbefore vm add', or a fleet with 'notbefore fleet apply'"),
-            }
+            let none = "there are no VMs; add one with 'notbefore vm add', or a fleet with 'notbefore fleet apply'";
+            output.answer(&vms, |vms| table(vms).print(none))
         }
-        args::Vm::Show { vm } => show(&client.get(&at(&vm, ""))?, output),
+        args::Vm::Show { vm } => output.answer(&client.get(&at(&vm, ""))?, show),
         args::Vm::Add { name, scope, kind, address, update_domain, fault_domain, zone, host, spot } => {
             let vm = VmSpec {
                 name,
@@ -38,56 +35,42 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 instance: None,
             };
             let added: Vm = client.post("/v1/vms", &AddVm { scope, kind: kind.map(Into::into), vm })?;
-            match output {
-                Output::Json => output::json(&added),
-                Output::Table => output::line(&format!("added {} ({})", added.path, added.id)),
-            }
+            output.answer(&added, |added| output::line(&format!("added {} ({})", added.path, added.id)))
         }
         args::Vm::Remove { vm, care } => {
-            let question = Question {
-                ask: "Remove it?",
-                nothing: "nothing was removed",
-                unattended: Unattended::NeedsYes,
-            };
+            let question = Question::needed("Remove it?", "nothing was removed");
             let plan = || Leaving::of(client, &vm, false);
-            let removed = match confirm::agree(&care, output, &question, plan, Leaving::lines)? {
+            let removed = match confirm::agree(&care, output, question, plan, Leaving::lines)? {
                 Verdict::OnlyShown => return Ok(()),
-                Verdict::GoAhead(None) => client.delete::<()>(&at(&vm, "")),
+                Verdict::GoAhead(None) => client.delete_at::<()>(&at(&vm, ""), None),
                 // What was agreed to: this VM, if its scope is as it was shown.
                 Verdict::GoAhead(Some(plan)) => {
                     client.delete_at(&at(&plan.vm.to_string(), ""), Some(plan.revision))
                 }
             };
             removed.map_err(fleet_apply::changed_meanwhile)?;
-            said(output, &format!("removed {vm}"))
+            let done = format!("removed {vm}");
+            output.answer(&serde_json::json!({ "done": done }), |_| output::line(&done))
         }
         args::Vm::Restart(act) => schedule(client, act, Cause::UserRestart, false, output),
         args::Vm::Redeploy(act) => schedule(client, act, Cause::UserRedeploy, false, output),
         args::Vm::Evict { act, force } => schedule(client, act, Cause::Eviction, force, output),
         args::Vm::Delete { vms, care } => {
-            let question = Question {
-                ask: "Delete this?",
-                nothing: "nothing was deleted",
-                unattended: Unattended::NeedsYes,
-            };
+            let question = Question::needed("Delete this?", "nothing was deleted");
             let plan = || vms.iter().map(|vm| Leaving::of(client, vm, true)).collect::<Result<Vec<_>>>();
             let lines = |all: &Vec<Leaving>| all.iter().flat_map(Leaving::lines).collect();
-            let vms = match confirm::agree(&care, output, &question, plan, lines)? {
+            let vms = match confirm::agree(&care, output, question, plan, lines)? {
                 Verdict::OnlyShown => return Ok(()),
                 Verdict::GoAhead(None) => vms,
                 Verdict::GoAhead(Some(plan)) => plan.iter().map(|one| one.vm.to_string()).collect(),
             };
             let request = ScheduleEvents { cause: Some(Cause::Deletion), vms, ..ScheduleEvents::default() };
-            let made: Operation = client.post("/v1/events", &request)?;
-            operation::announced(&made, output)
+            operation::schedule(client, &request, output)
         }
         args::Vm::Start { vm } => {
             let started: Vm =
                 client.post(&at(&vm, &format!("/{}", VmVerb::Start)), &serde_json::json!({}))?;
-            match output {
-                Output::Json => output::json(&started),
-                Output::Table => output::line(&format!("{} is {}", started.path, started.state)),
-            }
+            output.answer(&started, |vm| output::line(&format!("{} is {}", vm.path, vm.state)))
         }
     }
 }
@@ -191,13 +174,6 @@ fn at(vm: &str, rest: &str) -> String {
     format!("/v1/vms/{}{rest}", encode(vm))
 }
 
-fn said(output: Output, text: &str) -> Result<()> {
-    match output {
-        Output::Json => output::json(&serde_json::json!({ "done": text })),
-        Output::Table => output::line(text),
-    }
-}
-
 fn schedule(client: &Client, act: Act, cause: Cause, force: bool, output: Output) -> Result<()> {
     let Act { vm, when: When { not_before, r#in } } = act;
     let request = ScheduleEvents {
@@ -208,36 +184,30 @@ fn schedule(client: &Client, act: Act, cause: Cause, force: bool, output: Output
         force,
         ..ScheduleEvents::default()
     };
-    let made: Operation = client.post("/v1/events", &request)?;
-    operation::announced(&made, output)
+    operation::schedule(client, &request, output)
 }
 
 /// VMs as a table.
 pub fn table(vms: &[Vm]) -> Table {
-    let mut table = Table::new(&["VM", "KIND", "STATE", "UD", "HOST", "ADDRESSES", "EVENTS", "LISTENS"]);
-    let now = time::now();
-    for vm in vms {
-        table.row([
-            vm.path.clone(),
-            vm.kind.to_string(),
-            vm.state.to_string(),
-            vm.update_domain.to_string(),
-            or_dash(vm.host.as_deref()),
-            if vm.first_run { "this machine".to_owned() } else { or_dash(Some(&vm.addresses.join(","))) },
-            vm.events.len().to_string(),
-            listens(vm, now),
-        ]);
-    }
-    table
+    Rows(vms).columns(&[
+        ("VM", &|vm| vm.path.clone()),
+        ("KIND", &|vm| vm.kind.to_string()),
+        ("STATE", &|vm| vm.state.to_string()),
+        ("UD", &|vm| vm.update_domain.to_string()),
+        ("HOST", &|vm| or_dash(vm.host.as_deref())),
+        ("ADDRESSES", &|vm| match vm.first_run {
+            true => "this machine".to_owned(),
+            false => or_dash(Some(&vm.addresses.join(","))),
+        }),
+        ("EVENTS", &|vm| vm.events.len().to_string()),
+        ("LISTENS", &listens),
+    ])
 }
 
-fn show(vm: &Vm, output: Output) -> Result<()> {
-    if output == Output::Json {
-        return output::json(vm);
-    }
+fn show(vm: &Vm) -> Result<()> {
     let first_run = if vm.first_run { " (stands in for a fleet)" } else { "" };
     output::line(&format!("{}{first_run}", vm.path))?;
-    for (name, value) in [
+    output::fields::<14>(&[
         ("id", vm.id.to_string()),
         ("kind", vm.kind.to_string()),
         ("state", vm.state.to_string()),
@@ -245,31 +215,26 @@ fn show(vm: &Vm, output: Output) -> Result<()> {
         ("fault domain", vm.fault_domain.to_string()),
         ("zone", or_dash(vm.zone.as_deref())),
         ("host", or_dash(vm.host.as_deref())),
-        ("spot", if vm.spot { "yes" } else { "no" }.to_owned()),
+        ("spot", yes_no(vm.spot)),
         ("addresses", or_dash(Some(&vm.addresses.join(", ")))),
-        ("listens", listens_at_length(vm, time::now())),
-    ] {
-        output::line(&format!("  {name:<14}{value}"))?;
-    }
-    for event in &vm.events {
-        output::line(&format!("  {:<14}{event}", "event"))?;
-    }
-    Ok(())
+        ("listens", listens_at_length(vm)),
+    ])?;
+    vm.events.iter().try_for_each(|event| output::fields::<14>(&[("event", event.to_string())]))
 }
 
 /// Whether a VM listens, with when it was last heard where that is of interest.
-fn listens(vm: &Vm, now: Timestamp) -> String {
+fn listens(vm: &Vm) -> String {
     match (vm.listening, vm.last_poll_at) {
-        (Listening::No, Some(at)) => format!("no, last {}", time::relative(at, now)),
+        (Listening::No, Some(at)) => format!("no, last {}", time::from_now(at)),
         (listening, _) => listening.to_string(),
     }
 }
 
 /// The same in a sentence.
-fn listens_at_length(vm: &Vm, now: Timestamp) -> String {
+fn listens_at_length(vm: &Vm) -> String {
     let polled = vm.last_poll_at.map(|at| {
         let version = vm.last_poll_version.as_deref().unwrap_or_default();
-        format!("it last polled {} ({at:.0}), at api-version {version}", time::relative(at, now))
+        format!("it last polled {} ({at:.0}), at api-version {version}", time::from_now(at))
     });
     match (vm.listening, polled) {
         (listening, Some(polled)) => format!("{listening}: {polled}"),
@@ -284,8 +249,5 @@ fn listens_at_length(vm: &Vm, now: Timestamp) -> String {
 
 /// How far away a time is, with the time itself.
 pub fn when(at: Option<Timestamp>) -> String {
-    match at {
-        Some(at) => format!("{} ({})", at, time::relative(at, time::now())),
-        None => "at once".to_owned(),
-    }
+    at.map_or_else(|| "at once".to_owned(), time::and_from_now)
 }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use super::check::platform;
 use super::{ORDERS_MAX, orders};
 use crate::args::{Check, Output, RunStage};
-use crate::confirm::{self, Question, Unattended};
+use crate::confirm::{self, Question};
 use crate::output;
 
 /// How it went, for programs.
@@ -65,9 +65,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
         let steps = all.map(|(stage, step)| Tried::not_run(stage, step)).collect();
         return stay_dry(config, &report(vm, kind, steps), check, output);
     }
-    let nothing = "nothing was run";
-    let unattended = Unattended::NeedsYes;
-    confirm::ask(check.yes, &Question { ask: "Run them?", nothing, unattended })?;
+    confirm::ask(check.yes, Question::needed("Run them?", "nothing was run"))?;
     let (tell, told) = mpsc::channel(ORDERS_MAX);
     orders::listen(tell)?;
     let show = |tried: &Tried| {
@@ -83,9 +81,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
 
 /// Says how it went; well is only what has done every step.
 fn ended(report: &Report, is_left: bool, output: Output) -> Result<()> {
-    if output == Output::Json {
-        output::json(report)?;
-    }
+    output.answer(report, |_| Ok(()))?;
     let is_wrong = |tried: &&Tried| !matches!(tried.outcome, Outcome::Done | Outcome::NotRun);
     let wrong: Vec<String> = report.steps.iter().filter(is_wrong).map(line).collect();
     match (wrong.is_empty(), is_left) {
@@ -105,9 +101,7 @@ fn line(tried: &Tried) -> String {
 
 /// What a dry run comes to. Whoever has typed `--dry-run` knows; a script that wants the steps run must not take it for that.
 fn stay_dry(config: &Config, report: &Report, check: &Check, output: Output) -> Result<()> {
-    if output == Output::Json {
-        output::json(report)?;
-    }
+    output.answer(report, |_| Ok(()))?;
     match check.settings.dry_run {
         true => Ok(()),
         false => bail!(

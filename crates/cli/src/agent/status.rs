@@ -7,15 +7,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use http_body_util::Full;
 use hyper::Request;
-use jiff::Timestamp;
-use notbefore_agent::config::{self, FlagValue, Sources, Whereabouts};
+use notbefore_agent::config::{self, Whereabouts};
 use notbefore_agent::journal;
-use notbefore_agent::overview::{self, Overview};
+use notbefore_agent::overview;
 use notbefore_agent::signals::board::Events;
 
-use crate::args::{Output, Status};
+use super::sources;
+use crate::args::{Output, Settings, Status};
 use crate::http::Http;
-use crate::output::{self, Table, or_dash};
+use crate::output::{self, Rows, or_dash, yes_no};
 use crate::time;
 use crate::trust::{self, Trust};
 
@@ -23,12 +23,8 @@ use crate::trust::{self, Trust};
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 pub fn run(status: &Status, output: Output) -> Result<()> {
-    let flags = [("listen", &status.listen), ("state", &status.state)].into_iter();
-    let place = config::whereabouts(&Sources {
-        file: status.config.clone(),
-        environment: config::process_environment(),
-        flags: flags.filter_map(|(key, value)| Some(FlagValue::of_key(key, value.clone()?))).collect(),
-    })?;
+    let Status { config, listen, state } = status.clone();
+    let place = config::whereabouts(&sources(&Settings { config, listen, state, ..Settings::default() }))?;
     if let Some(untrusted) = place.unread.as_ref().filter(|_| place.is_untrusted) {
         output::complain(&format!("warning: the configuration is not read: {untrusted}"));
     }
@@ -43,10 +39,7 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
             None => format!("{error:#}"),
         })?,
     };
-    match output {
-        Output::Json => output::json(&events),
-        Output::Table => show(&events, time::now()),
-    }
+    output.answer(&events, show)
 }
 
 /// Asks the agent that runs.
@@ -81,7 +74,7 @@ fn by_journal(place: &Whereabouts) -> Result<Events> {
     })
 }
 
-fn show(events: &Events, now: Timestamp) -> Result<()> {
+fn show(events: &Events) -> Result<()> {
     let vm = events.vm.as_deref().unwrap_or("this VM");
     let at = events.endpoint.as_ref().map(|endpoint| format!(", platform at {endpoint}")).unwrap_or_default();
     let service = if events.draining { "draining" } else { "in service" };
@@ -90,25 +83,16 @@ fn show(events: &Events, now: Timestamp) -> Result<()> {
     if let Some(why) = &events.not_ready {
         output::line(&format!("not ready: {why}"))?;
     }
-    let mut table =
-        Table::new(&["EVENT", "TYPE", "STATUS", "NOT BEFORE", "MINE", "RULE", "PHASE", "STEP", "APPROVAL"]);
-    for event in &events.events {
-        table.row(row(event, now));
-    }
+    let table = Rows(&events.events).columns(&[
+        ("EVENT", &|event| event.id.clone()),
+        ("TYPE", &|event| event.r#type.clone()),
+        ("STATUS", &|event| event.status.clone()),
+        ("NOT BEFORE", &|event| or_dash(event.not_before.map(time::from_now).as_deref())),
+        ("MINE", &|event| yes_no(event.mine)),
+        ("RULE", &|event| or_dash(event.rule.as_deref())),
+        ("PHASE", &|event| event.phase.clone()),
+        ("STEP", &|event| or_dash(event.step.as_deref())),
+        ("APPROVAL", &|event| event.approval.clone()),
+    ]);
     table.print("there are no events")
-}
-
-fn row(event: &Overview, now: Timestamp) -> [String; 9] {
-    let not_before = event.not_before.map(|at| time::relative(at, now));
-    [
-        event.id.clone(),
-        event.r#type.clone(),
-        event.status.clone(),
-        or_dash(not_before.as_deref()),
-        if event.mine { "yes" } else { "no" }.to_owned(),
-        or_dash(event.rule.as_deref()),
-        event.phase.clone(),
-        or_dash(event.step.as_deref()),
-        event.approval.clone(),
-    ]
 }

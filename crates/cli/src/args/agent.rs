@@ -74,7 +74,7 @@ pub struct Check {
 }
 
 /// What says where an agent is, and no more.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Status {
     /// The agent's configuration file, if it can be read [env: NOTBEFORE_AGENT_CONFIG] [default:
     /// /etc/notbefore/agent.toml, on Windows %ProgramData%\notbefore\agent.toml]
