@@ -97,9 +97,7 @@ pub enum Output {
 pub enum Noun {
     /// Run the service
     #[cfg(unix)]
-    #[command(
-        after_help = "Examples:\n  notbefore serve\n  notbefore serve --notice 0.01            a quarter of an hour's notice passes in nine seconds\n  notbefore serve --guest 169.254.169.254:80 --data /var/lib/notbefore\n  notbefore serve --guest-vm web-0=127.0.0.1:9301 --guest-vm web-1=127.0.0.1:9302\n  notbefore serve --driver exec --exec /usr/local/lib/notbefore/virsh\n  notbefore serve --config notbefore.toml --print-config\n\nEvery setting, with and without a flag, is in docs/configuration.md. Stop it with Ctrl-C or SIGTERM: it finishes what it has acknowledged."
-    )]
+    #[command(after_help = include_str!("args/help/serve.txt").trim_end())]
     Serve(Box<Serve>),
     /// On a VM: prepare for what is announced, approve, and put everything back
     #[command(subcommand)]
@@ -120,21 +118,13 @@ pub enum Noun {
     #[command(subcommand)]
     Operation(Operation),
     /// Decide who may use the operator API, and for what
-    #[command(
-        subcommand,
-        after_help = "Roles, each on a path and all below it:\n  viewer    sees scopes, VMs, events, operations, history\n  tenant    also restarts, redeploys and deletes VMs, approves events, and cancels what tenants asked for\n  operator  everything; everywhere also hosts, tokens, audit, export"
-    )]
+    #[command(subcommand, after_help = include_str!("args/help/token.txt").trim_end())]
     Token(Token),
     /// See whether the service trusts its machine's clock, and trust it
-    #[command(
-        subcommand,
-        after_help = "A clock that jumps by more than a minute is not trusted for 5 min: events that were announced before\ndo not start at their NotBefore, so that a wrong clock starts nothing early. Approvals, commands and\nnew events go on."
-    )]
+    #[command(subcommand, after_help = include_str!("args/help/clock.txt").trim_end())]
     Clock(Clock),
     /// Show what was changed and what was refused, by whom and from where
-    #[command(
-        after_help = "Examples:\n  notbefore audit --since 7d --actor alice\n  notbefore audit --refused\n\nRefusals: token_missing, token_refused (unknown, revoked or expired), not_permitted (another\nrole is needed), hidden (it is there, and not below the token's paths)."
-    )]
+    #[command(after_help = include_str!("args/help/audit.txt").trim_end())]
     Audit(Audit),
     /// Print the operator API's description (OpenAPI), for making clients from
     #[cfg(unix)]
@@ -142,36 +132,24 @@ pub enum Noun {
     OpenApi,
     /// Write everything the service holds to a file: a backup, or the way to another machine
     #[cfg(unix)]
-    #[command(
-        after_help = "Examples:\n  notbefore export backup.jsonl\n  notbefore export - | zstd > backup.jsonl.zst\n  notbefore import --check backup.jsonl    see whether a backup is whole\n\nThe service goes on meanwhile; the export shows it at one moment. The file is\nreplaced when the new export is whole, and only its owner can read it.\n\nAn export stops at a damaged record. Then stop the service and save the rest:\n  notbefore export --data /var/lib/notbefore --skip-damaged rest.jsonl"
-    )]
+    #[command(after_help = include_str!("args/help/export.txt").trim_end())]
     Export(Export),
     /// Make a data directory from an export, for a service that is not yet started
     #[cfg(unix)]
-    #[command(
-        after_help = "Examples:\n  notbefore import backup.jsonl --data /var/lib/notbefore\n  zstd -dc backup.jsonl.zst | notbefore import - --data /var/lib/notbefore\n  notbefore import --check backup.jsonl\n\nThe directory must not hold a store yet. Whatever is wrong with the export is\nnamed with its line, and then nothing is imported. Start the service there when\nit is done, and not the one that was exported from: both would act."
-    )]
+    #[command(after_help = include_str!("args/help/import.txt").trim_end())]
     Import(Import),
     /// Look the store of a stopped service over: every record, their number, and whether they fit together
     #[cfg(unix)]
-    #[command(
-        after_help = "Examples:\n  notbefore check --data /var/lib/notbefore\n  notbefore check --data /var/lib/notbefore --output json\n\nThe store is read and left as it is. The exit code is 0 if it is whole, 1 if it is\ndamaged, 2 if there is no store that this release knows."
-    )]
+    #[command(after_help = include_str!("args/help/check.txt").trim_end())]
     Check,
     /// Inside of a VM: see what is about to happen to it
-    #[command(
-        after_help = "Examples:\n  notbefore get\n  notbefore get --watch\n  notbefore get --endpoint http://127.0.0.1:9254 --output json\n  notbefore get --raw --api-version 2017-08-01\n\nIt asks the platform as any guest does, on Azure and on notbefore alike; no token is needed, and no proxy is used."
-    )]
+    #[command(after_help = include_str!("args/help/get.txt").trim_end())]
     Get(Get),
     /// Inside of a VM: say that it is ready, so that an event may start
-    #[command(
-        after_help = "Examples:\n  notbefore approve 602D9444-D2CD-49C7-8624-8643E7171297\n  notbefore approve --all-mine\n\nEach event is approved by itself. One that has started needs no approval, and is no error; one that is not in the platform's document is."
-    )]
+    #[command(after_help = include_str!("args/help/approve.txt").trim_end())]
     Approve(Approve),
     /// Print what a shell reads to complete these commands
-    #[command(
-        after_help = "Examples:\n  notbefore completions bash > /usr/share/bash-completion/completions/notbefore\n  notbefore completions zsh > /usr/share/zsh/site-functions/_notbefore\n  notbefore completions powershell >> $PROFILE"
-    )]
+    #[command(after_help = include_str!("args/help/completions.txt").trim_end())]
     Completions {
         /// The shell
         shell: Shell,
@@ -204,14 +182,10 @@ pub enum Noun {
 #[derive(Debug, Subcommand)]
 pub enum Fleet {
     /// Make the fleet as a file describes it; may be repeated
-    #[command(
-        after_help = "Examples:\n  notbefore fleet apply fleet.yaml\n  notbefore fleet apply fleet.yaml --prune --dry-run\n  notbefore fleet apply fleet.yaml --prune --yes\n\nBefore VMs or scopes are removed it shows the plan and asks; without a terminal it needs --yes.\nA scope that has changed since the plan was made is refused.\n\nExample file:\n  scopes:\n    - name: web\n      kind: availability-set     # standalone | availability-set | cloud-service | scale-set\n      group: shop                # subscription and group are \"default\" unless said\n      vms:\n        - { name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }\n        - { name: web-1, update_domain: 1, addresses: [10.0.0.11], host: h2 }\n    - name: batch\n      kind: scale-set\n      terminate_notification: 5m\n      vms:\n        - { name: batch_0, spot: true, addresses: [10.0.0.20] }"
-    )]
+    #[command(after_help = include_str!("args/help/fleet_apply.txt").trim_end())]
     Apply(Apply),
     /// Show what applying a file would add, change and remove, and which live events it would end
-    #[command(
-        after_help = "Examples:\n  notbefore fleet diff fleet.yaml\n  notbefore fleet diff fleet.yaml --prune --output json\n\nLines begin with + (added), ~ (changed), - (removed) and ! (live events that end, and refusals).\nThe exit code is 0 with and without differences (\"differs\" in JSON tells), 1 if a scope would be refused."
-    )]
+    #[command(after_help = include_str!("args/help/fleet_diff.txt").trim_end())]
     Diff {
         /// The file; - for standard input
         file: PathBuf,
@@ -263,9 +237,7 @@ pub enum Vm {
         vm: String,
     },
     /// Add a VM
-    #[command(
-        after_help = "Examples:\n  notbefore vm add db-0 --address 10.0.0.30\n  notbefore vm add web-2 --scope shop/web --update-domain 2 --address 10.0.0.12"
-    )]
+    #[command(after_help = include_str!("args/help/vm_add.txt").trim_end())]
     Add {
         /// Its name
         name: String,
@@ -353,9 +325,7 @@ pub enum Host {
     /// Show a host, its VMs and what is announced to them
     Show { host: String },
     /// Announce maintenance to the VMs of hosts: one operation for each host
-    #[command(
-        after_help = "Examples:\n  notbefore host maintain h7 --type reboot --dry-run\n  notbefore host maintain h7 --type freeze --in 2h\n  notbefore host maintain h7 h8 --type redeploy --yes --wait\n\nIt shows first what it will do. At a terminal it then asks; elsewhere it goes on\nwithout asking, as with --yes."
-    )]
+    #[command(after_help = include_str!("args/help/host_maintain.txt").trim_end())]
     Maintain {
         /// What happens to the VMs
         #[arg(long, value_enum)]
@@ -366,9 +336,7 @@ pub enum Host {
         hosts: Hosts,
     },
     /// Say that hosts are expected to fail: their VMs will be redeployed, in 7 days unless said
-    #[command(
-        after_help = "Example:\n  notbefore host degraded h7 --in 3d\n\nA VM that its owner redeploys before then is spared. At a terminal it asks first;\nelsewhere it goes on without asking, as with --yes."
-    )]
+    #[command(after_help = include_str!("args/help/host_degraded.txt").trim_end())]
     Degraded {
         #[command(flatten)]
         when: When,
@@ -376,9 +344,7 @@ pub enum Host {
         hosts: Hosts,
     },
     /// Say that hosts have failed: their VMs are being restarted, now and without notice
-    #[command(
-        after_help = "Example:\n  notbefore host failed h7\n\nAt a terminal it asks first; elsewhere it goes on without asking, as with --yes."
-    )]
+    #[command(after_help = include_str!("args/help/host_failed.txt").trim_end())]
     Failed(Hosts),
 }
 
@@ -460,9 +426,7 @@ pub enum Event {
         event: String,
     },
     /// Announce an event to VMs
-    #[command(
-        after_help = "Examples:\n  notbefore event schedule --type reboot web-0\n  notbefore event schedule --type freeze --in 20m --duration 9 web-0 web-1\n  notbefore event schedule --cause live-migration web-0\n\nCauses: host-freeze, host-reboot, host-redeploy, live-migration,\npredicted-failure, host-failure, eviction, deletion, user-restart,\nuser-redeploy. A type stands for the platform's planned one."
-    )]
+    #[command(after_help = include_str!("args/help/event_schedule.txt").trim_end())]
     Schedule {
         /// The VMs
         #[arg(required = true)]
@@ -495,17 +459,13 @@ pub enum Event {
         host: Vec<(String, String)>,
     },
     /// Try the commands of the exec driver anew that have failed, or wait to be tried again
-    #[command(
-        after_help = "Example:\n  notbefore event retry 602d9444\n\n'event show' says which commands have failed, and why. 'event complete' ends\nan event whose work was done by hand."
-    )]
+    #[command(after_help = include_str!("args/help/event_retry.txt").trim_end())]
     Retry {
         /// Its id, or the first digits of it
         event: String,
     },
     /// List events that have ended, the oldest first
-    #[command(
-        after_help = "Examples:\n  notbefore event history --since 7d --host h7\n  notbefore event history --since 2026-11-01T00:00:00Z --until 2026-11-08T00:00:00Z --type reboot\n  notbefore event history --since 90d --outcome cancelled --newest --limit 20"
-    )]
+    #[command(after_help = include_str!("args/help/event_history.txt").trim_end())]
     History {
         /// Only those that ended this long ago or less, or since this time
         #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago, default_value = "24h")]
@@ -546,9 +506,7 @@ pub enum Event {
 #[derive(Debug, Subcommand)]
 pub enum Token {
     /// Make a token; its secret is shown this once
-    #[command(
-        after_help = "Examples:\n  notbefore token create alice --role operator\n  notbefore token create shop --role tenant --on acme/shop --expires 30d\n  notbefore token create desk --grant viewer:/ --grant tenant:acme/shop\n  export NOTBEFORE_TOKEN=$(notbefore token create ci --role viewer --on acme -o json | jq -r .secret)"
-    )]
+    #[command(after_help = include_str!("args/help/token_create.txt").trim_end())]
     Create {
         /// Its name; the audit trail shows it
         name: String,
@@ -629,27 +587,21 @@ pub enum Operation {
         care: Care,
     },
     /// Start all events of operations now
-    #[command(
-        after_help = "Example:\n  notbefore operation start 7d0c1c0e-3c1f-4a6b-8a2e-0f4b6f0a9d11\n\nThe events of a host's reboot or freeze start together, in all scopes. An operation of\nanother kind is started where its events are in one scope; else start them one by one\nwith 'notbefore event start'. What must wait for another update domain is refused."
-    )]
+    #[command(after_help = include_str!("args/help/operation_start.txt").trim_end())]
     Start {
         /// The operations
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
     },
     /// Say that all events of operations were carried out
-    #[command(
-        after_help = "Example:\n  notbefore operation complete 7d0c1c0e-3c1f-4a6b-8a2e-0f4b6f0a9d11\n\nEvery event must have started. 'notbefore event complete' ends single ones, and says\nwhere a redeployed VM is now."
-    )]
+    #[command(after_help = include_str!("args/help/operation_complete.txt").trim_end())]
     Complete {
         /// The operations
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
     },
     /// Show how far operations are until they are closed; Ctrl-C leaves them running
-    #[command(
-        after_help = "The exit code is 0 when all are closed, also if they were called off; 1 when a command of\nthe exec driver has used up its attempts, with the reason; 3 when --timeout has passed."
-    )]
+    #[command(after_help = include_str!("args/help/operation_wait.txt").trim_end())]
     Wait {
         /// The operations
         #[arg(required = true, value_name = "OPERATION")]

@@ -7,27 +7,19 @@ use clap::{Subcommand, ValueEnum};
 #[derive(Debug, Subcommand)]
 pub enum Agent {
     /// Run the agent until it is told to stop
-    #[command(
-        after_help = "Examples:\n  notbefore agent run\n  notbefore agent run --config agent.toml --dry-run --log debug\n\nStop it with Ctrl-C or SIGTERM: steps that run are ended, and the next agent goes on with them. SIGHUP has it read its rules anew, for events to come. Every key is in notbefore-agent.toml(5), and in docs/agent.md."
-    )]
+    #[command(after_help = include_str!("help/agent_run.txt").trim_end())]
     Run(Run),
     /// Look over the configuration, its hooks and the platform, without an event
-    #[command(
-        after_help = "Examples:\n  notbefore agent check\n  notbefore agent check --config agent.toml --offline\n  notbefore agent check --run drain --type preempt --stage before\n\nIt tells every rule in words, and whatever would go wrong: programs that are not there, units that nobody knows, hosts without an address. The exit code is 2 for mistakes in the file and 1 for problems on this machine.\n\nWith --run it shows what the hooks print. If a step before fails, or at Ctrl-C, the steps after are run as for a cancelled event (NOTBEFORE_CANCELLED=true), so that the VM is put back; the exit code is 1."
-    )]
+    #[command(after_help = include_str!("help/agent_check.txt").trim_end())]
     Check(Check),
     /// Show what the agent handles, and how far it is
-    #[command(
-        after_help = "Examples:\n  notbefore agent status\n  notbefore agent status --listen 127.0.0.1:9256 -o json\n\nIt asks the agent that runs. If none answers, it shows what its journal holds, which only root can read."
-    )]
+    #[command(after_help = include_str!("help/agent_status.txt").trim_end())]
     Status(Status),
     /// Print a configuration to begin with
     Sample,
     /// Make the agent a service of Windows, or bring the one that is there up to date
     #[cfg_attr(not(windows), command(hide = true))]
-    #[command(
-        after_help = "Examples:\n  notbefore agent install\n  notbefore agent install --dry-run --log debug\n  net start notbefore-agent\n\nThis wants an administrator. The flags are those that the service is started with; it runs as the system, from where this program is now, and tells the event log what it does."
-    )]
+    #[command(after_help = include_str!("help/agent_install.txt").trim_end())]
     Install(Install),
     /// Stop the service of Windows and take it away; its configuration and journal stay
     #[cfg_attr(not(windows), command(hide = true))]
