@@ -65,9 +65,7 @@ fn load_with(usual: &Path, sources: &Sources) -> Result<Loaded, Mistakes> {
     };
     let mut reader = Reader::new(&SCHEMA, path.unwrap_or(usual), &text, sources);
     match &DeTable::parse(&text) {
-        Ok(entries) => {
-            reader.top(entries.get_ref());
-        }
+        Ok(entries) => drop(reader.top(entries.get_ref())),
         Err(error) => reader.unparsed(error),
     }
     reader.take_in_sources(sources);

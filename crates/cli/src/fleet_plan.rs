@@ -180,27 +180,20 @@ impl FleetPlan {
 
     /// The plan in a line.
     fn sum(&self, events: usize) -> String {
-        let (mut created, mut removed, mut changed, mut unchanged) = (0, 0, 0, 0);
-        let [mut added_vms, mut changed_vms, mut removed_vms] = [0; 3];
-        for plan in self.all() {
-            match (plan.creates(), plan.removed, plan.is_empty()) {
-                (true, _, _) => created += 1,
-                (false, true, _) => removed += 1,
-                (false, false, false) => changed += 1,
-                (false, false, true) => unchanged += 1,
-            }
-            added_vms += plan.added_vms.len();
-            changed_vms += plan.changed_vms.len();
-            removed_vms += plan.removed_vms.len();
-        }
+        let scopes = |is: fn(&ScopePlan) -> bool| self.all().filter(|plan| is(plan)).count();
         let scopes = parts(&[
-            (created, "created"),
-            (changed, "changed"),
-            (removed, "removed"),
-            (unchanged, "unchanged"),
+            (scopes(ScopePlan::creates), "created"),
+            (scopes(|plan| !plan.creates() && !plan.removed && !plan.is_empty()), "changed"),
+            (scopes(|plan| !plan.creates() && plan.removed), "removed"),
+            (scopes(ScopePlan::is_empty), "unchanged"),
             (self.refused.len(), "refused"),
         ]);
-        let vms = parts(&[(added_vms, "added"), (changed_vms, "changed"), (removed_vms, "removed")]);
+        let vms = |of: fn(&ScopePlan) -> usize| self.all().map(of).sum();
+        let vms = parts(&[
+            (vms(|plan| plan.added_vms.len()), "added"),
+            (vms(|plan| plan.changed_vms.len()), "changed"),
+            (vms(|plan| plan.removed_vms.len()), "removed"),
+        ]);
         let vms = if vms.is_empty() { vms } else { format!("; VMs: {vms}") };
         let events = if events == 0 { String::new() } else { format!("; live events: {events} ended") };
         format!("scopes: {scopes}{vms}{events}")

@@ -63,8 +63,8 @@ impl Said {
     }
 
     /// What sort of value it is, where it must not be repeated.
-    fn sort(&self) -> String {
-        let sort = match self {
+    fn sort(&self) -> &'static str {
+        match self {
             Said::Text(text) | Said::Toml(Toml::String(text)) if text.is_empty() => "empty text",
             Said::Text(_) | Said::Toml(Toml::String(_)) => "this text",
             Said::Toml(Toml::Integer(_) | Toml::Float(_)) => "a number",
@@ -72,8 +72,7 @@ impl Said {
             Said::Toml(Toml::Datetime(_)) => "a time",
             Said::Toml(Toml::Array(_)) => "this list",
             Said::Toml(Toml::Table(_)) => "this table",
-        };
-        sort.to_owned()
+        }
     }
 }
 
@@ -100,7 +99,7 @@ pub trait Kind {
 
     /// Reads a value, or says what is wrong with it.
     fn check(&self, said: &Said) -> Result<Self::Value, String> {
-        let shown = || if self.is_private() { said.sort() } else { said.shown() };
+        let shown = || if self.is_private() { said.sort().to_owned() } else { said.shown() };
         let expected = || format!("expected {}, not {}", self.expected(), shown());
         self.read(said).ok_or_else(|| self.why_not(said).unwrap_or_else(expected))
     }

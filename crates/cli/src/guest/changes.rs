@@ -41,15 +41,14 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
                 continue;
             }
         };
-        match (&update, &trouble) {
-            (Update::Trouble(new), None) => output::complain(&format!("notbefore: {}", new.text)),
-            (Update::Trouble(new), Some(old)) if new.kind != old.kind => {
-                output::complain(&format!("notbefore: {}", new.text))
+        match &update {
+            Update::Trouble(new) if trouble.as_ref().is_none_or(|old| old.kind != new.kind) => {
+                output::complain(&format!("notbefore: {}", new.text));
             }
-            (Update::Document { .. } | Update::Unchanged { .. }, Some(_)) => {
-                output::complain("notbefore: it answers again")
+            Update::Document { .. } | Update::Unchanged { .. } if trouble.is_some() => {
+                output::complain("notbefore: it answers again");
             }
-            (Update::Trouble(_), Some(_)) | (Update::Document { .. } | Update::Unchanged { .. }, None) => {}
+            Update::Trouble(_) | Update::Document { .. } | Update::Unchanged { .. } => {}
         }
         trouble = match update {
             Update::Trouble(new) => Some(new),
