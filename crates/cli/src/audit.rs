@@ -1,18 +1,18 @@
 //! `notbefore audit`
 
 use anyhow::Result;
-use jiff::Timestamp;
 use notbefore_wire::operator::AuditOutcome;
 use notbefore_wire::operator::audit::AuditEntry;
 
 use crate::args::{self, Output};
 use crate::client::Client;
+use crate::fact;
 use crate::output::{Rows, Table, or_dash};
-use crate::{fact, time};
+use crate::time::{self, Ago};
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let args::Audit { since, until, actor, refused, changed } = audit;
-    let ago = |span| time::now().checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
+    let ago = |span| Ago::Span(span).at(time::now()).to_string();
     let outcome = match (refused, changed) {
         (true, _) => Some(AuditOutcome::Refused.to_string()),
         (false, true) => Some(AuditOutcome::Changed.to_string()),

@@ -25,7 +25,8 @@ pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
     match verb {
         args::Host::List => {
             let hosts: Vec<Host> = client.list("/v1/hosts", &[])?;
-            let none = "no VM says which host it is on; 'notbefore vm add --host' and the fleet file's 'host' do";
+            let none =
+                "no VM says which host it is on; 'notbefore vm add --host' and the fleet file's 'host' do";
             output.answer(&hosts, |hosts| table(hosts).print(none))
         }
         args::Host::Show { host } => {

@@ -89,9 +89,8 @@ fn each(client: &Client, ids: &[String], verb: &OperationVerb, output: Output) -
 fn show(operation: &Operation) -> Result<()> {
     let cancelled = if operation.cancelled { ", cancelled" } else { "" };
     output::line(&format!("{} {} ({}{cancelled})", operation.id, operation.cause, operation.state))?;
-    let waits = |part: &OperationTarget| {
-        matches!(part.status, TargetStatus::Opening | TargetStatus::Scheduled)
-    };
+    let waits =
+        |part: &OperationTarget| matches!(part.status, TargetStatus::Opening | TargetStatus::Scheduled);
     let is_waiting = operation.targets.iter().any(waits);
     let if_waiting = |value: String| if is_waiting { value } else { String::new() };
     let start = operation.host_start.as_ref().map_or("", |start| match start {

@@ -34,7 +34,7 @@ pub struct Rows<'a, T>(pub &'a [T]);
 impl<T> Rows<'_, T> {
     /// The table of these columns.
     pub fn columns(&self, columns: &[Column<'_, T>]) -> Table {
-        let head = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+        let head: Vec<String> = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
         let row = |item: &T| columns.iter().map(|(_, cell)| printable(&cell(item))).collect();
         Table(std::iter::once(head).chain(self.0.iter().map(row)).collect())
     }

@@ -19,7 +19,8 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
     match verb {
         args::Vm::List { scope, host } => {
             let vms: Vec<Vm> = client.list("/v1/vms", &[("scope", scope), ("host", host)])?;
-            let none = "there are no VMs; add one with 'notbefore vm add', or a fleet with 'notbefore fleet apply'";
+            let none =
+                "there are no VMs; add one with 'notbefore vm add', or a fleet with 'notbefore fleet apply'";
             output.answer(&vms, |vms| table(vms).print(none))
         }
         args::Vm::Show { vm } => output.answer(&client.get(&at(&vm, ""))?, show),

@@ -67,7 +67,8 @@ impl InstanceVersion {
 
 /// The body of `/metadata/versions`.
 pub fn versions_body() -> String {
-    let dates: Vec<&str> = [BEFORE_INSTANCE].into_iter().chain(InstanceVersion::ALL.map(|one| one.0)).collect();
+    let dates: Vec<&str> =
+        [BEFORE_INSTANCE].into_iter().chain(InstanceVersion::ALL.map(|one| one.0)).collect();
     format!(r#"{{"apiVersions":["{}"]}}"#, dates.join(r#"",""#))
 }
 
