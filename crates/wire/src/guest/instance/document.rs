@@ -201,7 +201,7 @@ mod tests {
         for table in [COMPUTE, OS_PROFILE, SECURITY_PROFILE, STORAGE_PROFILE, IMAGE_REFERENCE] {
             assert!(table.is_sorted_by(|a, b| a.0 < b.0));
             for (key, since, _) in table {
-                assert!(InstanceVersion::parse(since.as_str()).is_some(), "{key} since {since}");
+                assert!(InstanceVersion::parse(since.as_str()).is_some(), "{key} since {since:?}");
             }
         }
     }
