@@ -11,13 +11,14 @@
 //!   revision is too old ([`WatchError::Compacted`]), and then the reader starts over from a snapshot.
 //!
 //! [`memory`] keeps everything in a map and is what tests and rehearsals use; [`redb`] is the embedded
-//! default. [`contract`] is the suite that each implementation passes.
+//! default. `tests/contract.rs` is the suite that each implementation passes.
 
 mod apply;
-pub mod contract;
 mod log;
 pub mod memory;
 pub mod redb;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ops::Bound;

@@ -144,7 +144,7 @@ impl Snapshot for State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{self, Subject};
+    use crate::tests::contract::{self, Subject};
 
     /// Short enough for the suite to outrun.
     const LIMITS: Limits = Limits { batches: 256, bytes: 1024 * 1024 };

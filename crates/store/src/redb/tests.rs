@@ -16,7 +16,7 @@ use bytes::Bytes;
 use self::disk::Disk;
 use self::files::Directory;
 use super::*;
-use crate::contract::{self, Subject};
+use crate::tests::contract::{self, Subject};
 use crate::{Batch, Versioned};
 
 fn put(key: &str, value: &str) -> Txn {

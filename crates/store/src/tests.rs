@@ -1,0 +1,3 @@
+//! What the tests of every store share.
+
+pub mod contract;
