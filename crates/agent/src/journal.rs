@@ -80,56 +80,31 @@ pub enum Found {
     Nothing,
     /// What an agent before this one remembered.
     State(Box<State>),
-    /// A journal that cannot be read. Its content is safe under another name.
-    Corrupt {
-        /// The other name.
-        aside: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The journal of another VM, of whose disk this one's is a copy. It is under another name, too.
-    AnotherVms {
-        /// The other name.
-        aside: PathBuf,
-    },
+    /// A journal that cannot be read. Its content is safe under another name, `aside`.
+    Corrupt { aside: PathBuf, why: String },
+    /// The journal of another VM, of whose disk this one's is a copy. It is under another name, `aside`, too.
+    AnotherVms { aside: PathBuf },
 }
 
 /// Why there can be no journal.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The directory cannot be made or used.
+    /// The directory cannot be made or used. `why` stands in the middle of the sentence, and is therefore no
+    /// source that would be told once more.
     #[error("cannot use {} ({why}); make the state directory writable for the agent, or name another with --state", path.display())]
-    Io {
-        /// The directory, or what is in it.
-        path: PathBuf,
-        /// Why. It stands in the middle of the sentence, and is therefore no source that would be told once more.
-        why: io::Error,
-    },
+    Io { path: PathBuf, why: io::Error },
     /// Another user can have written what is there.
     #[error("{0}")]
     Untrusted(Box<Untrusted>),
-    /// Another agent runs.
+    /// Another agent runs, and holds the lock.
     #[error("another agent holds {}; stop it, or name another state directory with --state", path.display())]
-    Held {
-        /// The lock.
-        path: PathBuf,
-    },
+    Held { path: PathBuf },
     /// What is there will not be there after a reboot or a redeployment.
     #[error("the state directory {} {why}; the journal has to survive what happens to the VM: name a directory on the OS disk with --state (state = …)", path.display())]
-    Unfit {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        why: Unfit,
-    },
-    /// Written by another release.
+    Unfit { path: PathBuf, why: Unfit },
+    /// Written by another release, at this level.
     #[error("{} is of format {found}, and this release reads formats {OLDEST_FORMAT} to {FORMAT}; it is left as it is: run the release that wrote it until its events are over, or move it away", path.display())]
-    Format {
-        /// The journal.
-        path: PathBuf,
-        /// Its level.
-        found: u64,
-    },
+    Format { path: PathBuf, found: u64 },
 }
 
 /// Why a change is not on disk.
@@ -137,18 +112,10 @@ pub enum OpenError {
 pub enum SaveError {
     /// The system says why.
     #[error("cannot write {}: {why}", path.display())]
-    Io {
-        /// The journal.
-        path: PathBuf,
-        /// Why.
-        why: io::Error,
-    },
+    Io { path: PathBuf, why: io::Error },
     /// The disk does not answer.
     #[error("writing {} takes longer than {} s", path.display(), SAVE_TIMEOUT.as_secs())]
-    Hangs {
-        /// The journal.
-        path: PathBuf,
-    },
+    Hangs { path: PathBuf },
 }
 
 impl Journal {

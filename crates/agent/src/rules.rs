@@ -143,51 +143,24 @@ pub struct Step {
 #[serde(rename_all = "kebab-case")]
 pub enum Deed {
     /// Runs a program; no shell in between. Exit code 0 is success.
-    Command {
-        /// The program and its arguments.
-        argv: Vec<String>,
-    },
+    Command { argv: Vec<String> },
     /// Hands a line to the system's shell: `sh -c`, or `cmd /C` on Windows.
-    Shell {
-        /// The line.
-        line: String,
-    },
+    Shell { line: String },
     /// Sends a request; a 2xx is success.
     Webhook(Webhook),
     /// Starts a systemd unit.
-    StartUnit {
-        /// The unit.
-        unit: String,
-    },
+    StartUnit { unit: String },
     /// Stops a systemd unit.
-    StopUnit {
-        /// The unit.
-        unit: String,
-    },
-    /// Writes a file, all of it at once.
-    WriteFile {
-        /// Where.
-        path: PathBuf,
-        /// What; `{NAME}` stands for the hook's variable of that name, without `NOTBEFORE_`.
-        content: String,
-    },
+    StopUnit { unit: String },
+    /// Writes a file, all of it at once. In the content `{NAME}` stands for the hook's variable of that name,
+    /// without `NOTBEFORE_`.
+    WriteFile { path: PathBuf, content: String },
     /// Removes a file; one that is not there is no failure.
-    RemoveFile {
-        /// Where.
-        path: PathBuf,
-    },
+    RemoveFile { path: PathBuf },
     /// Lets time pass.
-    Wait {
-        /// How much.
-        time: Duration,
-    },
-    /// Runs a program again and again until it succeeds.
-    WaitFor {
-        /// The program and its arguments.
-        argv: Vec<String>,
-        /// How long it rests in between.
-        every: Duration,
-    },
+    Wait { time: Duration },
+    /// Runs a program again and again until it succeeds, with this rest in between.
+    WaitFor { argv: Vec<String>, every: Duration },
 }
 
 /// A request to somebody else's server.

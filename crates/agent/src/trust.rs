@@ -30,19 +30,10 @@ pub enum Flaw {
     /// It is a symbolic link, where none is followed.
     Link,
     /// The agent's user may not open it.
-    Closed {
-        /// What was seen of it.
-        seen: Seen,
-    },
-    /// It can have been written by others.
-    Open {
-        /// What was seen of it.
-        seen: Seen,
-        /// Whether the owner is neither root nor the agent's user, where that matters.
-        is_foreign: bool,
-        /// The write bits that it should not have.
-        bits: u32,
-    },
+    Closed { seen: Seen },
+    /// It can have been written by others. `is_foreign` says that the owner is neither root nor the agent's
+    /// user, where that matters. `bits` are the write bits that it should not have.
+    Open { seen: Seen, is_foreign: bool, bits: u32 },
 }
 
 /// Whose files are trusted.

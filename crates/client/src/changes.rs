@@ -21,12 +21,7 @@ pub enum Change {
     /// An event that was there has started.
     Started(Event),
     /// Anything else about an event is another than before: its time, its resources, or a status that went back.
-    Changed {
-        /// As it was.
-        before: Box<Event>,
-        /// As it is.
-        event: Event,
-    },
+    Changed { before: Box<Event>, event: Event },
     /// An event is over, or was cancelled; as it was last seen.
     Gone(Event),
 }

@@ -69,12 +69,7 @@ pub enum PrefixError {
     TooDeep(String),
     /// A part that is no name.
     #[error("path {path:?}: {error}")]
-    Name {
-        /// The whole of it.
-        path: String,
-        /// What is wrong with a part.
-        error: NameError,
-    },
+    Name { path: String, error: NameError },
 }
 
 impl Prefix {

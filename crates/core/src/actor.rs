@@ -13,15 +13,8 @@ use crate::ids::{Name, VmId};
 pub enum Actor {
     /// Somebody who holds a token for the operator API.
     Token(String),
-    /// A guest, from the address it called from.
-    Vm {
-        /// Which VM.
-        vm: VmId,
-        /// Its name at that time.
-        name: Name,
-        /// Where the request came from.
-        address: IpAddr,
-    },
+    /// A guest, from the address it called from, by its name at that time.
+    Vm { vm: VmId, name: Name, address: IpAddr },
     /// Time: NotBefore passed.
     Timer,
     /// A driver reported.

@@ -61,30 +61,15 @@ pub enum Command {
     /// All other parts of the operation were approved, or are gone.
     Release(OperationId),
     /// A host operation is released: its parts here begin, whatever else is under way.
-    StartParts {
-        /// The operation.
-        operation: OperationId,
-        /// What let it start.
-        why: StartReason,
-    },
+    StartParts { operation: OperationId, why: StartReason },
     /// Manual driver: a host operation was due and not blocked, so its parts here wait to be started.
-    ReadyParts {
-        /// The operation.
-        operation: OperationId,
-        /// What made it due.
-        why: StartReason,
-    },
+    ReadyParts { operation: OperationId, why: StartReason },
     /// Call an event off.
     Cancel(EventId),
     /// Begin an event now.
     Start(EventId),
     /// Say that an event was carried out, and where VMs are now that were moved.
-    Complete {
-        /// The event.
-        event: EventId,
-        /// The new host of a redeployed VM.
-        hosts: Vec<(VmId, String)>,
-    },
+    Complete { event: EventId, hosts: Vec<(VmId, String)> },
     /// Commands of the exec driver have ended.
     Ran(Vec<Ran>),
     /// Try commands anew that have failed.

@@ -82,14 +82,7 @@ pub enum Phase {
         ready: Option<Ready>,
     },
     /// Under way.
-    Started {
-        /// Since when.
-        at: Timestamp,
-        /// What let it begin.
-        why: StartReason,
-        /// How it will end.
-        run: Run,
-    },
+    Started { at: Timestamp, why: StartReason, run: Run },
 }
 
 /// A guest's or an operator's word that an event may begin; it speaks for all of the event's resources.
@@ -178,10 +171,7 @@ impl fmt::Display for DriverKind {
 #[serde(rename_all = "snake_case")]
 pub enum Run {
     /// By itself, at this time.
-    Simulated {
-        /// When it ends.
-        ends_at: Timestamp,
-    },
+    Simulated { ends_at: Timestamp },
     /// When somebody completes it.
     Manual,
     /// When its commands have succeeded.

@@ -70,26 +70,16 @@ pub enum CommandState {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         why: String,
     },
-    /// It runs, or is about to: what is so in the store may be spawned.
-    Running {
-        /// Which attempt this is.
-        attempt: u32,
-        /// How many it has besides this.
-        left: u32,
-    },
+    /// It runs, or is about to: what is so in the store may be spawned. It has `left` attempts besides this.
+    Running { attempt: u32, left: u32 },
     /// It has succeeded.
     Done {
         /// Where the VM is now, if the command said so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
     },
-    /// It has used up its attempts, or cannot be run.
-    Failed {
-        /// The last attempt.
-        attempt: u32,
-        /// Why that failed.
-        why: String,
-    },
+    /// It has used up its attempts, of which `attempt` was the last, or cannot be run.
+    Failed { attempt: u32, why: String },
     /// Its VM has left; nothing is to be done for it any more.
     Gone,
 }
@@ -112,21 +102,12 @@ pub struct Ran {
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It did what it was to do.
-    Succeeded {
-        /// Where the VM is now, if the command said so.
-        host: Option<String>,
-    },
+    /// It did what it was to do. `host` is where the VM is now, if the command said so.
+    Succeeded { host: Option<String> },
     /// It did not, or nobody can tell.
-    Failed {
-        /// Why, for people.
-        why: String,
-    },
+    Failed { why: String },
     /// It was not run, and cannot be until somebody sees to it; no attempt that is left would fare better.
-    Blocked {
-        /// Why, for people.
-        why: String,
-    },
+    Blocked { why: String },
 }
 
 /// How much is kept of why each command of an event with so many resources failed.

@@ -24,62 +24,28 @@ pub struct Recorded<F> {
 /// Something that happened to one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventFact {
-    /// It was announced.
-    EventScheduled {
-        /// Not before when; none for a cause that gives no notice.
-        not_before: Option<Timestamp>,
-    },
+    /// It was announced. NotBefore is none for a cause that gives no notice.
+    EventScheduled { not_before: Option<Timestamp> },
     /// A guest or an operator approved it.
     EventApproved,
     /// All parts of its operation were approved or are gone.
     EventReleased,
     /// It may begin, and waits for somebody's automation to begin it.
-    EventReady {
-        /// What made it ready.
-        why: StartReason,
-    },
+    EventReady { why: StartReason },
     /// It began.
-    EventStarted {
-        /// What let it begin.
-        why: StartReason,
-    },
+    EventStarted { why: StartReason },
     /// A process went on with commands that another had begun to run.
-    DriverTookOver {
-        /// The process.
-        owner: String,
-        /// The fencing number of its commands.
-        fence: u64,
-    },
+    DriverTookOver { owner: String, fence: u64 },
     /// A command failed and will be tried again.
-    DriverAttemptFailed {
-        /// The VM it was run for.
-        vm: Name,
-        /// Which attempt it was.
-        attempt: u32,
-        /// Why.
-        why: String,
-    },
+    DriverAttemptFailed { vm: Name, attempt: u32, why: String },
     /// A command has used up its attempts; the event stays Started until somebody retries or completes it.
-    DriverFailed {
-        /// The VM it was run for.
-        vm: Name,
-        /// The last attempt.
-        attempts: u32,
-        /// Why that failed.
-        why: String,
-    },
+    DriverFailed { vm: Name, attempts: u32, why: String },
     /// Somebody let commands be tried anew.
-    DriverRetried {
-        /// How many.
-        commands: usize,
-    },
+    DriverRetried { commands: usize },
     /// It was carried out.
     EventCompleted,
     /// It was called off.
-    EventCancelled {
-        /// Why.
-        why: CancelReason,
-    },
+    EventCancelled { why: CancelReason },
 }
 
 impl EventFact {
@@ -109,10 +75,7 @@ pub enum CancelReason {
     /// None of its VMs is there any more, or none of them runs.
     ResourcesGone,
     /// The VM's owner redeployed it, so that the hardware expected to fail no longer matters to it.
-    Redeployed {
-        /// The redeploy.
-        by_event: EventId,
-    },
+    Redeployed { by_event: EventId },
 }
 
 impl Fact {
@@ -139,100 +102,37 @@ pub enum Fact {
         /// What happened.
         what: EventFact,
     },
-    /// Somebody asked for an operation.
-    OperationRequested {
-        /// Its id.
-        operation: OperationId,
-        /// Why.
-        cause: Cause,
-        /// In how many scopes and update domains it has a part.
-        targets: usize,
-    },
+    /// Somebody asked for an operation. `targets` counts the scopes and update domains in which it has a
+    /// part.
+    OperationRequested { operation: OperationId, cause: Cause, targets: usize },
     /// An operation was called off.
-    OperationCancelled {
-        /// Its id.
-        operation: OperationId,
-    },
+    OperationCancelled { operation: OperationId },
     /// All live parts of a host operation start.
-    OperationStarted {
-        /// Its id.
-        operation: OperationId,
-        /// What let it start.
-        why: StartReason,
-    },
+    OperationStarted { operation: OperationId, why: StartReason },
     /// All of an operation was carried out.
-    OperationCompleted {
-        /// Its id.
-        operation: OperationId,
-    },
+    OperationCompleted { operation: OperationId },
     /// A scope was made.
-    ScopeCreated {
-        /// Where.
-        path: ScopePath,
-    },
+    ScopeCreated { path: ScopePath },
     /// A scope's policy was changed.
     PolicyChanged,
     /// A scope was removed.
-    ScopeRemoved {
-        /// Where it was.
-        path: ScopePath,
-    },
+    ScopeRemoved { path: ScopePath },
     /// A VM joined its scope.
-    VmAdded {
-        /// Its id.
-        vm: VmId,
-        /// Its name.
-        name: Name,
-    },
+    VmAdded { vm: VmId, name: Name },
     /// What is known of a VM changed.
-    VmChanged {
-        /// Its id.
-        vm: VmId,
-        /// Its name.
-        name: Name,
-    },
+    VmChanged { vm: VmId, name: Name },
     /// A VM left.
-    VmRemoved {
-        /// Its id.
-        vm: VmId,
-        /// Its name.
-        name: Name,
-    },
+    VmRemoved { vm: VmId, name: Name },
     /// A VM moved to another host.
-    VmMoved {
-        /// Its id.
-        vm: VmId,
-        /// Its name.
-        name: Name,
-        /// The host it is on now.
-        host: String,
-    },
+    VmMoved { vm: VmId, name: Name, host: String },
     /// A spot VM was evicted.
-    VmDeallocated {
-        /// Its id.
-        vm: VmId,
-        /// Its name.
-        name: Name,
-    },
+    VmDeallocated { vm: VmId, name: Name },
     /// An evicted VM runs again.
-    VmStarted {
-        /// Its id.
-        vm: VmId,
-        /// Its name.
-        name: Name,
-    },
+    VmStarted { vm: VmId, name: Name },
     /// A token was made.
-    TokenCreated {
-        /// Its name.
-        name: Name,
-        /// What it may do.
-        grants: Vec<Grant>,
-    },
+    TokenCreated { name: Name, grants: Vec<Grant> },
     /// An operator trusts the clock although it has jumped.
     ClockAccepted,
     /// A token was taken back before its time.
-    TokenRevoked {
-        /// Its name.
-        name: Name,
-    },
+    TokenRevoked { name: Name },
 }

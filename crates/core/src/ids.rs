@@ -65,22 +65,12 @@ pub enum NameError {
     /// Nothing in it.
     #[error("a name may not be empty")]
     Empty,
-    /// Too long.
+    /// Too long. `name` is the start of it.
     #[error("name {name:?} has {chars} characters, the limit is {NAME_CHARS_MAX}")]
-    TooLong {
-        /// The start of it.
-        name: String,
-        /// How long it is.
-        chars: usize,
-    },
-    /// A character that is not allowed.
+    TooLong { name: String, chars: usize },
+    /// A character that is not allowed. `found` is the first.
     #[error("name {name:?} contains {found:?}; letters, digits, '-', '_' and '.' are allowed")]
-    Character {
-        /// The name.
-        name: String,
-        /// The first such character.
-        found: char,
-    },
+    Character { name: String, found: char },
 }
 
 impl Name {

@@ -27,17 +27,9 @@ pub enum JointStart {
     /// Not decided.
     Waiting,
     /// Manual driver: it was due and not blocked, and waits for `operation start`. It reserves nothing.
-    Ready {
-        /// What made it due.
-        why: StartReason,
-    },
-    /// Decided: every part that is still live starts.
-    Released {
-        /// What let it start.
-        why: StartReason,
-        /// Who started it: the timer, or an operator.
-        by: Actor,
-    },
+    Ready { why: StartReason },
+    /// Decided, by the timer or an operator: every part that is still live starts.
+    Released { why: StartReason, by: Actor },
 }
 
 /// Who goes first among those that wait: the earlier NotBefore, then the earlier request, then the smaller id.
@@ -77,13 +69,9 @@ pub struct HostPart {
 pub enum HostStanding {
     /// It is decided; the part starts whatever else happens here.
     Released,
-    /// It waits for its time, for approvals, or for others to end.
-    Waiting {
-        /// When it is due; the beginning of time where every part is approved.
-        due_at: Timestamp,
-        /// Its place among those that wait.
-        order: StartOrder,
-    },
+    /// It waits for its time, for approvals, or for others to end. `due_at` is the beginning of time where
+    /// every part is approved. `order` is its place among those that wait.
+    Waiting { due_at: Timestamp, order: StartOrder },
 }
 
 impl HostPart {
@@ -113,19 +101,10 @@ pub fn waits_for<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocker {
     /// A started event of another update domain.
-    Event {
-        /// The event.
-        event: EventId,
-        /// Its update domain.
-        update_domain: u32,
-    },
-    /// A host operation that goes first in another update domain.
-    HostOperation {
-        /// The operation.
-        operation: OperationId,
-        /// The update domain of its part in the scope that both share.
-        update_domain: u32,
-    },
+    Event { event: EventId, update_domain: u32 },
+    /// A host operation that goes first in another update domain. `update_domain` is that of its part in the
+    /// scope that both share.
+    HostOperation { operation: OperationId, update_domain: u32 },
 }
 
 impl fmt::Display for Blocker {

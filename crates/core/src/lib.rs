@@ -24,6 +24,9 @@
 //!
 //! The feature `samples` adds values for tests; nothing that is shipped turns it on.
 
+// A field whose name says all there is to say has no comment.
+#![allow(missing_docs)]
+
 pub mod access;
 pub mod actor;
 pub mod apply;

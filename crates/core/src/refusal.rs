@@ -34,12 +34,7 @@ pub enum Refusal {
     #[error(
         "event {event} is carried out by the {driver} driver; only what the exec driver's commands do can be retried"
     )]
-    NotExec {
-        /// The event.
-        event: EventId,
-        /// Who carries it out.
-        driver: DriverKind,
-    },
+    NotExec { event: EventId, driver: DriverKind },
     /// Nothing to try again.
     #[error(
         "no command of event {0} has failed or waits to be tried again; 'notbefore event show' says how they stand"
@@ -49,22 +44,12 @@ pub enum Refusal {
     #[error(
         "{waiting} must wait: {}; complete what is under way, or wait for its end", listed(.blockers)
     )]
-    UpdateDomainBusy {
-        /// What was to start.
-        waiting: Blocked,
-        /// What keeps it waiting.
-        blockers: Vec<Blocker>,
-    },
+    UpdateDomainBusy { waiting: Blocked, blockers: Vec<Blocker> },
     /// A part of a host operation cannot start alone.
     #[error(
         "event {event} is part of host operation {operation}, which starts as a whole; use 'notbefore operation start {operation}'"
     )]
-    PartOfHostOperation {
-        /// The event.
-        event: EventId,
-        /// Its operation.
-        operation: OperationId,
-    },
+    PartOfHostOperation { event: EventId, operation: OperationId },
     /// An operation of which no part waits to be started.
     #[error(
         "operation {0} has no event that waits to be started; 'notbefore operation show {0}' says how they stand"
@@ -79,12 +64,7 @@ pub enum Refusal {
     #[error(
         "operation {operation} has {scheduled} events that have not started; start them first, complete single ones with 'notbefore event complete', or cancel the operation"
     )]
-    OperationNotStarted {
-        /// The operation.
-        operation: OperationId,
-        /// How many have not.
-        scheduled: usize,
-    },
+    OperationNotStarted { operation: OperationId, scheduled: usize },
     /// A host operation that has been decided.
     #[error("operation {0} has started; its events can be completed, no longer started or cancelled")]
     OperationStarted(OperationId),
@@ -104,12 +84,7 @@ pub enum Refusal {
     #[error(
         "no VM runs on host {host}: all {deallocated} of its VMs are deallocated; there is nobody to tell"
     )]
-    NothingRuns {
-        /// The host.
-        host: String,
-        /// How many VMs there would be.
-        deallocated: usize,
-    },
+    NothingRuns { host: String, deallocated: usize },
     /// The VMs of an operation's part, gone before their scope heard of it.
     #[error("its VMs were gone, deallocated or on another host before their scope could be told")]
     VmsGone,
@@ -150,20 +125,12 @@ pub enum Refusal {
     #[error(
         "the scope has {limit} live user operations, the most there may be; wait for some to end or cancel some"
     )]
-    TooManyUserOperations {
-        /// The limit in force.
-        limit: usize,
-    },
+    TooManyUserOperations { limit: usize },
     /// Too many operations of users are stored for a scope.
     #[error(
         "{limit} operations of users are stored for scope {scope}, the most there may be; the oldest go when their history is no longer kept, or an operator of everywhere asks instead"
     )]
-    TooManyStoredOperations {
-        /// The scope.
-        scope: ScopeId,
-        /// The limit in force.
-        limit: usize,
-    },
+    TooManyStoredOperations { scope: ScopeId, limit: usize },
     /// Too many VMs.
     #[error("a scope holds at most {MEMBERS_MAX} VMs; put the rest into another")]
     TooManyMembers,
@@ -176,47 +143,21 @@ pub enum Refusal {
     #[error(
         "scope {path} is of kind {is}, not {asked}; a scope keeps its kind: remove it first, or name another"
     )]
-    KindDiffers {
-        /// The scope.
-        path: ScopePath,
-        /// What it is.
-        is: ScopeKind,
-        /// What was asked for.
-        asked: ScopeKind,
-    },
+    KindDiffers { path: ScopePath, is: ScopeKind, asked: ScopeKind },
     /// A name that is taken.
     #[error("VM name {0} is taken in this scope (names are compared without regard to case)")]
     NameTaken(Name),
-    /// An address that is taken.
+    /// An address that is taken. `owner` is a VM's path.
     #[error("address {address} in network {network} belongs to VM {owner}; remove it there first")]
-    AddressTaken {
-        /// The address.
-        address: std::net::IpAddr,
-        /// Its network.
-        network: Name,
-        /// Who has it: the VM's path.
-        owner: String,
-    },
-    /// An address that is named twice.
+    AddressTaken { address: std::net::IpAddr, network: Name, owner: String },
+    /// An address that is named twice. `name` is the second VM.
     #[error(
         "address {address} in network {network} is named twice, the second time by VM {name}; an address belongs to one VM"
     )]
-    AddressTwice {
-        /// The address.
-        address: std::net::IpAddr,
-        /// Its network.
-        network: Name,
-        /// The second VM.
-        name: Name,
-    },
+    AddressTwice { address: std::net::IpAddr, network: Name, name: Name },
     /// More addresses than a VM may have.
     #[error("VM {name} has more than {limit} addresses, the most there may be")]
-    TooManyAddresses {
-        /// The VM.
-        name: Name,
-        /// The limit.
-        limit: usize,
-    },
+    TooManyAddresses { name: Name, limit: usize },
     /// A notification time out of range.
     #[error(
         "a Terminate notification of {} is out of range; it may be {} to {}",
@@ -225,36 +166,17 @@ pub enum Refusal {
     TerminateNoticeOutOfRange(Duration),
     /// The record would be too large to store.
     #[error("scope would need {bytes} bytes, the limit is {limit}; split it into smaller scopes")]
-    ScopeTooLarge {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
+    ScopeTooLarge { bytes: usize, limit: usize },
     /// A VM's record would be too large to store.
     #[error(
         "VM {vm} would need {bytes} bytes with its metadata, the limit is {limit}; shorten its user data or tags"
     )]
-    VmTooLarge {
-        /// The VM.
-        vm: VmId,
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
+    VmTooLarge { vm: VmId, bytes: usize, limit: usize },
     /// The operation's record would be too large to store.
     #[error(
         "an operation of {parts} parts would need {bytes} bytes, the limit is {limit}; ask for fewer VMs at a time"
     )]
-    OperationTooLarge {
-        /// How many parts it has.
-        parts: usize,
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
+    OperationTooLarge { parts: usize, bytes: usize, limit: usize },
     /// No such token.
     #[error("there is no token {0}; 'notbefore token list' shows those there are")]
     UnknownToken(Name),
@@ -272,14 +194,9 @@ pub enum Refusal {
     /// A bad name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Somebody changed it in between.
+    /// Somebody changed it in between. Revision 0 stands for nothing.
     #[error("{}; read it again and repeat the change", moved(*expected, *found))]
-    RevisionDiffers {
-        /// What the caller saw; 0 for nothing.
-        expected: u64,
-        /// What is there; 0 for nothing.
-        found: u64,
-    },
+    RevisionDiffers { expected: u64, found: u64 },
 }
 
 impl Refusal {

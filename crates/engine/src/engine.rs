@@ -153,13 +153,10 @@ enum Work {
     Heard(Vec<ScopeId>),
     /// A host operation that may be due is to be decided.
     DecideHost(OperationId),
-    /// Finds out whether the start of a host operation took effect whose outcome was unknown. It keeps the locks of
-    /// the operation's scopes: nothing may start there before that is known.
-    Undecided {
-        operation: OperationId,
-        /// The operation's revision before the start.
-        revision: Revision,
-    },
+    /// Finds out whether the start of a host operation took effect whose outcome was unknown. It keeps the
+    /// locks of the operation's scopes: nothing may start there before that is known. `revision` is the
+    /// operation's before the start.
+    Undecided { operation: OperationId, revision: Revision },
 }
 
 struct Job {

@@ -20,22 +20,12 @@ pub enum RecordKey<'a> {
     Scope(ScopeId),
     /// A VM.
     Vm(VmId),
-    /// An address of a VM.
-    Claim {
-        /// The network, folded.
-        network: &'a str,
-        /// The address.
-        ip: IpAddr,
-    },
+    /// An address of a VM. The network is folded.
+    Claim { network: &'a str, ip: IpAddr },
     /// An operation.
     Operation(OperationId),
     /// The answer to a command.
-    Command {
-        /// Whose key it is.
-        principal: &'a str,
-        /// The key.
-        key: &'a str,
-    },
+    Command { principal: &'a str, key: &'a str },
     /// What one commit made happen.
     Fact(Written<'a>),
     /// Requests that were refused.
@@ -43,19 +33,9 @@ pub enum RecordKey<'a> {
     /// An ended event.
     Past(EventId),
     /// An ended event in the index by time.
-    Ended {
-        /// When it ended.
-        at: Timestamp,
-        /// The event.
-        event: EventId,
-    },
+    Ended { at: Timestamp, event: EventId },
     /// Who has read an event, as one process noted it.
-    Seen {
-        /// The event.
-        event: EventId,
-        /// The process.
-        node: &'a str,
-    },
+    Seen { event: EventId, node: &'a str },
     /// When a scope was last heard of.
     Heard(ScopeId),
     /// When the service last ran.

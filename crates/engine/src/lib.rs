@@ -36,6 +36,9 @@
 //! | [`records`] | their kinds and their bytes |
 //! | [`request`] | commands, answers, failures |
 
+// A field whose name says all there is to say has no comment.
+#![allow(missing_docs)]
+
 pub mod clock_watch;
 pub mod draft;
 pub mod engine;

@@ -19,15 +19,9 @@ use crate::state::{Held, State};
 pub enum Plan {
     /// Nothing needs to be written.
     Settled(Answer),
-    /// This needs to be.
-    Write {
-        /// The transactions and what they stir.
-        drafted: Drafted,
-        /// What is answered when they are durable.
-        answer: Answer,
-        /// How far a command too large for one transaction has come with this one; the rest is planned after it.
-        rest: Option<Progress>,
-    },
+    /// This needs to be, and the answer holds when it is durable. `rest` is how far a command too large for
+    /// one transaction has come with this one; the rest is planned after it.
+    Write { drafted: Drafted, answer: Answer, rest: Option<Progress> },
 }
 
 /// Everything that planning may look at.

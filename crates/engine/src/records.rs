@@ -356,25 +356,15 @@ pub fn token(name: &Name) -> Key {
 /// Why a record could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It was written by another release.
+    /// It was written by another release, at this level, or what stands there.
     #[error(
         "record {key} has format level {found}; this release reads levels {}: run the release that wrote it, or export from there",
         levels_read()
     )]
-    Level {
-        /// The record.
-        key: String,
-        /// Its level, or what stands there.
-        found: String,
-    },
+    Level { key: String, found: String },
     /// It is not what its key says.
     #[error("record {key} cannot be read: {why}")]
-    Content {
-        /// The record.
-        key: String,
-        /// What is wrong.
-        why: String,
-    },
+    Content { key: String, why: String },
 }
 
 /// A record as bytes.

@@ -150,13 +150,8 @@ pub enum EventCommand {
     Cancel(EventId),
     /// Begin it.
     Start(EventId),
-    /// Say that it was carried out.
-    Complete {
-        /// The event.
-        event: EventId,
-        /// Where redeployed VMs are now.
-        hosts: Vec<(VmId, String)>,
-    },
+    /// Say that it was carried out, and where redeployed VMs are now.
+    Complete { event: EventId, hosts: Vec<(VmId, String)> },
     /// Try its failed commands again.
     Retry(EventId),
 }
@@ -307,13 +302,9 @@ impl PutScope {
 pub enum ScopeChange {
     /// Make it as described, or change it to be so.
     Put(PutScope),
-    /// Remove it and its VMs.
-    Remove {
-        /// The scope.
-        scope: ScopeId,
-        /// Whether only the VMs go that a fleet file added; the scope stays if others are left.
-        fleet_only: bool,
-    },
+    /// Remove it and its VMs. With `fleet_only` only those VMs go that a fleet file added; the scope stays if
+    /// others are left.
+    Remove { scope: ScopeId, fleet_only: bool },
 }
 
 impl ScopeChange {
@@ -393,12 +384,7 @@ pub enum Answer {
     /// The VM that was added.
     Vm(VmId),
     /// What a scope needed to be as described.
-    Scope {
-        /// The scope.
-        scope: ScopeId,
-        /// What was done to it.
-        progress: Progress,
-    },
+    Scope { scope: ScopeId, progress: Progress },
 }
 
 /// An operation that nobody has made.

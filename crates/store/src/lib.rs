@@ -13,6 +13,9 @@
 //! [`memory`] keeps everything in a map and is what tests and rehearsals use; [`redb`] is the embedded
 //! default. `tests/contract.rs` is the suite that each implementation passes.
 
+// A field whose name says all there is to say has no comment.
+#![allow(missing_docs)]
+
 mod apply;
 mod log;
 pub mod memory;
@@ -111,24 +114,13 @@ pub struct Found {
 pub enum Refusal {
     /// More operations than [`TXN_OPERATIONS_MAX`].
     #[error("transaction has {operations} operations, the limit is {TXN_OPERATIONS_MAX}; split it")]
-    TooManyOperations {
-        /// How many it had.
-        operations: usize,
-    },
+    TooManyOperations { operations: usize },
     /// A value over [`VALUE_BYTES_MAX`].
     #[error("value of {key} has {bytes} bytes, the limit is {VALUE_BYTES_MAX}")]
-    ValueTooLarge {
-        /// The record.
-        key: Key,
-        /// Its size.
-        bytes: usize,
-    },
+    ValueTooLarge { key: Key, bytes: usize },
     /// All values together over [`TXN_BYTES_MAX`].
     #[error("transaction has {bytes} bytes, the limit is {TXN_BYTES_MAX}; split it")]
-    TxnTooLarge {
-        /// Their size.
-        bytes: usize,
-    },
+    TxnTooLarge { bytes: usize },
     /// The store cannot write at present (a full disk, a file that will not open); it keeps trying.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
@@ -214,27 +206,22 @@ pub enum ReadError {
     /// The store cannot be read at present.
     #[error("the store cannot be read: {0}")]
     Unavailable(String),
-    /// The record is not what was written.
+    /// The record is not what was written. Its key stands here as it was found.
     #[error(
         "record {key} is damaged: its checksum does not match; 'notbefore check --data DIR' lists all damage"
     )]
-    Damaged {
-        /// The record, as its key was found.
-        key: String,
-    },
+    Damaged { key: String },
 }
 
 /// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// Commits after the wanted revision are no longer held; start over from a snapshot.
+    /// Commits after the wanted revision are no longer held; start over from a snapshot. A watch can begin at
+    /// `oldest` or later.
     #[error(
         "the watch's next revision is no longer held (the oldest is {oldest}); read a snapshot and watch from there"
     )]
-    Compacted {
-        /// The oldest revision from which a watch can begin.
-        oldest: Revision,
-    },
+    Compacted { oldest: Revision },
     /// The store is gone.
     #[error("the store has closed")]
     Closed,

@@ -12,16 +12,10 @@ const WARNING: &str = "DATALOSS_WARNING_README.txt";
 /// Why a directory is no place for a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// Its file system is in memory.
-    InMemory {
-        /// Which: `tmpfs`, `ramfs`.
-        kind: String,
-    },
-    /// It is on the ephemeral disk.
-    Ephemeral {
-        /// Where that is mounted.
-        root: PathBuf,
-    },
+    /// Its file system is in memory: `tmpfs` or `ramfs`.
+    InMemory { kind: String },
+    /// It is on the ephemeral disk, which is mounted at `root`.
+    Ephemeral { root: PathBuf },
 }
 
 impl fmt::Display for Unfit {

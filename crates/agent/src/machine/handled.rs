@@ -46,11 +46,9 @@ pub struct Handled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
-    /// It is listed and has not started.
-    Waiting {
-        /// The tick of NotBefore; none where there is no such time.
-        deadline: Option<Duration>,
-    },
+    /// It is listed and has not started. `deadline` is the tick of NotBefore; none where there is no such
+    /// time.
+    Waiting { deadline: Option<Duration> },
     /// It is listed and has started.
     Started(Start),
     /// It is no longer listed.
@@ -107,38 +105,17 @@ pub struct Course {
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// The steps before it are run.
-    Preparing {
-        /// Where in their list.
-        progress: Progress,
-        /// Whether there will be something to undo.
-        undo: Undo,
-    },
+    Preparing { progress: Progress, undo: Undo },
     /// There is nothing more to do until it is over, but for its approval.
-    Ready {
-        /// Whether there will be something to undo.
-        undo: Undo,
-    },
-    /// A step that had to be done was not. Nothing more is done until the event is over, or the step is tried again.
-    Withheld {
-        /// The first such step, from 0.
-        step: usize,
-        /// Whether there will be something to undo.
-        undo: Undo,
-    },
-    /// There is no reason for the rule any more, and the VM is to be put back.
-    Over {
-        /// What has to end before that.
-        waits: Waits,
-        /// What comes after that.
-        next: Next,
-    },
+    Ready { undo: Undo },
+    /// A step that had to be done was not. Nothing more is done until the event is over, or the step is tried
+    /// again. `step` is the first such step, from 0.
+    Withheld { step: usize, undo: Undo },
+    /// There is no reason for the rule any more, and the VM is to be put back. `waits` is what has to end
+    /// before that.
+    Over { waits: Waits, next: Next },
     /// The steps after it are run.
-    Restoring {
-        /// Where in their list.
-        progress: Progress,
-        /// What comes after that.
-        next: Next,
-    },
+    Restoring { progress: Progress, next: Next },
     /// All is done; the event is forgotten when it is no longer listed.
     Done,
 }
@@ -221,32 +198,18 @@ pub enum Bound {
 pub enum Approval {
     /// It is not yet time.
     Undecided,
-    /// It is to be sent.
-    Wanted {
-        /// How often it was sent in vain.
-        failures: u32,
-        /// At which tick it is sent.
-        due: Duration,
-    },
-    /// It is under way.
-    Sent {
-        /// How often it was sent in vain before.
-        failures: u32,
-    },
+    /// It is to be sent at the tick `due`. It was sent in vain so often.
+    Wanted { failures: u32, due: Duration },
+    /// It is under way. It was sent in vain so often before.
+    Sent { failures: u32 },
     /// The platform has taken it.
     Given,
     /// There is nothing to approve any more.
     Moot,
     /// This agent does not approve: it is for another VM to, or for nobody. That may change with the event.
-    NotMine {
-        /// Why, in a line for a person.
-        reason: String,
-    },
+    NotMine { reason: String },
     /// This agent does not approve: it is not ready for the event.
-    Withheld {
-        /// Why, in a line for a person.
-        reason: String,
-    },
+    Withheld { reason: String },
 }
 
 impl Progress {

@@ -10,20 +10,12 @@ use crate::rules::Step;
 /// What the machine is told.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A document was read. Polls that fail, or bring nothing new, tell the machine nothing.
-    Document {
-        /// The document.
-        document: Document,
-        /// What the platform's own clock said when it answered; without it this VM's wall clock is believed.
-        served_at: Option<jiff::Timestamp>,
-        /// Of which version it is: the older ones do not speak of every kind of event.
-        version: EventsVersion,
-    },
-    /// The platform has answered, and nothing has changed but the time.
-    Unchanged {
-        /// What its own clock said.
-        served_at: jiff::Timestamp,
-    },
+    /// A document was read. Polls that fail, or bring nothing new, tell the machine nothing. `served_at` is
+    /// what the platform's own clock said when it answered; without it this VM's wall clock is believed.
+    /// Documents of older versions do not speak of every kind of event.
+    Document { document: Document, served_at: Option<jiff::Timestamp>, version: EventsVersion },
+    /// The platform has answered, at `served_at` by its own clock, and nothing has changed but the time.
+    Unchanged { served_at: jiff::Timestamp },
     /// The [`Setup`](super::Setup) has another name for this VM than before, or the same and now it is sure.
     Named,
     /// The platform answers again after it was silent for a while.
@@ -32,19 +24,9 @@ pub enum Input {
     Retry,
     /// A step has ended, by itself or because it was stopped. One that is stopped because the agent itself ends has not:
     /// nothing is told, so that the next agent finds it begun.
-    StepEnded {
-        /// Which.
-        run: RunId,
-        /// How.
-        outcome: StepOutcome,
-    },
+    StepEnded { run: RunId, outcome: StepOutcome },
     /// An approval was answered, or could not be sent.
-    Answered {
-        /// Which event's.
-        event: EventId,
-        /// How.
-        answer: ApprovalAnswer,
-    },
+    Answered { event: EventId, answer: ApprovalAnswer },
     /// Time has passed: what is due is done.
     Tick,
 }
@@ -58,11 +40,9 @@ pub struct RunId(pub u64);
 pub enum StepOutcome {
     /// It did what it should.
     Done,
-    /// It did not.
-    Failed {
-        /// In a line for a person: "exit code 3", "cannot start /usr/bin/drain: no such file".
-        reason: String,
-    },
+    /// It did not. The reason is a line for a person: "exit code 3", "cannot start /usr/bin/drain: no such
+    /// file".
+    Failed { reason: String },
     /// It took longer than it might, and was stopped.
     TimedOut,
     /// It was stopped because the machine said so.
@@ -77,15 +57,9 @@ pub enum ApprovalAnswer {
     /// Refused, and the event has started or is gone: there is nothing left to approve.
     Moot,
     /// Refused, and the event still waits.
-    Refused {
-        /// In a line for a person.
-        reason: String,
-    },
+    Refused { reason: String },
     /// It could not be sent, or the answer says to try again.
-    Failed {
-        /// In a line for a person.
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
 /// What the machine wants done. State is saved before any of it is.
@@ -148,95 +122,38 @@ pub struct Fact {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An event was seen for the first time, or again after it had been gone.
-    Appeared {
-        /// Until NotBefore, if that is known.
-        time_left: Option<Duration>,
-        /// Whether this VM is among its resources.
-        mine: bool,
-    },
+    /// An event was seen for the first time, or again after it had been gone. `time_left` is the time until
+    /// NotBefore, if that is known. `mine` says whether this VM is among its resources.
+    Appeared { time_left: Option<Duration>, mine: bool },
     /// A rule matched the event. Told at once after [`What::Appeared`], or later, as its time drew near.
     Matched,
-    /// A step was begun.
-    StepBegun {
-        /// Its name.
-        step: String,
-        /// Of which list.
-        stage: Stage,
-        /// Which attempt, from 1.
-        attempt: u32,
-        /// How long it may take.
-        budget: Duration,
-    },
+    /// A step was begun. Attempts count from 1. `budget` is how long it may take.
+    StepBegun { step: String, stage: Stage, attempt: u32, budget: Duration },
     /// A step ended as it should.
-    StepDone {
-        /// Its name.
-        step: String,
-        /// Of which list.
-        stage: Stage,
-    },
+    StepDone { step: String, stage: Stage },
     /// An attempt failed.
-    StepFailed {
-        /// Its name.
-        step: String,
-        /// Of which list.
-        stage: Stage,
-        /// Why.
-        reason: String,
-        /// What comes of it.
-        then: Then,
-    },
-    /// The agent found a step that it had begun before it ended itself.
-    StepInterrupted {
-        /// Its name.
-        step: String,
-        /// Of which list.
-        stage: Stage,
-        /// Whether it is run again.
-        rerun: bool,
-    },
-    /// A step that had failed for good is tried again, because the rules were read again or the agent was restarted.
-    TriedAgain {
-        /// Its name, or that of a step that has come to stand above it.
-        step: String,
-        /// Of which list.
-        stage: Stage,
-    },
+    StepFailed { step: String, stage: Stage, reason: String, then: Then },
+    /// The agent found a step that it had begun before it ended itself. `rerun` says whether it is run again.
+    StepInterrupted { step: String, stage: Stage, rerun: bool },
+    /// A step that had failed for good is tried again, because the rules were read again or the agent was
+    /// restarted. `step` may be one that has come to stand above it.
+    TriedAgain { step: String, stage: Stage },
     /// A step that had failed is not tried again, because its rule has it no more.
-    StepDropped {
-        /// Its name.
-        step: String,
-        /// Of which list.
-        stage: Stage,
-    },
+    StepDropped { step: String, stage: Stage },
     /// All steps before the event are done.
     Prepared,
     /// The event is not this agent's to approve, as its rule has it, and why.
-    NotApproving {
-        /// In a line for a person.
-        reason: String,
-    },
+    NotApproving { reason: String },
     /// The event is not approved because this VM is not ready for it, and why.
-    Withheld {
-        /// In a line for a person.
-        reason: String,
-    },
+    Withheld { reason: String },
     /// The platform has taken the approval.
     Approved,
     /// The approval came too late to matter: the event has started or is gone.
     ApprovalMoot,
     /// An approval did not get through, or was refused though the event waits; it is sent again.
-    ApprovalFailed {
-        /// Why.
-        reason: String,
-        /// How long from now.
-        again_in: Duration,
-    },
+    ApprovalFailed { reason: String, again_in: Duration },
     /// The event has started. `prepared` says whether this VM was ready for it.
-    Started {
-        /// Whether this VM was ready for it.
-        prepared: bool,
-    },
+    Started { prepared: bool },
     /// The platform shows an event that had started as scheduled again. It is taken for started.
     WentBack,
     /// Something about the event is another than before.
@@ -248,20 +165,11 @@ pub enum What {
     /// The event is over.
     Ended,
     /// The VM is put back only when this other event is over, too.
-    RestoreHeld {
-        /// The other event.
-        by: EventId,
-    },
+    RestoreHeld { by: EventId },
     /// The VM is not put back: a step failed, and somebody has to see to it.
-    Stranded {
-        /// The step's name.
-        step: String,
-    },
-    /// All steps after the event are done.
-    Restored {
-        /// Whether every one of them succeeded.
-        whole: bool,
-    },
+    Stranded { step: String },
+    /// All steps after the event are done. `whole` says whether every one of them succeeded.
+    Restored { whole: bool },
 }
 
 /// What comes of a failed attempt.

@@ -20,23 +20,13 @@ const GRAIN: Duration = Duration::from_nanos(1);
 pub enum Unreachable {
     /// No event could.
     #[error("the rule `{rule}` can never match: no event is all that it asks for ({why})")]
-    Contradiction {
-        /// The rule.
-        rule: String,
-        /// What contradicts itself.
-        why: &'static str,
-    },
-    /// Other rules come first.
+    Contradiction { rule: String, why: &'static str },
+    /// Other rules come first: those that take its events, in their order.
     #[error(
         "the rule `{rule}` can never match: the first that matches counts, and everything it is for is taken by {before}; \
          put it before them, or narrow them"
     )]
-    Shadowed {
-        /// The rule.
-        rule: String,
-        /// The rules before it that take its events, in their order.
-        before: String,
-    },
+    Shadowed { rule: String, before: String },
 }
 
 /// How many events are looked at for one rule. Only rules that are made for it need more; they are believed.

@@ -44,57 +44,28 @@ const UPGRADE_BYTES: usize = if cfg!(test) { 64 * 1024 } else { 8 * 1024 * 1024 
 pub enum OpenError {
     /// Another process, or another store of this one, has the file open.
     #[error("{} is in use: another notbefore serve has it open; stop it or choose another --data", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The file is something else. It was not changed.
     #[error("{} is not a notbefore store ({reason}); choose another --data, or restore it from a copy if it was one", path.display())]
-    NotAStore {
-        /// The file.
-        path: PathBuf,
-        /// What gave it away.
-        reason: String,
-    },
+    NotAStore { path: PathBuf, reason: String },
     /// The file was a store once.
     #[error("{} is damaged and cannot be opened; restore it from a copy, or import a backup into a new directory", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What was found.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    Damaged { path: PathBuf, source: Box<dyn Error + Send + Sync> },
     /// A newer notbefore wrote the file.
     #[error(
         "{} has format {found}, this notbefore knows formats up to {FORMAT}; run the newer one",
         path.display()
     )]
-    NewerFormat {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u64,
-    },
+    NewerFormat { path: PathBuf, found: u64 },
     /// A store was to be made where there is one.
     #[error("{} is there already; choose another --data, or move it away first", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// It was open, and is now missing or empty.
     #[error("{} was removed or emptied while it was open; restore it and restart", path.display())]
-    Vanished {
-        /// The file.
-        path: PathBuf,
-    },
+    Vanished { path: PathBuf },
     /// The operating system would not let us.
     #[error("cannot open {}; notbefore must be able to read and write it and its directory", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The thread that owns the file could not be started.
     #[error("cannot start the store's thread")]
     Thread(#[source] io::Error),
@@ -415,16 +386,11 @@ pub(super) fn open_database(name: &Path, backend: impl StorageBackend) -> Result
     opened.map_err(|fault| damaged(name, fault))?.map_err(|error| classify(name, error))
 }
 
+/// What a file is. A store is `unchecked` if it has records of format 1.
 enum Identity {
     Empty,
-    Store {
-        state: State,
-        /// Whether there are records of format 1.
-        unchecked: bool,
-    },
-    Newer {
-        format: u64,
-    },
+    Store { state: State, unchecked: bool },
+    Newer { format: u64 },
     Foreign,
 }
 
