@@ -33,15 +33,7 @@ pub enum Role {
     Operator,
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Viewer => "viewer",
-            Self::Tenant => "tenant",
-            Self::Operator => "operator",
-        })
-    }
-}
+words!(Role { Viewer => "viewer", Tenant => "tenant", Operator => "operator" });
 
 impl FromStr for Role {
     type Err = UnknownWord;

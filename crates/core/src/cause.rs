@@ -28,17 +28,13 @@ pub enum EventType {
 pub const EVENT_TYPES: [EventType; 5] =
     [EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate];
 
-impl fmt::Display for EventType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Freeze => "Freeze",
-            Self::Reboot => "Reboot",
-            Self::Redeploy => "Redeploy",
-            Self::Preempt => "Preempt",
-            Self::Terminate => "Terminate",
-        })
-    }
-}
+words!(EventType {
+    Freeze => "Freeze",
+    Reboot => "Reboot",
+    Redeploy => "Redeploy",
+    Preempt => "Preempt",
+    Terminate => "Terminate",
+});
 
 /// Who set the event going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,14 +45,7 @@ pub enum Source {
     User,
 }
 
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Platform => "Platform",
-            Self::User => "User",
-        })
-    }
-}
+words!(Source { Platform => "Platform", User => "User" });
 
 /// Why an event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -281,29 +270,19 @@ impl Cause {
     }
 }
 
-impl Cause {
-    /// The cause's name, as the API and the command line spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::HostFreeze => "host-freeze",
-            Self::HostReboot => "host-reboot",
-            Self::HostRedeploy => "host-redeploy",
-            Self::LiveMigration => "live-migration",
-            Self::PredictedFailure => "predicted-failure",
-            Self::HostFailure => "host-failure",
-            Self::Eviction => "eviction",
-            Self::Deletion => "deletion",
-            Self::UserRestart => "user-restart",
-            Self::UserRedeploy => "user-redeploy",
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+// As the API and the command line spell them.
+words!(Cause {
+    HostFreeze => "host-freeze",
+    HostReboot => "host-reboot",
+    HostRedeploy => "host-redeploy",
+    LiveMigration => "live-migration",
+    PredictedFailure => "predicted-failure",
+    HostFailure => "host-failure",
+    Eviction => "eviction",
+    Deletion => "deletion",
+    UserRestart => "user-restart",
+    UserRedeploy => "user-redeploy",
+});
 
 /// A text that names no cause or type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

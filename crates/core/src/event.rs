@@ -3,8 +3,6 @@
 //! A phase carries exactly what is known in it: NotBefore and approval while Scheduled, the reason and the
 //! run once Started. Ended events leave the scope and become a [`Past`]. No phase ever goes back.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -131,18 +129,14 @@ impl StartReason {
     }
 }
 
-impl fmt::Display for StartReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Approved => "approved",
-            Self::NotBefore => "NotBefore passed",
-            Self::Forced => "started by an operator",
-            Self::NoNotice => "its cause gives no notice",
-            Self::AutomaticallyApproved => "approved automatically by the scope's policy",
-            Self::NotEnabled => "no guest of the scope listens",
-        })
-    }
-}
+words!(StartReason {
+    Approved => "approved",
+    NotBefore => "NotBefore passed",
+    Forced => "started by an operator",
+    NoNotice => "its cause gives no notice",
+    AutomaticallyApproved => "approved automatically by the scope's policy",
+    NotEnabled => "no guest of the scope listens",
+});
 
 /// Who carries an event out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,15 +150,7 @@ pub enum DriverKind {
     Exec,
 }
 
-impl fmt::Display for DriverKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Simulated => "simulated",
-            Self::Manual => "manual",
-            Self::Exec => "exec",
-        })
-    }
-}
+words!(DriverKind { Simulated => "simulated", Manual => "manual", Exec => "exec" });
 
 /// How a started event will end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,14 +174,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Completed => "Completed",
-            Self::Cancelled => "Cancelled",
-        })
-    }
-}
+words!(Outcome { Completed => "Completed", Cancelled => "Cancelled" });
 
 /// An ended event with its whole trail, as history keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

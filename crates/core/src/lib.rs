@@ -27,6 +27,9 @@
 // A field whose name says all there is to say has no comment.
 #![allow(missing_docs)]
 
+#[macro_use]
+mod words;
+
 pub mod access;
 pub mod actor;
 pub mod apply;

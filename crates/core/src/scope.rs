@@ -1,7 +1,6 @@
 //! A scope: the VMs that see one document, and the unit of consistency. Its members, policy, incarnation and
 //! live events are one value, compared and stored as a whole.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -70,16 +69,12 @@ pub enum ScopeKind {
 pub const SCOPE_KINDS: [ScopeKind; 4] =
     [ScopeKind::Standalone, ScopeKind::AvailabilitySet, ScopeKind::CloudService, ScopeKind::ScaleSet];
 
-impl fmt::Display for ScopeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Standalone => "standalone",
-            Self::AvailabilitySet => "availability-set",
-            Self::CloudService => "cloud-service",
-            Self::ScaleSet => "scale-set",
-        })
-    }
-}
+words!(ScopeKind {
+    Standalone => "standalone",
+    AvailabilitySet => "availability-set",
+    CloudService => "cloud-service",
+    ScaleSet => "scale-set",
+});
 
 impl FromStr for ScopeKind {
     type Err = UnknownWord;
@@ -205,14 +200,7 @@ impl MemberState {
     }
 }
 
-impl fmt::Display for MemberState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Running => "running",
-            Self::Deallocated => "deallocated",
-        })
-    }
-}
+words!(MemberState { Running => "running", Deallocated => "deallocated" });
 
 /// Who made a scope or a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
