@@ -82,7 +82,7 @@ impl Notifier {
 
     /// Hands in a fact, if whoever is to be told wants to hear of it.
     pub fn tell(&self, to: &Notify, fact: &Fact, vm: &str, dry_run: bool) {
-        let Some(what) = tell::happening(&fact.what).filter(|what| to.on.contains(what)) else { return };
+        let Some(what) = tell::happening(fact).filter(|what| to.on.contains(what)) else { return };
         let (rule, event) = (fact.rule.as_deref(), Some(&fact.event.raw));
         self.hand_in(to, &Message { what, text: tell::sentence(fact), vm, rule, dry_run, event });
     }

@@ -11,13 +11,6 @@ const LINE_CHARACTERS_MAX: usize = 2_000;
 /// How much of an event's kind is logged.
 const WORD_CHARACTERS_MAX: usize = 100;
 
-/// How loud a fact is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loudness {
-    Info,
-    Warn,
-}
-
 /// Writes a fact to the log.
 pub fn log(fact: &Fact, dry_run: bool) {
     let text = match dry_run {
@@ -28,7 +21,7 @@ pub fn log(fact: &Fact, dry_run: bool) {
     let (event, kind) = (fact.event.id.to_string(), shorten(fact.event.kind.as_str(), WORD_CHARACTERS_MAX));
     let rule = fact.rule.as_deref().map(tracing::field::display);
     let step = step(&fact.what).map(tracing::field::display);
-    match loudness(fact) {
+    match sort(fact).1 {
         Loudness::Info => tracing::info!(event, r#type = kind, rule, step, "{text}"),
         Loudness::Warn => tracing::warn!(event, r#type = kind, rule, step, "{text}"),
     }
@@ -114,33 +107,53 @@ pub const ALARMS: [&str; 6] =
 
 /// What happened, in a word for programs.
 pub fn name(fact: &Fact) -> &'static str {
+    sort(fact).0
+}
+
+/// What an administrator may want to hear of it.
+pub fn happening(fact: &Fact) -> Option<Happening> {
+    sort(fact).2
+}
+
+/// How loud a fact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loudness {
+    Info,
+    Warn,
+}
+
+/// What sort of fact it is: its name, how loud it is, and what an administrator may want to hear of it.
+fn sort(fact: &Fact) -> (&'static str, Loudness, Option<Happening>) {
+    use Loudness::{Info, Warn};
     match &fact.what {
-        What::Appeared { .. } => "appeared",
-        What::Matched => "matched",
-        What::StepBegun { .. } => "step_begun",
-        What::StepDone { .. } => "step_done",
-        What::StepFailed { then: Then::Retry, .. } => "step_retried",
-        What::StepFailed { then: Then::GoOn | Then::Withhold | Then::WithholdAndGoOn, .. } => "step_failed",
-        What::StepInterrupted { .. } => "step_interrupted",
-        What::TriedAgain { .. } => "step_tried_again",
-        What::StepDropped { .. } => "step_dropped",
-        What::Prepared => "prepared",
-        What::NotApproving { .. } => "not_approving",
-        What::Withheld { .. } => "withheld",
-        What::Approved => "approved",
-        What::ApprovalMoot => "approval_moot",
-        What::ApprovalFailed { .. } => "approval_failed",
-        What::Started { .. } if is_unprepared(fact) => "started_unprepared",
-        What::Started { .. } => "started",
-        What::WentBack => "went_back",
-        What::Changed => "changed",
-        What::Booted => "booted",
-        What::Cancelled => "cancelled",
-        What::Ended => "ended",
-        What::RestoreHeld { .. } => "restore_held",
-        What::Stranded { .. } => "stranded",
-        What::Restored { whole: true } => "restored",
-        What::Restored { whole: false } => "restored_in_part",
+        What::Appeared { .. } => ("appeared", Info, Some(Happening::Appeared)),
+        What::Matched => ("matched", Info, None),
+        What::StepBegun { .. } => ("step_begun", Info, None),
+        What::StepDone { .. } => ("step_done", Info, None),
+        What::StepFailed { then: Then::Retry, .. } => ("step_retried", Warn, None),
+        What::StepFailed { then: Then::GoOn | Then::Withhold | Then::WithholdAndGoOn, .. } => {
+            ("step_failed", Warn, Some(Happening::Failed))
+        }
+        What::StepInterrupted { .. } => ("step_interrupted", Info, None),
+        What::TriedAgain { .. } => ("step_tried_again", Info, None),
+        What::StepDropped { .. } => ("step_dropped", Info, None),
+        What::Prepared => ("prepared", Info, None),
+        What::NotApproving { .. } => ("not_approving", Info, None),
+        What::Withheld { .. } => ("withheld", Warn, Some(Happening::Withheld)),
+        What::Approved => ("approved", Info, Some(Happening::Approved)),
+        What::ApprovalMoot => ("approval_moot", Info, None),
+        What::ApprovalFailed { .. } => ("approval_failed", Warn, None),
+        What::Started { .. } if is_unprepared(fact) => ("started_unprepared", Warn, Some(Happening::Started)),
+        What::Started { .. } => ("started", Info, Some(Happening::Started)),
+        What::WentBack => ("went_back", Warn, None),
+        What::Changed => ("changed", Info, None),
+        What::Booted => ("booted", Info, None),
+        What::Cancelled => ("cancelled", Info, Some(Happening::Cancelled)),
+        What::Ended => ("ended", Info, Some(Happening::Ended)),
+        What::RestoreHeld { .. } => ("restore_held", Info, None),
+        What::Stranded { .. } => ("stranded", Warn, None),
+        What::Restored { whole: true } => ("restored", Info, Some(Happening::Restored)),
+        What::Restored { whole: false } => ("restored_in_part", Warn, Some(Happening::Restored)),
     }
 }
 
@@ -148,68 +161,6 @@ pub fn name(fact: &Fact) -> &'static str {
 /// ready with: other VMs' events, as a rule.
 fn is_unprepared(fact: &Fact) -> bool {
     matches!(fact.what, What::Started { prepared: false }) && fact.rule.is_some()
-}
-
-/// What an administrator may want to hear of it.
-pub fn happening(what: &What) -> Option<Happening> {
-    match what {
-        What::Appeared { .. } => Some(Happening::Appeared),
-        What::StepFailed { then: Then::GoOn | Then::Withhold | Then::WithholdAndGoOn, .. } => {
-            Some(Happening::Failed)
-        }
-        What::Withheld { .. } => Some(Happening::Withheld),
-        What::Approved => Some(Happening::Approved),
-        What::Started { .. } => Some(Happening::Started),
-        What::Cancelled => Some(Happening::Cancelled),
-        What::Ended => Some(Happening::Ended),
-        What::Restored { .. } => Some(Happening::Restored),
-        What::StepFailed { then: Then::Retry, .. }
-        | What::Matched
-        | What::StepBegun { .. }
-        | What::StepDone { .. }
-        | What::StepInterrupted { .. }
-        | What::TriedAgain { .. }
-        | What::StepDropped { .. }
-        | What::Prepared
-        | What::NotApproving { .. }
-        | What::ApprovalMoot
-        | What::ApprovalFailed { .. }
-        | What::WentBack
-        | What::Changed
-        | What::Booted
-        | What::RestoreHeld { .. }
-        | What::Stranded { .. } => None,
-    }
-}
-
-fn loudness(fact: &Fact) -> Loudness {
-    match &fact.what {
-        What::Started { .. } if is_unprepared(fact) => Loudness::Warn,
-        What::StepFailed { .. }
-        | What::Withheld { .. }
-        | What::ApprovalFailed { .. }
-        | What::WentBack
-        | What::Stranded { .. }
-        | What::Restored { whole: false } => Loudness::Warn,
-        What::Appeared { .. }
-        | What::Matched
-        | What::StepBegun { .. }
-        | What::StepDone { .. }
-        | What::StepInterrupted { .. }
-        | What::TriedAgain { .. }
-        | What::StepDropped { .. }
-        | What::Prepared
-        | What::NotApproving { .. }
-        | What::Approved
-        | What::ApprovalMoot
-        | What::Started { .. }
-        | What::Changed
-        | What::Booted
-        | What::Cancelled
-        | What::Ended
-        | What::RestoreHeld { .. }
-        | What::Restored { whole: true } => Loudness::Info,
-    }
 }
 
 fn step(what: &What) -> Option<&str> {
@@ -274,18 +225,20 @@ mod tests {
     #[test]
     fn what_a_rule_leaves_to_others_is_no_news() {
         let reason = || "web-1 is first in Resources".to_owned();
-        assert_eq!(happening(&What::NotApproving { reason: reason() }), None);
-        assert_eq!(loudness(&fact(What::NotApproving { reason: reason() })), Loudness::Info);
-        assert_eq!(happening(&What::Withheld { reason: reason() }), Some(Happening::Withheld));
+        let not_mine = sort(&fact(What::NotApproving { reason: reason() }));
+        assert_eq!(not_mine, ("not_approving", Loudness::Info, None));
+        let withheld = sort(&fact(What::Withheld { reason: reason() }));
+        assert_eq!(withheld, ("withheld", Loudness::Warn, Some(Happening::Withheld)));
     }
 
     #[test]
     fn that_a_vm_was_not_ready_is_no_news_where_no_rule_is_for_the_event() {
         let unready = fact(What::Started { prepared: false });
-        assert_eq!((name(&unready), loudness(&unready)), ("started_unprepared", Loudness::Warn));
+        let started = Some(Happening::Started);
+        assert_eq!(sort(&unready), ("started_unprepared", Loudness::Warn, started));
         assert_eq!(sentence(&unready), "the Reboot has started, and this VM was not ready");
         let anothers = Fact { rule: None, ..unready };
-        assert_eq!((name(&anothers), loudness(&anothers)), ("started", Loudness::Info));
+        assert_eq!(sort(&anothers), ("started", Loudness::Info, started));
         assert_eq!(sentence(&anothers), "the Reboot has started");
     }
 
