@@ -6,17 +6,19 @@ use std::process::{Command, Stdio};
 use crate::config::Config;
 use crate::hooks::process;
 use crate::journal;
+use crate::machine::io::Stage;
 use crate::rules::{Deed, Rule};
 
 /// What would go wrong, a line for each step that cannot do what it should.
 pub fn problems(rules: &[Rule]) -> Vec<String> {
     let mut problems = Vec::new();
     for rule in rules {
-        let before = rule.before.iter().map(|step| ("before", step));
-        let after = rule.after.iter().map(|step| ("after", step));
-        for (stage, step) in before.chain(after) {
-            if let Err(why) = looks_well(&step.does) {
-                problems.push(format!("rule {}, step {} {stage}: {why}", rule.name, step.name));
+        for stage in [Stage::Before, Stage::After] {
+            for step in rule.steps(stage) {
+                if let Err(why) = looks_well(&step.does) {
+                    let at = format!("rule {}, step {} {}", rule.name, step.name, stage.as_str());
+                    problems.push(format!("{at}: {why}"));
+                }
             }
         }
     }

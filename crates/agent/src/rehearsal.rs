@@ -168,7 +168,7 @@ struct Attempt {
     began: Duration,
 }
 
-impl<'a, R: FnMut(&Tried)> Rehearsal<'a, R> {
+impl<R: FnMut(&Tried)> Rehearsal<'_, R> {
     /// Shows the agent a document, with the event or without.
     async fn show(&mut self, is_listed: bool) {
         self.is_listed = is_listed;
@@ -249,7 +249,8 @@ impl<'a, R: FnMut(&Tried)> Rehearsal<'a, R> {
         }
         for fact in facts {
             if let What::StepBegun { step, stage, budget, .. } = fact.what {
-                let timeout = self.steps(stage).iter().find(|one| one.name == step).map(|one| one.timeout);
+                let timeout =
+                    self.rule.steps(stage).iter().find(|one| one.name == step).map(|one| one.timeout);
                 let is_cut = timeout.is_some_and(|timeout| budget < timeout);
                 self.attempt = Some(Attempt { stage, step, is_cut, began: self.clock.now().tick });
             } else if let What::StepDone { step, stage } = fact.what {
@@ -289,20 +290,13 @@ impl<'a, R: FnMut(&Tried)> Rehearsal<'a, R> {
     /// Reports the steps of a stage that nothing came of.
     fn leave(&mut self, stage: Stage) {
         let is_tried = |step: &Step| self.tried.iter().any(|one| one.stage == stage && one.step == step.name);
-        let left: Vec<&Step> = self.steps(stage).iter().filter(|step| !is_tried(step)).collect();
+        let left: Vec<&Step> = self.rule.steps(stage).iter().filter(|step| !is_tried(step)).collect();
         left.into_iter().for_each(|step| self.push(Tried::not_run(stage, step)));
     }
 
     fn push(&mut self, tried: Tried) {
         (self.report)(&tried);
         self.tried.push(tried);
-    }
-
-    fn steps(&self, stage: Stage) -> &'a [Step] {
-        match stage {
-            Stage::Before => &self.rule.before,
-            Stage::After => &self.rule.after,
-        }
     }
 
     /// Stops what runs, if anything does.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use notbefore_client::document::{EventKind, EventSource};
 use serde::{Deserialize, Serialize};
 
+use crate::machine::io::Stage;
+
 pub mod matching;
 pub mod reach;
 
@@ -38,6 +40,16 @@ pub struct Rule {
     /// Whether it takes the VM out of service: from the moment such an event is seen until the VM is restored it gets no new
     /// work, and of several such events what was taken out last is put back first.
     pub drain: bool,
+}
+
+impl Rule {
+    /// The steps of a stage.
+    pub fn steps(&self, stage: Stage) -> &[Step] {
+        match stage {
+            Stage::Before => &self.before,
+            Stage::After => &self.after,
+        }
+    }
 }
 
 /// Which events a rule is for: all of these must hold.

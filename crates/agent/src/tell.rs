@@ -31,6 +31,7 @@ pub fn log(fact: &Fact, dry_run: bool) {
 pub fn sentence(fact: &Fact) -> String {
     let event = &fact.event;
     let kind = &event.kind;
+    let place = |stage: &Stage| format!("{} the {kind}", stage.as_str());
     match &fact.what {
         What::Appeared { time_left, mine } => {
             let when = match (event.not_before, time_left) {
@@ -43,9 +44,9 @@ pub fn sentence(fact: &Fact) -> String {
         What::Matched => format!("rule {} is for it", fact.rule.as_deref().unwrap_or("none")),
         What::StepBegun { step, stage, attempt, budget } => {
             let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-            format!("step {step} {} begins: {} at most{again}", place(*stage, kind.as_str()), span(*budget))
+            format!("step {step} {} begins: {} at most{again}", place(stage), span(*budget))
         }
-        What::StepDone { step, stage } => format!("step {step} {} is done", place(*stage, kind.as_str())),
+        What::StepDone { step, stage } => format!("step {step} {} is done", place(stage)),
         What::StepFailed { step, stage, reason, then } => {
             let then = match (then, stage) {
                 (Then::Retry, _) => "it is tried again",
@@ -56,22 +57,19 @@ pub fn sentence(fact: &Fact) -> String {
                     "the rest is run with the time that is left, and the event not approved"
                 }
             };
-            format!("step {step} {} failed: {reason}; {then}", place(*stage, kind.as_str()))
+            format!("step {step} {} failed: {reason}; {then}", place(stage))
         }
         What::StepInterrupted { step, stage, rerun } => {
             let then = if *rerun { "it is run again" } else { "it is taken for done" };
-            format!("step {step} {} had begun when the agent ended: {then}", place(*stage, kind.as_str()))
+            format!("step {step} {} had begun when the agent ended: {then}", place(stage))
         }
         What::Prepared => format!("this VM is ready for the {kind}"),
         What::NotApproving { reason } => format!("this VM does not approve the {kind}: {reason}"),
         What::TriedAgain { step, stage } => {
-            format!("step {step} {} is tried again", place(*stage, kind.as_str()))
+            format!("step {step} {} is tried again", place(stage))
         }
         What::StepDropped { step, stage } => {
-            format!(
-                "step {step} {} is no longer in its rule, and is not tried again",
-                place(*stage, kind.as_str())
-            )
+            format!("step {step} {} is no longer in its rule, and is not tried again", place(stage))
         }
         What::Withheld { reason } => format!(
             "the {kind} is not approved: {reason}; see to it and reload the agent, which tries it again, or approve by \
@@ -188,13 +186,6 @@ fn step(what: &What) -> Option<&str> {
         | What::Ended
         | What::RestoreHeld { .. }
         | What::Restored { .. } => None,
-    }
-}
-
-fn place(stage: Stage, kind: &str) -> String {
-    match stage {
-        Stage::Before => format!("before the {kind}"),
-        Stage::After => format!("after the {kind}"),
     }
 }
 

@@ -27,10 +27,7 @@ const REST: Duration = Duration::from_secs(1);
 
 /// Reads a list of steps.
 pub fn read(reader: &mut Reader<'_>, rule: &Table<'_, '_>, stage: Stage) -> Vec<Step> {
-    let list = match stage {
-        Stage::Before => "before",
-        Stage::After => "after",
-    };
+    let list = stage.as_str();
     let tables = reader.many(rule, list, &STEP);
     if let Some(table) = tables.get(STEPS_MAX) {
         reader.wrong(

@@ -56,10 +56,6 @@ impl Facts {
     /// What one attempt is told.
     pub fn new(run: &Run, vm: &str, dry_run: bool) -> Facts {
         let event = &run.event;
-        let stage = match run.stage {
-            Stage::Before => "before",
-            Stage::After => "after",
-        };
         let budget_seconds = run.budget.as_secs();
         let values = [
             event.id.as_str().to_owned(),
@@ -72,7 +68,7 @@ impl Facts {
             event.resources.join(" "),
             vm.to_owned(),
             run.rule.clone(),
-            stage.to_owned(),
+            run.stage.as_str().to_owned(),
             run.step.name.clone(),
             run.attempt.to_string(),
             budget_seconds.to_string(),

@@ -286,11 +286,6 @@ impl Course {
         self.phase = Phase::Ready { undo: if has_only_after { Undo::Owed } else { undo } };
     }
 
-    /// The steps of a stage.
-    fn steps(&self, stage: Stage) -> &[Step] {
-        steps(&self.rule, stage)
-    }
-
     /// Takes the rule over as it is written now, if it still is, and goes on with the first step that has not been dealt with:
     /// the one that failed, one that was put above it, or the next where it is gone.
     pub(super) fn correct(&mut self, rules: &[Rule]) -> Corrected {
@@ -304,7 +299,7 @@ impl Course {
             Phase::Restoring { progress, .. } => (Stage::After, &mut progress.step, progress.flaw.as_mut()),
             Phase::Ready { .. } | Phase::Over { .. } | Phase::Done => return Corrected::Same,
         };
-        let (old, new) = (steps(&before, stage), steps(rule, stage));
+        let (old, new) = (before.steps(stage), rule.steps(stage));
         let find = |name: &str| new.iter().position(|one| one.name == name);
         let dealt_with = old.iter().take(*step);
         let is_left = |one: &Step| dealt_with.clone().all(|done| done.name != one.name);
@@ -329,13 +324,6 @@ pub(super) enum Corrected {
     Another,
     /// Another, because the rule has the one of this name no more.
     Dropped(String),
-}
-
-fn steps(rule: &Rule, stage: Stage) -> &[Step] {
-    match stage {
-        Stage::Before => &rule.before,
-        Stage::After => &rule.after,
-    }
 }
 
 impl Handled {
@@ -481,7 +469,7 @@ impl Handled {
             Phase::Restoring { progress, .. } => (Stage::After, progress.step),
             Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => return None,
         };
-        Some((stage, course.steps(stage).get(step)?))
+        Some((stage, course.rule.steps(stage).get(step)?))
     }
 
     /// The attempt that runs.

@@ -108,6 +108,16 @@ pub enum Stage {
     After,
 }
 
+impl Stage {
+    /// The key of its list of steps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Before => "before",
+            Stage::After => "after",
+        }
+    }
+}
+
 /// What happened, in the past tense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {

@@ -104,12 +104,8 @@ impl Metrics {
 
     /// A step has ended so.
     pub fn ran(&mut self, rule: &str, stage: Stage, outcome: &str, took: Duration) {
-        let stage = match stage {
-            Stage::Before => "before",
-            Stage::After => "after",
-        };
-        let labels =
-            vec![("rule", rule.to_owned()), ("stage", stage.to_owned()), ("outcome", outcome.to_owned())];
+        let labels = [("rule", rule), ("stage", stage.as_str()), ("outcome", outcome)];
+        let labels = labels.map(|(name, value)| (name, value.to_owned())).to_vec();
         self.steps.get_or_create(&labels).inc();
         let step_seconds = self.step_seconds.get_or_insert_with(|| {
             let histogram = Histogram::new(STEP_SECONDS);
