@@ -135,6 +135,34 @@ impl fmt::Display for EventId {
     }
 }
 
+/// Spells an enum as the platform does, in any case when it is read. A word that came later than this program is kept.
+macro_rules! words {
+    ($type:ident: $($known:ident),+) => {
+        impl $type {
+            /// The word on the wire.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $($type::$known => stringify!($known),)+
+                    $type::Other(word) => word,
+                }
+            }
+        }
+
+        impl From<String> for $type {
+            fn from(word: String) -> Self {
+                let known = [$($type::$known),+].into_iter().find(|one| one.as_str().eq_ignore_ascii_case(&word));
+                known.unwrap_or($type::Other(word))
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(word: $type) -> Self {
+                word.as_str().to_owned()
+            }
+        }
+    };
+}
+
 /// What an event does to its resources.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -158,18 +186,6 @@ impl EventKind {
     pub const KNOWN: [EventKind; 5] =
         [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
 
-    /// The word on the wire.
-    pub fn as_str(&self) -> &str {
-        match self {
-            EventKind::Freeze => "Freeze",
-            EventKind::Reboot => "Reboot",
-            EventKind::Redeploy => "Redeploy",
-            EventKind::Preempt => "Preempt",
-            EventKind::Terminate => "Terminate",
-            EventKind::Other(word) => word,
-        }
-    }
-
     /// Whether documents of this version speak of events of this kind; of others they say nothing.
     pub fn is_shown_at(&self, version: EventsVersion) -> bool {
         match self {
@@ -188,18 +204,7 @@ impl EventKind {
     }
 }
 
-impl From<String> for EventKind {
-    fn from(word: String) -> Self {
-        let known = EventKind::KNOWN.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(&word));
-        known.unwrap_or(EventKind::Other(word))
-    }
-}
-
-impl From<EventKind> for String {
-    fn from(kind: EventKind) -> Self {
-        kind.as_str().to_owned()
-    }
-}
+words!(EventKind: Freeze, Reboot, Redeploy, Preempt, Terminate);
 
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,32 +224,7 @@ pub enum EventStatus {
     Other(String),
 }
 
-impl EventStatus {
-    /// The word on the wire.
-    pub fn as_str(&self) -> &str {
-        match self {
-            EventStatus::Scheduled => "Scheduled",
-            EventStatus::Started => "Started",
-            EventStatus::Other(word) => word,
-        }
-    }
-}
-
-impl From<String> for EventStatus {
-    fn from(word: String) -> Self {
-        let known = [EventStatus::Scheduled, EventStatus::Started];
-        known
-            .into_iter()
-            .find(|status| status.as_str().eq_ignore_ascii_case(&word))
-            .unwrap_or(EventStatus::Other(word))
-    }
-}
-
-impl From<EventStatus> for String {
-    fn from(status: EventStatus) -> Self {
-        status.as_str().to_owned()
-    }
-}
+words!(EventStatus: Scheduled, Started);
 
 /// Who asked for an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -258,32 +238,7 @@ pub enum EventSource {
     Other(String),
 }
 
-impl EventSource {
-    /// The word on the wire.
-    pub fn as_str(&self) -> &str {
-        match self {
-            EventSource::Platform => "Platform",
-            EventSource::User => "User",
-            EventSource::Other(word) => word,
-        }
-    }
-}
-
-impl From<String> for EventSource {
-    fn from(word: String) -> Self {
-        let known = [EventSource::Platform, EventSource::User];
-        known
-            .into_iter()
-            .find(|source| source.as_str().eq_ignore_ascii_case(&word))
-            .unwrap_or(EventSource::Other(word))
-    }
-}
-
-impl From<EventSource> for String {
-    fn from(source: EventSource) -> Self {
-        source.as_str().to_owned()
-    }
-}
+words!(EventSource: Platform, User);
 
 #[cfg(test)]
 mod tests {
