@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use notbefore_client::document::{Event, EventStatus};
 use serde::Deserialize;
 
-use super::handled::{self, Boot, Course, Doing, End, Next, Phase, Presence, Progress, Start, Undo, Waits};
+use super::handled::{
+    self, Approval, Boot, Course, End, Next, Phase, Presence, Progress, Start, Undo, Waits,
+};
 use super::io::RunId;
 use crate::rules::Rule;
 
@@ -27,7 +29,7 @@ struct Handled {
     seen_at: Timestamp,
     rule: Option<Rule>,
     phase: OldPhase,
-    approval: Approval,
+    approval: OldApproval,
     begun: bool,
     booted: bool,
     heard: bool,
@@ -50,26 +52,27 @@ enum OldPhase {
     Done,
 }
 
+/// Where in a list of steps, and what was wrong there in place of a flaw.
 #[derive(Clone, Copy, Deserialize)]
 struct OldProgress {
-    step: usize,
-    attempt: u32,
-    doing: Doing,
-    bound: handled::Bound,
+    #[serde(flatten)]
+    progress: Progress,
     failed: bool,
     unready: bool,
 }
 
+/// An approval; one that is withheld says for which step.
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Approval {
-    Undecided,
-    Wanted { failures: u32, due: Duration },
-    Sent { failures: u32 },
-    Given,
-    Moot,
-    NotMine { reason: String },
-    Withheld { reason: String, step: usize },
+#[serde(untagged)]
+enum OldApproval {
+    Withheld { withheld: OldWithheld },
+    Other(Approval),
+}
+
+#[derive(Deserialize)]
+struct OldWithheld {
+    reason: String,
+    step: usize,
 }
 
 impl From<State> for super::State {
@@ -96,7 +99,12 @@ impl From<Handled> for handled::Handled {
             (false, false) => Boot::UnheardAgain,
             (true, true) => Boot::Heard,
         };
-        let (approval, withheld) = approval(old.approval);
+        let (approval, withheld) = match old.approval {
+            OldApproval::Withheld { withheld: OldWithheld { reason, step } } => {
+                (Approval::Withheld { reason }, Some(step))
+            }
+            OldApproval::Other(approval) => (approval, None),
+        };
         let undo = if old.begun { Undo::Owed } else { Undo::Nothing };
         let next = if old.replaced { Next::AnotherRule } else { Next::Done };
         let phase = match old.phase {
@@ -104,9 +112,9 @@ impl From<Handled> for handled::Handled {
             OldPhase::Preparing(_) | OldPhase::Ready if old.replaced => {
                 old.begun.then_some(Phase::Over { waits: Waits::Nothing, next })
             }
-            OldPhase::Preparing(progress) => {
-                let flaw = progress.unready.then_some(withheld.unwrap_or(progress.step));
-                Some(Phase::Preparing { progress: progress.with(flaw), undo })
+            OldPhase::Preparing(OldProgress { progress, unready, .. }) => {
+                let flaw = unready.then_some(withheld.unwrap_or(progress.step));
+                Some(Phase::Preparing { progress: Progress { flaw, ..progress }, undo })
             }
             OldPhase::Ready => Some(match withheld {
                 Some(step) => Phase::Withheld { step, undo },
@@ -116,9 +124,9 @@ impl From<Handled> for handled::Handled {
             OldPhase::Over { stopping: Some(run) } => Some(Phase::Over { waits: Waits::Stopping(run), next }),
             OldPhase::Over { stopping: None } if old.held => Some(Phase::Over { waits: Waits::Held, next }),
             OldPhase::Over { stopping: None } => Some(Phase::Over { waits: Waits::Nothing, next }),
-            OldPhase::Restoring(progress) => {
-                let flaw = progress.failed.then_some(progress.step);
-                Some(Phase::Restoring { progress: progress.with(flaw), next })
+            OldPhase::Restoring(OldProgress { progress, failed, .. }) => {
+                let flaw = failed.then_some(progress.step);
+                Some(Phase::Restoring { progress: Progress { flaw, ..progress }, next })
             }
             OldPhase::Done => Some(Phase::Done),
         };
@@ -128,34 +136,11 @@ impl From<Handled> for handled::Handled {
     }
 }
 
-impl OldProgress {
-    fn with(self, flaw: Option<usize>) -> Progress {
-        let OldProgress { step, attempt, doing, bound, .. } = self;
-        Progress { step, attempt, doing, bound, flaw }
-    }
-}
-
-/// The approval, and the step that it is withheld for.
-fn approval(old: Approval) -> (handled::Approval, Option<usize>) {
-    let approval = match old {
-        Approval::Undecided => handled::Approval::Undecided,
-        Approval::Wanted { failures, due } => handled::Approval::Wanted { failures, due },
-        Approval::Sent { failures } => handled::Approval::Sent { failures },
-        Approval::Given => handled::Approval::Given,
-        Approval::Moot => handled::Approval::Moot,
-        Approval::NotMine { reason } => handled::Approval::NotMine { reason },
-        Approval::Withheld { reason, step } => {
-            return (handled::Approval::Withheld { reason }, Some(step));
-        }
-    };
-    (approval, None)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::handled::{Approval, Bound};
+    use super::handled::{Bound, Doing};
     use super::*;
 
     /// An agent was killed during the second step before its event.
