@@ -4,7 +4,7 @@ use std::net::ToSocketAddrs;
 use std::process::{Command, Stdio};
 
 use crate::config::Config;
-use crate::hooks::process;
+use crate::hooks::{HookError, process};
 use crate::journal;
 use crate::machine::io::Stage;
 use crate::rules::{Deed, Rule};
@@ -34,7 +34,7 @@ pub fn problems_of_settings(config: &Config) -> Vec<String> {
     told.into_iter().chain(journal.map(|unfit| unfit.to_string())).collect()
 }
 
-fn looks_well(deed: &Deed) -> Result<(), String> {
+fn looks_well(deed: &Deed) -> Result<(), HookError> {
     match deed {
         Deed::Command { argv } | Deed::WaitFor { argv, .. } => {
             process::find(argv.first().map_or("", String::as_str)).map(|_| ())
@@ -43,7 +43,9 @@ fn looks_well(deed: &Deed) -> Result<(), String> {
         Deed::StartUnit { unit: name } | Deed::StopUnit { unit: name } => unit(name),
         Deed::Webhook(hook) => host(&hook.url),
         Deed::WriteFile { path, .. } => match path.parent() {
-            Some(dir) if !dir.is_dir() => Err(format!("there is no directory {}; make it", dir.display())),
+            Some(dir) if !dir.is_dir() => {
+                Err(HookError(format!("there is no directory {}; make it", dir.display())))
+            }
             Some(_) | None => Ok(()),
         },
         Deed::RemoveFile { .. } | Deed::Wait { .. } => Ok(()),
@@ -51,48 +53,46 @@ fn looks_well(deed: &Deed) -> Result<(), String> {
 }
 
 /// Has the shell read a line without doing what it says; Windows' shell cannot.
-fn shell(line: &str) -> Result<(), String> {
+fn shell(line: &str) -> Result<(), HookError> {
     if cfg!(windows) {
         return process::find("cmd").map(|_| ());
     }
     let read = Command::new("/bin/sh").args(["-n", "-c", line]).stdin(Stdio::null()).output();
-    let read = read.map_err(|error| format!("/bin/sh: {error}"))?;
+    let read = read.map_err(|error| HookError(format!("/bin/sh: {error}")))?;
     let said = String::from_utf8_lossy(&read.stderr).trim().to_owned();
-    if read.status.success() { Ok(()) } else { Err(format!("the shell cannot read it: {said}")) }
+    if read.status.success() { Ok(()) } else { Err(HookError(format!("the shell cannot read it: {said}"))) }
 }
 
-fn unit(name: &str) -> Result<(), String> {
+fn unit(name: &str) -> Result<(), HookError> {
     if cfg!(windows) {
-        return Err(
-            r#"units are systemd's, which Windows has not; say shell = "net stop NAME /y", or net start"#
-                .into(),
-        );
+        let cure = r#"say shell = "net stop NAME /y", or net start"#;
+        return Err(HookError(format!("units are systemd's, which Windows has not; {cure}")));
     }
     let systemctl = process::find("systemctl")?;
     let mut command = Command::new(systemctl);
     command.args(["show", "--property=LoadState", "--value", "--", name]).stdin(Stdio::null());
-    let asked = command.output().map_err(|error| format!("systemctl: {error}"))?;
+    let asked = command.output().map_err(|error| HookError(format!("systemctl: {error}")))?;
     let state = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-    match (asked.status.success(), state.as_str()) {
-        (true, "loaded") => Ok(()),
-        (true, "not-found") => Err(format!("systemd knows no unit {name}")),
-        (true, other) => Err(format!("systemd says that {name} is {other}")),
+    Err(HookError(match (asked.status.success(), state.as_str()) {
+        (true, "loaded") => return Ok(()),
+        (true, "not-found") => format!("systemd knows no unit {name}"),
+        (true, other) => format!("systemd says that {name} is {other}"),
         (false, _) => {
             let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
-            Err(format!("systemd cannot be asked about {name}: {said}"))
+            format!("systemd cannot be asked about {name}: {said}")
         }
-    }
+    }))
 }
 
-fn host(url: &str) -> Result<(), String> {
-    let uri: ureq::http::Uri = url.parse().map_err(|_| "its URL cannot be read".to_owned())?;
+fn host(url: &str) -> Result<(), HookError> {
+    let uri: ureq::http::Uri = url.parse().map_err(|_| HookError("its URL cannot be read".to_owned()))?;
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let name = uri.host().unwrap_or_default();
     let port = uri.port_u16().unwrap_or(usual);
     match (name.trim_matches(['[', ']']), port).to_socket_addrs() {
         Ok(found) if found.len() > 0 => Ok(()),
-        Ok(_) => Err(format!("{name} has no address")),
-        Err(error) => Err(format!("{name} cannot be resolved: {error}")),
+        Ok(_) => Err(HookError(format!("{name} has no address"))),
+        Err(error) => Err(HookError(format!("{name} cannot be resolved: {error}"))),
     }
 }
 
@@ -115,11 +115,11 @@ mod tests {
         std::fs::write(&file, "#!/bin/sh\n").unwrap();
         let name = file.to_str().unwrap();
         assert_eq!(looks_well(&command("sh")), Ok(()));
-        assert!(looks_well(&command("no-such-program-here")).unwrap_err().contains("there is no program"));
-        assert!(looks_well(&command(name)).unwrap_err().contains("is not executable"));
+        assert!(looks_well(&command("no-such-program-here")).unwrap_err().0.contains("there is no program"));
+        assert!(looks_well(&command(name)).unwrap_err().0.contains("is not executable"));
         let line = |line: &str| looks_well(&Deed::Shell { line: line.to_owned() });
         assert_eq!(line("if true; then echo x; fi"), Ok(()));
-        assert!(line("if true; then echo x").unwrap_err().contains("the shell cannot read it"));
+        assert!(line("if true; then echo x").unwrap_err().0.contains("the shell cannot read it"));
         let webhook = |url: &str| {
             let url = url.to_owned();
             looks_well(&Deed::Webhook(Webhook {
@@ -130,9 +130,9 @@ mod tests {
             }))
         };
         assert_eq!(webhook("http://127.0.0.1:9/x"), Ok(()));
-        assert!(webhook("http://no-such-host.invalid/x").unwrap_err().contains("cannot be resolved"));
+        assert!(webhook("http://no-such-host.invalid/x").unwrap_err().0.contains("cannot be resolved"));
         let write = |path: PathBuf| looks_well(&Deed::WriteFile { path, content: String::new() });
         assert_eq!(write(file), Ok(()));
-        assert!(write("/nowhere/at/all".into()).unwrap_err().contains("there is no directory /nowhere/at"));
+        assert!(write("/nowhere/at/all".into()).unwrap_err().0.contains("there is no directory /nowhere/at"));
     }
 }

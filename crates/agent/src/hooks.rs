@@ -41,6 +41,11 @@ pub struct Runner {
     ends: mpsc::Sender<Ended>,
 }
 
+/// Why something cannot be done, in a line for a person.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct HookError(pub String);
+
 /// The end of an attempt.
 #[derive(Debug)]
 pub struct Ended {
@@ -160,14 +165,14 @@ fn systemctl(verb: &str, unit: &str) -> Program {
 async fn within(
     budget: Duration,
     stop: &mut Stop,
-    work: impl Future<Output = Result<(), String>>,
+    work: impl Future<Output = Result<(), HookError>>,
 ) -> StepOutcome {
     tokio::pin!(work);
     let (cut, grace) = tokio::select! {
         biased;
         outcome = &mut work => return match outcome {
             Ok(()) => StepOutcome::Done,
-            Err(reason) => StepOutcome::Failed { reason },
+            Err(HookError(reason)) => StepOutcome::Failed { reason },
         },
         grace = stop.told() => (StepOutcome::Stopped, grace),
         () = sleep(budget) => (StepOutcome::TimedOut, TIMEOUT_GRACE),
@@ -180,14 +185,14 @@ async fn on_disk(
     verb: &str,
     path: PathBuf,
     work: impl FnOnce(&Path, &Waiting) -> io::Result<()> + Send + 'static,
-) -> Result<(), String> {
+) -> Result<(), HookError> {
     let (waiting, _waiter) = Waiting::new();
     let done = tokio::task::spawn_blocking({
         let path = path.clone();
         move || work(&path, &waiting)
     });
-    let done = done.await.map_err(|panicked| panicked.to_string())?;
-    done.map_err(|error| format!("cannot {verb} {}: {error}", path.display()))
+    let done = done.await.map_err(|panicked| HookError(panicked.to_string()))?;
+    done.map_err(|error| HookError(format!("cannot {verb} {}: {error}", path.display())))
 }
 
 /// Whether somebody still waits for what a thread does that cannot be interrupted: a disk may hang for minutes.

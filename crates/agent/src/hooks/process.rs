@@ -33,6 +33,7 @@ use tracing::Instrument;
 
 pub use find::find;
 
+use super::HookError;
 use super::facts::Facts;
 use super::output::{Tail, follow};
 use super::stop::{Stop, TIMEOUT_GRACE};
@@ -66,7 +67,7 @@ impl Program {
         }
     }
 
-    fn command(&self) -> Result<Command, String> {
+    fn command(&self) -> Result<Command, HookError> {
         match self {
             Program::Argv(argv) => {
                 let mut command = Command::new(find::to_start(self.name())?);
@@ -117,7 +118,9 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
     let streams = [("stdout", out.clone()), ("stderr", err.clone())];
     let mut child = match start(program, facts) {
         Ok(child) => child,
-        Err(reason) => return Ran { outcome: StepOutcome::Failed { reason }, started: false, streams },
+        Err(HookError(reason)) => {
+            return Ran { outcome: StepOutcome::Failed { reason }, started: false, streams };
+        }
     };
     let pid = child.id();
     let readers = [
@@ -195,7 +198,7 @@ enum End {
 }
 
 /// Starts a program, or says why it cannot be started.
-fn start(program: &Program, facts: &Facts) -> Result<Child, String> {
+fn start(program: &Program, facts: &Facts) -> Result<Child, HookError> {
     let mut command = program.command()?;
     for name in NOT_PASSED_ON {
         command.env_remove(name);
@@ -215,7 +218,7 @@ fn how(status: ExitStatus) -> String {
 }
 
 /// Why a program could not be started, and the cure.
-fn not_started(name: &str, error: &io::Error) -> String {
+fn not_started(name: &str, error: &io::Error) -> HookError {
     let why = if error.kind() == io::ErrorKind::NotFound {
         group::NOT_FOUND
     } else if error.kind() == io::ErrorKind::PermissionDenied {
@@ -223,7 +226,7 @@ fn not_started(name: &str, error: &io::Error) -> String {
     } else if group::is_no_program(error) {
         group::NO_PROGRAM
     } else {
-        return format!("cannot start {name}: {error}");
+        return HookError(format!("cannot start {name}: {error}"));
     };
-    format!("cannot start {name}: {why}")
+    HookError(format!("cannot start {name}: {why}"))
 }

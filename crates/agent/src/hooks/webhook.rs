@@ -9,6 +9,8 @@ use notbefore_wire::text::{printable, shorten};
 use ureq::Agent;
 use ureq::http::{Request, Uri};
 
+use super::HookError;
+
 /// How much of an answer is read, for its first words.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024;
 /// How much of an answer is shown.
@@ -31,7 +33,7 @@ pub struct Call {
 
 /// Sends it; anything but a 2xx is a failure, told in a line for a person. Redirects are not followed: a body would be
 /// lost on the way. Whoever does not wait for the end closes the connection: what was not sent by then never is.
-pub async fn send(call: Call) -> Result<(), String> {
+pub async fn send(call: Call) -> Result<(), HookError> {
     let timeout = call.timeout;
     let line = Line(agent(timeout));
     let sending = tokio::task::spawn_blocking({
@@ -41,8 +43,8 @@ pub async fn send(call: Call) -> Result<(), String> {
     // The request's own limit does not cover the name service of every system.
     match tokio::time::timeout(timeout, sending).await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panicked)) => Err(panicked.to_string()),
-        Err(_) => Err(format!("no answer within {} s", timeout.as_secs())),
+        Ok(Err(panicked)) => Err(HookError(panicked.to_string())),
+        Err(_) => Err(HookError(format!("no answer within {} s", timeout.as_secs()))),
     }
 }
 
@@ -67,7 +69,7 @@ fn agent(timeout: Duration) -> Agent {
         .into()
 }
 
-fn send_now(agent: &Agent, call: &Call) -> Result<(), String> {
+fn send_now(agent: &Agent, call: &Call) -> Result<(), HookError> {
     let host = host(&call.url);
     let mut request = Request::builder().method(call.method.as_str()).uri(&call.url);
     if content_type(&call.headers).is_none() {
@@ -76,22 +78,19 @@ fn send_now(agent: &Agent, call: &Call) -> Result<(), String> {
     for (name, value) in &call.headers {
         request = request.header(name, value);
     }
-    let sent = if matches!(call.method.as_str(), "GET" | "HEAD") {
-        request.body(()).map_err(|error| error.to_string()).map(|request| agent.run(request))?
-    } else {
-        request
-            .body(call.body.as_str())
-            .map_err(|error| error.to_string())
-            .map(|request| agent.run(request))?
+    let sent = match call.method.as_str() {
+        "GET" | "HEAD" => request.body(()).map(|request| agent.run(request)),
+        _ => request.body(call.body.as_str()).map(|request| agent.run(request)),
     };
-    let mut answer = sent.map_err(|error| format!("{host} cannot be reached: {error}"))?;
+    let sent = sent.map_err(|error| HookError(error.to_string()))?;
+    let mut answer = sent.map_err(|error| HookError(format!("{host} cannot be reached: {error}")))?;
     if answer.status().is_success() {
         return Ok(());
     }
     let read = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).lossy_utf8(true).read_to_string();
     let words = printable(&shorten(read.unwrap_or_default().trim(), ANSWER_CHARS_MAX));
     let words = if words.is_empty() { words } else { format!(": {words}") };
-    Err(format!("{host} answered {}{words}", answer.status().as_u16()))
+    Err(HookError(format!("{host} answered {}{words}", answer.status().as_u16())))
 }
 
 /// What the headers say a body is.

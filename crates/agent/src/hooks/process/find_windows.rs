@@ -7,18 +7,20 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::hooks::HookError;
+
 /// The endings of what the system, or `cmd` for it, can start, in the order of a Windows where nobody has changed it.
 const ENDINGS: [&str; 4] = ["com", "exe", "bat", "cmd"];
 
 /// Finds a program as a terminal would, or says what is in its way.
-pub fn find(name: &str) -> Result<PathBuf, String> {
+pub fn find(name: &str) -> Result<PathBuf, HookError> {
     let ending = Path::new(name).extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let ending = ending.as_deref().unwrap_or_default();
     if ending == "ps1" {
-        return Err(format!(
+        return Err(HookError(format!(
             "{name} is a script of PowerShell, which Windows does not start by itself; begin the command with \
              \"powershell\", \"-NoProfile\", \"-ExecutionPolicy\", \"Bypass\", \"-File\""
-        ));
+        )));
     }
     let endings = endings(&std::env::var("PATHEXT").unwrap_or_default());
     let places = super::places(name);
@@ -28,16 +30,16 @@ pub fn find(name: &str) -> Result<PathBuf, String> {
     });
     match candidates.into_iter().find(|file| file.is_file()) {
         Some(file) => Ok(file),
-        None if places.iter().any(|place| place.is_file()) => Err(format!(
+        None if places.iter().any(|place| place.is_file()) => Err(HookError(format!(
             "{name} is no program: Windows starts what ends in .exe, .com, .bat or .cmd; begin the command with the program \
              that reads it"
-        )),
-        None => Err(format!("there is no program {name}")),
+        ))),
+        None => Err(HookError(format!("there is no program {name}"))),
     }
 }
 
 /// What the system is to be told to start.
-pub fn to_start(name: &str) -> Result<OsString, String> {
+pub fn to_start(name: &str) -> Result<OsString, HookError> {
     find(name).map(PathBuf::into_os_string)
 }
 
