@@ -144,7 +144,7 @@ impl<'a> Draft<'a> {
         self.expect.insert(key.clone(), before.map(|held| held.revision));
         let stays = stays(&scope);
         if !stays {
-            self.forget_scope(&id, key.clone());
+            self.remove_scope(&id);
         } else {
             let bytes = match bytes {
                 Some(bytes) => bytes,
@@ -176,12 +176,7 @@ impl<'a> Draft<'a> {
 
     /// Removes a scope's record altogether; its members must have left it.
     pub fn remove_scope(&mut self, id: &ScopeId) {
-        let key = records::scope(id);
-        self.forget_scope(id, key);
-    }
-
-    fn forget_scope(&mut self, id: &ScopeId, key: Key) {
-        self.writes.0.insert(key, None);
+        self.writes.0.insert(records::scope(id), None);
         if self.state.heard(id).is_some() {
             self.accompanying.0.insert(records::heard(id), None);
         }
@@ -257,14 +252,9 @@ impl<'a> Draft<'a> {
         self.writes.0.insert(key, None);
     }
 
-    /// Makes the transaction fail if there is such a record.
-    pub fn expect_absent(&mut self, key: Key) {
-        self.expect.insert(key, None);
-    }
-
-    /// Makes the transaction fail if a record has changed.
-    pub fn expect_revision(&mut self, key: Key, revision: Revision) {
-        self.expect.insert(key, Some(revision));
+    /// Makes the transaction fail if a record is not at this revision, or if there is one where none is expected.
+    pub fn expect(&mut self, key: Key, revision: Option<Revision>) {
+        self.expect.insert(key, revision);
     }
 
     /// Lets the transaction depend on scopes that it does not write, however many: they are compared in

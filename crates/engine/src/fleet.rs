@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use notbefore_core::scope::MEMBERS_MAX;
 use notbefore_core::{
-    Applied, Command as ScopeCommand, Fact, Member, MemberState, Origin, Policy, Recorded, Refusal, Scope,
-    ScopeId, ScopeKind, ScopePath, VmId,
+    Applied, Command as ScopeCommand, Fact, Member, MemberState, Origin, Policy, Refusal, Scope, ScopeId,
+    ScopeKind, ScopePath, VmId,
 };
 use notbefore_store::{Revision, TXN_OPERATIONS_MAX};
 
@@ -84,7 +84,7 @@ impl Planner<'_> {
                     if *before == member {
                         // Its addresses or metadata: the scope does not see that change, so it is told of here.
                         let fact = Fact::VmChanged { vm: member.vm, name: member.name.clone() };
-                        base.facts.push(Recorded { at: self.now, by: self.by.clone(), fact });
+                        base.facts.push(self.recorded(fact));
                     }
                 }
             }
@@ -159,8 +159,7 @@ impl Planner<'_> {
                 match held {
                     Some(held) => Ok(Applied::unchanged((*held.value).clone())),
                     None => {
-                        let fact = Fact::ScopeCreated { path: path.clone() };
-                        let created = Recorded { at: self.now, by: self.by.clone(), fact };
+                        let created = self.recorded(Fact::ScopeCreated { path: path.clone() });
                         Ok(Applied { facts: vec![created], ..Applied::unchanged(fresh) })
                     }
                 }
@@ -272,8 +271,7 @@ impl Planner<'_> {
         let mut draft = self.draft();
         let mut applied = held.value.apply(ScopeCommand::Remove(some), self.circumstances(id, self.by))?;
         if empties {
-            let fact = Fact::ScopeRemoved { path: held.value.path.clone() };
-            applied.facts.push(Recorded { at: self.now, by: self.by.clone(), fact });
+            applied.facts.push(self.recorded(Fact::ScopeRemoved { path: held.value.path.clone() }));
         }
         draft.scope_or_touch(held, applied)?;
         let answer = Answer::Scope { scope: id.clone(), progress };
@@ -314,7 +312,7 @@ impl Draft<'_> {
             true => applied.facts.clone(),
             false => Vec::new(),
         };
-        self.expect_revision(records::scope(&id), held.revision);
+        self.expect(records::scope(&id), Some(held.revision));
         self.scope(Some(held), applied)?;
         self.facts(Some(id), facts);
         Ok(())

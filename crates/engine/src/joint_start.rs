@@ -2,9 +2,10 @@
 
 use notbefore_core::{
     Applied, Blocked, Command as ScopeCommand, DriverKind, Event, Fact, JointStart, Operation, OperationId,
-    OperationState, Recorded, Refusal, ScopeId, StartReason,
+    OperationState, Refusal, ScopeId, StartReason,
 };
 
+use crate::draft::Draft;
 use crate::plan::{Plan, Planner};
 use crate::request::{Answer, Failure};
 use crate::state::Held;
@@ -23,16 +24,7 @@ impl Planner<'_> {
         match held.value.driver {
             DriverKind::Simulated | DriverKind::Exec => Ok(self.release_host(held, why)),
             DriverKind::Manual => {
-                let mut draft = self.draft();
-                let joint_start = Some(JointStart::Ready { why });
-                draft.operation(Operation { joint_start, ..(*held.value).clone() });
-                self.state
-                    .host_operations()
-                    .scopes_of(id)
-                    .into_iter()
-                    .for_each(|scope| draft.depend_on(scope));
-                draft.stir(id);
-                Ok(self.write(draft, Answer::Done))
+                Ok(self.write(self.joint_draft(held, JointStart::Ready { why }), Answer::Done))
             }
         }
     }
@@ -59,14 +51,20 @@ impl Planner<'_> {
 
     fn release_host(&self, held: &Held<Operation>, why: StartReason) -> Plan {
         let id = held.value.id;
-        let joint_start = Some(JointStart::Released { why, by: self.by.clone() });
-        let mut draft = self.draft();
-        draft.operation(Operation { joint_start, ..(*held.value).clone() });
-        self.state.host_operations().scopes_of(id).into_iter().for_each(|scope| draft.depend_on(scope));
-        let fact = Fact::OperationStarted { operation: id, why };
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
-        draft.stir(id);
+        let mut draft = self.joint_draft(held, JointStart::Released { why, by: self.by.clone() });
+        draft.facts(None, vec![self.recorded(Fact::OperationStarted { operation: id, why })]);
         self.write(draft, Answer::Operation(id))
+    }
+
+    /// Lets a host operation stand so. That depends on all of its scopes.
+    fn joint_draft(&self, held: &Held<Operation>, start: JointStart) -> Draft<'_> {
+        let mut draft = self.draft();
+        draft.operation(Operation { joint_start: Some(start), ..(*held.value).clone() });
+        for scope in self.state.host_operations().scopes_of(held.value.id) {
+            draft.depend_on(scope);
+        }
+        draft.stir(held.value.id);
+        draft
     }
 
     /// Starts the events of an operation that is not a host's, where they are in one scope and can start at once.
@@ -102,8 +100,7 @@ impl Planner<'_> {
         }
         let mut draft = self.draft();
         draft.operation(Operation { completed_by: Some(self.by.clone()), ..(*held.value).clone() });
-        let fact = Fact::OperationCompleted { operation: id };
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        draft.facts(None, vec![self.recorded(Fact::OperationCompleted { operation: id })]);
         Ok(self.write(draft, Answer::Operation(id)))
     }
 

@@ -133,9 +133,13 @@ impl<'a> Planner<'a> {
             return Plan::Settled(Answer::Done);
         }
         let mut draft = self.draft();
-        let fact = Fact::ClockAccepted;
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        draft.facts(None, vec![self.recorded(Fact::ClockAccepted)]);
         Plan::Write { drafted: draft.finish(), answer: Answer::Done, rest: None }
+    }
+
+    /// A fact of the caller's making.
+    pub(crate) fn recorded(&self, fact: Fact) -> Recorded<Fact> {
+        Recorded { at: self.now, by: self.by.clone(), fact }
     }
 
     /// Closes a draft: nothing to do if nothing would be written.

@@ -10,7 +10,7 @@ use notbefore_core::operation::{Reached, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
     Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, Member, MemberState, Name, Operation,
-    OperationId, OperationState, Recorded, Refusal, Resource, Scope, ScopeId, Source, Target, VmId,
+    OperationId, OperationState, Refusal, Resource, Scope, ScopeId, Source, Target, VmId,
 };
 
 use crate::draft::{fits, sized};
@@ -54,7 +54,7 @@ impl<'a> Planner<'a> {
         draft.scope(Some(held), applied)?;
         if !draft.is_empty() {
             // Opened by an earlier process, and ended and forgotten since: it must not happen again.
-            draft.expect_absent(records::past(target.event));
+            draft.expect(records::past(target.event), None);
         }
         Ok(self.write(draft, Answer::Done))
     }
@@ -79,7 +79,7 @@ impl<'a> Planner<'a> {
             targets: operation.targets.len(),
         };
         let answer = Answer::Operation(operation.id);
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: requested }]);
+        draft.facts(None, vec![self.recorded(requested)]);
         if let Some(OneScope { held, opened }) = alone {
             // One scope: the operation and its events are one transaction.
             draft.scope_of_bytes(Some(held), opened.applied, Some(opened.bytes))?;
@@ -282,8 +282,7 @@ impl<'a> Planner<'a> {
         operation.cancelled_by = Some(self.by.clone());
         let mut draft = self.draft();
         draft.operation(operation);
-        let cancelled = Fact::OperationCancelled { operation: id };
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact: cancelled }]);
+        draft.facts(None, vec![self.recorded(Fact::OperationCancelled { operation: id })]);
         Ok(self.write(draft, Answer::Operation(id)))
     }
 }

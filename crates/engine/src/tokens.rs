@@ -5,7 +5,7 @@
 //! another such is revoked, so that two who revoke each other's at the same moment cannot both succeed.
 
 use notbefore_core::access::TOKENS_MAX;
-use notbefore_core::{Fact, Name, Recorded, Refusal, Token};
+use notbefore_core::{Fact, Name, Refusal, Token};
 
 use crate::plan::{Plan, Planner};
 use crate::records;
@@ -29,7 +29,7 @@ impl Planner<'_> {
         let mut draft = self.draft();
         draft.create(records::token(&token.name), token);
         let fact = Fact::TokenCreated { name: token.name.clone(), grants: token.grants.clone() };
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        draft.facts(None, vec![self.recorded(fact)]);
         Ok(self.write(draft, Answer::Done))
     }
 
@@ -42,11 +42,11 @@ impl Planner<'_> {
                 .tokens()
                 .find(|other| other.value.name != *name && is_lasting_operator(&other.value))
                 .ok_or_else(|| Refusal::LastOperator(held.value.name.clone()))?;
-            draft.expect_revision(records::token(&other.value.name), other.revision);
+            draft.expect(records::token(&other.value.name), Some(other.revision));
         }
         draft.remove(records::token(name), held.revision);
         let fact = Fact::TokenRevoked { name: held.value.name.clone() };
-        draft.facts(None, vec![Recorded { at: self.now, by: self.by.clone(), fact }]);
+        draft.facts(None, vec![self.recorded(fact)]);
         Ok(self.write(draft, Answer::Done))
     }
 }
