@@ -159,6 +159,24 @@ enum Work {
     Undecided { operation: OperationId, revision: Revision },
 }
 
+impl Work {
+    /// The request that waits for it, if one does.
+    fn request(&self) -> Option<RequestId> {
+        match self {
+            Work::Ask { request, .. } | Work::Confirm { request, .. } => Some(*request),
+            Work::Pulse(_)
+            | Work::Open(..)
+            | Work::Unopened { .. }
+            | Work::Step(..)
+            | Work::Record(_)
+            | Work::Alive
+            | Work::Heard(_)
+            | Work::DecideHost(_)
+            | Work::Undecided { .. } => None,
+        }
+    }
+}
+
 struct Job {
     work: Work,
     by: Actor,

@@ -106,18 +106,12 @@ asks! {
     GuestApproval as this => Self::Guest(this), Answer::Done => (), ();
     EventCommand as this => Self::Event(this), Answer::Done => (), ();
     OperationCommand as this => Self::Operation(this), Answer::Operation(id) => id, OperationId;
-    ScopeChange as this => InventoryCommand::Scope(this).into(), Answer::Scope { progress, .. } => progress, Progress;
-    AddVm as this => InventoryCommand::AddVm(this).into(), Answer::Vm(vm) => vm, VmId;
-    VmCommand as this => InventoryCommand::Vm(this).into(), Answer::Done => (), ();
-    FirstRun as this => InventoryCommand::FirstRun(this).into(), Answer::Done => (), ();
+    ScopeChange as this => Self::Inventory(InventoryCommand::Scope(this)), Answer::Scope { progress, .. } => progress, Progress;
+    AddVm as this => Self::Inventory(InventoryCommand::AddVm(this)), Answer::Vm(vm) => vm, VmId;
+    VmCommand as this => Self::Inventory(InventoryCommand::Vm(this)), Answer::Done => (), ();
+    FirstRun as this => Self::Inventory(InventoryCommand::FirstRun(this)), Answer::Done => (), ();
     TokenCommand as this => Self::Token(this), Answer::Done => (), ();
     AcceptClock as this => Self::Clock(this), Answer::Done => (), ();
-}
-
-impl From<InventoryCommand> for Command {
-    fn from(command: InventoryCommand) -> Self {
-        Self::Inventory(command)
-    }
 }
 
 /// Any command, answered with what there is.

@@ -27,18 +27,12 @@ use crate::keys::{KeyError, RecordKey};
 use crate::records::{self, Address, Alive, Boot, DecodeError, LastAt, Vm};
 
 /// A record and the revision that wrote it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Held<T> {
     /// The revision.
     pub revision: Revision,
     /// The record, shared with whoever it was published to.
     pub value: Arc<T>,
-}
-
-impl<T> Clone for Held<T> {
-    fn clone(&self) -> Self {
-        Self { revision: self.revision, value: Arc::clone(&self.value) }
-    }
 }
 
 /// A record that this process has made, as a value: it need not read its own writing.

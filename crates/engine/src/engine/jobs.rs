@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use notbefore_core::time::after;
 use notbefore_core::{Actor, Command as ScopeCommand, ScopeId};
-use notbefore_store::{Expect, Key, Outcome, Txn, Versioned};
+use notbefore_store::{Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use super::{Effect, Engine, Job, JobId, RETRY_AFTER, Work};
 use crate::draft::Drafted;
@@ -102,20 +102,13 @@ impl Engine {
                 Ok(with_command_record(plan, idempotency.as_ref(), now))
             }
             Work::Confirm { idempotency, .. } => {
-                let key = records::command(&idempotency.principal, &idempotency.key);
-                let txn = Txn { expect: vec![Expect { key, revision: None }], ..Txn::default() };
-                let drafted = Drafted { txns: vec![txn], ..Drafted::default() };
-                Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
+                Ok(compare(records::command(&idempotency.principal, &idempotency.key), None))
             }
             Work::Pulse(scope) => match self.reports(scope) {
                 reports if reports.is_empty() => planner.on_scope(scope, ScopeCommand::Pulse),
                 reports => planner.on_scope(scope, ScopeCommand::Ran(reports)),
             },
-            Work::Unopened { target, .. } => {
-                let expect = vec![Expect { key: records::past(target.event), revision: None }];
-                let drafted = Drafted { txns: vec![Txn { expect, ..Txn::default() }], ..Drafted::default() };
-                Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
-            }
+            Work::Unopened { target, .. } => Ok(compare(records::past(target.event), None)),
             Work::Open(operation, target) => match self.state.operation(*operation) {
                 Some(held) => planner.open_target(&held.value, target),
                 None => Ok(Plan::Settled(Answer::Done)),
@@ -137,11 +130,7 @@ impl Engine {
             Work::DecideHost(operation) => planner.decide_host_operation(*operation),
             Work::Undecided { operation, revision } => match self.state.operation(*operation) {
                 Some(held) if held.revision == *revision => {
-                    let expect =
-                        vec![Expect { key: records::operation(*operation), revision: Some(*revision) }];
-                    let txns = vec![Txn { expect, ..Txn::default() }];
-                    let drafted = Drafted { txns, ..Drafted::default() };
-                    Ok(Plan::Write { drafted, answer: Answer::Done, rest: None })
+                    Ok(compare(records::operation(*operation), Some(*revision)))
                 }
                 Some(_) | None => Ok(Plan::Settled(Answer::Done)),
             },
@@ -182,31 +171,16 @@ impl Engine {
         effects: &mut Vec<Effect>,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        match (&job.work, outcome) {
-            (Work::Ask { request, idempotency: Some(idempotency), .. }, otherwise) => {
-                let (request, idempotency) = (*request, idempotency.clone());
-                job.work = Work::Confirm { request, idempotency, otherwise };
-                self.run(id, now, effects);
-            }
-            (Work::Open(operation, target), Err(refused)) => {
-                let (operation, target) = (*operation, target.clone());
-                job.work = Work::Unopened { operation, target, refused };
-                self.run(id, now, effects);
-            }
-            (
-                Work::Ask { .. }
-                | Work::Confirm { .. }
-                | Work::Open(..)
-                | Work::Unopened { .. }
-                | Work::Pulse(_)
-                | Work::Step(..)
-                | Work::Record(_)
-                | Work::Alive
-                | Work::Heard(_)
-                | Work::DecideHost(_)
-                | Work::Undecided { .. },
-                outcome,
-            ) => self.finish_or_join(id, outcome, now, effects),
+        if let Work::Ask { request, idempotency: Some(idempotency), .. } = &job.work {
+            let (request, idempotency) = (*request, idempotency.clone());
+            job.work = Work::Confirm { request, idempotency, otherwise: outcome };
+            self.run(id, now, effects);
+        } else if let (Work::Open(operation, target), Err(refused)) = (&job.work, &outcome) {
+            let (operation, target, refused) = (*operation, target.clone(), refused.clone());
+            job.work = Work::Unopened { operation, target, refused };
+            self.run(id, now, effects);
+        } else {
+            self.finish_or_join(id, outcome, now, effects);
         }
     }
 
@@ -329,21 +303,7 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
-        let request = match self.jobs.get(&id).map(|job| &job.work) {
-            Some(Work::Ask { request, .. } | Work::Confirm { request, .. }) => Some(*request),
-            Some(
-                Work::Pulse(_)
-                | Work::Open(..)
-                | Work::Unopened { .. }
-                | Work::Step(..)
-                | Work::Record(_)
-                | Work::Alive
-                | Work::Heard(_)
-                | Work::DecideHost(_)
-                | Work::Undecided { .. },
-            )
-            | None => None,
-        };
+        let request = self.jobs.get(&id).and_then(|job| job.work.request());
         match (outcome, request) {
             (Ok(Answer::Operation(operation)), Some(request))
                 if self.state.operation(operation).is_some() =>
@@ -402,24 +362,15 @@ impl Engine {
     /// job is such a one.
     fn find_out(&mut self, id: JobId, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
-        let operation = match &job.work {
-            Work::DecideHost(operation) => *operation,
-            Work::Ask { command: Command::Operation(OperationCommand::Start(operation)), .. } => *operation,
-            Work::Ask { .. }
-            | Work::Confirm { .. }
-            | Work::Pulse(_)
-            | Work::Open(..)
-            | Work::Unopened { .. }
-            | Work::Step(..)
-            | Work::Record(_)
-            | Work::Alive
-            | Work::Heard(_)
-            | Work::Undecided { .. } => return false,
+        let (Work::DecideHost(operation)
+        | Work::Ask { command: Command::Operation(OperationCommand::Start(operation)), .. }) = job.work
+        else {
+            return false;
         };
         let held = self.state.operation(operation).filter(|held| held.value.joint_start.is_some());
         let Some(revision) = held.map(|held| held.revision) else { return false };
-        if let Work::Ask { request, .. } = &job.work {
-            effects.push(Effect::Answer(*request, Err(failure.clone())));
+        if let Some(request) = job.work.request() {
+            effects.push(Effect::Answer(request, Err(failure.clone())));
         }
         job.work = Work::Undecided { operation, revision };
         job.txns.clear();
@@ -500,6 +451,13 @@ impl Engine {
             }
         }
     }
+}
+
+/// A plan that only finds out whether a record is at this revision.
+fn compare(key: Key, revision: Option<Revision>) -> Plan {
+    let txn = Txn { expect: vec![Expect { key, revision }], ..Txn::default() };
+    let drafted = Drafted { txns: vec![txn], ..Drafted::default() };
+    Plan::Write { drafted, answer: Answer::Done, rest: None }
 }
 
 /// Lets the record of a command travel in the transaction that carries out its effect, so that the two are
