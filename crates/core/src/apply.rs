@@ -16,7 +16,7 @@ use crate::clock_hold::ClockHold;
 use crate::event::{Approval, DriverKind, Event, Past, Phase, Resource, StartReason};
 use crate::exec::Ran;
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
-use crate::ids::{EventId, OperationId, VmId};
+use crate::ids::{EventId, Name, OperationId, VmId};
 use crate::joint_start::{Blocked, HostPart, HostStanding};
 use crate::operation::Release;
 use crate::refusal::Refusal;
@@ -301,7 +301,7 @@ impl Change<'_> {
             trail: Vec::new(),
         };
         let announced = if at_once.is_some() { None } else { not_before };
-        self.note(&mut event, now, by.clone(), EventFact::EventScheduled { not_before: announced });
+        self.note(&mut event, by.clone(), EventFact::EventScheduled { not_before: announced });
         self.scope.events.push(event);
         if let Some(why) = at_once {
             let last = self.scope.events.len() - 1;
@@ -325,7 +325,7 @@ impl Change<'_> {
             let mut event = self.scope.events[index].clone();
             if let Phase::Scheduled { approval: approval @ None, .. } = &mut event.phase {
                 *approval = Some(Approval { by: by.clone(), at: now });
-                self.note(&mut event, now, by.clone(), EventFact::EventApproved);
+                self.note(&mut event, by.clone(), EventFact::EventApproved);
                 self.scope.events[index] = event;
             }
         }
@@ -333,7 +333,7 @@ impl Change<'_> {
     }
 
     fn release(&mut self, operation: OperationId) {
-        let Circumstances { now, by, .. } = self.circumstances;
+        let by = self.circumstances.by;
         for index in 0..self.scope.events.len() {
             let mut event = self.scope.events[index].clone();
             if event.operation != operation {
@@ -341,7 +341,7 @@ impl Change<'_> {
             }
             if let Phase::Scheduled { released: released @ false, .. } = &mut event.phase {
                 *released = true;
-                self.note(&mut event, now, by.clone(), EventFact::EventReleased);
+                self.note(&mut event, by.clone(), EventFact::EventReleased);
                 self.scope.events[index] = event;
             }
         }
@@ -495,22 +495,24 @@ impl Change<'_> {
 
     /// Writes down what the command's own actor did.
     fn record(&mut self, fact: Fact) {
-        let Circumstances { now, by, .. } = self.circumstances;
-        self.facts.push(Recorded { at: now, by: by.clone(), fact });
+        self.record_by(self.circumstances.by.clone(), fact);
+    }
+
+    pub(crate) fn record_by(&mut self, by: Actor, fact: Fact) {
+        self.facts.push(Recorded { at: self.circumstances.now, by, fact });
     }
 
     /// Writes a fact of an event into its own trail and into the scope's list.
-    pub(crate) fn note(&mut self, event: &mut Event, at: Timestamp, by: Actor, what: EventFact) {
-        event.note(at, by.clone(), what.clone());
+    pub(crate) fn note(&mut self, event: &mut Event, by: Actor, what: EventFact) {
+        event.note(self.circumstances.now, by.clone(), what.clone());
         let resources = event.resources.iter().map(|resource| resource.name.clone()).collect();
-        let fact = Fact::Event {
-            event: event.id,
-            operation: Some(event.operation),
-            cause: event.cause,
-            resources,
-            what,
-        };
-        self.facts.push(Recorded { at, by, fact });
+        self.audit(event, by, resources, what);
+    }
+
+    /// Writes a fact of an event into the scope's list.
+    pub(crate) fn audit(&mut self, event: &Event, by: Actor, resources: Vec<Name>, what: EventFact) {
+        let Event { id, operation, cause, .. } = *event;
+        self.record_by(by, Fact::Event { event: id, operation: Some(operation), cause, resources, what });
     }
 }
 

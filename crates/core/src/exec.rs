@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Actor;
 use crate::apply::{Change, Circumstances};
 use crate::event::{DriverKind, Event, Phase, Resource, Run};
-use crate::fact::{EventFact, Fact, Recorded};
+use crate::fact::EventFact;
 use crate::ids::{EventId, Name, VmId};
 use crate::refusal::Refusal;
 use crate::time::{after, round_up};
@@ -190,29 +190,22 @@ impl ExecRun {
 impl Event {
     /// How its commands stand, if it is under way and commands carry it out.
     pub fn exec_run(&self) -> Option<&ExecRun> {
-        match &self.phase {
-            Phase::Started { run: Run::Exec(run), .. } => Some(run),
-            Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => None,
-        }
+        let Phase::Started { run: Run::Exec(run), .. } = &self.phase else { return None };
+        Some(run)
     }
 
     /// The same, to be changed.
     fn exec_run_mut(&mut self) -> Option<&mut ExecRun> {
-        match &mut self.phase {
-            Phase::Started { run: Run::Exec(run), .. } => Some(run),
-            Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => None,
-        }
+        let Phase::Started { run: Run::Exec(run), .. } = &mut self.phase else { return None };
+        Some(run)
     }
 
     /// Where its commands said that VMs are now.
     pub(crate) fn reported_hosts(&self) -> Vec<(VmId, String)> {
         let commands = self.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
-        let hosts = self.resources.iter().zip(commands).filter_map(|(resource, command)| match command {
-            CommandState::Done { host } => host.clone().map(|host| (resource.vm, host)),
-            CommandState::Waiting { .. }
-            | CommandState::Running { .. }
-            | CommandState::Failed { .. }
-            | CommandState::Gone => None,
+        let hosts = self.resources.iter().zip(commands).filter_map(|(resource, command)| {
+            let CommandState::Done { host: Some(host) } = command else { return None };
+            Some((resource.vm, host.clone()))
         });
         hosts.collect()
     }
@@ -223,6 +216,11 @@ enum News {
     Nothing,
     AttemptFailed { attempt: u32, why: String },
     Failed { attempts: u32, why: String },
+}
+
+/// What becomes of a command that is not tried again after this attempt.
+fn given_up(attempt: u32, why: String) -> (CommandState, News) {
+    (CommandState::Failed { attempt, why: why.clone() }, News::Failed { attempts: attempt, why })
 }
 
 impl Change<'_> {
@@ -246,21 +244,12 @@ impl Change<'_> {
                 continue;
             };
             let Some(run) = self.scope.events[index].exec_run() else { continue };
-            let left = match run.commands.get(at) {
-                Some(CommandState::Running { attempt: running, left })
-                    if (run.fence, *running) == (fence, attempt) =>
-                {
-                    *left
-                }
-                Some(
-                    CommandState::Running { .. }
-                    | CommandState::Waiting { .. }
-                    | CommandState::Done { .. }
-                    | CommandState::Failed { .. }
-                    | CommandState::Gone,
-                )
-                | None => continue,
+            let Some(&CommandState::Running { attempt: running, left }) = run.commands.get(at) else {
+                continue;
             };
+            if (run.fence, running) != (fence, attempt) {
+                continue;
+            }
             let ending = ending.checked(why_bytes_max(run.commands.len()));
             let (next, news) = self.ended_so(attempt, left, ending);
             self.set_command(index, at, next, news);
@@ -272,12 +261,8 @@ impl Change<'_> {
         let exec = &self.circumstances.settings.exec;
         match ending {
             Ending::Succeeded { host } => (CommandState::Done { host }, News::Nothing),
-            Ending::Blocked { why } => {
-                (CommandState::Failed { attempt, why: why.clone() }, News::Failed { attempts: attempt, why })
-            }
-            Ending::Failed { why } if left == 0 => {
-                (CommandState::Failed { attempt, why: why.clone() }, News::Failed { attempts: attempt, why })
-            }
+            Ending::Blocked { why } => given_up(attempt, why),
+            Ending::Failed { why } if left == 0 => given_up(attempt, why),
             Ending::Failed { why } => {
                 let pause = exec.backoff(exec.attempts().saturating_sub(left));
                 let due_at = round_up(after(self.circumstances.now, pause));
@@ -292,19 +277,17 @@ impl Change<'_> {
         let index = self.live(id)?;
         let Circumstances { now, by, settings, .. } = self.circumstances;
         let mut event = self.scope.events[index].clone();
-        match event.driver {
-            DriverKind::Exec => {}
-            DriverKind::Simulated | DriverKind::Manual => {
-                return Err(Refusal::NotExec { event: id, driver: event.driver });
-            }
+        if event.driver != DriverKind::Exec {
+            return Err(Refusal::NotExec { event: id, driver: event.driver });
         }
         let run = event.exec_run_mut().ok_or(Refusal::EventNotStarted(id))?;
         let left = settings.exec.attempts();
         let mut retried = 0;
         for command in &mut run.commands {
             let (attempt, why) = match command {
-                CommandState::Failed { attempt, why } => (*attempt, std::mem::take(why)),
-                CommandState::Waiting { attempt, why, .. } => (*attempt, std::mem::take(why)),
+                CommandState::Failed { attempt, why } | CommandState::Waiting { attempt, why, .. } => {
+                    (*attempt, std::mem::take(why))
+                }
                 CommandState::Running { .. } | CommandState::Done { .. } | CommandState::Gone => continue,
             };
             *command = CommandState::Waiting { attempt, left, due_at: now, why };
@@ -368,27 +351,17 @@ impl Change<'_> {
         run.owner = runner.to_owned();
         run.fence += 1;
         let took_over = EventFact::DriverTookOver { owner: run.owner.clone(), fence: run.fence };
-        let interrupted: Vec<(usize, u32, u32)> = run
-            .commands
-            .iter()
-            .enumerate()
-            .filter_map(|(at, command)| match command {
-                CommandState::Running { attempt, left } => Some((at, *attempt, *left)),
-                CommandState::Waiting { .. }
-                | CommandState::Done { .. }
-                | CommandState::Failed { .. }
-                | CommandState::Gone => None,
-            })
-            .collect();
+        let running = run.commands.iter().enumerate().filter_map(|(at, command)| {
+            let CommandState::Running { attempt, left } = *command else { return None };
+            Some((at, attempt, left))
+        });
+        let interrupted: Vec<(usize, u32, u32)> = running.collect();
         self.note_driver(&mut event, Actor::Service, None, took_over);
         self.scope.events[index] = event;
         for (at, attempt, left) in interrupted {
             let why = "the service ended while it ran".to_owned();
             let (next, news) = match left {
-                0 => (
-                    CommandState::Failed { attempt, why: why.clone() },
-                    News::Failed { attempts: attempt, why },
-                ),
+                0 => given_up(attempt, why),
                 left => (CommandState::Running { attempt: attempt + 1, left: left - 1 }, News::Nothing),
             };
             self.set_command(index, at, next, news);
@@ -436,16 +409,5 @@ impl Change<'_> {
         let same = std::mem::discriminant(&what);
         event.trail.retain(|fact| std::mem::discriminant(&fact.fact) != same);
         event.note(self.circumstances.now, by, what);
-    }
-
-    fn audit(&mut self, event: &Event, by: Actor, resources: Vec<Name>, what: EventFact) {
-        let fact = Fact::Event {
-            event: event.id,
-            operation: Some(event.operation),
-            cause: event.cause,
-            resources,
-            what,
-        };
-        self.facts.push(Recorded { at: self.circumstances.now, by, fact });
     }
 }

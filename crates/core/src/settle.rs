@@ -17,7 +17,7 @@ use crate::apply::{Change, Circumstances};
 use crate::cause::{Cause, EventType};
 use crate::clock_hold::ClockHold;
 use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartReason};
-use crate::fact::{CancelReason, EventFact, Fact, Recorded};
+use crate::fact::{CancelReason, EventFact, Fact};
 use crate::ids::VmId;
 use crate::joint_start::{Blocker, HostPart, StartOrder};
 use crate::operation::Release;
@@ -83,10 +83,7 @@ impl Scope {
                     None if is_held(event, hold) => return None,
                     None => *not_before,
                 };
-                match self.blocker(event, parts, due.max(now)) {
-                    Some(_) => None,
-                    None => Some(due),
-                }
+                self.blocker(event, parts, due.max(now)).is_none().then_some(due)
             }
         }
     }
@@ -154,13 +151,10 @@ impl Change<'_> {
 
     /// Ends go in the order of their time, so that history reads in the order in which things happened.
     fn next_to_end(&self) -> Option<usize> {
-        let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| match &event.phase {
-            Phase::Started { run: Run::Simulated { ends_at }, .. }
-                if *ends_at <= self.circumstances.now && !is_held(event, self.circumstances.clock_hold) =>
-            {
-                Some((*ends_at, index))
-            }
-            Phase::Started { .. } | Phase::Scheduled { .. } => None,
+        let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
+            let Phase::Started { run: Run::Simulated { ends_at }, .. } = event.phase else { return None };
+            let Circumstances { now, clock_hold, .. } = self.circumstances;
+            (ends_at <= now && !is_held(event, clock_hold)).then_some((ends_at, index))
         });
         ends.min().map(|(_, index)| index)
     }
@@ -176,10 +170,8 @@ impl Change<'_> {
         let due = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
             let Circumstances { now, host_parts, clock_hold, .. } = self.circumstances;
             let why = reason_to_begin(event, clock_hold, now)?;
-            match self.scope.blocker(event, host_parts, now) {
-                Some(_) => None,
-                None => Some(((event.not_before(), event.id), index, why)),
-            }
+            let is_free = self.scope.blocker(event, host_parts, now).is_none();
+            is_free.then_some(((event.not_before(), event.id), index, why))
         });
         due.min_by_key(|(order, ..)| *order).map(|(_, index, why)| (index, why))
     }
@@ -199,7 +191,7 @@ impl Change<'_> {
         let mut event = self.scope.events[index].clone();
         if let Phase::Scheduled { ready: ready @ None, .. } = &mut event.phase {
             *ready = Some(Ready { at: now, why });
-            self.note(&mut event, now, by, EventFact::EventReady { why });
+            self.note(&mut event, by, EventFact::EventReady { why });
             self.scope.events[index] = event;
         }
     }
@@ -214,24 +206,15 @@ impl Change<'_> {
             DriverKind::Exec => Run::Exec(self.new_exec_run(&event.resources)),
         };
         event.phase = Phase::Started { at: now, why, run };
-        self.note(&mut event, now, by, EventFact::EventStarted { why });
-        let redeployed = match event.cause {
-            Cause::UserRedeploy => Some((event.id, event.resources.clone())),
-            Cause::HostFreeze
-            | Cause::HostReboot
-            | Cause::HostRedeploy
-            | Cause::LiveMigration
-            | Cause::PredictedFailure
-            | Cause::HostFailure
-            | Cause::Eviction
-            | Cause::Deletion
-            | Cause::UserRestart => None,
+        self.note(&mut event, by, EventFact::EventStarted { why });
+        let by_event = event.id;
+        let redeployed = match event.cause == Cause::UserRedeploy {
+            true => event.resources.clone(),
+            false => Vec::new(),
         };
         self.scope.events[index] = event;
-        if let Some((by_event, resources)) = redeployed {
-            for resource in resources {
-                self.spare_from_predicted_failure(resource.vm, by_event);
-            }
+        for resource in redeployed {
+            self.spare_from_predicted_failure(resource.vm, by_event);
         }
     }
 
@@ -278,37 +261,34 @@ impl Change<'_> {
     fn end(&mut self, index: usize, by: Actor, outcome: Outcome, fact: EventFact) -> Event {
         let now = self.circumstances.now;
         let mut event = self.scope.events.remove(index);
-        self.note(&mut event, now, by, fact);
+        self.note(&mut event, by, fact);
         self.scope.ended.push(Ended { event: event.id, at: now, outcome });
         self.past.push(Past { scope: self.scope.id(), outcome, ended_at: now, event: event.clone() });
         event
     }
 
     fn move_to(&mut self, vm: VmId, host: &str, by: &Actor) {
-        let now = self.circumstances.now;
         let elsewhere = |member: &&mut Member| member.vm == vm && member.host.as_deref() != Some(host);
         if let Some(member) = self.scope.members.iter_mut().find(elsewhere) {
             member.host = Some(host.to_owned());
             let fact = Fact::VmMoved { vm, name: member.name.clone(), host: host.to_owned() };
-            self.facts.push(Recorded { at: now, by: by.clone(), fact });
+            self.record_by(by.clone(), fact);
         }
     }
 
     fn deallocate(&mut self, vm: VmId, by: &Actor) {
-        let now = self.circumstances.now;
         if let Some(member) = self.scope.members.iter_mut().find(|member| member.vm == vm) {
             member.state = MemberState::Deallocated;
             let fact = Fact::VmDeallocated { vm, name: member.name.clone() };
-            self.facts.push(Recorded { at: now, by: by.clone(), fact });
+            self.record_by(by.clone(), fact);
         }
     }
 
     /// Takes a VM out. Events that have none left end when the command settles.
     pub(crate) fn drop_member(&mut self, vm: VmId, by: Actor) {
-        let now = self.circumstances.now;
         if let Some(index) = self.scope.members.iter().position(|member| member.vm == vm) {
             let member = self.scope.members.remove(index);
-            self.facts.push(Recorded { at: now, by, fact: Fact::VmRemoved { vm, name: member.name } });
+            self.record_by(by, Fact::VmRemoved { vm, name: member.name });
         }
     }
 
