@@ -100,25 +100,19 @@ impl Transport {
     pub async fn exchange(&self, sent: Sent, answer_within: Duration) -> Result<Received, Failure> {
         let late = |_| self.failure(FailureKind::TimedOut, format!("no answer within {answer_within:?}"));
         let request = self.request(sent)?;
-        let kept = self.idle().take();
-        let (response, sender) = match kept {
-            Some(sender) if !sender.is_closed() => {
-                match timeout(answer_within, self.send(sender, request)).await.map_err(late)? {
-                    Ok(answered) => answered,
-                    Err(Unsent::Closed(request)) => {
-                        let sender = self.connect().await?;
-                        let again =
-                            timeout(answer_within, self.send(sender, *request)).await.map_err(late)?;
-                        again.map_err(|unsent| unsent.failure(self))?
-                    }
-                    Err(Unsent::Failed(failure)) => return Err(failure),
-                }
-            }
-            Some(_) | None => {
+        let kept = self.idle().take().filter(|sender| !sender.is_closed());
+        let answered = match kept {
+            Some(sender) => timeout(answer_within, self.send(sender, request)).await.map_err(late)?,
+            None => Err(Unsent::Closed(Box::new(request))),
+        };
+        let (response, sender) = match answered {
+            Ok(answered) => answered,
+            Err(Unsent::Closed(request)) => {
                 let sender = self.connect().await?;
-                let answered = timeout(answer_within, self.send(sender, request)).await.map_err(late)?;
-                answered.map_err(|unsent| unsent.failure(self))?
+                let again = timeout(answer_within, self.send(sender, *request)).await.map_err(late)?;
+                again.map_err(|unsent| unsent.failure(self))?
             }
+            Err(Unsent::Failed(failure)) => return Err(failure),
         };
         *self.idle() = Some(sender);
         Ok(response)
