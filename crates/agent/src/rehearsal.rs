@@ -186,31 +186,16 @@ impl<R: FnMut(&Tried)> Rehearsal<'_, R> {
         let Some((phase, approval)) = handled.map(|handled| (handled.phase(), handled.approval())) else {
             return;
         };
-        let is_answered = match approval {
-            Approval::Given | Approval::Moot | Approval::NotMine { .. } => true,
-            Approval::Undecided
-            | Approval::Wanted { .. }
-            | Approval::Sent { .. }
-            | Approval::Withheld { .. } => false,
-        };
-        match phase {
-            Some(Phase::Ready { .. }) if is_answered => {
-                self.event.status = EventStatus::Started;
-                self.event.not_before = None;
-                self.event.raw["EventStatus"] = json!("Started");
-                self.event.raw["NotBefore"] = json!("");
-                self.show(true).await;
-                self.show(false).await;
-            }
-            Some(Phase::Withheld { .. }) => self.show(false).await,
-            Some(
-                Phase::Preparing { .. }
-                | Phase::Ready { .. }
-                | Phase::Over { .. }
-                | Phase::Restoring { .. }
-                | Phase::Done,
-            )
-            | None => {}
+        let is_answered = matches!(approval, Approval::Given | Approval::Moot | Approval::NotMine { .. });
+        if is_answered && matches!(phase, Some(Phase::Ready { .. })) {
+            self.event.status = EventStatus::Started;
+            self.event.not_before = None;
+            self.event.raw["EventStatus"] = json!("Started");
+            self.event.raw["NotBefore"] = json!("");
+            self.show(true).await;
+            self.show(false).await;
+        } else if matches!(phase, Some(Phase::Withheld { .. })) {
+            self.show(false).await;
         }
     }
 

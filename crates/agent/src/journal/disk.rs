@@ -2,7 +2,6 @@
 //! Azure VM, which is empty after a redeployment. Azure puts a file with a warning at that disk's root. And whether an
 //! error is the disk's own, which may pass, or somebody's who has named the wrong directory.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,23 +9,14 @@ use std::path::{Path, PathBuf};
 const WARNING: &str = "DATALOSS_WARNING_README.txt";
 
 /// Why a directory is no place for a journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// Its file system is in memory: `tmpfs` or `ramfs`.
+    #[error("is in memory ({kind})")]
     InMemory { kind: String },
     /// It is on the ephemeral disk, which is mounted at `root`.
+    #[error("is on the ephemeral disk ({} has {WARNING})", root.display())]
     Ephemeral { root: PathBuf },
-}
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unfit::InMemory { kind } => write!(f, "is in memory ({kind})"),
-            Unfit::Ephemeral { root } => {
-                write!(f, "is on the ephemeral disk ({} has {WARNING})", root.display())
-            }
-        }
-    }
 }
 
 /// What the system says where a device fails.

@@ -52,15 +52,10 @@ pub(super) fn due(handled: &Handled, setup: &Setup) -> Vec<Duration> {
             };
             time_for_step(handled, Duration::ZERO).filter(sooner).into_iter().collect()
         }
-        Some(Phase::Ready { .. }) => match handled.approval() {
-            Approval::Wanted { due, .. } => vec![*due],
-            Approval::Undecided
-            | Approval::Sent { .. }
-            | Approval::Given
-            | Approval::Moot
-            | Approval::NotMine { .. }
-            | Approval::Withheld { .. } => vec![],
-        },
+        Some(Phase::Ready { .. }) => {
+            let Approval::Wanted { due, .. } = handled.approval() else { return vec![] };
+            vec![*due]
+        }
         None => {
             // A rule may be for the last of an event's time.
             let Some(deadline) = handled.deadline() else { return vec![] };
@@ -272,37 +267,28 @@ impl Turn<'_> {
         let Some(Course { approval, phase: Phase::Ready { .. }, .. }) = &mut handled.course else {
             return false;
         };
-        match *approval {
-            Approval::Wanted { .. } if has_started => {
-                *approval = Approval::Moot;
-                true
-            }
-            Approval::Wanted { failures, due }
-                if due <= now && handled.event.status == EventStatus::Scheduled && self.setup.sure =>
-            {
-                let reason = self.reason_not_to_approve(&self.state.events[place]);
-                let handled = &mut self.state.events[place];
-                let Some(course) = &mut handled.course else { return false };
-                match reason {
-                    Some(reason) => {
-                        course.approval = Approval::NotMine { reason: reason.clone() };
-                        self.tell(place, What::NotApproving { reason });
-                    }
-                    None => {
-                        course.approval = Approval::Sent { failures };
-                        self.actions.push(Action::Approve(handled.event.id.clone()));
-                    }
-                }
-                true
-            }
-            Approval::Wanted { .. }
-            | Approval::Undecided
-            | Approval::Sent { .. }
-            | Approval::Given
-            | Approval::Moot
-            | Approval::NotMine { .. }
-            | Approval::Withheld { .. } => false,
+        let Approval::Wanted { failures, due } = *approval else { return false };
+        if has_started {
+            *approval = Approval::Moot;
+            return true;
         }
+        if due > now || handled.event.status != EventStatus::Scheduled || !self.setup.sure {
+            return false;
+        }
+        let reason = self.reason_not_to_approve(&self.state.events[place]);
+        let handled = &mut self.state.events[place];
+        let Some(course) = &mut handled.course else { return false };
+        match reason {
+            Some(reason) => {
+                course.approval = Approval::NotMine { reason: reason.clone() };
+                self.tell(place, What::NotApproving { reason });
+            }
+            None => {
+                course.approval = Approval::Sent { failures };
+                self.actions.push(Action::Approve(handled.event.id.clone()));
+            }
+        }
+        true
     }
 
     fn begin_to_restore(&mut self, place: usize, next: Next) -> bool {

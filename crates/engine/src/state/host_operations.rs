@@ -290,10 +290,6 @@ impl Standing {
 }
 
 fn scheduled(scope: &Scope, event: EventId) -> Option<Scheduled> {
-    match &scope.event(event)?.phase {
-        Phase::Scheduled { not_before, approval, .. } => {
-            Some(Scheduled { not_before: *not_before, approved: approval.is_some() })
-        }
-        Phase::Started { .. } => None,
-    }
+    let Phase::Scheduled { not_before, approval, .. } = &scope.event(event)?.phase else { return None };
+    Some(Scheduled { not_before: *not_before, approved: approval.is_some() })
 }
