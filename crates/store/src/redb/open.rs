@@ -114,17 +114,13 @@ impl DirLock {
     pub fn take(path: &Path) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: path.into(), source };
         // People know the directory, and not this file.
-        let in_use = || OpenError::InUse { path: path.parent().unwrap_or(path).into() };
+        let directory = path.parent().unwrap_or(path);
         let file = open_private(path).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(in_use()),
-            Err(TryLockError::Error(error)) => return Err(io(error)),
-        }
+        locked(file.try_lock(), path, directory)?;
         // An import that made the file and was refused has removed it, perhaps since it was opened here.
         match Place::of(path, &file).map_err(io)?.check() {
             Ok(()) => Ok(Self { _file: file }),
-            Err(_) => Err(in_use()),
+            Err(_) => Err(OpenError::InUse { path: directory.into() }),
         }
     }
 }
@@ -143,6 +139,14 @@ fn open_private(path: &Path) -> io::Result<File> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// What came of locking the file at `path`. Where another process holds it, `in_use` is what people know it by.
+pub(super) fn locked(tried: Result<(), TryLockError>, path: &Path, in_use: &Path) -> Result<(), OpenError> {
+    tried.map_err(|error| match error {
+        TryLockError::WouldBlock => OpenError::InUse { path: in_use.into() },
+        TryLockError::Error(source) => OpenError::Io { path: path.into(), source },
+    })
 }
 
 /// Where a file was when it was opened, and how it looked when it was last written here.
@@ -297,11 +301,7 @@ impl NewFile {
         let new = PathBuf::from(new);
 
         let file = open_private(&new).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.into() }),
-            Err(TryLockError::Error(error)) => return Err(io(error)),
-        }
+        locked(file.try_lock(), path, path)?;
         // Asked under the lock: whoever made the store meanwhile renamed the file they had locked, so the one
         // locked here is a new one, and renaming it would replace their store.
         if path.try_exists().map_err(io)? {

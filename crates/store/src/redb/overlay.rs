@@ -4,7 +4,7 @@
 //! into blocks in memory that lie over the file, so a damaged store can be looked at as often as one likes.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -39,11 +39,7 @@ struct Written {
 fn overlay(path: &Path) -> Result<Overlay, OpenError> {
     let io = |source| OpenError::Io { path: path.into(), source };
     let file = File::open(path).map_err(io)?;
-    match file.try_lock_shared() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.into() }),
-        Err(TryLockError::Error(error)) => return Err(io(error)),
-    }
+    open::locked(file.try_lock_shared(), path, path)?;
     let len = file.metadata().map_err(io)?.len();
     Ok(Overlay { file, written: Mutex::new(Written { len, from_file: len, blocks: BTreeMap::new() }) })
 }
