@@ -161,32 +161,19 @@ fn is_unprepared(fact: &Fact) -> bool {
     matches!(fact.what, What::Started { prepared: false }) && fact.rule.is_some()
 }
 
+/// The step that it is about.
 fn step(what: &What) -> Option<&str> {
-    match what {
-        What::StepBegun { step, .. }
-        | What::StepDone { step, .. }
-        | What::StepFailed { step, .. }
-        | What::StepInterrupted { step, .. }
-        | What::TriedAgain { step, .. }
-        | What::StepDropped { step, .. }
-        | What::Stranded { step } => Some(step),
-        What::Appeared { .. }
-        | What::Matched
-        | What::Prepared
-        | What::NotApproving { .. }
-        | What::Withheld { .. }
-        | What::Approved
-        | What::ApprovalMoot
-        | What::ApprovalFailed { .. }
-        | What::Started { .. }
-        | What::WentBack
-        | What::Changed
-        | What::Booted
-        | What::Cancelled
-        | What::Ended
-        | What::RestoreHeld { .. }
-        | What::Restored { .. } => None,
-    }
+    let (What::StepBegun { step, .. }
+    | What::StepDone { step, .. }
+    | What::StepFailed { step, .. }
+    | What::StepInterrupted { step, .. }
+    | What::TriedAgain { step, .. }
+    | What::StepDropped { step, .. }
+    | What::Stranded { step }) = what
+    else {
+        return None;
+    };
+    Some(step)
 }
 
 /// `14m 59s`, `500ms`: to the second, but for what is shorter than ten.

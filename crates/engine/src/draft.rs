@@ -69,8 +69,8 @@ pub struct Draft<'a> {
     vm_bytes: usize,
 }
 
-#[derive(Default)]
-struct Writes(BTreeMap<Key, Option<Bytes>>);
+/// Records to be written; none is for one to be removed.
+type Writes = BTreeMap<Key, Option<Bytes>>;
 
 /// A transaction, ready to go, with what must go before it.
 #[derive(Debug, Default)]
@@ -96,8 +96,8 @@ impl<'a> Draft<'a> {
             from,
             expect: BTreeMap::new(),
             expect_ahead: BTreeMap::new(),
-            writes: Writes::default(),
-            accompanying: Writes::default(),
+            writes: Writes::new(),
+            accompanying: Writes::new(),
             facts: Vec::new(),
             made: Vec::new(),
             stirred: Vec::new(),
@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
 
     /// Whether nothing would be written.
     pub fn is_empty(&self) -> bool {
-        self.writes.0.is_empty()
+        self.writes.is_empty()
     }
 
     /// Whether VMs' records take up as much as one transaction should hold.
@@ -118,7 +118,7 @@ impl<'a> Draft<'a> {
 
     /// How many operations it has by now, so that whoever has more to add can stop in time.
     pub fn operations(&self) -> usize {
-        self.expect.len() + self.writes.0.len() + self.accompanying.0.len()
+        self.expect.len() + self.writes.len() + self.accompanying.len()
     }
 
     /// Takes a scope's next value, its facts and its history, if it differs from what there is.
@@ -150,11 +150,11 @@ impl<'a> Draft<'a> {
                 Some(bytes) => bytes,
                 None => sized(before.map(|held| &*held.value), &scope)?,
             };
-            self.writes.0.insert(key.clone(), Some(bytes));
+            self.writes.insert(key.clone(), Some(bytes));
         }
         for past in past {
-            self.accompanying.0.insert(records::ended(past.ended_at, past.event.id), Some(Bytes::new()));
-            self.accompanying.0.insert(records::past(past.event.id), Some(records::encode(&past)));
+            self.accompanying.insert(records::ended(past.ended_at, past.event.id), Some(Bytes::new()));
+            self.accompanying.insert(records::past(past.event.id), Some(records::encode(&past)));
         }
         if let Some(before) = before {
             for gone in before.value.members.iter().filter(|member| scope.member(member.vm).is_none()) {
@@ -176,17 +176,17 @@ impl<'a> Draft<'a> {
 
     /// Removes a scope's record altogether; its members must have left it.
     pub fn remove_scope(&mut self, id: &ScopeId) {
-        self.writes.0.insert(records::scope(id), None);
+        self.writes.insert(records::scope(id), None);
         if self.state.heard(id).is_some() {
-            self.accompanying.0.insert(records::heard(id), None);
+            self.accompanying.insert(records::heard(id), None);
         }
     }
 
     fn forget_vm(&mut self, vm: notbefore_core::VmId) {
         for address in self.state.vm(vm).iter().flat_map(|known| &known.addresses) {
-            self.accompanying.0.insert(records::claim(address), None);
+            self.accompanying.insert(records::claim(address), None);
         }
-        self.accompanying.0.insert(records::vm(vm), None);
+        self.accompanying.insert(records::vm(vm), None);
     }
 
     /// Takes a VM's record and the difference in its addresses.
@@ -199,7 +199,7 @@ impl<'a> Draft<'a> {
         self.expect.insert(records::vm(vm.id), before.as_ref().map(|known| known.revision));
         let bytes = vm_bytes(vm)?;
         self.vm_bytes += bytes.len();
-        self.writes.0.insert(records::vm(vm.id), Some(bytes));
+        self.writes.insert(records::vm(vm.id), Some(bytes));
         for address in &vm.addresses {
             let key = records::claim(address);
             match self.state.claim(address) {
@@ -207,13 +207,13 @@ impl<'a> Draft<'a> {
                 Some(owner) => return Err(address_taken(self.state, address, owner)),
                 None => {
                     self.expect.insert(key.clone(), None);
-                    self.writes.0.insert(key, Some(records::encode(&vm.id)));
+                    self.writes.insert(key, Some(records::encode(&vm.id)));
                 }
             }
         }
         for address in before.iter().flat_map(|known| &known.addresses) {
             if !vm.addresses.contains(address) {
-                self.writes.0.insert(records::claim(address), None);
+                self.writes.insert(records::claim(address), None);
             }
         }
         Ok(())
@@ -236,20 +236,20 @@ impl<'a> Draft<'a> {
         let key = records::operation(operation.id);
         let before = self.state.operation(operation.id);
         self.expect.insert(key.clone(), before.map(|held| held.revision));
-        self.writes.0.insert(key.clone(), Some(bytes));
+        self.writes.insert(key.clone(), Some(bytes));
         self.made.push((key, Made::Operation(Arc::new(operation))));
     }
 
     /// Takes a record that must not be there yet.
     pub fn create<T: serde::Serialize>(&mut self, key: Key, record: &T) {
         self.expect.insert(key.clone(), None);
-        self.writes.0.insert(key, Some(records::encode(record)));
+        self.writes.insert(key, Some(records::encode(record)));
     }
 
     /// Removes a record, if it is still as it was.
     pub fn remove(&mut self, key: Key, revision: Revision) {
         self.expect.insert(key.clone(), Some(revision));
-        self.writes.0.insert(key, None);
+        self.writes.insert(key, None);
     }
 
     /// Makes the transaction fail if a record is not at this revision, or if there is one where none is expected.
@@ -288,7 +288,7 @@ impl<'a> Draft<'a> {
                 first += count;
                 // The first goes with the change itself, so that the two are never seen apart.
                 let writes = if n == 0 { &mut self.writes } else { &mut self.accompanying };
-                writes.0.insert(key, Some(batch));
+                writes.insert(key, Some(batch));
                 n += 1;
             }
         }
@@ -302,14 +302,14 @@ impl<'a> Draft<'a> {
         // first: whoever reads the index finds the events that it names, and an index entry is written no
         // sooner than it must be.
         let (puts, deletes): (Vec<_>, Vec<_>) =
-            self.accompanying.0.into_iter().partition(|(_, value)| value.is_some());
+            self.accompanying.into_iter().partition(|(_, value)| value.is_some());
         for (key, value) in deletes.into_iter().chain(puts) {
             let room = |txn: &Txn| {
                 let bytes: usize = txn.put.iter().map(|(_, value)| value.len()).sum();
                 txn.expect.len() + txn.put.len() + txn.delete.len() + RESERVED < TXN_OPERATIONS_MAX
                     && bytes + value.as_ref().map_or(0, Bytes::len) <= TXN_BYTES_MAX
             };
-            let one = Writes(BTreeMap::from([(key, value.clone())]));
+            let one = [(key, value.clone())];
             if room(&last) {
                 fill(&mut last, one);
                 continue;
@@ -412,8 +412,8 @@ pub(crate) fn address_taken(state: &State, address: &Address, owner: notbefore_c
     }
 }
 
-fn fill(txn: &mut Txn, writes: Writes) {
-    for (key, value) in writes.0 {
+fn fill(txn: &mut Txn, writes: impl IntoIterator<Item = (Key, Option<Bytes>)>) {
+    for (key, value) in writes {
         match value {
             Some(value) => txn.put.push((key, value)),
             None => txn.delete.push(key),
