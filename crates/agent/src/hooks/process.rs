@@ -123,16 +123,9 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
         }
     };
     let pid = child.id();
-    let readers = [
-        child
-            .stdout
-            .take()
-            .map(|stream| tokio::spawn(follow(stream, "stdout", out.clone()).in_current_span())),
-        child
-            .stderr
-            .take()
-            .map(|stream| tokio::spawn(follow(stream, "stderr", err.clone()).in_current_span())),
-    ];
+    let read_out = child.stdout.take().map(|stream| follow(stream, "stdout", out.clone()).in_current_span());
+    let read_err = child.stderr.take().map(|stream| follow(stream, "stderr", err.clone()).in_current_span());
+    let readers = [read_out.map(tokio::spawn), read_err.map(tokio::spawn)];
     let telling = child.stdin.take().map(|mut stdin| {
         let json = facts.json.clone();
         // A hook that does not read is fine.
