@@ -71,7 +71,7 @@ impl<'a> Planner<'a> {
     }
 
     fn schedule(&self, new: &NewOperation) -> Result<Plan, Failure> {
-        let Outline { mut operation, alone, .. } = self.outline(new)?;
+        let (Preview { mut operation, .. }, alone) = self.outline(new)?;
         let mut draft = self.draft();
         let requested = Fact::OperationRequested {
             operation: operation.id,
@@ -80,9 +80,9 @@ impl<'a> Planner<'a> {
         };
         let answer = Answer::Operation(operation.id);
         draft.facts(None, vec![self.recorded(requested)]);
-        if let Some(OneScope { held, opened }) = alone {
+        if let Some(OneScope { held, applied, bytes }) = alone {
             // One scope: the operation and its events are one transaction.
-            draft.scope_of_bytes(Some(held), opened.applied, Some(opened.bytes))?;
+            draft.scope_of_bytes(Some(held), applied, Some(bytes))?;
             operation.opened();
         }
         draft.new_operation(operation)?;
@@ -90,13 +90,14 @@ impl<'a> Planner<'a> {
     }
 
     pub(crate) fn preview(&self, new: &NewOperation) -> Result<Preview, Failure> {
-        let Outline { operation, deallocated, refused, .. } = self.outline(new)?;
-        fits(&operation)?;
-        Ok(Preview { operation, deallocated, refused })
+        let (preview, _) = self.outline(new)?;
+        fits(&preview.operation)?;
+        Ok(preview)
     }
 
-    /// Works out an operation: whom it reaches, when, and that every scope would have its events.
-    fn outline(&self, new: &NewOperation) -> Result<Outline<'a>, Refusal> {
+    /// Works out an operation: whom it reaches, when, and that every scope would have its events. Answers what its scope
+    /// becomes, too, if there is but one.
+    fn outline(&self, new: &NewOperation) -> Result<(Preview, Option<OneScope<'a>>), Refusal> {
         let (reached, deallocated, host) = match &new.whom {
             Whom::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
             Whom::Host(host) => {
@@ -126,7 +127,7 @@ impl<'a> Planner<'a> {
             completed_by: None,
         };
         let (alone, refused) = self.try_all(&mut operation)?;
-        Ok(Outline { operation, deallocated, refused, alone })
+        Ok((Preview { operation, deallocated, refused }, alone))
     }
 
     /// The VMs that the caller has named.
@@ -218,9 +219,9 @@ impl<'a> Planner<'a> {
                 tried = self.open_all(operation, &parts, held);
                 refused.extend(unfit);
             }
-            let opened = tried?;
+            let (applied, bytes) = tried?;
             if here == operation.targets.len() {
-                alone = Some(OneScope { held, opened });
+                alone = Some(OneScope { held, applied, bytes });
             }
             from += here;
         }
@@ -238,18 +239,18 @@ impl<'a> Planner<'a> {
         Ok((alone, refused))
     }
 
-    /// What a scope becomes when these parts of an operation are opened in it.
+    /// What a scope becomes when these parts of an operation are opened in it, also as it will be stored.
     fn open_all(
         &self,
         operation: &Operation,
         parts: &[&Target],
         held: &Held<Scope>,
-    ) -> Result<Opened, Refusal> {
+    ) -> Result<(Applied, Bytes), Refusal> {
         let events = parts.iter().map(|target| self.event(operation, target, &held.value)).collect();
         let circumstances = self.circumstances(&held.value.id(), self.by);
         let applied = held.value.apply(ScopeCommand::Open(events), circumstances)?;
         let bytes = sized(Some(&held.value), &applied.scope)?;
-        Ok(Opened { applied, bytes })
+        Ok((applied, bytes))
     }
 
     /// The parts for which a scope has no room, the last ones; what fits is found by halving, since a scope
@@ -287,30 +288,15 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What a scope becomes when parts of an operation are opened in it.
-struct Opened {
-    applied: Applied,
-    /// The scope, as it will be stored.
-    bytes: Bytes,
-}
-
-/// The only scope that an operation reaches, and what that becomes.
+/// The only scope that an operation reaches, and what that becomes, also as it will be stored.
 struct OneScope<'a> {
     held: &'a Held<Scope>,
-    opened: Opened,
+    applied: Applied,
+    bytes: Bytes,
 }
 
 /// Parts of an operation that their scopes will not have, and why.
 type RefusedParts = Vec<(EventId, Refusal)>;
-
-/// An operation, worked out and not yet made.
-struct Outline<'a> {
-    operation: Operation,
-    /// The VMs of its host that do not run.
-    deallocated: Vec<VmId>,
-    refused: RefusedParts,
-    alone: Option<OneScope<'a>>,
-}
 
 fn reach(scope: &ScopeId, member: &Member) -> Reached {
     let resource = Resource { vm: member.vm, name: member.name.clone(), host: None };
