@@ -21,7 +21,12 @@ pub enum Change {
     /// An event that was there has started.
     Started(Event),
     /// Anything else about an event is another than before: its time, its resources, or a status that went back.
-    Changed { before: Box<Event>, event: Event },
+    Changed {
+        /// As it was.
+        before: Box<Event>,
+        /// As it is.
+        event: Event,
+    },
     /// An event is over, or was cancelled; as it was last seen.
     Gone(Event),
 }

@@ -38,9 +38,6 @@
 //!
 //! The page `docs/client.md` of the repository says what is tolerated, when it asks and where.
 
-// A field whose name says all there is to say has no comment.
-#![allow(missing_docs)]
-
 pub mod changes;
 pub mod client;
 pub mod clock;

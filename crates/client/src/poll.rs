@@ -82,11 +82,23 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Another document than before.
-    News { document: Document, version: EventsVersion, oddities: Vec<Oddity> },
+    News {
+        /// It.
+        document: Document,
+        /// At which version it was read.
+        version: EventsVersion,
+        /// What was odd about it.
+        oddities: Vec<Oddity>,
+    },
     /// The same as before.
     Same,
     /// The version was refused, and another will be asked for.
-    OtherVersion { refused: EventsVersion, next: EventsVersion },
+    OtherVersion {
+        /// What was refused.
+        refused: EventsVersion,
+        /// What comes next.
+        next: EventsVersion,
+    },
     /// No document.
     Failed(Failure),
 }

@@ -23,11 +23,20 @@ const ODDITIES_LOGGED_MAX: usize = 10;
 /// What a poll has brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Another document than before. `served_at` is what the platform's own clock says, if it said anything:
-    /// as it came, and gone on since then as ours has.
-    Document { document: Document, served_at: Option<Timestamp>, version: EventsVersion },
+    /// Another document than before.
+    Document {
+        /// It.
+        document: Document,
+        /// What the platform's own clock says, if it said anything: as it came, and gone on since then as ours has.
+        served_at: Option<Timestamp>,
+        /// At which version it was read.
+        version: EventsVersion,
+    },
     /// The platform has answered, and nothing has changed but the time.
-    Unchanged { served_at: Option<Timestamp> },
+    Unchanged {
+        /// What the platform's own clock says.
+        served_at: Option<Timestamp>,
+    },
     /// No document. What was last read still holds, as far as anybody knows.
     Trouble(Trouble),
 }

@@ -51,7 +51,10 @@ pub struct Asker {
 pub enum PacketError {
     /// It ends before its options do.
     #[error("a DHCP answer of {bytes} bytes is cut short")]
-    Short { bytes: usize },
+    Short {
+        /// How long it is.
+        bytes: usize,
+    },
     /// It is no DHCP message, or no answer.
     #[error("a packet that is no DHCP answer")]
     NoAnswer,
@@ -63,7 +66,10 @@ pub enum PacketError {
     NoOption,
     /// The option is no address.
     #[error("a DHCP answer whose option 245 has {bytes} bytes, where an address has 4")]
-    OptionLength { bytes: usize },
+    OptionLength {
+        /// How long it is.
+        bytes: usize,
+    },
 }
 
 /// A DISCOVER that wants option 245.

@@ -32,25 +32,52 @@ pub enum ReadError {
     Empty,
     /// It is larger than any document.
     #[error("the answer has {bytes} bytes, more than the limit of {BODY_BYTES_MAX}")]
-    TooLarge { bytes: usize },
+    TooLarge {
+        /// How large it is.
+        bytes: usize,
+    },
     /// It is something else than JSON.
     #[error("the answer is not JSON ({error}): {start}")]
-    NotJson { error: String, start: String },
+    NotJson {
+        /// What the parser says.
+        error: String,
+        /// How it begins.
+        start: String,
+    },
     /// It is JSON of another kind.
     #[error("the answer is no JSON object: {start}")]
-    NotAnObject { start: String },
+    NotAnObject {
+        /// How it begins.
+        start: String,
+    },
     /// It has no list of events.
     #[error("the answer has no Events: {start}")]
-    NoEvents { start: String },
+    NoEvents {
+        /// How it begins.
+        start: String,
+    },
     /// What should be the list of events is something else.
     #[error("Events is not a list: {start}")]
-    EventsNotAList { start: String },
+    EventsNotAList {
+        /// How it begins.
+        start: String,
+    },
     /// It has more events than any document.
     #[error("the answer has {events} events, more than the limit of {EVENTS_MAX}: {start}")]
-    TooManyEvents { events: usize, start: String },
-    /// One of the events is something else than an object. `index` counts from 0.
+    TooManyEvents {
+        /// How many it has.
+        events: usize,
+        /// How it begins.
+        start: String,
+    },
+    /// One of the events is something else than an object.
     #[error("Events[{index}] is not an object: {start}")]
-    EventNotAnObject { index: usize, start: String },
+    EventNotAnObject {
+        /// Which, from 0.
+        index: usize,
+        /// How it begins.
+        start: String,
+    },
 }
 
 /// Something about an answer that is not as it should be, and was read all the same. `index` counts events from 0.
@@ -64,13 +91,28 @@ pub enum Oddity {
     NoIncarnation,
     /// An event has no id, so that nobody can approve it.
     #[error("Events[{index}] has no EventId: it cannot be approved")]
-    NoId { index: usize },
+    NoId {
+        /// Which.
+        index: usize,
+    },
     /// An id is there twice.
     #[error("Events[{index}] has the id {} of an event before it, and is passed over", printable(id.as_str()))]
-    Repeated { index: usize, id: EventId },
+    Repeated {
+        /// Which.
+        index: usize,
+        /// The id.
+        id: EventId,
+    },
     /// A field cannot be read. The event is kept without it.
     #[error("Events[{index}] has a {field} that cannot be read: {start}")]
-    Unreadable { index: usize, field: &'static str, start: String },
+    Unreadable {
+        /// Which.
+        index: usize,
+        /// The field's name.
+        field: &'static str,
+        /// What is there.
+        start: String,
+    },
 }
 
 impl Document {
