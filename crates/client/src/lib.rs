@@ -36,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! The page `docs/client.md` of the repository says what is tolerated, when it asks and where.
+//! The page `docs/guide/rust-client.md` of the repository says what is tolerated, when it asks and where.
 
 pub mod changes;
 pub mod client;
@@ -56,5 +56,5 @@ pub mod watch;
 
 /// The page's own example.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/client.md")]
+#[doc = include_str!("../../../docs/guide/rust-client.md")]
 struct Page;

@@ -327,7 +327,7 @@ fn page(there: &str) -> String {
 
 #[test]
 fn the_documentation_has_every_key_and_every_variable() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agent.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/agent-file.md");
     let there = std::fs::read_to_string(&path).unwrap();
     let wanted = page(&there);
     if std::env::var_os("NOTBEFORE_WRITE").is_some() {
@@ -336,14 +336,14 @@ fn the_documentation_has_every_key_and_every_variable() {
     }
     assert!(
         there == wanted,
-        "docs/agent.md does not say what the keys are; write it anew with\n  NOTBEFORE_WRITE=1 cargo test -p notbefore-agent --lib config"
+        "docs/reference/agent-file.md does not say what the keys are; write it anew with\n  NOTBEFORE_WRITE=1 cargo test -p notbefore-agent --lib config"
     );
 }
 
 #[test]
 fn the_documentations_configuration_is_one() {
-    let page =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agent.md")).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/agent.md");
+    let page = std::fs::read_to_string(path).unwrap();
     let sample = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert_eq!(read_text(sample).unwrap().rules.len(), 2);
 }

@@ -1,4 +1,4 @@
-//! docs/first-day.md, as printed: from an empty machine to a maintained host with two tenants.
+//! docs/guide/first-hour.md, as printed: from an empty machine to a maintained host with two tenants.
 //!
 //! The blocks of the page are one script, run by one shell in namespaces of its own, so that the bridge, the addresses
 //! and the named namespaces that it makes are the test's alone and end with it. The page builds the release binary,
@@ -23,9 +23,9 @@ fn after<'a>(printed: &'a str, line: &str) -> &'a str {
 
 #[test]
 fn the_page_leads_from_an_empty_machine_to_a_maintained_host_with_two_tenants() {
-    let page = std::fs::read_to_string(root().join("docs/first-day.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/guide/first-hour.md")).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let (printed, here) = ("mkdir -p first-day && cd first-day", format!("cd {}", dir.path().display()));
+    let (printed, here) = ("mkdir -p first-hour && cd first-hour", format!("cd {}", dir.path().display()));
     assert!(page.contains(printed), "the page works in a directory of its own");
     let script = blocks(&page, "sh").join("\n").replace(printed, &here);
     let mut shell = Command::new("timeout");

@@ -1,4 +1,4 @@
-//! The ways onto a hypervisor, each as `docs/hypervisor.md` prints it.
+//! The ways onto a hypervisor, each as `docs/guide/hypervisor.md` prints it.
 //!
 //! The page's commands are taken from the page and run, so that what is printed is what was tried. The
 //! hypervisor of the page is a network namespace with a bridge, its guests are namespaces behind ports of that

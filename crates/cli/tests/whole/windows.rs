@@ -2,7 +2,7 @@
 //!
 //! `./dev test windows` builds the program and says in `NOTBEFORE_WINDOWS_EXE` where it is. Wine is not Windows: what
 //! these tests show is that the program starts there, speaks HTTP, starts children through `cmd`, keeps its files in
-//! the places where Windows has them, and does as a service is told. `docs/windows.md` says what nobody has tried.
+//! the places where Windows has them, and does as a service is told. `docs/guide/windows.md` says what nobody has tried.
 
 mod agent;
 mod machine;

@@ -353,7 +353,7 @@ fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
 
 #[test]
 fn the_page_has_the_numbers() {
-    let page = include_str!("../../../../docs/client.md");
+    let page = include_str!("../../../../docs/guide/rust-client.md");
     for (said, number) in [
         ("at most {} poll a second", PACE),
         ("and waits {} s", WAIT),

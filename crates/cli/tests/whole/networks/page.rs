@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::binary;
 use crate::support::namespace::complaint;
 
-const PAGE: &str = include_str!("../../../../../docs/hypervisor.md");
+const PAGE: &str = include_str!("../../../../../docs/guide/hypervisor.md");
 const FENCE: &str = "```sh ";
 
 /// The block of a name.

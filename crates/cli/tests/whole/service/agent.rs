@@ -11,7 +11,7 @@
 //! | `hostile` | a platform that changes everything at each poll |
 //! | `journal` | full, corrupt, and on disks that do not last |
 //! | `names` | a platform that can say only later who this VM is |
-//! | `page` | the rehearsal that `docs/agent.md` prints |
+//! | `page` | the rehearsal that `docs/guide/agent.md` prints |
 //! | `rehearsal` | `check --run`: a rule's steps for real, and the VM put back whatever becomes of them |
 //! | `trust` | files that another user can have written |
 //! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |

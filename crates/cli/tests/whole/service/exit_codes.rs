@@ -73,9 +73,9 @@ fn help_and_manual_list_the_codes() {
     for line in ["0  done", "1  failed or refused", "2  not understood", "3  time over"] {
         assert!(help.contains(line), "{help}");
     }
-    let page = std::fs::read_to_string(support::pages::root().join("docs/operators.md")).unwrap();
+    let page = std::fs::read_to_string(support::pages::root().join("docs/reference/cli.md")).unwrap();
     for line in ["| 0 | done", "| 1 | failed or refused", "| 2 | not understood", "| 3 | time over"] {
-        assert!(page.contains(line), "docs/operators.md has no {line:?}");
+        assert!(page.contains(line), "docs/reference/cli.md has no {line:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The rehearsal, as `docs/agent.md` prints it.
+//! The rehearsal, as `docs/guide/agent.md` prints it.
 
 use super::vm::{complaint, free_address, printed};
 use crate::support::pages::{Rehearsal, blocks, root};
@@ -6,7 +6,7 @@ use crate::support::wait_for;
 
 #[test]
 fn the_rehearsal_does_as_the_page_says() {
-    let page = std::fs::read_to_string(root().join("docs/agent.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/guide/agent.md")).unwrap();
     let blocks = blocks(&page, "sh");
     let mut rehearsal = Rehearsal::start(&blocks[1], free_address());
     rehearsal.run_agent(&blocks[2]);
