@@ -1,5 +1,5 @@
 //! notbefore-agent.toml(5): what may be written in the agent's configuration, and what hooks are told, from the same
-//! lists that the agent reads by and that docs/agent.md is written from.
+//! lists that the agent reads by and that docs/reference/agent-file.md is written from.
 
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use notbefore_agent::config::SAMPLE;
@@ -48,7 +48,7 @@ const FILES: [(&str, &str); 3] = [
     ),
     ("/var/lib/notbefore-agent/journal.json", "what the agent remembers, over its own restart and the VM's"),
     (
-        "/usr/share/doc/notbefore/docs/agent.md",
+        "/usr/share/doc/notbefore/docs/guide/agent.md",
         "how long steps have, what happens in every odd case, signals, metrics",
     ),
 ];
