@@ -9,6 +9,7 @@ mod crash;
 mod discovery;
 mod examples;
 mod first_day;
+mod guides;
 mod networks;
 mod package;
 mod readme;

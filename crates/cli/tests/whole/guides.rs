@@ -1,0 +1,139 @@
+//! docs/guide/handlers.md and docs/guide/ci.md, as printed. Each runs in a network namespace of its own, so that
+//! the ports that the pages name are free.
+
+use std::process::{Child, Stdio};
+
+use crate::support::namespace::{Namespace, complaint};
+use crate::support::pages::{as_typed, blocks, root};
+use crate::support::{binary, wait_for};
+
+/// A directory in a namespace, with the handler of the page in it and `notbefore` in `PATH`.
+struct Terminal {
+    namespace: Namespace,
+    dir: tempfile::TempDir,
+    /// The service and the handler, ended with the test.
+    children: Vec<Child>,
+}
+
+impl Terminal {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("handler.py"), &blocks(&page("handlers.md"), "python")[0]).unwrap();
+        Self { namespace: Namespace::new(), dir, children: Vec::new() }
+    }
+
+    /// A script of a page. The reader's release build is the test's binary.
+    fn shell(&self, script: &str) -> std::process::Command {
+        let script =
+            script.replace("./dev run", "notbefore serve").replace("./target/release/notbefore", binary());
+        let bin = std::path::Path::new(binary()).parent().unwrap().display().to_string();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = self.namespace.command("bash");
+        shell.args(["-euc", &format!("shopt -s expand_aliases\n{script}")]);
+        as_typed(&mut shell);
+        shell.current_dir(self.dir.path()).env("PATH", format!("{bin}:{path}"));
+        shell
+    }
+
+    fn run(&self, script: &str) -> String {
+        let done = self.shell(script).output().unwrap();
+        assert!(done.status.success(), "{script}\n{}", complaint(&done));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    /// Starts a script that does not end, with its output in a file.
+    fn start(&mut self, script: &str, log: &str) {
+        let log = std::fs::File::create(self.dir.path().join(log)).unwrap();
+        let mut shell = self.shell(&format!("exec {}", script.replace("./dev run", "notbefore serve")));
+        self.children.push(shell.stdout(log).stderr(Stdio::inherit()).spawn().unwrap());
+    }
+
+    fn log(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join("docs/guide").join(name)).unwrap()
+}
+
+#[test]
+fn handlers_page_leads_to_a_handler_that_approves_every_type() {
+    let page = page("handlers.md");
+    let (commands, shown) = (blocks(&page, "sh"), blocks(&page, "text"));
+    let mut terminal = Terminal::new();
+    terminal.start(&commands[0], "service.log");
+    wait_for("the service to be ready", || terminal.log("service.log").contains("operators").then_some(()));
+    assert!(terminal.log("service.log").starts_with(&shown[0]), "{}", terminal.log("service.log"));
+    assert_eq!(terminal.run(&commands[1]), blocks(&page, "json")[0]);
+
+    terminal.start(&commands[2], "handler.log");
+    assert!(commands[3].ends_with("notbefore event watch"), "the page follows what happens: {}", commands[3]);
+    terminal.run(&commands[3].replace("notbefore event watch", "notbefore event list"));
+    let words = |line: &str| line.split(' ').take(3).collect::<Vec<_>>().join(" ");
+    wait_for("the handler to restore", || {
+        let log = terminal.log("handler.log");
+        (log.lines().map(words).collect::<Vec<_>>() == shown[1].lines().map(words).collect::<Vec<_>>())
+            .then_some(())
+    });
+
+    // Every command of the table is one, and the VM reads the type that its row names.
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `notbefore "))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    assert_eq!(rows.len(), 10);
+    for row in rows {
+        let command = row[1].trim_matches('`').replace("vm delete", "vm delete --yes");
+        let kind = row[2].split(',').next().unwrap();
+        let listed = terminal.run(&format!("{command} >/dev/null\nnotbefore event list"));
+        assert!(listed.contains(kind), "{command}: {listed}");
+        let over = "notbefore event list --output json | jq -r '.[].id' | xargs -r -n 1 notbefore event cancel || true\n\
+                    notbefore event list --output json | jq -r '.[].id' | xargs -r -n 1 notbefore event complete || true\n\
+                    notbefore vm start web-0 || true";
+        wait_for("the event to be over", || {
+            terminal.run(&format!("{over}\nnotbefore event list")).contains("nothing").then_some(())
+        });
+    }
+}
+
+#[test]
+fn handlers_page_shows_what_the_vm_sees() {
+    let page = page("handlers.md");
+    let commands = blocks(&page, "sh");
+    let mut terminal = Terminal::new();
+    terminal.start(&commands[0], "service.log");
+    wait_for("the service to be ready", || terminal.log("service.log").contains("operators").then_some(()));
+    terminal.run("notbefore event schedule --type reboot web-0");
+    let look = commands[4].replace("--watch", "--watch --count 1");
+    let seen = terminal.run(&look);
+    assert!(seen.contains("MINE") && seen.contains("appeared"), "{seen}");
+    assert!(seen.contains("\"DocumentIncarnation\":2") && seen.ends_with(": approved\n"), "{seen}");
+}
+
+#[test]
+fn ci_script_passes_with_the_handler_and_fails_without_one() {
+    let page = page("ci.md");
+    let script = &blocks(&page, "sh")[0];
+    let terminal = Terminal::new();
+    let printed = terminal.run(script);
+    let shown = &blocks(&page, "text")[0];
+    let outcomes: Vec<&str> = printed.lines().filter(|line| line.contains("approved=")).collect();
+    assert_eq!(outcomes, shown.lines().collect::<Vec<_>>(), "{printed}");
+
+    let terminal = Terminal::new();
+    std::fs::write(terminal.dir.path().join("handler.py"), "import time\ntime.sleep(60)\n").unwrap();
+    let done = terminal.shell(&script.replace("--notice 0.1", "--notice 0.001")).output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", complaint(&done));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("Freeze Completed approved=false"), "{done:?}");
+}
