@@ -45,7 +45,7 @@ impl Terminal {
     fn start(&mut self, script: &str, log: &str) {
         let log = std::fs::File::create(self.dir.path().join(log)).unwrap();
         let mut shell = self.shell(&format!("exec {}", script.replace("./dev run", "notbefore serve")));
-        self.children.push(shell.stdout(log).stderr(Stdio::inherit()).spawn().unwrap());
+        self.children.push(shell.stdout(log).stderr(Stdio::null()).spawn().unwrap());
     }
 
     fn log(&self, name: &str) -> String {
