@@ -3,6 +3,8 @@
 
 use std::process::{Child, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::support::namespace::{Namespace, complaint};
 use crate::support::pages::{as_typed, blocks, root};
 use crate::support::{binary, wait_for};
@@ -46,6 +48,14 @@ impl Terminal {
         let log = std::fs::File::create(self.dir.path().join(log)).unwrap();
         let mut shell = self.shell(&format!("exec {}", script.replace("./dev run", "notbefore serve")));
         self.children.push(shell.stdout(log).stderr(Stdio::null()).spawn().unwrap());
+    }
+
+    /// Ends the child of this number, in the order of their start, as Ctrl-C does.
+    fn stop(&mut self, number: usize) {
+        let child = &mut self.children[number];
+        let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(process, Signal::INT).unwrap();
+        assert!(child.wait().unwrap().success(), "the service ends in order");
     }
 
     fn log(&self, name: &str) -> String {
@@ -119,6 +129,30 @@ fn handlers_page_shows_what_the_vm_sees() {
     let seen = terminal.run(&look);
     assert!(seen.contains("MINE") && seen.contains("appeared"), "{seen}");
     assert!(seen.contains("\"DocumentIncarnation\":2") && seen.ends_with(": approved\n"), "{seen}");
+}
+
+#[test]
+fn handlers_page_shares_a_document_and_scripts_a_test() {
+    let page = page("handlers.md");
+    let commands = blocks(&page, "sh");
+    let mut terminal = Terminal::new();
+    let ready = |terminal: &Terminal, log: &str| {
+        wait_for("the service to be ready", || terminal.log(log).contains("operators").then_some(()));
+    };
+    terminal.start(&commands[0], "first.log");
+    terminal.start(&commands[2], "handler.log");
+    ready(&terminal, "first.log");
+    terminal.run(&commands[7]);
+
+    terminal.run(&commands[5]);
+    // The shell became the service, and the namespace's command the shell.
+    terminal.stop(0);
+    terminal.start(&commands[6], "second.log");
+    ready(&terminal, "second.log");
+    assert_eq!(terminal.log("second.log").matches("guest default/default/web/web-").count(), 2);
+    let document =
+        terminal.run(&format!("notbefore event schedule --type reboot web-b >/dev/null\n{}", commands[1]));
+    assert!(document.contains("\"Resources\":[\"web-b\"]"), "{document}");
 }
 
 #[test]
