@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_setting() {
-        checked_in("docs/configuration.md", |page| {
+        checked_in("docs/reference/configuration.md", |page| {
             let (before, rest) =
                 page.split_once("<!-- settings -->\n").expect("the page has a place for the table");
             let (_, after) = rest.split_once("<!-- end of settings -->\n").expect("the table has an end");

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! From this come the key `section.name` of the file, the variable `NOTBEFORE_SECTION_NAME`, the flag, the help,
-//! `--print-config`, `dist/notbefore.toml` and the table in `docs/configuration.md` (a test says how to write these
+//! `--print-config`, `dist/notbefore.toml` and the table in `docs/reference/configuration.md` (a test says how to write these
 //! two anew), and a field `settings.field.name` for `serve.rs` to use. Kinds are the kernel's, or in `kinds.rs`. A secret
 //! is never a value here: the setting names the file that holds it, as a `FILE` that is `None` by default.
 

@@ -166,7 +166,7 @@ fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
 
 #[test]
 fn the_fleet_file_of_the_docs_has_no_mistakes() {
-    let page = std::fs::read_to_string(root().join("docs/fleet.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/reference/fleet-file.md")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("fleet.yaml");
     std::fs::write(&file, &blocks(&page, "yaml")[0]).unwrap();
