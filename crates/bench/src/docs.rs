@@ -1,4 +1,4 @@
-//! The tables of docs/benchmarks.md: what a whole run has measured, between two marks of the page.
+//! The tables of docs/internals/benchmarks.md: what a whole run has measured, between two marks of the page.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_page_has_its_place() {
-        let page = include_str!("../../../docs/benchmarks.md");
+        let page = include_str!("../../../docs/internals/benchmarks.md");
         assert!(replaced(page, "").is_some());
         for scenario in ALL {
             assert!(page.contains(&format!("`{}`", scenario.name)), "{} is not described", scenario.name);

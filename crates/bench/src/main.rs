@@ -2,7 +2,7 @@
 //!
 //! Everything is real: the release binary, nginx, wrk, sockets of loopback, files on the disk. The server has one
 //! core and the load another. What belongs together is measured by turns within one run, so that a ratio means
-//! something also on a machine that others use; absolute numbers are the machine's. docs/benchmarks.md says how to
+//! something also on a machine that others use; absolute numbers are the machine's. docs/internals/benchmarks.md says how to
 //! read them.
 //!
 //! | file | what is in it |
@@ -70,7 +70,7 @@ struct Args {
     /// Where the numbers go as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Put the tables into docs/benchmarks.md
+    /// Put the tables into docs/internals/benchmarks.md
     #[arg(long, conflicts_with_all = ["scenarios", "quick"])]
     docs: bool,
     /// The service's binary
@@ -153,7 +153,7 @@ fn work(args: Args) -> anyhow::Result<bool> {
     std::fs::write(&json, serde_json::to_string_pretty(&bench.report)? + "\n")?;
     println!("written to {}", json.display());
     if args.docs {
-        docs::write(&root.join("docs/benchmarks.md"), &bench.report)?;
+        docs::write(&root.join("docs/internals/benchmarks.md"), &bench.report)?;
     }
     Ok(bench.report.reached())
 }
