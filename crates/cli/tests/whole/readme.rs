@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::support;
-use crate::support::pages::{as_typed, blocks, links, root};
+use crate::support::pages::{as_typed, blocks, root};
 use serde_json::Value;
 
 /// A namespace with loopback, and a directory that looks like a fresh clone to whoever types there.
@@ -180,19 +180,4 @@ fn the_fleet_file_of_the_docs_has_no_mistakes() {
     assert!(
         service.cli(&["fleet", "apply", file.to_str().unwrap()]).contains("default/shop/web: created, 2 VMs")
     );
-}
-
-#[test]
-fn every_page_that_is_linked_to_is_there() {
-    let mut find = Command::new("find");
-    find.args(["README.md", "CONTRIBUTING.md", "docs", "examples", "recipes", "-name", "*.md"]);
-    let pages = String::from_utf8(find.current_dir(root()).output().unwrap().stdout).unwrap();
-    assert!(pages.lines().count() > 20, "{pages}");
-    for page in pages.lines() {
-        let path = root().join(page);
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
-        for file in links(&text) {
-            assert!(path.parent().unwrap().join(&file).exists(), "{page} links to {file}");
-        }
-    }
 }
