@@ -21,6 +21,7 @@ mod operator_tls;
 mod operators;
 mod pace;
 mod plans;
+mod reference;
 mod roles;
 mod scopes;
 mod token_destination;

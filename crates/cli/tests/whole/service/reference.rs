@@ -1,0 +1,84 @@
+//! Pages under `docs/reference` list what the program has: every command of `--help`, every metric of a real page.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::support::pages::root;
+use crate::support::{Service, binary};
+
+/// Served only with a certificate, which the service of this test does not have.
+const WITH_TLS_ONLY: &str = "notbefore_operator_certificate_not_after_seconds gauge";
+
+/// The rows of a table between `<!-- NAME -->` and `<!-- end of NAME -->`, as cells without backticks.
+fn rows(page: &str, name: &str) -> Vec<Vec<String>> {
+    let path = root().join(page);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+    let (_, rest) = text.split_once(&format!("<!-- {name} -->\n")).unwrap();
+    let (table, _) = rest.split_once(&format!("<!-- end of {name} -->")).unwrap();
+    let cells = |row: &str| {
+        let cells = row.trim_matches('|').split(" | ");
+        cells.map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    // The first two lines are the head and the line below it.
+    table.lines().skip(2).map(cells).collect()
+}
+
+/// The commands that `--help` of a command lists, or the command itself if it lists none.
+fn commands(words: &[String]) -> Vec<String> {
+    let help = Command::new(binary()).args(words).arg("--help").output().unwrap();
+    assert!(help.status.success(), "{words:?}: {help:?}");
+    let help = String::from_utf8(help.stdout).unwrap();
+    let Some((_, list)) = help.split_once("\nCommands:\n") else {
+        return vec![format!("notbefore {}", words.join(" "))];
+    };
+    // A line that continues a description is indented further.
+    let names = list.lines().take_while(|line| !line.is_empty()).filter_map(|line| {
+        let line = line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?;
+        line.split(' ').next()
+    });
+    let below = names.filter(|name| *name != "help");
+    below.flat_map(|name| commands(&[words, &[name.to_owned()]].concat())).collect()
+}
+
+#[test]
+fn cli_page_lists_every_command_of_the_help() {
+    let listed = rows("docs/reference/cli.md", "commands").into_iter().map(|mut row| row.swap_remove(0));
+    let listed: Vec<String> = listed.collect();
+    let real = commands(&[]);
+    assert!(real.len() > 40, "{real:?}");
+    assert_eq!(listed, real, "docs/reference/cli.md lists other commands, or in another order, than --help");
+}
+
+/// Name and type of each metric of a table, with the names that the page of metrics describes them by.
+fn documented(table: &str) -> BTreeSet<String> {
+    let row = |row: Vec<String>| {
+        let [name, kind, ..] = &row[..] else { panic!("{row:?}") };
+        let name = match kind.as_str() {
+            "counter" => name.strip_suffix("_total").unwrap_or_else(|| panic!("{name} is a counter")),
+            _ => name,
+        };
+        format!("{name} {kind}")
+    };
+    rows("docs/reference/metrics.md", table).into_iter().map(row).collect()
+}
+
+/// Name and type of each metric of a page.
+fn served(page: &str) -> BTreeSet<String> {
+    page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn metrics_page_lists_every_metric_of_the_service() {
+    let service = Service::start(&[]);
+    let mut real = served(&service.operator_request("GET", "/metrics", "", "").body);
+    assert!(real.len() > 15, "{real:?}");
+    real.insert(WITH_TLS_ONLY.to_owned());
+    assert_eq!(documented("service metrics"), real);
+}
+
+/// `agent/signals.rs` compares the fixture with the page of a real agent.
+#[test]
+fn metrics_page_lists_every_metric_of_the_agent() {
+    let real = served(include_str!("../../fixtures/metrics/agent.txt"));
+    assert_eq!(documented("agent metrics"), real);
+}
