@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use crate::support::http::get;
 use crate::support::pages::root;
 use crate::support::{Service, binary};
 
@@ -70,6 +71,8 @@ fn served(page: &str) -> BTreeSet<String> {
 #[test]
 fn metrics_page_lists_every_metric_of_the_service() {
     let service = Service::start(&[]);
+    // Refusals are on the page from the first one on.
+    assert_eq!(get(service.operator, "/v1/vms").status, 401);
     let mut real = served(&service.operator_request("GET", "/metrics", "", "").body);
     assert!(real.len() > 15, "{real:?}");
     real.insert(WITH_TLS_ONLY.to_owned());
