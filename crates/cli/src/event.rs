@@ -23,15 +23,15 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             output.answer(&events, |events| live_table(events).print("nothing is announced or under way"))
         }
         args::Event::Show { event } => output.answer(&client.get(&at(&event, ""))?, show),
-        args::Event::Schedule { vms, r#type, cause, when, words, force } => {
+        args::Event::Schedule { vms, r#type, cause, when, message, force } => {
             let request = ScheduleEvents {
                 event_type: r#type.map(Into::into),
                 cause: cause.map(Into::into),
                 vms,
                 not_before: when.not_before,
                 in_seconds: when.r#in.map(|span| span.as_secs()),
-                description: words.description,
-                duration_seconds: words.duration,
+                description: message.description,
+                duration_seconds: message.duration,
                 force,
             };
             operation::schedule(client, &request, output)
@@ -146,7 +146,7 @@ fn show(event: &Event) -> Result<()> {
     let commands: Vec<&ExecCommand> = event.exec.iter().flat_map(|exec| &exec.commands).collect();
     let width = commands.iter().map(|command| command.name.len()).max().unwrap_or_default();
     for command in commands {
-        output::line(&format!("    {:<width$}  {}", command.name, standing(command)))?;
+        output::line(&format!("    {:<width$}  {}", command.name, command_status(command)))?;
     }
     if !event.seen.is_empty() {
         output::line("  read by")?;

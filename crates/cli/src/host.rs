@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent};
 use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release, Vm};
 
-use crate::args::{self, Hosts, Maintenance, Output, When};
+use crate::args::{self, Hosts, Maintenance, Output, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Question};
 use crate::output::{self, Rows, Table};
@@ -45,7 +45,7 @@ pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
             announce(client, &HostVerb::Degraded, None, when, hosts, output)
         }
         args::Host::Failed(hosts) => {
-            announce(client, &HostVerb::Failed, None, When::default(), hosts, output)
+            announce(client, &HostVerb::Failed, None, WhenArgs::default(), hosts, output)
         }
     }
 }
@@ -105,7 +105,7 @@ fn announce(
     client: &Client,
     verb: &HostVerb,
     maintenance: Option<Word>,
-    when: When,
+    when: WhenArgs,
     Hosts { mut hosts, words, care, wait }: Hosts,
     output: Output,
 ) -> Result<()> {

@@ -98,7 +98,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         operator_without_tls: settings.operator.without_tls,
         operator_certificate,
         change_pace: ChangePace {
-            at_once: counted(settings.operator.changes_at_once)?,
+            burst: counted(settings.operator.changes_at_once)?,
             per_second: counted(settings.operator.changes_per_second)?,
         },
         operator_door: DoorConfig {

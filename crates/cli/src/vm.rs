@@ -201,7 +201,7 @@ pub fn table(vms: &[Vm]) -> Table {
             false => or_dash(Some(&vm.addresses.join(","))),
         }),
         ("EVENTS", &|vm| vm.events.len().to_string()),
-        ("LISTENS", &listens),
+        ("LISTENS", &polling_status),
     ])
 }
 

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn hold_of_the_start_and_one_that_was_accepted() {
+    fn hold_at_start_and_accepted_hold() {
         let mut clocks = Clocks::new();
         clocks.is_held = true;
         assert_eq!(clocks.after(1, 0), None);

@@ -19,7 +19,7 @@ use notbefore_core::{
 use notbefore_store::{Expect, Key, Revision, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX};
 
 use crate::records::{self, Address, FactBatch, Vm};
-use crate::state::{Held, Made, State};
+use crate::state::{OwnRecord, Revisioned, State};
 
 /// Above this many bytes a list of facts is cut, well below the limit of a value.
 const FACTS_BYTES: usize = VALUE_BYTES_MAX / 4;
@@ -27,7 +27,7 @@ const FACTS_BYTES: usize = VALUE_BYTES_MAX / 4;
 /// The largest record of a VM: Azure's 64 KB of user data, encoded, and some tags.
 const VM_BYTES_MAX: usize = 96 * 1024;
 /// How many bytes of VMs' records one transaction takes besides their scope.
-const VMS_BYTES_ENOUGH: usize = 512 * 1024;
+const VMS_BYTES_PER_TXN: usize = 512 * 1024;
 
 /// What an event may still add to its scope's record before it ends: an approval and the facts of its trail.
 /// A scope takes in no more than leaves this for every event that is live, so that whatever has been announced
@@ -59,12 +59,12 @@ pub struct Draft<'a> {
     from: Option<IpAddr>,
     expect: BTreeMap<Key, Option<Revision>>,
     /// Compared in transactions of their own, ahead of the rest, and locked until all of it is durable.
-    expect_ahead: BTreeMap<Key, Option<Revision>>,
+    expect_first: BTreeMap<Key, Option<Revision>>,
     writes: Writes,
     accompanying: Writes,
     facts: Vec<(Option<ScopeId>, Vec<Recorded<Fact>>)>,
-    made: Vec<(Key, Made)>,
-    stirred: Vec<OperationId>,
+    own_records: Vec<(Key, OwnRecord)>,
+    to_reconcile: Vec<OperationId>,
     vms_changed: bool,
     vm_bytes: usize,
 }
@@ -74,13 +74,13 @@ type Writes = BTreeMap<Key, Option<Bytes>>;
 
 /// A transaction, ready to go, with what must go before it.
 #[derive(Debug, Default)]
-pub struct Drafted {
+pub struct DraftedTxns {
     /// To be committed one after the other; the last one compares and decides.
     pub txns: Vec<Txn>,
     /// Records of the last one as values, so that whoever takes it over need not read what was just written.
-    pub made: Vec<(Key, Made)>,
+    pub own_records: Vec<(Key, OwnRecord)>,
     /// The operations that must be looked at again when it is durable.
-    pub stirred: Vec<OperationId>,
+    pub to_reconcile: Vec<OperationId>,
     /// Records that nobody may change before it is durable, besides those that the last one compares.
     pub locks: Vec<Key>,
 }
@@ -95,12 +95,12 @@ impl<'a> Draft<'a> {
             count,
             from,
             expect: BTreeMap::new(),
-            expect_ahead: BTreeMap::new(),
+            expect_first: BTreeMap::new(),
             writes: Writes::new(),
             accompanying: Writes::new(),
             facts: Vec::new(),
-            made: Vec::new(),
-            stirred: Vec::new(),
+            own_records: Vec::new(),
+            to_reconcile: Vec::new(),
             vms_changed: false,
             vm_bytes: 0,
         }
@@ -112,8 +112,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether VMs' records take up as much as one transaction should hold.
-    pub fn is_heavy(&self) -> bool {
-        self.vm_bytes > VMS_BYTES_ENOUGH
+    pub fn is_full(&self) -> bool {
+        self.vm_bytes > VMS_BYTES_PER_TXN
     }
 
     /// How many operations it has by now, so that whoever has more to add can stop in time.
@@ -122,14 +122,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes a scope's next value, its facts and its history, if it differs from what there is.
-    pub fn scope(&mut self, before: Option<&Held<Scope>>, applied: Applied) -> Result<(), Refusal> {
-        self.scope_of_bytes(before, applied, None)
+    pub fn scope(&mut self, before: Option<&Revisioned<Scope>>, applied: Applied) -> Result<(), Refusal> {
+        self.scope_with_bytes(before, applied, None)
     }
 
-    /// The same, where somebody has worked out the bytes of the next value: see `sized`.
-    pub fn scope_of_bytes(
+    /// The same, where somebody has worked out the bytes of the next value: see `encode_scope`.
+    pub fn scope_with_bytes(
         &mut self,
-        before: Option<&Held<Scope>>,
+        before: Option<&Revisioned<Scope>>,
         applied: Applied,
         bytes: Option<Bytes>,
     ) -> Result<(), Refusal> {
@@ -142,13 +142,13 @@ impl<'a> Draft<'a> {
         let id = scope.id();
         let key = records::scope(&id);
         self.expect.insert(key.clone(), before.map(|held| held.revision));
-        let stays = stays(&scope);
-        if !stays {
+        let is_kept = is_kept(&scope);
+        if !is_kept {
             self.remove_scope(&id);
         } else {
             let bytes = match bytes {
                 Some(bytes) => bytes,
-                None => sized(before.map(|held| &*held.value), &scope)?,
+                None => encode_scope(before.map(|held| &*held.value), &scope)?,
             };
             self.writes.insert(key.clone(), Some(bytes));
         }
@@ -163,12 +163,12 @@ impl<'a> Draft<'a> {
             let state = self.state;
             let is_alone =
                 |id| state.operation(id).is_some_and(|operation| operation.value.targets.len() == 1);
-            self.stirred.extend(stirred(&before.value, Some(&scope), is_alone));
+            self.to_reconcile.extend(to_reconcile(&before.value, Some(&scope), is_alone));
         }
-        if stays {
+        if is_kept {
             // It will stay for long.
             scope.members.shrink_to_fit();
-            self.made.push((key, Made::Scope(Arc::new(scope))));
+            self.own_records.push((key, OwnRecord::Scope(Arc::new(scope))));
         }
         self.facts(Some(id), facts);
         Ok(())
@@ -177,7 +177,7 @@ impl<'a> Draft<'a> {
     /// Removes a scope's record altogether; its members must have left it.
     pub fn remove_scope(&mut self, id: &ScopeId) {
         self.writes.insert(records::scope(id), None);
-        if self.state.heard(id).is_some() {
+        if self.state.last_polled(id).is_some() {
             self.accompanying.insert(records::heard(id), None);
         }
     }
@@ -221,23 +221,23 @@ impl<'a> Draft<'a> {
 
     /// Takes the record of an operation that is made; one with too many parts does not fit.
     pub fn new_operation(&mut self, operation: Operation) -> Result<(), Refusal> {
-        let bytes = fits(&operation)?;
-        self.operation_of_bytes(operation, bytes);
+        let bytes = encode_operation(&operation)?;
+        self.operation_with_bytes(operation, bytes);
         Ok(())
     }
 
     /// Takes an operation's record.
     pub fn operation(&mut self, operation: Operation) {
         let bytes = records::encode(&operation);
-        self.operation_of_bytes(operation, bytes);
+        self.operation_with_bytes(operation, bytes);
     }
 
-    fn operation_of_bytes(&mut self, operation: Operation, bytes: Bytes) {
+    fn operation_with_bytes(&mut self, operation: Operation, bytes: Bytes) {
         let key = records::operation(operation.id);
         let before = self.state.operation(operation.id);
         self.expect.insert(key.clone(), before.map(|held| held.revision));
         self.writes.insert(key.clone(), Some(bytes));
-        self.made.push((key, Made::Operation(Arc::new(operation))));
+        self.own_records.push((key, OwnRecord::Operation(Arc::new(operation))));
     }
 
     /// Takes a record that must not be there yet.
@@ -261,12 +261,12 @@ impl<'a> Draft<'a> {
     /// transactions of their own ahead of it, and stay locked until it is durable.
     pub fn depend_on(&mut self, scope: &ScopeId) {
         let revision = self.state.scope(scope).map(|held| held.revision);
-        self.expect_ahead.insert(records::scope(scope), revision);
+        self.expect_first.insert(records::scope(scope), revision);
     }
 
     /// Lets an operation be looked at again when it is durable.
-    pub fn stir(&mut self, operation: OperationId) {
-        self.stirred.push(operation);
+    pub fn reconcile_after(&mut self, operation: OperationId) {
+        self.to_reconcile.push(operation);
     }
 
     /// Takes facts.
@@ -277,7 +277,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Closes the draft.
-    pub fn finish(mut self) -> Drafted {
+    pub fn finish(mut self) -> DraftedTxns {
         let (mut n, mut first) = (0, 0);
         for (scope, facts) in std::mem::take(&mut self.facts) {
             for facts in chunks_of_facts(facts) {
@@ -324,20 +324,20 @@ impl<'a> Draft<'a> {
             }
         }
         ahead.reverse();
-        let locks: Vec<Key> = self.expect_ahead.keys().cloned().collect();
-        let compares = self.expect_ahead.into_iter().map(|(key, revision)| Expect { key, revision });
+        let locks: Vec<Key> = self.expect_first.keys().cloned().collect();
+        let compares = self.expect_first.into_iter().map(|(key, revision)| Expect { key, revision });
         let compares: Vec<Expect> = compares.collect();
         let compares = compares.chunks(TXN_OPERATIONS_MAX - RESERVED);
         ahead.splice(0..0, compares.map(|some| Txn { expect: some.to_vec(), ..Txn::default() }));
         ahead.push(last);
-        self.stirred.sort();
-        self.stirred.dedup();
-        Drafted { txns: ahead, made: self.made, stirred: self.stirred, locks }
+        self.to_reconcile.sort();
+        self.to_reconcile.dedup();
+        DraftedTxns { txns: ahead, own_records: self.own_records, to_reconcile: self.to_reconcile, locks }
     }
 }
 
 /// Whether a scope's record is kept: a standalone VM and its scope come and go together.
-pub(crate) fn stays(scope: &Scope) -> bool {
+pub(crate) fn is_kept(scope: &Scope) -> bool {
     scope.kind != ScopeKind::Standalone || !scope.members.is_empty() || !scope.events.is_empty()
 }
 
@@ -352,12 +352,12 @@ pub(crate) fn vm_bytes(vm: &Vm) -> Result<Bytes, Refusal> {
 
 /// A scope's bytes, if it may become so large: a scope that takes in VMs or events leaves room for what those
 /// will need, and any other change may use that room.
-pub(crate) fn sized(before: Option<&Scope>, scope: &Scope) -> Result<Bytes, Refusal> {
+pub(crate) fn encode_scope(before: Option<&Scope>, scope: &Scope) -> Result<Bytes, Refusal> {
     let bytes = records::encode(scope);
     let grows = before.is_none_or(|before| {
         scope.members.len() > before.members.len() || scope.events.len() > before.events.len()
     });
-    let reserve = if grows { scope.events.iter().map(grows_by).sum() } else { 0 };
+    let reserve = if grows { scope.events.iter().map(growth_bytes).sum() } else { 0 };
     match bytes.len() + reserve > VALUE_BYTES_MAX {
         true => Err(Refusal::ScopeTooLarge { bytes: bytes.len() + reserve, limit: VALUE_BYTES_MAX }),
         false => Ok(bytes),
@@ -365,14 +365,14 @@ pub(crate) fn sized(before: Option<&Scope>, scope: &Scope) -> Result<Bytes, Refu
 }
 
 /// What an event may still add to its scope's record.
-fn grows_by(event: &Event) -> usize {
+fn growth_bytes(event: &Event) -> usize {
     match event.driver {
         DriverKind::Simulated | DriverKind::Manual => EVENT_GROWS_BY,
         DriverKind::Exec => {
             let commands = event.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
             // A command's result, a host, takes less than a reason.
             let each = COMMAND_BYTES_MAX + why_bytes_max(event.resources.len());
-            let taken: usize = commands.iter().map(|command| needs_no_more(command, each)).sum();
+            let taken: usize = commands.iter().map(|command| bytes_not_needed(command, each)).sum();
             let commands = (event.resources.len() * each).saturating_sub(taken);
             EVENT_GROWS_BY + DRIVER_FACTS_GROW_BY + commands
         }
@@ -380,7 +380,7 @@ fn grows_by(event: &Event) -> usize {
 }
 
 /// How much of what a command may take up, `most`, it has taken by now or will never want.
-fn needs_no_more(command: &CommandState, most: usize) -> usize {
+fn bytes_not_needed(command: &CommandState, most: usize) -> usize {
     match command {
         CommandState::Waiting { why, .. } | CommandState::Failed { why, .. } => why.len(),
         CommandState::Done { .. } | CommandState::Gone => most,
@@ -389,7 +389,7 @@ fn needs_no_more(command: &CommandState, most: usize) -> usize {
 }
 
 /// An operation's bytes, unless it has more parts than its record can hold until the last of them has ended.
-pub(crate) fn fits(operation: &Operation) -> Result<Bytes, Refusal> {
+pub(crate) fn encode_operation(operation: &Operation) -> Result<Bytes, Refusal> {
     let parts = operation.targets.len();
     let record = records::encode(operation);
     let bytes = record.len() + parts * TARGET_GROWS_BY + OPERATION_GROWS_BY;
@@ -459,7 +459,7 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
 
 /// The operations for which a scope's change means something: one of their events has ended, or, where
 /// approvals are counted, was approved or has begun. That it has begun means nothing to one of a single part.
-pub(crate) fn stirred(
+pub(crate) fn to_reconcile(
     before: &Scope,
     after: Option<&Scope>,
     is_alone: impl Fn(OperationId) -> bool,

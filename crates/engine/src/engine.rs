@@ -2,18 +2,18 @@
 //! time. See the crate's page for the life of a command.
 //!
 //! Here is what goes in and comes out, what the engine holds, and what is due when. `jobs` brings what is asked
-//! for to a commit, `fans` an operation to all of its scopes, `hosts` starts a host's events together, `follow` takes
-//! over what is durable, `commands` sees to it that the exec driver's commands run, `times` remembers who was
-//! heard of, `clock` does not trust a clock that has jumped, and `questions` answers what would come of something.
+//! for to a commit, `fan_out` an operation to all of its scopes, `hosts` starts a host's events together, `apply_commits` takes
+//! over what is durable, `commands` sees to it that the exec driver's commands run, `poll_times` remembers who was
+//! heard of, `clock` does not trust a clock that has jumped, and `queries` answers what would come of something.
 
+mod apply_commits;
 mod clock;
 mod commands;
-mod fans;
-mod follow;
+mod fan_out;
 mod hosts;
 mod jobs;
-mod questions;
-mod times;
+mod poll_times;
+mod queries;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -27,17 +27,17 @@ use notbefore_core::{
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use crate::clock_watch::ClockNews;
-use crate::operations::Tried;
+use crate::operations::OpenAttempts;
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, Idempotency, Progress, Request};
 use crate::state::load::{Loader, prepare};
-use crate::state::{Held, Made, Publication, State};
-use commands::Commanded;
+use crate::state::{OwnRecord, Publication, Revisioned, State};
+use commands::RunningCommand;
 use hosts::HostStarts;
-use times::Heard;
+use poll_times::LastPoll;
 
 pub use commands::{CommandId, DriverReport, DriverRun};
-pub use times::ENABLED_FOR;
+pub use poll_times::ENABLED_FOR;
 
 /// How often the service stores that it runs, so that a guest is not blamed for our own downtime.
 const ALIVE_STORED_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
@@ -95,7 +95,7 @@ pub enum Input {
     /// A commit, as the store's watch shows it: another node's, or one whose outcome was unknown.
     Watched(Batch),
     /// A guest of the scope has asked for its document.
-    Heard(ScopeId, Timestamp),
+    Polled(ScopeId, Timestamp),
     /// A command of the exec driver has ended.
     Ran(DriverReport),
     /// Time has passed.
@@ -126,7 +126,7 @@ pub enum Effect {
 #[derive(Clone, Debug)]
 enum Work {
     /// Somebody's request.
-    Ask {
+    Request {
         request: RequestId,
         command: Command,
         /// What transactions before the one under way have done of it.
@@ -142,37 +142,37 @@ enum Work {
     Open(OperationId, Target),
     /// Confirms that a part that was refused has not been opened, and ended and forgotten, by an earlier
     /// process.
-    Unopened { operation: OperationId, target: Target, refused: Failure },
+    ConfirmUnopened { operation: OperationId, target: Target, refused: Failure },
     /// An operation wants something of a scope.
     Step(OperationId, ScopeId, ScopeCommand),
     /// An operation's record is to be brought up to date.
     Record(OperationId),
     /// That the service runs is to be stored; it needs no comparing.
-    Alive,
+    StoreAlive,
     /// When guests of these scopes last asked is to be stored; it needs no comparing.
-    Heard(Vec<ScopeId>),
+    StorePolls(Vec<ScopeId>),
     /// A host operation that may be due is to be decided.
     DecideHost(OperationId),
     /// Finds out whether the start of a host operation took effect whose outcome was unknown. It keeps the
     /// locks of the operation's scopes: nothing may start there before that is known. `revision` is the
     /// operation's before the start.
-    Undecided { operation: OperationId, revision: Revision },
+    ConfirmHostStart { operation: OperationId, revision: Revision },
 }
 
 impl Work {
     /// The request that waits for it, if one does.
     fn request(&self) -> Option<RequestId> {
         match self {
-            Work::Ask { request, .. } | Work::Confirm { request, .. } => Some(*request),
+            Work::Request { request, .. } | Work::Confirm { request, .. } => Some(*request),
             Work::Pulse(_)
             | Work::Open(..)
-            | Work::Unopened { .. }
+            | Work::ConfirmUnopened { .. }
             | Work::Step(..)
             | Work::Record(_)
-            | Work::Alive
-            | Work::Heard(_)
+            | Work::StoreAlive
+            | Work::StorePolls(_)
             | Work::DecideHost(_)
-            | Work::Undecided { .. } => None,
+            | Work::ConfirmHostStart { .. } => None,
         }
     }
 }
@@ -185,19 +185,19 @@ struct Job {
     /// What is planned and not yet durable; the front is under way.
     txns: VecDeque<Txn>,
     /// Records of the last of them, as values.
-    made: Vec<(Key, Made)>,
+    own_records: Vec<(Key, OwnRecord)>,
     locks: Vec<Key>,
     answer: Option<Answer>,
-    stirred: Vec<OperationId>,
+    to_reconcile: Vec<OperationId>,
     /// How far a command will have come that takes further transactions.
     rest: Option<Progress>,
 }
 
 /// An operation that is being reconciled.
 #[derive(Default)]
-struct Fan {
+struct FanOut {
     pending: usize,
-    tried: Tried,
+    tried: OpenAttempts,
     /// Scopes that have refused a step; they are asked again after a while, not at once.
     refused: HashMap<ScopeId, Failure>,
     waiting: Vec<RequestId>,
@@ -216,27 +216,27 @@ pub struct Engine {
     deadline_of: HashMap<ScopeId, Timestamp>,
     /// Work of our own that the store would not take, and when to try it again.
     retries: BTreeSet<(Timestamp, JobId)>,
-    fans: HashMap<OperationId, Fan>,
+    fan_outs: HashMap<OperationId, FanOut>,
     /// Operations of which a scope has refused a step, and when it is asked again.
     stalled: BTreeSet<(Timestamp, OperationId)>,
     /// Jobs that met a conflict, and the records that were not as they expected.
-    behind: Vec<(JobId, Vec<Expect>)>,
+    conflicted: Vec<(JobId, Vec<Expect>)>,
     /// Answers to those who asked twice, kept until the watch has shown what the first time did.
     replays: BTreeMap<(Revision, JobId), Result<Answer, Failure>>,
     /// The commands that this process has asked for and the records still want.
-    commands: HashMap<ScopeId, BTreeMap<(EventId, VmId), Commanded>>,
+    commands: HashMap<ScopeId, BTreeMap<(EventId, VmId), RunningCommand>>,
     hosts: HostStarts,
-    heard: HashMap<ScopeId, Heard>,
-    heard_to_store: BTreeSet<ScopeId>,
+    last_polls: HashMap<ScopeId, LastPoll>,
+    polls_to_store: BTreeSet<ScopeId>,
     /// How many transactions that store such times are under way.
-    heard_in_flight: usize,
+    poll_writes_in_flight: usize,
     /// When scopes that were heard of for the first time are stored, if there are any.
-    store_heard_at: Option<Timestamp>,
+    store_polls_at: Option<Timestamp>,
     store_alive_at: Timestamp,
     /// By how much the clock has jumped since the hold began.
     clock_jumped_by: SignedDuration,
     /// Revisions taken over when they were committed, which the watch has yet to show once more or to pass over.
-    own: BTreeSet<Revision>,
+    own_revisions: BTreeSet<Revision>,
     watched: Revision,
 }
 
@@ -253,12 +253,12 @@ impl Engine {
         for (key, record) in records {
             loader.take(prepare(key, record)?)?;
         }
-        Ok(Self::over(settings, loader.finish(), revision, now))
+        Ok(Self::from_state(settings, loader.finish(), revision, now))
     }
 
     /// The same, over a state that has taken in all records already: whoever has a million of them need not hold
     /// them all at once.
-    pub fn over(
+    pub fn from_state(
         settings: EngineSettings,
         state: State,
         revision: Revision,
@@ -275,42 +275,43 @@ impl Engine {
             deadlines: BTreeSet::new(),
             deadline_of: HashMap::new(),
             retries: BTreeSet::new(),
-            fans: HashMap::new(),
+            fan_outs: HashMap::new(),
             stalled: BTreeSet::new(),
-            behind: Vec::new(),
+            conflicted: Vec::new(),
             replays: BTreeMap::new(),
             commands: HashMap::new(),
             hosts: HostStarts::default(),
-            heard: HashMap::new(),
-            heard_to_store: BTreeSet::new(),
-            heard_in_flight: 0,
-            store_heard_at: None,
+            last_polls: HashMap::new(),
+            polls_to_store: BTreeSet::new(),
+            poll_writes_in_flight: 0,
+            store_polls_at: None,
             store_alive_at: now,
             clock_jumped_by: SignedDuration::ZERO,
-            own: BTreeSet::new(),
+            own_revisions: BTreeSet::new(),
             watched: revision,
         };
         let down = engine.state.alive().map(|alive| now.duration_since(alive).max(SignedDuration::ZERO));
-        for (scope, at) in engine.state.all_heard() {
+        for (scope, at) in engine.state.all_last_polled() {
             let at = at.checked_add(down.unwrap_or_default()).unwrap_or(at);
-            engine.heard.insert(scope.clone(), Heard { at, was_stored: true });
+            engine.last_polls.insert(scope.clone(), LastPoll { at, was_stored: true });
         }
-        engine.judge_clock(now);
-        let due =
-            |(id, held): (&ScopeId, &Held<Scope>)| Some((id.clone(), engine.state.due_in(id, held, now)?));
+        engine.check_clock_at_start(now);
+        let due = |(id, held): (&ScopeId, &Revisioned<Scope>)| {
+            Some((id.clone(), engine.state.due_in(id, held, now)?))
+        };
         let dues: Vec<_> = engine.state.scopes().filter_map(due).collect();
         for (scope, due) in dues {
             engine.set_deadline(&scope, Some(due));
         }
-        let mut effects = vec![Effect::Publish(engine.state.everything())];
+        let mut effects = vec![Effect::Publish(engine.state.full_publication())];
         let mut unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
         // In an order that does not depend on the process, so that a history can be played again.
         unfinished.sort();
         for operation in unfinished {
             engine.reconcile(operation, now, &mut effects);
         }
-        engine.take_over_commands(now, &mut effects);
-        engine.look_at_all_hosts();
+        engine.adopt_commands(now, &mut effects);
+        engine.recheck_all_hosts();
         engine.decide_hosts(now, &mut effects);
         (engine, effects)
     }
@@ -326,7 +327,7 @@ impl Engine {
         let retry = self.retries.first().map(|(at, _)| *at);
         let stalled = self.stalled.first().map(|(at, _)| *at);
         let host = self.hosts.next_due();
-        let heard = self.store_heard_at;
+        let heard = self.store_polls_at;
         [deadline, retry, stalled, host, heard, Some(self.store_alive_at)].into_iter().flatten().min()
     }
 
@@ -345,38 +346,38 @@ impl Engine {
     pub fn handle_all(&mut self, inputs: impl IntoIterator<Item = Input>, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         for input in inputs {
-            self.take(input, now, &mut effects);
+            self.handle_one(input, now, &mut effects);
         }
         self.decide_hosts(now, &mut effects);
-        self.do_what_is_due(now, &mut effects);
+        self.run_due(now, &mut effects);
         // What was due may have shown that a host operation need not be decided after all.
         self.decide_hosts(now, &mut effects);
         effects
     }
 
-    fn take(&mut self, input: Input, now: Timestamp, effects: &mut Vec<Effect>) {
+    fn handle_one(&mut self, input: Input, now: Timestamp, effects: &mut Vec<Effect>) {
         match input {
             Input::Request(request, asked) => {
                 let Request { by, from, idempotency, if_revision, command } = *asked;
                 let progress = Progress::default();
-                let work = Work::Ask { request, command, progress, idempotency, if_revision };
+                let work = Work::Request { request, command, progress, idempotency, if_revision };
                 self.spawn_from(work, by, from, now, effects);
             }
-            Input::Committed(id, outcome) => self.committed(id, outcome, now, effects),
-            Input::Watched(batch) => self.take_over_watched(batch, now, effects),
-            Input::Heard(scope, at) => self.note_heard(scope, at, now),
-            Input::Ran(report) => self.ran(report, now, effects),
+            Input::Committed(id, outcome) => self.on_committed(id, outcome, now, effects),
+            Input::Watched(batch) => self.apply_watched(batch, now, effects),
+            Input::Polled(scope, at) => self.record_poll(scope, at, now),
+            Input::Ran(report) => self.on_command_ended(report, now, effects),
             Input::Tick => {}
             Input::Clock(ClockNews::Jumped(by)) => {
                 self.hold_clock(by);
                 self.renew_all_deadlines(now);
             }
             Input::Clock(ClockNews::Settled) => self.trust_clock(now),
-            Input::Closing => self.store_heard(now, effects),
+            Input::Closing => self.store_polls(now, effects),
         }
     }
 
-    fn do_what_is_due(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+    fn run_due(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         while let Some((at, id)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, id));
             self.run(id, now, effects);
@@ -391,7 +392,7 @@ impl Engine {
         let stalled: Vec<_> = self.stalled.iter().copied().filter(due).collect();
         for (at, operation) in stalled {
             self.stalled.remove(&(at, operation));
-            if let Some(fan) = self.fans.get_mut(&operation) {
+            if let Some(fan) = self.fan_outs.get_mut(&operation) {
                 fan.refused.clear();
             }
             self.reconcile(operation, now, effects);
@@ -409,15 +410,15 @@ impl Engine {
             // may be the clock that was wrong for a moment.
             let state = &self.state;
             let long = ENABLED_FOR * 2;
-            self.heard
+            self.last_polls
                 .retain(|scope, heard| state.scope(scope).is_some() || now.duration_since(heard.at) < long);
-            self.store_heard(now, effects);
+            self.store_polls(now, effects);
             if !self.is_clock_held() {
-                self.spawn(Work::Alive, Actor::Service, now, effects);
+                self.spawn(Work::StoreAlive, Actor::Service, now, effects);
             }
         }
-        if self.store_heard_at.is_some_and(|at| at <= now || at > furthest) {
-            self.store_heard(now, effects);
+        if self.store_polls_at.is_some_and(|at| at <= now || at > furthest) {
+            self.store_polls(now, effects);
         }
     }
 
@@ -425,7 +426,7 @@ impl Engine {
     fn renew_deadline(&mut self, scope: &ScopeId, now: Timestamp) {
         let due = self.state.scope(scope).and_then(|held| self.state.due_in(scope, held, now));
         self.set_deadline(scope, due);
-        self.keep_driving(scope, now);
+        self.retry_commands(scope, now);
     }
 
     fn set_deadline(&mut self, scope: &ScopeId, due: Option<Timestamp>) {

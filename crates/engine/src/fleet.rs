@@ -13,20 +13,20 @@ use notbefore_core::{
 };
 use notbefore_store::{Revision, TXN_OPERATIONS_MAX};
 
-use crate::draft::{Draft, address_taken, sized};
+use crate::draft::{Draft, address_taken, encode_scope};
 use crate::plan::{Plan, Planner};
 use crate::records::{self, Address, Vm};
 use crate::request::{
     AddVm, Answer, Failure, FirstRun, InventoryCommand, Progress, PutScope, ScopeChange, VmCommand, VmSpec,
 };
-use crate::state::{Held, caller_key};
+use crate::state::{Revisioned, caller_key};
 
 /// How many addresses a VM may have.
 pub const ADDRESSES_MAX: usize = 16;
 
 /// Where a plan stops taking further VMs: the next one, with all its addresses, would still have fitted, and
 /// so does what is written whatever the plan is.
-const OPERATIONS_ENOUGH: usize = TXN_OPERATIONS_MAX - 2 * (ADDRESSES_MAX + 2) - 8;
+const OPERATIONS_PER_TXN: usize = TXN_OPERATIONS_MAX - 2 * (ADDRESSES_MAX + 2) - 8;
 
 /// How many VMs one step removes: each may take a record, its addresses, and its events' history with it.
 const REMOVED_PER_STEP: usize = 8;
@@ -44,12 +44,12 @@ impl Planner<'_> {
             }
             InventoryCommand::AddVm(add) => self.add_vm(add),
             InventoryCommand::Vm(VmCommand::Remove(vm)) => {
-                self.on_scope(&self.home(*vm)?.0, ScopeCommand::Remove(vec![*vm]))
+                self.on_scope(&self.scope_of_vm(*vm)?.0, ScopeCommand::Remove(vec![*vm]))
             }
             InventoryCommand::Vm(VmCommand::Start(vm)) => {
-                self.on_scope(&self.home(*vm)?.0, ScopeCommand::Revive(*vm))
+                self.on_scope(&self.scope_of_vm(*vm)?.0, ScopeCommand::Revive(*vm))
             }
-            InventoryCommand::FirstRun(first_run) => self.make_first_run(first_run),
+            InventoryCommand::FirstRun(first_run) => self.create_first_run(first_run),
         }
     }
 
@@ -65,17 +65,17 @@ impl Planner<'_> {
 
         if progress.seen == 0 {
             // Whether all of it fits is found out before the first part of it is written.
-            self.whole(put, base.clone())?;
+            self.apply_put(put, base.clone())?;
         }
         let known = by_name(&base.scope);
         let mut members = Vec::new();
         for spec in &put.vms[progress.seen..] {
-            if draft.operations() > OPERATIONS_ENOUGH || draft.is_heavy() {
+            if draft.operations() > OPERATIONS_PER_TXN || draft.is_full() {
                 break;
             }
             progress.seen += 1;
             let before = known.get(&spec.name.folded()).copied();
-            let (member, record) = described(&id, spec, before, put.origin);
+            let (member, record) = member_and_record(&id, spec, before, put.origin);
             match before.map(|before| (before, self.differences(before, &member, &record))) {
                 None => progress.added += 1,
                 Some((_, fields)) if fields.is_empty() => {}
@@ -93,7 +93,7 @@ impl Planner<'_> {
         }
         let all_seen = progress.seen == put.vms.len();
         let unnamed = match put.prune && all_seen {
-            true => unnamed(&base.scope, &put.vms),
+            true => unlisted_vms(&base.scope, &put.vms),
             false => Vec::new(),
         };
         let removed: Vec<VmId> = unnamed.iter().copied().take(REMOVED_PER_STEP).collect();
@@ -112,7 +112,7 @@ impl Planner<'_> {
     }
 
     /// What a scope becomes, before anything is removed from it, when all of a description is carried out.
-    pub(crate) fn whole(&self, put: &PutScope, mut base: Applied) -> Result<Applied, Refusal> {
+    pub(crate) fn apply_put(&self, put: &PutScope, mut base: Applied) -> Result<Applied, Refusal> {
         let id = put.path.id();
         let known = by_name(&base.scope);
         let one = |spec: &VmSpec| member(spec, known.get(&spec.name.folded()).copied(), put.origin);
@@ -120,7 +120,7 @@ impl Planner<'_> {
         let circumstances = self.circumstances(&id, self.by);
         base.apply(ScopeCommand::SetPolicy(put.policy.clone()), circumstances)?;
         base.apply(ScopeCommand::Enrol(all), circumstances)?;
-        sized(self.state.scope(&id).map(|held| &*held.value), &base.scope)?;
+        encode_scope(self.state.scope(&id).map(|held| &*held.value), &base.scope)?;
         Ok(base)
     }
 
@@ -253,7 +253,7 @@ impl Planner<'_> {
         Ok(self.write(draft, Answer::Vm(vm)))
     }
 
-    pub(crate) fn known_scope(&self, id: &ScopeId) -> Result<&'_ Held<Scope>, Refusal> {
+    pub(crate) fn known_scope(&self, id: &ScopeId) -> Result<&'_ Revisioned<Scope>, Refusal> {
         match self.state.scope(id) {
             Some(held) => Ok(held),
             None => Err(Refusal::UnknownScope(id.as_str().parse::<ScopePath>()?)),
@@ -262,7 +262,7 @@ impl Planner<'_> {
 
     fn remove_scope(&self, id: &ScopeId, fleet_only: bool, mut progress: Progress) -> Result<Plan, Failure> {
         let held = self.known_scope(id)?;
-        let mut some = leaving(&held.value, fleet_only);
+        let mut some = vms_to_remove(&held.value, fleet_only);
         let all = some.len();
         some.truncate(REMOVED_PER_STEP);
         let last = some.len() == all;
@@ -273,7 +273,7 @@ impl Planner<'_> {
         if empties {
             applied.facts.push(self.recorded(Fact::ScopeRemoved { path: held.value.path.clone() }));
         }
-        draft.scope_or_touch(held, applied)?;
+        draft.write_or_expect_scope(held, applied)?;
         let answer = Answer::Scope { scope: id.clone(), progress };
         if empties {
             draft.remove_scope(id);
@@ -284,7 +284,7 @@ impl Planner<'_> {
         Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(progress) })
     }
 
-    fn make_first_run(&self, first_run: &FirstRun) -> Result<Plan, Failure> {
+    fn create_first_run(&self, first_run: &FirstRun) -> Result<Plan, Failure> {
         let FirstRun { vm, name } = first_run;
         if !self.state.is_empty() {
             return Ok(Plan::Settled(Answer::Done));
@@ -293,7 +293,7 @@ impl Planner<'_> {
         let id = path.id();
         let mut fresh = Scope::new(path, ScopeKind::Standalone, Policy::for_trying(), Origin::Call);
         fresh.first_run = true;
-        let spec = VmSpec { spot: true, ..VmSpec::bare(*vm, name.clone()) };
+        let spec = VmSpec { spot: true, ..VmSpec::with_defaults(*vm, name.clone()) };
         let enrol = ScopeCommand::Enrol(vec![member(&spec, None, Origin::Call)]);
         let applied = fresh.apply(enrol, self.circumstances(&id, self.by))?;
         let mut draft = self.draft();
@@ -306,7 +306,7 @@ impl Planner<'_> {
 impl Draft<'_> {
     /// Like [`Draft::scope`], but compares the scope even where nothing of it changes, since its record is
     /// about to be removed.
-    fn scope_or_touch(&mut self, held: &Held<Scope>, applied: Applied) -> Result<(), Refusal> {
+    fn write_or_expect_scope(&mut self, held: &Revisioned<Scope>, applied: Applied) -> Result<(), Refusal> {
         let id = held.value.id();
         let facts = match *held.value == applied.scope {
             true => applied.facts.clone(),
@@ -328,20 +328,25 @@ pub(crate) fn by_name(scope: &Scope) -> HashMap<String, &Member> {
 }
 
 /// The VMs that leave when a scope is removed: all, or those that a fleet file added.
-pub(crate) fn leaving(scope: &Scope, fleet_only: bool) -> Vec<VmId> {
+pub(crate) fn vms_to_remove(scope: &Scope, fleet_only: bool) -> Vec<VmId> {
     let leaves = |member: &&Member| !fleet_only || member.origin == Origin::Fleet;
     scope.members.iter().filter(leaves).map(|member| member.vm).collect()
 }
 
 /// The VMs that an earlier fleet file added and this one does not name.
-pub(crate) fn unnamed(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
+pub(crate) fn unlisted_vms(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
     let named: HashSet<String> = vms.iter().map(|spec| spec.name.folded()).collect();
     let unnamed = |member: &&Member| member.origin == Origin::Fleet && !named.contains(&member.name.folded());
     scope.members.iter().filter(unnamed).map(|member| member.vm).collect()
 }
 
 /// A described VM: the scope's member and the VM's own record.
-pub(crate) fn described(id: &ScopeId, spec: &VmSpec, known: Option<&Member>, origin: Origin) -> (Member, Vm) {
+pub(crate) fn member_and_record(
+    id: &ScopeId,
+    spec: &VmSpec,
+    known: Option<&Member>,
+    origin: Origin,
+) -> (Member, Vm) {
     let member = member(spec, known, origin);
     let (addresses, instance) = (spec.addresses.clone(), spec.instance.clone());
     let record = Vm { id: member.vm, scope: id.clone(), addresses, instance };
@@ -364,7 +369,7 @@ fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
 }
 
 /// Whether what a caller saw is still what there is; revision 0 stands for a scope that does not exist.
-pub(crate) fn check_revision(seen: Revision, held: Option<&Held<Scope>>) -> Result<(), Refusal> {
+pub(crate) fn check_revision(seen: Revision, held: Option<&Revisioned<Scope>>) -> Result<(), Refusal> {
     match held.map_or(Revision(0), |held| held.revision) {
         found if found == seen => Ok(()),
         found => Err(Refusal::RevisionDiffers { expected: seen.0, found: found.0 }),

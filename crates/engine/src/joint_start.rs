@@ -8,7 +8,7 @@ use notbefore_core::{
 use crate::draft::Draft;
 use crate::plan::{Plan, Planner};
 use crate::request::{Answer, Failure};
-use crate::state::Held;
+use crate::state::Revisioned;
 
 impl Planner<'_> {
     /// Plans the decision of a host operation that may be due: its parts start, or with the manual driver become
@@ -49,7 +49,7 @@ impl Planner<'_> {
         Ok(self.release_host(held, why))
     }
 
-    fn release_host(&self, held: &Held<Operation>, why: StartReason) -> Plan {
+    fn release_host(&self, held: &Revisioned<Operation>, why: StartReason) -> Plan {
         let id = held.value.id;
         let mut draft = self.joint_draft(held, JointStart::Released { why, by: self.by.clone() });
         draft.facts(None, vec![self.recorded(Fact::OperationStarted { operation: id, why })]);
@@ -57,13 +57,13 @@ impl Planner<'_> {
     }
 
     /// Lets a host operation stand so. That depends on all of its scopes.
-    fn joint_draft(&self, held: &Held<Operation>, start: JointStart) -> Draft<'_> {
+    fn joint_draft(&self, held: &Revisioned<Operation>, start: JointStart) -> Draft<'_> {
         let mut draft = self.draft();
         draft.operation(Operation { joint_start: Some(start), ..(*held.value).clone() });
         for scope in self.state.host_operations().scopes_of(held.value.id) {
             draft.depend_on(scope);
         }
-        draft.stir(held.value.id);
+        draft.reconcile_after(held.value.id);
         draft
     }
 

@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_is_read_as_it_was_written(
+        fn key_round_trips(
             id: u128,
             millis in 0i64..253_000_000_000_000,
             n: u64,
@@ -204,7 +204,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(kind in 0usize..14, rest in ".{0,60}") {
+        fn parse_accepts_any_text_without_panic(kind in 0usize..14, rest in ".{0,60}") {
             let known = keys(1, 2, 3, "x", IpAddr::from([10, 0, 0, 1]), kind).unwrap().to_string();
             let kind = known.split_inclusive('/').next().unwrap_or_default();
             let _ = RecordKey::parse(&format!("{kind}{rest}"));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_written_as_stores_have_them() {
+    fn key_text_is_stable() {
         let (id, at) = ("00000000-0000-0000-0000-000000000007", Timestamp::from_millisecond(5).unwrap());
         let written = Written { at, node: "ab12", n: 3 };
         for (key, text) in [

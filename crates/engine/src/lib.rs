@@ -61,11 +61,11 @@ pub use engine::{
 pub use keys::{KeyError, RecordKey};
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
-    AcceptClock, AddVm, Answer, Ask, Command, EventCommand, Failure, FirstRun, GuestApproval, Idempotency,
-    InventoryCommand, NewOperation, OperationCommand, Preview, Progress, PutScope, Request, ScopeChange,
-    StoreTrouble, TokenCommand, Trouble, VmCommand, VmSpec, Whom,
+    AcceptClock, AddVm, Answer, Command, EventCommand, Failure, FailureCause, FirstRun, GuestApproval,
+    Idempotency, InventoryCommand, NewOperation, OperationCommand, Preview, Progress, PutScope, Request,
+    ScopeChange, StoreError, TargetSelector, TokenCommand, TypedCommand, VmCommand, VmSpec,
 };
 pub use scope_plan::{EndedEvent, FieldChange, ScopePlan, TakenAddress, VmChange};
-pub use state::inventory::{Inventory, ScopeSlot, Seat};
+pub use state::inventory::{Inventory, MemberSlot, ScopeSlot};
 pub use state::load::{Loader, Prepared, prepare};
-pub use state::{Held, Publication, Published, State};
+pub use state::{Publication, PublishedChange, Revisioned, State};

@@ -13,7 +13,7 @@ use crate::state::State;
 
 /// The parts that this process has opened, or has tried to: those that were refused with the refusal's code. A
 /// part whose VM has vanished is so not tried for ever.
-pub type Tried = HashMap<EventId, Option<&'static str>>;
+pub type OpenAttempts = HashMap<EventId, Option<&'static str>>;
 
 /// What is left to do for an operation.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Remaining {
 
 impl Remaining {
     /// Whether a scope has still to change.
-    pub fn wants_scopes(&self) -> bool {
+    pub fn has_scope_work(&self) -> bool {
         !(self.open.is_empty()
             && self.cancel.is_empty()
             && self.complete.is_empty()
@@ -41,7 +41,7 @@ impl Remaining {
 }
 
 /// Whether a scheduled part has still to be told how far its operation's release is.
-fn is_untold(operation: &Operation, released: bool, ready: bool) -> bool {
+fn needs_release(operation: &Operation, released: bool, ready: bool) -> bool {
     match &operation.joint_start {
         None => operation.released && !released,
         Some(JointStart::Waiting) => false,
@@ -51,7 +51,7 @@ fn is_untold(operation: &Operation, released: bool, ready: bool) -> bool {
 }
 
 /// Compares an operation with the scopes.
-pub fn remaining(operation: &Operation, state: &State, tried: &Tried) -> Remaining {
+pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> Remaining {
     let mut remaining = Remaining::default();
     let mut record = operation.clone();
     let called_off = operation.cancelled_by.is_some();
@@ -84,7 +84,7 @@ pub fn remaining(operation: &Operation, state: &State, tried: &Tried) -> Remaini
                     }
                     if called_off {
                         remaining.cancel.push((target.scope.clone(), target.event));
-                    } else if is_untold(operation, *released, ready.is_some())
+                    } else if needs_release(operation, *released, ready.is_some())
                         // Parts are in the order of their scopes.
                         && remaining.release.last() != Some(&target.scope)
                     {

@@ -10,9 +10,9 @@ use notbefore_core::{
     Actor, Circumstances, Command as ScopeCommand, Fact, Recorded, Refusal, Scope, ScopeId, Settings, VmId,
 };
 
-use crate::draft::{Draft, Drafted};
+use crate::draft::{Draft, DraftedTxns};
 use crate::request::{AcceptClock, Answer, Command, EventCommand, Failure, GuestApproval, Progress};
-use crate::state::{Held, State};
+use crate::state::{Revisioned, State};
 
 /// What a command comes to.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub enum Plan {
     Settled(Answer),
     /// This needs to be, and the answer holds when it is durable. `rest` is how far a command too large for
     /// one transaction has come with this one; the rest is planned after it.
-    Write { drafted: Drafted, answer: Answer, rest: Option<Progress> },
+    Write { drafted: DraftedTxns, answer: Answer, rest: Option<Progress> },
 }
 
 /// Everything that planning may look at.
@@ -88,7 +88,7 @@ impl<'a> Planner<'a> {
 
     fn plan_event(&self, command: &EventCommand) -> Result<Plan, Failure> {
         let event = command.event();
-        let scope = self.state.home(event).ok_or(Refusal::UnknownEvent(event))?;
+        let scope = self.state.scope_of_event(event).ok_or(Refusal::UnknownEvent(event))?;
         let command = match command {
             EventCommand::Approve(event) => ScopeCommand::Approve(vec![*event]),
             EventCommand::Cancel(event) => ScopeCommand::Cancel(*event),
@@ -151,7 +151,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The scope a VM is in.
-    pub fn home(&self, vm: VmId) -> Result<(ScopeId, &'a Held<Scope>), Refusal> {
+    pub fn scope_of_vm(&self, vm: VmId) -> Result<(ScopeId, &'a Revisioned<Scope>), Refusal> {
         match self.state.scope_of(vm) {
             Some((scope, held, Some(_))) => Ok((scope.clone(), held)),
             Some((_, _, None)) | None => Err(Refusal::UnknownVm(vm)),
@@ -173,19 +173,19 @@ mod tests {
     use super::*;
     use crate::records::{self, Address, Vm};
     use crate::request::{
-        AddVm, FirstRun, NewOperation, OperationCommand, PutScope, ScopeChange, TokenCommand, VmCommand,
-        VmSpec, Whom,
+        AddVm, FirstRun, NewOperation, OperationCommand, PutScope, ScopeChange, TargetSelector, TokenCommand,
+        VmCommand, VmSpec,
     };
 
     /// Records, and who asks when.
     #[derive(Default)]
-    struct Given {
+    struct Fixture {
         state: State,
         by: Option<Actor>,
         settings: Settings,
     }
 
-    impl Given {
+    impl Fixture {
         fn put<T: serde::Serialize>(mut self, key: notbefore_store::Key, record: &T) -> Self {
             self.state.install(&key, Revision(1), Some(&records::encode(record))).unwrap();
             self
@@ -219,7 +219,7 @@ mod tests {
 
         /// What a command comes to, in one line: the kinds of the records that are written and removed, in the order
         /// of their keys, or that nothing is; or the code of the failure.
-        fn told(&self, command: &Command) -> String {
+        fn outcome(&self, command: &Command) -> String {
             let root = operator();
             let planner = Planner {
                 state: &self.state,
@@ -262,18 +262,18 @@ mod tests {
     }
 
     /// Each row: what it shows, the records, the command, and what it comes to.
-    fn check(rows: Vec<(&str, Given, Command, &str)>) {
+    fn check(rows: Vec<(&str, Fixture, Command, &str)>) {
         for (name, given, command, expected) in rows {
-            assert_eq!(given.told(&command), expected, "{name}");
+            assert_eq!(given.outcome(&command), expected, "{name}");
         }
     }
 
     const REBOOT: Cause = Cause::HostReboot;
 
     /// `web` with VMs 1 and 2 and these events.
-    fn web(events: &[Event]) -> Given {
+    fn web(events: &[Event]) -> Fixture {
         let scope = samples::scope("web", &[vm(1), vm(2)]);
-        Given::default().scope(&Scope { events: events.to_vec(), ..scope })
+        Fixture::default().scope(&Scope { events: events.to_vec(), ..scope })
     }
 
     fn one() -> Event {
@@ -281,7 +281,11 @@ mod tests {
     }
 
     fn on(vms: &[u128]) -> NewOperation {
-        NewOperation::bare(operation_id(9), REBOOT, Whom::Vms(vms.iter().copied().map(vm).collect()))
+        NewOperation::with_defaults(
+            operation_id(9),
+            REBOOT,
+            TargetSelector::Vms(vms.iter().copied().map(vm).collect()),
+        )
     }
 
     fn scheduled(new: NewOperation) -> Command {
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_approve_as_those_that_they_are() {
+    fn approval_requires_known_caller_and_event() {
         let approve = |network: Option<&str>, events: &[u128]| {
             let events = events.iter().copied().map(event_id).collect();
             let network = network.map(str::to_owned);
@@ -314,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_found_wherever_they_are() {
+    fn event_commands_find_events_in_any_scope() {
         let (id, hosts) = (event_id(1), Vec::new());
         let completed = || Command::Event(EventCommand::Complete { event: id, hosts: hosts.clone() });
         check(vec![
@@ -329,14 +333,16 @@ mod tests {
     }
 
     #[test]
-    fn operations_reach_all_or_none_of_the_vms_that_are_named() {
+    fn operation_on_named_vms_is_all_or_nothing() {
         let two = || web(&[]).scope(&standalone("db", vm(3)));
         let evict = |force| NewOperation { cause: Cause::Eviction, force, ..on(&[1]) };
         let soon = NewOperation { not_before: Some(at(60)), ..on(&[1]) };
-        let host = |host: &str| scheduled(NewOperation { whom: Whom::Host(host.to_owned()), ..on(&[]) });
+        let host = |host: &str| {
+            scheduled(NewOperation { selector: TargetSelector::Host(host.to_owned()), ..on(&[]) })
+        };
         let on_host = |state| {
             let member = Member { host: Some("h1".to_owned()), state, ..samples::member(vm(1)) };
-            Given::default().scope(&Scope { members: vec![member], ..samples::scope("web", &[]) })
+            Fixture::default().scope(&Scope { members: vec![member], ..samples::scope("web", &[]) })
         };
         let full = || {
             let restart = Operation {
@@ -347,7 +353,7 @@ mod tests {
             let tenant =
                 Token { grants: vec![Grant { role: Role::Tenant, path }], ..samples::token("tenant") };
             let given = web(&[]).operation(&restart).token(&tenant).token(&samples::token("root"));
-            Given { settings: Settings { stored_user_operations_max: 1, ..Settings::default() }, ..given }
+            Fixture { settings: Settings { stored_user_operations_max: 1, ..Settings::default() }, ..given }
         };
         let restart = || scheduled(NewOperation { cause: Cause::UserRestart, ..on(&[1]) });
         check(vec![
@@ -372,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_called_off_started_and_completed_as_a_whole() {
+    fn operation_commands_apply_to_all_parts() {
         let parts = || vec![samples::target("web", 0, 1, &[vm(1)]), samples::target("db", 0, 2, &[vm(3)])];
         let open = || operation(9, REBOOT, parts());
         let by = Some(operator());
@@ -464,15 +470,15 @@ mod tests {
     }
 
     #[test]
-    fn inventory_changes_fit_together() {
-        let spec = |n: u128| VmSpec::bare(vm(n), format!("vm-{n}").parse().unwrap());
+    fn inventory_changes_are_validated() {
+        let spec = |n: u128| VmSpec::with_defaults(vm(n), format!("vm-{n}").parse().unwrap());
         let at_first = |n| VmSpec {
             addresses: vec![Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() }],
             ..spec(n)
         };
         let set = ScopeKind::AvailabilitySet;
         let put = |path: &str, vms| {
-            Command::from(ScopeChange::Put(PutScope::bare(path.parse().unwrap(), set, vms)))
+            Command::from(ScopeChange::Put(PutScope::with_defaults(path.parse().unwrap(), set, vms)))
         };
         let add = |path: &str, vm| Command::from(AddVm { path: path.parse().unwrap(), kind: None, vm });
         let many = (10..110).map(spec).collect();
@@ -488,13 +494,13 @@ mod tests {
             ("a new scope", web(&[]), put("db", vec![spec(3)]), "fact scope vm"),
             (
                 "as it is",
-                Given::default().scope(&samples::scope("web", &[])),
+                Fixture::default().scope(&samples::scope("web", &[])),
                 put("web", vec![]),
                 "nothing, scope",
             ),
             (
                 "another kind",
-                Given::default().scope(&standalone("web", vm(1))),
+                Fixture::default().scope(&standalone("web", vm(1))),
                 put("web", vec![]),
                 "kind_differs",
             ),
@@ -507,37 +513,37 @@ mod tests {
             ("an address of another", web(&[]), put("db", vec![at_first(3)]), "address_taken"),
             (
                 "an address twice",
-                Given::default(),
+                Fixture::default(),
                 put("db", vec![at_first(3), at_first(4)]),
                 "address_twice",
             ),
-            ("many", Given::default(), put("db", many), "fact scope vm and more"),
+            ("many", Fixture::default(), put("db", many), "fact scope vm and more"),
             ("a VM", web(&[]), add("web", spec(3)), "fact scope vm"),
             ("a VM of its own", web(&[]), add("db", spec(3)), "fact scope vm"),
             ("a name that is there", web(&[]), add("web", spec(1)), "name_taken"),
             (
                 "a second standalone",
-                Given::default().scope(&standalone("db", vm(1))),
+                Fixture::default().scope(&standalone("db", vm(1))),
                 add("db", spec(3)),
                 "standalone_holds_one",
             ),
             ("a VM goes", web(&[]), VmCommand::Remove(vm(1)).into(), "fact scope -claim -vm"),
             (
                 "a VM with its scope",
-                Given::default().scope(&standalone("db", vm(1))),
+                Fixture::default().scope(&standalone("db", vm(1))),
                 VmCommand::Remove(vm(1)).into(),
                 "fact -claim -scope -vm",
             ),
             ("no such VM", web(&[]), VmCommand::Remove(vm(9)).into(), "unknown_vm"),
-            ("runs again", Given::default().scope(&evicted), VmCommand::Start(vm(1)).into(), "fact scope"),
+            ("runs again", Fixture::default().scope(&evicted), VmCommand::Start(vm(1)).into(), "fact scope"),
             ("runs", web(&[]), VmCommand::Start(vm(1)).into(), "nothing"),
             ("a scope goes", web(&[]), remove("web"), "fact -claim -scope -vm"),
             ("no such scope", web(&[]), remove("db"), "unknown_scope"),
-            ("the first run", Given::default(), first_run(), "fact scope vm"),
+            ("the first run", Fixture::default(), first_run(), "fact scope vm"),
             ("not the first", web(&[]), first_run(), "nothing"),
             (
                 "the stand-in goes",
-                Given::default().scope(&lab),
+                Fixture::default().scope(&lab),
                 put("web", vec![spec(3)]),
                 "fact scope vm -claim -scope -vm",
             ),
@@ -545,13 +551,13 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_the_clock_change_what_is_there() {
+    fn token_and_clock_commands() {
         let create = |name| Command::Token(TokenCommand::Create(samples::token(name)));
         let revoke = |name: &str| Command::Token(TokenCommand::Revoke(name.parse().unwrap()));
         let brief = Token { expires_at: Some(at(60)), ..samples::token("brief") };
-        let root = || Given::default().token(&samples::token("root"));
+        let root = || Fixture::default().token(&samples::token("root"));
         let held = || {
-            let mut given = Given::default();
+            let mut given = Fixture::default();
             given.state.hold_clock(Some(notbefore_core::ClockHold::default()));
             given
         };

@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_back_as_it_went() {
+    fn record_round_trips() {
         let at = LastAt { at: "2016-09-19T18:29:47.5Z".parse().unwrap() };
         let bytes = encode(&at);
         assert!(bytes.starts_with(format!("{FORMAT_LEVEL} {{\"at\":").as_bytes()));
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn both_levels_are_read() {
+    fn both_format_levels_decode() {
         let at = LastAt { at: "2016-09-19T18:29:47Z".parse().unwrap() };
         for level in FORMAT_LEVELS_READ {
             let bytes = format!("{level} {{\"at\":\"2016-09-19T18:29:47Z\"}}");
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn another_level_is_refused_by_name() {
+    fn unknown_format_level_is_an_error() {
         let error = decode::<LastAt>("alive", b"3 {\"at\":\"x\"}").unwrap_err();
         assert_eq!(error, DecodeError::Level { key: "alive".into(), found: "3".into() });
         assert!(error.to_string().contains("reads levels 1 and 2"), "{error}");

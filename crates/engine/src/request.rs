@@ -35,7 +35,7 @@ impl<C> Request<C> {
     }
 }
 
-impl<C: Ask> Request<C> {
+impl<C: TypedCommand> Request<C> {
     /// The same request, as the engine takes it.
     pub fn erased(self) -> Request {
         let Self { by, from, idempotency, if_revision, command } = self;
@@ -44,7 +44,7 @@ impl<C: Ask> Request<C> {
 }
 
 /// A command that names its answer, so that a caller is given that and nothing else.
-pub trait Ask: Into<Command> {
+pub trait TypedCommand: Into<Command> {
     /// What it is answered with.
     type Answer;
 
@@ -90,7 +90,7 @@ macro_rules! asks {
                 }
             }
 
-            impl Ask for $command {
+            impl TypedCommand for $command {
                 type Answer = $of;
 
                 fn read(answer: Answer) -> Option<$of> {
@@ -115,7 +115,7 @@ asks! {
 }
 
 /// Any command, answered with what there is.
-impl Ask for Command {
+impl TypedCommand for Command {
     type Answer = Answer;
 
     fn read(answer: Answer) -> Option<Answer> {
@@ -238,8 +238,8 @@ pub struct NewOperation {
     pub id: OperationId,
     /// Why.
     pub cause: Cause,
-    /// Whom it reaches.
-    pub whom: Whom,
+    /// The VMs that it reaches.
+    pub selector: TargetSelector,
     /// Not before when; the cause's usual notice if none.
     pub not_before: Option<Timestamp>,
     /// Another duration than the cause's.
@@ -252,14 +252,14 @@ pub struct NewOperation {
 
 impl NewOperation {
     /// One with the cause's usual notice, duration and description.
-    pub fn bare(id: OperationId, cause: Cause, whom: Whom) -> Self {
-        Self { id, cause, whom, not_before: None, duration_s: None, description: None, force: false }
+    pub fn with_defaults(id: OperationId, cause: Cause, selector: TargetSelector) -> Self {
+        Self { id, cause, selector, not_before: None, duration_s: None, description: None, force: false }
     }
 }
 
-/// Whom an operation reaches.
+/// The VMs that an operation reaches.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Whom {
+pub enum TargetSelector {
     /// These VMs, in the order in which guests are to see them. If one of them cannot be told, none is.
     Vms(Vec<VmId>),
     /// Whoever runs on this host when the operation is planned. A scope that will not have its event keeps
@@ -286,7 +286,7 @@ pub struct PutScope {
 
 impl PutScope {
     /// A scope of these VMs with the default policy, as a single call describes it.
-    pub fn bare(path: ScopePath, kind: ScopeKind, vms: Vec<VmSpec>) -> Self {
+    pub fn with_defaults(path: ScopePath, kind: ScopeKind, vms: Vec<VmSpec>) -> Self {
         Self { path, kind, policy: Policy::default(), origin: Origin::Call, vms, prune: false }
     }
 }
@@ -351,7 +351,7 @@ pub struct VmSpec {
 
 impl VmSpec {
     /// A VM of which nothing is known but its name.
-    pub fn bare(vm: VmId, name: Name) -> Self {
+    pub fn with_defaults(vm: VmId, name: Name) -> Self {
         Self {
             vm,
             name,
@@ -403,17 +403,17 @@ pub enum Failure {
     /// The same key came with another request.
     KeyReused,
     /// It could not be carried out. Nothing was changed.
-    Unavailable(Trouble),
+    Unavailable(FailureCause),
     /// It may or may not have taken effect.
-    OutcomeUnknown(Trouble),
+    OutcomeUnknown(FailureCause),
 }
 
 /// What keeps the service from carrying out a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum FailureCause {
     /// The store has not taken a transaction, or does not know whether it has.
     #[error("the store cannot write (/readyz and the log say why)")]
-    Store(#[source] StoreTrouble),
+    Store(#[source] StoreError),
     /// A record that the command needs cannot be read.
     #[error("a stored record cannot be read")]
     Record(#[source] DecodeError),
@@ -431,7 +431,7 @@ pub enum Trouble {
 /// What the store says, for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct StoreTrouble(pub String);
+pub struct StoreError(pub String);
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
@@ -443,8 +443,8 @@ impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Refused(_) | Self::KeyReused => None,
-            // What kind of trouble it is, is said already.
-            Self::Unavailable(trouble) | Self::OutcomeUnknown(trouble) => trouble.source(),
+            // `Display` already shows the cause.
+            Self::Unavailable(cause) | Self::OutcomeUnknown(cause) => cause.source(),
         }
     }
 }
@@ -456,12 +456,12 @@ impl fmt::Display for Failure {
             Self::KeyReused => f.write_str(
                 "this Idempotency-Key was used within a day for another request; use a new key for a new wish",
             ),
-            Self::Unavailable(trouble) => {
-                write!(f, "nothing was changed: {trouble}; repeat the request")
+            Self::Unavailable(cause) => {
+                write!(f, "nothing was changed: {cause}; repeat the request")
             }
-            Self::OutcomeUnknown(trouble) => write!(
+            Self::OutcomeUnknown(cause) => write!(
                 f,
-                "it is not known whether this took effect: {trouble}; repeat it with the same Idempotency-Key to find out"
+                "it is not known whether this took effect: {cause}; repeat it with the same Idempotency-Key to find out"
             ),
         }
     }
@@ -486,8 +486,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_are_told_nothing_that_only_the_log_is_for() {
-        let store = || Trouble::Store(StoreTrouble("/var/lib/notbefore: no space left".to_owned()));
+    fn failure_message_omits_store_error() {
+        let store = || FailureCause::Store(StoreError("/var/lib/notbefore: no space left".to_owned()));
         for (failure, told, cause) in [
             (
                 Failure::Unavailable(store()),
@@ -500,7 +500,7 @@ mod tests {
                 Some("/var/lib/notbefore: no space left"),
             ),
             (
-                Failure::Unavailable(Trouble::Busy),
+                Failure::Unavailable(FailureCause::Busy),
                 "nothing was changed: too many changes at once; repeat the request",
                 None,
             ),
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_reads_its_own_kind_of_answer_and_no_other() {
+    fn command_accepts_only_its_answer_kind() {
         let progress = Progress { added: 3, ..Progress::default() };
         let all = || {
             [

@@ -13,11 +13,11 @@ use notbefore_core::{
     OperationId, OperationState, Refusal, Resource, Scope, ScopeId, Source, Target, VmId,
 };
 
-use crate::draft::{fits, sized};
+use crate::draft::{encode_operation, encode_scope};
 use crate::plan::{Plan, Planner};
 use crate::records;
-use crate::request::{Answer, Failure, NewOperation, OperationCommand, Preview, Whom};
-use crate::state::Held;
+use crate::request::{Answer, Failure, NewOperation, OperationCommand, Preview, TargetSelector};
+use crate::state::Revisioned;
 
 /// What an operation over several scopes adds to its notice, scaled like the notice: the time it may take to
 /// reach all of them, so that the last one to hear still gets the whole notice.
@@ -82,7 +82,7 @@ impl<'a> Planner<'a> {
         draft.facts(None, vec![self.recorded(requested)]);
         if let Some(OneScope { held, applied, bytes }) = alone {
             // One scope: the operation and its events are one transaction.
-            draft.scope_of_bytes(Some(held), applied, Some(bytes))?;
+            draft.scope_with_bytes(Some(held), applied, Some(bytes))?;
             operation.opened();
         }
         draft.new_operation(operation)?;
@@ -91,22 +91,22 @@ impl<'a> Planner<'a> {
 
     pub(crate) fn preview(&self, new: &NewOperation) -> Result<Preview, Failure> {
         let (preview, _) = self.outline(new)?;
-        fits(&preview.operation)?;
+        encode_operation(&preview.operation)?;
         Ok(preview)
     }
 
     /// Works out an operation: whom it reaches, when, and that every scope would have its events. Answers what its scope
     /// becomes, too, if there is but one.
     fn outline(&self, new: &NewOperation) -> Result<(Preview, Option<OneScope<'a>>), Refusal> {
-        let (reached, deallocated, host) = match &new.whom {
-            Whom::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
-            Whom::Host(host) => {
+        let (reached, deallocated, host) = match &new.selector {
+            TargetSelector::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
+            TargetSelector::Host(host) => {
                 let (reached, deallocated) = self.on_host(host)?;
                 (reached, deallocated, Some(host.clone()))
             }
         };
         let targets = targets(new.id, new.cause.grouping(), reached);
-        self.leaves_room(new.cause, &targets)?;
+        self.check_user_operation_limit(new.cause, &targets)?;
         let mut operation = Operation {
             id: new.id,
             cause: new.cause,
@@ -114,7 +114,7 @@ impl<'a> Planner<'a> {
             requested_at: self.now,
             joint_start: Operation::new_joint_start(host.as_deref(), new.cause, targets.len()),
             host,
-            not_before: self.one_not_before(new, &targets)?,
+            not_before: self.common_not_before(new, &targets)?,
             time_given: new.not_before.is_some(),
             duration_s: new.duration_s.unwrap_or(new.cause.duration_s()),
             description: new.description.clone().unwrap_or_else(|| new.cause.description().to_owned()),
@@ -135,7 +135,7 @@ impl<'a> Planner<'a> {
         let mut reached = Vec::new();
         let mut named = HashSet::new();
         for vm in vms.iter().filter(|vm| named.insert(**vm)) {
-            let (scope, held) = self.home(*vm)?;
+            let (scope, held) = self.scope_of_vm(*vm)?;
             let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
             if new.cause == Cause::Eviction && !new.force && !held.value.is_spot(member) {
                 return Err(Refusal::NotSpot(member.name.clone()));
@@ -168,7 +168,7 @@ impl<'a> Planner<'a> {
 
     /// Refuses a user's operation where too many are stored. Operators of everywhere, the service itself and what happens
     /// to the platform are never refused for that.
-    fn leaves_room(&self, cause: Cause, targets: &[Target]) -> Result<(), Refusal> {
+    fn check_user_operation_limit(&self, cause: Cause, targets: &[Target]) -> Result<(), Refusal> {
         let token = match self.by {
             Actor::Token(name) => name.parse::<Name>().ok().and_then(|name| self.state.token(&name)),
             Actor::Vm { .. } | Actor::Timer | Actor::Driver(_) | Actor::Service => None,
@@ -184,7 +184,11 @@ impl<'a> Planner<'a> {
     }
 
     /// The NotBefore that every part of an operation shares: the latest that any of its scopes asks for.
-    fn one_not_before(&self, new: &NewOperation, targets: &[Target]) -> Result<Option<Timestamp>, Refusal> {
+    fn common_not_before(
+        &self,
+        new: &NewOperation,
+        targets: &[Target],
+    ) -> Result<Option<Timestamp>, Refusal> {
         let now = match scopes_of(targets).len() {
             1 => self.now,
             _ => after(self.now, self.settings.scaled(OPENING_ALLOWANCE)),
@@ -214,10 +218,10 @@ impl<'a> Planner<'a> {
             let mut parts: Vec<&Target> = operation.targets[from..from + here].iter().collect();
             let mut tried = self.open_all(operation, &parts, held);
             if tried.is_err() && operation.host.is_some() {
-                let unfit = self.unfit(operation, &parts, held);
-                parts.retain(|part| unfit.iter().all(|(event, _)| *event != part.event));
+                let refused_parts = self.refused_parts(operation, &parts, held);
+                parts.retain(|part| refused_parts.iter().all(|(event, _)| *event != part.event));
                 tried = self.open_all(operation, &parts, held);
-                refused.extend(unfit);
+                refused.extend(refused_parts);
             }
             let (applied, bytes) = tried?;
             if here == operation.targets.len() {
@@ -244,31 +248,36 @@ impl<'a> Planner<'a> {
         &self,
         operation: &Operation,
         parts: &[&Target],
-        held: &Held<Scope>,
+        held: &Revisioned<Scope>,
     ) -> Result<(Applied, Bytes), Refusal> {
         let events = parts.iter().map(|target| self.event(operation, target, &held.value)).collect();
         let circumstances = self.circumstances(&held.value.id(), self.by);
         let applied = held.value.apply(ScopeCommand::Open(events), circumstances)?;
-        let bytes = sized(Some(&held.value), &applied.scope)?;
+        let bytes = encode_scope(Some(&held.value), &applied.scope)?;
         Ok((applied, bytes))
     }
 
     /// The parts for which a scope has no room, the last ones; what fits is found by halving, since a scope
     /// that is nearly full is large.
-    fn unfit(&self, operation: &Operation, parts: &[&Target], held: &Held<Scope>) -> RefusedParts {
+    fn refused_parts(
+        &self,
+        operation: &Operation,
+        parts: &[&Target],
+        held: &Revisioned<Scope>,
+    ) -> RefusedParts {
         let (mut fit, mut more) = (0, parts.len());
-        let mut unfit = Vec::new();
+        let mut refused_parts = Vec::new();
         while fit < more {
             let half = (fit + more).div_ceil(2);
             match self.open_all(operation, &parts[..half], held) {
                 Ok(_) => fit = half,
                 Err(why) => {
                     more = half - 1;
-                    unfit = parts[more..].iter().map(|part| (part.event, why.clone())).collect();
+                    refused_parts = parts[more..].iter().map(|part| (part.event, why.clone())).collect();
                 }
             }
         }
-        unfit
+        refused_parts
     }
 
     fn cancel_operation(&self, id: OperationId) -> Result<Plan, Failure> {
@@ -290,7 +299,7 @@ impl<'a> Planner<'a> {
 
 /// The only scope that an operation reaches, and what that becomes, also as it will be stored.
 struct OneScope<'a> {
-    held: &'a Held<Scope>,
+    held: &'a Revisioned<Scope>,
     applied: Applied,
     bytes: Bytes,
 }

@@ -10,8 +10,8 @@ use notbefore_core::{
 };
 use notbefore_store::Revision;
 
-use crate::draft::{address_taken, stays, vm_bytes};
-use crate::fleet::{by_name, described, leaving, unnamed};
+use crate::draft::{address_taken, is_kept, vm_bytes};
+use crate::fleet::{by_name, member_and_record, unlisted_vms, vms_to_remove};
 use crate::plan::Planner;
 use crate::records::{Address, Vm};
 use crate::request::{Failure, PutScope, ScopeChange};
@@ -108,8 +108,8 @@ impl Planner<'_> {
             }
         })?;
         let base = self.base(&mut self.draft(), &put.path, put.kind, put.origin)?;
-        let mut whole = self.whole(put, base.clone())?;
-        let removed = if put.prune { unnamed(&base.scope, &put.vms) } else { Vec::new() };
+        let mut whole = self.apply_put(put, base.clone())?;
+        let removed = if put.prune { unlisted_vms(&base.scope, &put.vms) } else { Vec::new() };
         whole.apply(ScopeCommand::Remove(removed.clone()), self.circumstances(&id, self.by))?;
 
         let held = self.state.scope(&id).map(|held| (held.revision, &*held.value));
@@ -118,7 +118,7 @@ impl Planner<'_> {
         let first_run = self.state.first_run().map(|held| &*held.value).filter(|scope| scope.id() != id);
         plan.revision = held.map_or(Revision(0), |(revision, _)| revision);
         plan.vms = whole.scope.members.len();
-        plan.removed = held.is_some() && !stays(&whole.scope);
+        plan.removed = held.is_some() && !is_kept(&whole.scope);
         if let Some((_, held)) = held {
             plan.ended.extend(ended(held, &whole.scope.members));
         }
@@ -126,7 +126,7 @@ impl Planner<'_> {
         let known = by_name(&base.scope);
         for spec in &put.vms {
             let before = known.get(&spec.name.folded()).copied();
-            let (member, record) = described(&id, spec, before, put.origin);
+            let (member, record) = member_and_record(&id, spec, before, put.origin);
             if !self.state.is_known(&record) {
                 vm_bytes(&record)?;
             }
@@ -141,7 +141,7 @@ impl Planner<'_> {
 
     fn plan_remove(&self, id: &ScopeId, fleet_only: bool) -> Result<ScopePlan, Failure> {
         let held = self.known_scope(id)?;
-        let removed = leaving(&held.value, fleet_only);
+        let removed = vms_to_remove(&held.value, fleet_only);
         let command = ScopeCommand::Remove(removed.clone());
         let after = held.value.apply(command, self.circumstances(id, self.by))?.scope;
         let plan = self.outcome(held.value.path.clone(), &held.value, &removed);

@@ -28,7 +28,7 @@ use crate::records::{self, Address, Alive, Boot, DecodeError, LastAt, Vm};
 
 /// A record and the revision that wrote it.
 #[derive(Clone, Debug)]
-pub struct Held<T> {
+pub struct Revisioned<T> {
     /// The revision.
     pub revision: Revision,
     /// The record, shared with whoever it was published to.
@@ -37,7 +37,7 @@ pub struct Held<T> {
 
 /// A record that this process has made, as a value: it need not read its own writing.
 #[derive(Clone, Debug)]
-pub enum Made {
+pub enum OwnRecord {
     /// A scope.
     Scope(Arc<Scope>),
     /// An operation.
@@ -51,14 +51,14 @@ pub type CallerKey = (String, IpAddr);
 #[derive(Clone, Debug, Default)]
 pub struct Publication {
     /// What has changed, in order.
-    pub changes: Vec<Published>,
+    pub changes: Vec<PublishedChange>,
     /// All VMs and addresses, as they are after that.
     pub inventory: Inventory,
 }
 
 impl Publication {
     /// Takes up the one that comes next: the two are then one.
-    pub fn follow(&mut self, next: Self) {
+    pub fn append(&mut self, next: Self) {
         self.changes.extend(next.changes);
         self.inventory = next.inventory;
     }
@@ -66,21 +66,21 @@ impl Publication {
 
 /// A change.
 #[derive(Clone, Debug)]
-pub enum Published {
+pub enum PublishedChange {
     /// A scope is so now, or gone; VMs name it by its number.
-    Scope(ScopeId, ScopeSlot, Option<Held<Scope>>),
+    Scope(ScopeId, ScopeSlot, Option<Revisioned<Scope>>),
     /// A VM's record was written, or is gone. What it says is in the inventory.
     Vm(VmId, Option<Revision>),
     /// An address is this VM's now, or nobody's.
     Claim(CallerKey, Option<VmId>),
     /// An operation is so now, or closed.
-    Operation(OperationId, Option<Held<Operation>>),
+    Operation(OperationId, Option<Revisioned<Operation>>),
     /// A token is so now, or gone.
-    Token(Name, Option<Held<Token>>),
+    Token(Name, Option<Revisioned<Token>>),
 }
 
-impl Published {
-    fn is_gone(&self) -> bool {
+impl PublishedChange {
+    fn is_removal(&self) -> bool {
         match self {
             Self::Scope(_, _, held) => held.is_none(),
             Self::Vm(_, revision) => revision.is_none(),
@@ -104,33 +104,33 @@ pub struct KnownVm<'a> {
 
 /// A scope that is there, or that VMs' records name.
 #[derive(Debug)]
-struct Place {
+struct ScopeEntry {
     slot: ScopeSlot,
     /// How many VMs' records name it.
     vms: u32,
-    held: Option<Held<Scope>>,
+    held: Option<Revisioned<Scope>>,
 }
 
 /// All records that decisions are made from.
 #[derive(Debug, Default)]
 pub struct State {
-    scopes: HashMap<ScopeId, Place>,
+    scopes: HashMap<ScopeId, ScopeEntry>,
     /// The scopes by their numbers; a number that is free is used again.
     slots: Vec<Option<ScopeId>>,
     free: Vec<ScopeSlot>,
     /// How many scopes there are.
     scopes_held: usize,
     inventory: Inventory,
-    operations: HashMap<OperationId, Held<Operation>>,
+    operations: HashMap<OperationId, Revisioned<Operation>>,
     host_operations: HostOperations,
     user_operations: UserOperations,
     /// The events that wait while the clock is not trusted.
     clock_hold: Option<Arc<ClockHold>>,
     /// By their folded names.
-    tokens: HashMap<String, Held<Token>>,
-    heard: HashMap<ScopeId, Timestamp>,
+    tokens: HashMap<String, Revisioned<Token>>,
+    last_polls: HashMap<ScopeId, Timestamp>,
     /// Where an event lives, or lived lately.
-    homes: HashMap<EventId, ScopeId>,
+    event_scopes: HashMap<EventId, ScopeId>,
     /// The scopes that have a VM on a host.
     hosts: HashMap<String, BTreeSet<ScopeId>>,
     alive: Option<Alive>,
@@ -138,17 +138,17 @@ pub struct State {
     boot: Option<Boot>,
     /// Records that were removed, and when, until the watch has come so far: what it shows of them from before
     /// is old news.
-    gone: HashMap<Key, Revision>,
+    tombstones: HashMap<Key, Revision>,
 }
 
 impl State {
     /// A scope.
-    pub fn scope(&self, id: &ScopeId) -> Option<&Held<Scope>> {
+    pub fn scope(&self, id: &ScopeId) -> Option<&Revisioned<Scope>> {
         self.scopes.get(id)?.held.as_ref()
     }
 
     /// The scope that a key is of.
-    pub(crate) fn scope_of_key(&self, key: &str) -> Option<&Held<Scope>> {
+    pub(crate) fn scope_of_key(&self, key: &str) -> Option<&Revisioned<Scope>> {
         match RecordKey::parse(key) {
             Ok(RecordKey::Scope(id)) => self.scope(&id),
             Ok(_) | Err(_) => None,
@@ -156,7 +156,7 @@ impl State {
     }
 
     /// All scopes.
-    pub fn scopes(&self) -> impl Iterator<Item = (&ScopeId, &Held<Scope>)> {
+    pub fn scopes(&self) -> impl Iterator<Item = (&ScopeId, &Revisioned<Scope>)> {
         self.scopes.iter().filter_map(|(id, place)| Some((id, place.held.as_ref()?)))
     }
 
@@ -164,13 +164,13 @@ impl State {
     pub fn vm(&self, id: VmId) -> Option<KnownVm<'_>> {
         let row = self.inventory.vm(id)?;
         let addresses = self.inventory.addresses(row);
-        Some(KnownVm { revision: row.revision, scope: self.in_slot(row.scope)?, addresses })
+        Some(KnownVm { revision: row.revision, scope: self.scope_in_slot(row.scope)?, addresses })
     }
 
     /// The scope of a VM, and where the VM stands among its members, if it does.
-    pub fn scope_of(&self, vm: VmId) -> Option<(&ScopeId, &Held<Scope>, Option<usize>)> {
+    pub fn scope_of(&self, vm: VmId) -> Option<(&ScopeId, &Revisioned<Scope>, Option<usize>)> {
         let row = self.inventory.vm(vm)?;
-        let id = self.in_slot(row.scope)?;
+        let id = self.scope_in_slot(row.scope)?;
         let held = self.scope(id)?;
         Some((id, held, row.position(&held.value.members)))
     }
@@ -178,7 +178,9 @@ impl State {
     /// Whether a VM's record says just this.
     pub fn is_known(&self, vm: &Vm) -> bool {
         let row = self.inventory.vm(vm.id);
-        row.is_some_and(|row| self.in_slot(row.scope).is_some_and(|scope| self.inventory.is(row, scope, vm)))
+        row.is_some_and(|row| {
+            self.scope_in_slot(row.scope).is_some_and(|scope| self.inventory.is(row, scope, vm))
+        })
     }
 
     /// Whether a VM's record has just this metadata.
@@ -197,12 +199,12 @@ impl State {
     }
 
     /// An operation that is not closed.
-    pub fn operation(&self, id: OperationId) -> Option<&Held<Operation>> {
+    pub fn operation(&self, id: OperationId) -> Option<&Revisioned<Operation>> {
         self.operations.get(&id)
     }
 
     /// All operations that are not closed.
-    pub fn operations(&self) -> impl Iterator<Item = (&OperationId, &Held<Operation>)> {
+    pub fn operations(&self) -> impl Iterator<Item = (&OperationId, &Revisioned<Operation>)> {
         self.operations.iter()
     }
 
@@ -233,39 +235,39 @@ impl State {
     }
 
     /// When something is due by itself in a scope of this state.
-    pub fn due_in(&self, id: &ScopeId, held: &Held<Scope>, now: Timestamp) -> Option<Timestamp> {
+    pub fn due_in(&self, id: &ScopeId, held: &Revisioned<Scope>, now: Timestamp) -> Option<Timestamp> {
         held.value.next_due(self.host_operations.parts_in(id), self.clock_hold(), now)
     }
 
     /// A token.
-    pub fn token(&self, name: &Name) -> Option<&Held<Token>> {
+    pub fn token(&self, name: &Name) -> Option<&Revisioned<Token>> {
         self.tokens.get(&name.folded())
     }
 
     /// All tokens.
-    pub fn tokens(&self) -> impl Iterator<Item = &Held<Token>> {
+    pub fn tokens(&self) -> impl Iterator<Item = &Revisioned<Token>> {
         self.tokens.values()
     }
 
     /// The scope an event lives in, or has ended in lately.
-    pub fn home(&self, event: EventId) -> Option<&ScopeId> {
-        self.homes.get(&event)
+    pub fn scope_of_event(&self, event: EventId) -> Option<&ScopeId> {
+        self.event_scopes.get(&event)
     }
 
     /// The scopes that have a VM on a host, in order.
-    pub fn scopes_on(&self, host: &str) -> impl Iterator<Item = (&ScopeId, &Held<Scope>)> {
+    pub fn scopes_on(&self, host: &str) -> impl Iterator<Item = (&ScopeId, &Revisioned<Scope>)> {
         let scopes = self.hosts.get(host).into_iter().flatten();
         scopes.filter_map(|id| Some((id, self.scope(id)?)))
     }
 
     /// When a guest of the scope is stored to have last asked.
-    pub fn heard(&self, id: &ScopeId) -> Option<Timestamp> {
-        self.heard.get(id).copied()
+    pub fn last_polled(&self, id: &ScopeId) -> Option<Timestamp> {
+        self.last_polls.get(id).copied()
     }
 
     /// When each scope is stored to have been heard of.
-    pub fn all_heard(&self) -> impl Iterator<Item = (&ScopeId, Timestamp)> {
-        self.heard.iter().map(|(id, at)| (id, *at))
+    pub fn all_last_polled(&self) -> impl Iterator<Item = (&ScopeId, Timestamp)> {
+        self.last_polls.iter().map(|(id, at)| (id, *at))
     }
 
     /// When the service was last known to run.
@@ -302,7 +304,7 @@ impl State {
     }
 
     /// The scope that stands in for a fleet, if it is there.
-    pub fn first_run(&self) -> Option<&Held<Scope>> {
+    pub fn first_run(&self) -> Option<&Revisioned<Scope>> {
         // With a first-run scope there is no other, so there is nothing to search.
         let only = (self.scopes_held == 1).then(|| self.scopes().next()).flatten();
         only.map(|(_, held)| held).filter(|held| held.value.first_run)
@@ -315,50 +317,55 @@ impl State {
         key: &str,
         revision: Revision,
         value: Option<&Bytes>,
-    ) -> Result<Option<Published>, DecodeError> {
-        if self.gone.get(key).is_some_and(|gone| *gone >= revision) {
+    ) -> Result<Option<PublishedChange>, DecodeError> {
+        if self.tombstones.get(key).is_some_and(|gone| *gone >= revision) {
             return Ok(None);
         }
         let change = self.install_newer(key, revision, value)?;
-        self.note_gone(key, revision, change.as_ref());
+        self.record_removal(key, revision, change.as_ref());
         Ok(change)
     }
 
     /// The same for a record of this process's own making, when it is durable.
-    pub fn install_made(&mut self, key: &str, revision: Revision, made: &Made) -> Option<Published> {
-        if self.gone.get(key).is_some_and(|gone| *gone >= revision) {
+    pub fn install_own(
+        &mut self,
+        key: &str,
+        revision: Revision,
+        made: &OwnRecord,
+    ) -> Option<PublishedChange> {
+        if self.tombstones.get(key).is_some_and(|gone| *gone >= revision) {
             return None;
         }
         let change = match made {
-            Made::Scope(scope) => {
+            OwnRecord::Scope(scope) => {
                 let id = scope.id();
                 let known = self.scope(&id).is_some_and(|known| known.revision >= revision);
                 (!known).then(|| self.put_scope(id, revision, Some(Arc::clone(scope))))
             }
-            Made::Operation(operation) => {
-                let held = Held { revision, value: Arc::clone(operation) };
+            OwnRecord::Operation(operation) => {
+                let held = Revisioned { revision, value: Arc::clone(operation) };
                 self.put_operation(operation.id, revision, Some(held))
             }
         };
-        self.note_gone(key, revision, change.as_ref());
+        self.record_removal(key, revision, change.as_ref());
         change
     }
 
-    fn note_gone(&mut self, key: &str, revision: Revision, change: Option<&Published>) {
-        match change.map(Published::is_gone) {
+    fn record_removal(&mut self, key: &str, revision: Revision, change: Option<&PublishedChange>) {
+        match change.map(PublishedChange::is_removal) {
             Some(true) => {
-                self.gone.insert(key.into(), revision);
+                self.tombstones.insert(key.into(), revision);
             }
             Some(false) => {
-                self.gone.remove(key);
+                self.tombstones.remove(key);
             }
             None => {}
         }
     }
 
     /// The watch has shown all up to this revision: nothing older will come any more.
-    pub fn watched(&mut self, revision: Revision) {
-        self.gone.retain(|_, gone| *gone > revision);
+    pub fn prune_tombstones(&mut self, revision: Revision) {
+        self.tombstones.retain(|_, gone| *gone > revision);
     }
 
     /// The revision that is held of a record.
@@ -386,7 +393,7 @@ impl State {
         key: &str,
         revision: Revision,
         value: Option<&Bytes>,
-    ) -> Result<Option<Published>, DecodeError> {
+    ) -> Result<Option<PublishedChange>, DecodeError> {
         let known = match RecordKey::parse(key) {
             Err(KeyError::UnknownKind) => return Ok(None),
             known => known.map_err(|error| bad_key(key, error))?,
@@ -405,7 +412,7 @@ impl State {
                 }
                 let vm = value.map(|value| records::decode::<Vm>(key, value)).transpose()?;
                 self.install_vm(id, vm.as_ref(), revision);
-                Some(Published::Vm(id, vm.map(|_| revision)))
+                Some(PublishedChange::Vm(id, vm.map(|_| revision)))
             }
             RecordKey::Claim { network, ip } => {
                 if self.inventory.claim_revision(network, ip).is_some_and(|known| known >= revision) {
@@ -416,7 +423,7 @@ impl State {
                     Some(vm) => self.inventory.put_claim(network, ip, vm, revision),
                     None => self.inventory.remove_claim(network, ip),
                 }
-                Some(Published::Claim((network.to_owned(), ip), vm))
+                Some(PublishedChange::Claim((network.to_owned(), ip), vm))
             }
             RecordKey::Operation(id) => {
                 self.put_operation(id, revision, decode::<Operation>(key, revision, value)?)
@@ -424,12 +431,12 @@ impl State {
             RecordKey::Token(name) => {
                 let held = decode::<Token>(key, revision, value)?;
                 put(&mut self.tokens, name.folded(), revision, held.clone())
-                    .then_some(Published::Token(name, held))
+                    .then_some(PublishedChange::Token(name, held))
             }
             RecordKey::Heard(id) => {
                 match value {
-                    Some(value) => self.heard.insert(id, records::decode::<LastAt>(key, value)?.at),
-                    None => self.heard.remove(&id),
+                    Some(value) => self.last_polls.insert(id, records::decode::<LastAt>(key, value)?.at),
+                    None => self.last_polls.remove(&id),
                 };
                 None
             }
@@ -451,8 +458,8 @@ impl State {
         &mut self,
         id: OperationId,
         revision: Revision,
-        held: Option<Held<Operation>>,
-    ) -> Option<Published> {
+        held: Option<Revisioned<Operation>>,
+    ) -> Option<PublishedChange> {
         self.user_operations.follow(id, held.as_ref().map(|held| &*held.value));
         // A closed operation is history: it stays in the store and leaves memory.
         let held = held.filter(|held| held.value.state != OperationState::Closed);
@@ -462,12 +469,12 @@ impl State {
         let scopes = &self.scopes;
         let scope = |id: &ScopeId| scopes.get(id)?.held.as_ref().map(|held| &*held.value);
         self.host_operations.put(id, held.as_ref().map(|held| &*held.value), scope);
-        Some(Published::Operation(id, held))
+        Some(PublishedChange::Operation(id, held))
     }
 
-    fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Arc<Scope>>) -> Published {
+    fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Arc<Scope>>) -> PublishedChange {
         let before = self.scope(&id).cloned();
-        let held = scope.map(|value| Held { revision, value });
+        let held = scope.map(|value| Revisioned { revision, value });
         let slot = self.slot(&id);
         if let Some(place) = self.scopes.get_mut(&id) {
             place.held = held.clone();
@@ -475,22 +482,22 @@ impl State {
         self.scopes_held = self.scopes_held + usize::from(held.is_some()) - usize::from(before.is_some());
         let before = before.map(|held| held.value);
         for event in before.iter().flat_map(|scope| scope.event_ids()) {
-            self.homes.remove(&event);
+            self.event_scopes.remove(&event);
         }
         for event in held.iter().flat_map(|held| held.value.event_ids()) {
-            self.homes.insert(event, id.clone());
+            self.event_scopes.insert(event, id.clone());
         }
-        self.place(&id, before.as_deref(), held.as_ref().map(|held| &*held.value));
+        self.update_indexes(&id, before.as_deref(), held.as_ref().map(|held| &*held.value));
         self.host_operations.scope_changed(&id, held.as_ref().map(|held| &*held.value));
-        self.give_back(&id);
-        Published::Scope(id, slot, held)
+        self.release_slot(&id);
+        PublishedChange::Scope(id, slot, held)
     }
 
     fn install_vm(&mut self, id: VmId, vm: Option<&Vm>, revision: Revision) {
-        let before = self.inventory.vm(id).and_then(|row| self.in_slot(row.scope)).cloned();
+        let before = self.inventory.vm(id).and_then(|row| self.scope_in_slot(row.scope)).cloned();
         match vm {
             Some(vm) => {
-                let (slot, position) = self.enrol(vm);
+                let (slot, position) = self.count_member(vm);
                 self.inventory.put_vm(vm, revision, slot, position);
             }
             None => self.inventory.remove_vm(id),
@@ -499,12 +506,12 @@ impl State {
             if let Some(place) = self.scopes.get_mut(&scope) {
                 place.vms = place.vms.saturating_sub(1);
             }
-            self.give_back(&scope);
+            self.release_slot(&scope);
         }
     }
 
     /// Counts a VM towards its scope, and says where that is and where the VM stands there.
-    fn enrol(&mut self, vm: &Vm) -> (ScopeSlot, Option<usize>) {
+    fn count_member(&mut self, vm: &Vm) -> (ScopeSlot, Option<usize>) {
         let known = self.scopes.get_mut(&vm.scope);
         let Some(place) = known else {
             let slot = self.slot(&vm.scope);
@@ -529,16 +536,16 @@ impl State {
         if let Some(place) = self.slots.get_mut(slot.0 as usize) {
             *place = Some(id.clone());
         }
-        self.scopes.insert(id.clone(), Place { slot, vms: 0, held: None });
+        self.scopes.insert(id.clone(), ScopeEntry { slot, vms: 0, held: None });
         slot
     }
 
-    fn in_slot(&self, slot: ScopeSlot) -> Option<&ScopeId> {
+    fn scope_in_slot(&self, slot: ScopeSlot) -> Option<&ScopeId> {
         self.slots.get(slot.0 as usize)?.as_ref()
     }
 
     /// Gives a scope's number back if neither the scope nor a VM of it is there.
-    fn give_back(&mut self, id: &ScopeId) {
+    fn release_slot(&mut self, id: &ScopeId) {
         if let Some(slot) =
             self.scopes.get(id).filter(|one| one.held.is_none() && one.vms == 0).map(|one| one.slot)
         {
@@ -551,12 +558,12 @@ impl State {
     }
 
     /// Keeps the index of hosts, and where VMs stand, in step with a scope.
-    fn place(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
+    fn update_indexes(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
         if before.map(|scope| &scope.members) == after.map(|scope| &scope.members) {
             return;
         }
         for (position, member) in after.iter().flat_map(|scope| scope.members.iter().enumerate()) {
-            self.inventory.stands(member.vm, position);
+            self.inventory.set_position(member.vm, position);
         }
         let (before, after) = (hosts(before), hosts(after));
         for gone in before.difference(&after) {
@@ -573,15 +580,17 @@ impl State {
     }
 
     /// Everything there is, for those who start with nothing.
-    pub fn everything(&self) -> Publication {
+    pub fn full_publication(&self) -> Publication {
         let scopes = self.scopes.iter().filter_map(|(id, place)| {
             let held = place.held.clone()?;
-            Some(Published::Scope(id.clone(), place.slot, Some(held)))
+            Some(PublishedChange::Scope(id.clone(), place.slot, Some(held)))
         });
         let operations =
-            self.operations.iter().map(|(id, held)| Published::Operation(*id, Some(held.clone())));
-        let tokens =
-            self.tokens.values().map(|held| Published::Token(held.value.name.clone(), Some(held.clone())));
+            self.operations.iter().map(|(id, held)| PublishedChange::Operation(*id, Some(held.clone())));
+        let tokens = self
+            .tokens
+            .values()
+            .map(|held| PublishedChange::Token(held.value.name.clone(), Some(held.clone())));
         let changes = scopes.chain(operations).chain(tokens).collect();
         Publication { changes, inventory: self.inventory.clone() }
     }
@@ -598,10 +607,10 @@ pub fn caller_key(address: &Address) -> CallerKey {
 }
 
 fn put<K: std::hash::Hash + Eq, V>(
-    map: &mut HashMap<K, Held<V>>,
+    map: &mut HashMap<K, Revisioned<V>>,
     key: K,
     revision: Revision,
-    held: Option<Held<V>>,
+    held: Option<Revisioned<V>>,
 ) -> bool {
     if map.get(&key).is_some_and(|known| known.revision >= revision) {
         return false;
@@ -621,8 +630,8 @@ fn decode<T: serde::de::DeserializeOwned>(
     key: &str,
     revision: Revision,
     value: Option<&Bytes>,
-) -> Result<Option<Held<T>>, DecodeError> {
-    let held = |value| Held { revision, value: Arc::new(value) };
+) -> Result<Option<Revisioned<T>>, DecodeError> {
+    let held = |value| Revisioned { revision, value: Arc::new(value) };
     value.map(|value| records::decode(key, value).map(held)).transpose()
 }
 

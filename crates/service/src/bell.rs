@@ -19,7 +19,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
 use notbefore_core::{ScopeId, VmId};
-use notbefore_engine::Published;
+use notbefore_engine::PublishedChange;
 use uuid::Uuid;
 
 use crate::lock;
@@ -150,7 +150,7 @@ impl<K: Clone + Eq + Hash> Bell<K> {
 
 impl Bell<ScopeId> {
     /// The scopes that changes touch, asked while `view` is what they are about to change.
-    pub fn touched(&self, view: &View, changes: &[Published]) -> Touched<ScopeId> {
+    pub fn touched(&self, view: &View, changes: &[PublishedChange]) -> Touched<ScopeId> {
         if self.is_alone() {
             return Touched::All;
         }
@@ -158,14 +158,14 @@ impl Bell<ScopeId> {
         let mut scopes = Vec::new();
         for change in changes {
             match change {
-                Published::Scope(id, ..) => scopes.push(id.clone()),
-                Published::Vm(vm, _) => scopes.extend(scope_of(*vm)),
-                Published::Claim((network, address), _) => {
+                PublishedChange::Scope(id, ..) => scopes.push(id.clone()),
+                PublishedChange::Vm(vm, _) => scopes.extend(scope_of(*vm)),
+                PublishedChange::Claim((network, address), _) => {
                     // An address that had no VM was, if anything, that of the VM that stands in for a fleet.
                     let vm = view.caller(network, *address).or(view.first_run);
                     scopes.extend(vm.and_then(scope_of));
                 }
-                Published::Operation(..) | Published::Token(..) => {}
+                PublishedChange::Operation(..) | PublishedChange::Token(..) => {}
             }
         }
         Touched::These(scopes)

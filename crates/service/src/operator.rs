@@ -54,7 +54,7 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use notbefore_engine::{Failure, Trouble};
+use notbefore_engine::{Failure, FailureCause};
 use notbefore_listener::host::Hosts;
 use notbefore_listener::places::Places;
 use notbefore_store::Store;
@@ -221,7 +221,7 @@ async fn in_time(request: Request, next: Next) -> Response {
 fn late(reads: bool) -> Problem {
     let seconds = REQUEST_TIMEOUT.as_secs();
     if !reads {
-        return Failure::OutcomeUnknown(Trouble::Late(seconds)).into();
+        return Failure::OutcomeUnknown(FailureCause::Late(seconds)).into();
     }
     let detail = format!("the request took longer than {seconds} s; repeat it");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)

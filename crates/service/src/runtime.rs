@@ -17,8 +17,8 @@ use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
 use notbefore_engine::{
-    Answer, Ask, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, Input,
-    JobId, Publication, Request, RequestId, Trouble,
+    Answer, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, FailureCause,
+    Input, JobId, Publication, Request, RequestId, TypedCommand,
 };
 use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
 use tokio::sync::{mpsc, oneshot};
@@ -160,14 +160,14 @@ impl EngineStats {
 
 impl EngineHandle {
     /// Asks for something and waits for the answer.
-    pub async fn ask<A: Ask>(&self, request: Request<A>) -> Result<A::Answer, Failure> {
+    pub async fn ask<A: TypedCommand>(&self, request: Request<A>) -> Result<A::Answer, Failure> {
         let (reply, answer) = oneshot::channel();
-        let closing = || Failure::Unavailable(Trouble::Closing);
+        let closing = || Failure::Unavailable(FailureCause::Closing);
         self.requests.send(Asked::Change(Box::new(request.erased()), reply)).await.map_err(|_| closing())?;
         // A request that was taken up and never answered may have taken effect.
-        let answer = answer.await.unwrap_or(Err(Failure::OutcomeUnknown(Trouble::Closing)));
+        let answer = answer.await.unwrap_or(Err(Failure::OutcomeUnknown(FailureCause::Closing)));
         // What the store says is logged where it says it.
-        if let Err(Failure::Unavailable(Trouble::Record(error))) = &answer {
+        if let Err(Failure::Unavailable(FailureCause::Record(error))) = &answer {
             tracing::error!(%error, "the answer to an earlier try of a request cannot be read");
         }
         A::read(answer?).ok_or(Failure::KeyReused)
@@ -183,7 +183,7 @@ impl EngineHandle {
             // The caller may have gone.
             let _ = reply.send(question(engine, now));
         });
-        let closing = || Failure::Unavailable(Trouble::Closing);
+        let closing = || Failure::Unavailable(FailureCause::Closing);
         self.requests.send(Asked::Look(look)).await.map_err(|_| closing())?;
         answer.await.unwrap_or_else(|_| Err(closing()))
     }
@@ -191,7 +191,7 @@ impl EngineHandle {
     /// Tells the engine that a guest of a scope has asked for its document.
     pub fn heard(&self, scope: ScopeId, at: Timestamp) {
         // A closed engine has no use for it.
-        let _ = self.signals.send(Signal::Input(Input::Heard(scope, at)));
+        let _ = self.signals.send(Signal::Input(Input::Polled(scope, at)));
     }
 
     /// Comes back when the engine's task has come round to it: a sign of life of the task itself, whatever the
@@ -308,7 +308,7 @@ impl Deeds {
         match effect {
             Effect::Commit(id, txn) => self.commits.push((id, txn)),
             Effect::Publish(next) => match &mut self.publication {
-                Some(publication) => publication.follow(next),
+                Some(publication) => publication.append(next),
                 None => self.publication = Some(next),
             },
             Effect::Run(run) => self.orders.push(Order::Run(run)),
@@ -665,7 +665,7 @@ mod tests {
                 Input::Committed(_, outcome) => format!("{outcome:?}"),
                 Input::Watched(batch) => format!("watched {}", batch.revision),
                 Input::Request(..)
-                | Input::Heard(..)
+                | Input::Polled(..)
                 | Input::Ran(_)
                 | Input::Tick
                 | Input::Clock(_)
@@ -702,7 +702,7 @@ mod tests {
         let handle = start(engine, effects, kept, Revision(0), Arc::clone(&views), clock, driver);
 
         let add = async |n: u128| {
-            let vm = VmSpec::bare(samples::vm(n), format!("vm-{n}").parse().unwrap());
+            let vm = VmSpec::with_defaults(samples::vm(n), format!("vm-{n}").parse().unwrap());
             let path = format!("scope-{n}").parse().unwrap();
             let add = AddVm { path, kind: None, vm };
             handle.ask(Request::new(Actor::Service, add)).await.unwrap();

@@ -280,7 +280,7 @@ async fn start_engine(
     let now = clock.now();
     let booted_at = ClockReading { wall: now, since_boot: clock.since_boot() }.booted_at();
     state.set_boot(boot_id().ok().map(|id| Boot { id, at: booted_at }));
-    let (mut engine, mut effects) = Engine::over(settings, state, revision, now);
+    let (mut engine, mut effects) = Engine::from_state(settings, state, revision, now);
     // The engine has judged its clock by what would start; what would be removed counts as well.
     let is_doubtful = !engine.is_clock_held() && engine.is_clock_far_ahead(now);
     if is_doubtful && janitor::would_remove(&**store, now, config.history_kept).await? {
@@ -367,7 +367,7 @@ async fn prepare_fleet(
             Err(error @ names::NameError::Ambiguous { .. }) => return Err(wrong(error.to_string())),
             Ok(_) | Err(names::NameError::Unknown(_)) => {
                 // Like the first-run VM it is there to try events on, of every type.
-                let vm = VmSpec { spot: true, ..VmSpec::bare(VmId(Uuid::new_v4()), name) };
+                let vm = VmSpec { spot: true, ..VmSpec::with_defaults(VmId(Uuid::new_v4()), name) };
                 let known = view.scope(&path.id()).filter(|scope| !scope.scope.first_run);
                 if known.is_some() {
                     let add = AddVm { path, kind: None, vm };
@@ -375,7 +375,7 @@ async fn prepare_fleet(
                 } else {
                     let put = PutScope {
                         policy: Policy::for_trying(),
-                        ..PutScope::bare(path, ScopeKind::Standalone, vec![vm])
+                        ..PutScope::with_defaults(path, ScopeKind::Standalone, vec![vm])
                     };
                     engine.ask(Request::new(Actor::Service, ScopeChange::Put(put))).await?;
                 }

@@ -15,7 +15,7 @@ use imbl::{HashMap, OrdMap};
 use jiff::Timestamp;
 use notbefore_core::access::TOKENS_MAX;
 use notbefore_core::{Actor, Fact, Grant, Name, Prefix, Recorded, Role, Token};
-use notbefore_engine::Held;
+use notbefore_engine::Revisioned;
 use notbefore_engine::records::{self, FactBatch, prefix};
 use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Txn};
 use sha2::{Digest, Sha256};
@@ -131,11 +131,11 @@ impl TokenTable {
     }
 
     /// Takes over a token as it is now.
-    pub fn apply(&mut self, name: &Name, held: Option<Held<Token>>) {
+    pub fn apply(&mut self, name: &Name, held: Option<Revisioned<Token>>) {
         if let Some(old) = self.by_name.remove(&name.folded()) {
             self.by_hash.remove(&old.token.hash);
         }
-        if let Some(Held { revision, value }) = held {
+        if let Some(Revisioned { revision, value }) = held {
             let token = (*value).clone();
             let known = Arc::new(KnownToken {
                 token,

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use notbefore_core::{
     CommandState, Event, EventId, Member, Operation, OperationId, Prefix, Scope, ScopeId, VmId,
 };
-use notbefore_engine::{Address, Held, Inventory, Publication, Published, ScopeSlot};
+use notbefore_engine::{Address, Inventory, Publication, PublishedChange, Revisioned, ScopeSlot};
 use notbefore_store::Revision;
 use notbefore_wire::operator::delivery::Listening;
 
@@ -53,7 +53,7 @@ pub struct View {
     /// the number, and a scope that changes moves nothing but its own place.
     ids: OrdMap<ScopeId, ScopeSlot>,
     scopes: Slots<Arc<ScopeView>>,
-    operations: OrdMap<OperationId, Held<Operation>>,
+    operations: OrdMap<OperationId, Revisioned<Operation>>,
     /// The scopes that have live events, so that listing events does not visit all the others.
     pub busy: OrdSet<ScopeId>,
     /// Where an event lives, or has ended lately.
@@ -167,7 +167,7 @@ impl View {
     /// The same for whoever calls from an address of a network: mostly it is where its claim says, and then only the
     /// claim and the scope are looked at.
     pub fn guest_at(&self, network: &str, address: IpAddr) -> Option<(VmId, Option<Guest<'_>>)> {
-        let (vm, seat) = self.inventory.caller_at(network, address)?;
+        let (vm, seat) = self.inventory.caller_with_slot(network, address)?;
         let position = usize::from(seat.position);
         let there = self
             .in_slot(seat.scope)
@@ -256,7 +256,7 @@ impl View {
     }
 
     /// An operation that is not closed.
-    pub fn operation(&self, id: OperationId) -> Option<&Held<Operation>> {
+    pub fn operation(&self, id: OperationId) -> Option<&Revisioned<Operation>> {
         self.operations.get(&id)
     }
 
@@ -264,7 +264,7 @@ impl View {
     pub fn operations_after(
         &self,
         after: Option<OperationId>,
-    ) -> impl Iterator<Item = (&OperationId, &Held<Operation>)> {
+    ) -> impl Iterator<Item = (&OperationId, &Revisioned<Operation>)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.operations.range((from, Bound::Unbounded))
     }
@@ -321,25 +321,25 @@ impl View {
     }
 
     /// Takes one change over; `is_first` says that it is part of what the process began with.
-    fn apply(&mut self, change: Published, rfc1123_everywhere: bool, now: Timestamp, is_first: bool) {
+    fn apply(&mut self, change: PublishedChange, rfc1123_everywhere: bool, now: Timestamp, is_first: bool) {
         match change {
-            Published::Scope(id, slot, held) => {
+            PublishedChange::Scope(id, slot, held) => {
                 let manner = Manner { now, is_first, rfc1123_everywhere, edition: self.editions + 1 };
                 self.apply_scope(id, slot, held, manner);
             }
             // They are in the inventory.
-            Published::Vm(..) | Published::Claim(..) => {}
-            Published::Operation(id, Some(held)) => {
+            PublishedChange::Vm(..) | PublishedChange::Claim(..) => {}
+            PublishedChange::Operation(id, Some(held)) => {
                 self.operations.insert(id, held);
             }
-            Published::Operation(id, None) => {
+            PublishedChange::Operation(id, None) => {
                 self.operations.remove(&id);
             }
-            Published::Token(name, held) => self.tokens.apply(&name, held),
+            PublishedChange::Token(name, held) => self.tokens.apply(&name, held),
         }
     }
 
-    fn apply_scope(&mut self, id: ScopeId, slot: ScopeSlot, held: Option<Held<Scope>>, manner: Manner) {
+    fn apply_scope(&mut self, id: ScopeId, slot: ScopeSlot, held: Option<Revisioned<Scope>>, manner: Manner) {
         let before = self.in_slot(slot).cloned();
         let after = held.as_ref().map(|held| &*held.value);
         for event in before.iter().flat_map(|view| view.scope.event_ids()) {
@@ -362,7 +362,7 @@ impl View {
             true => self.busy.insert(id.clone()),
             false => self.busy.remove(&id),
         };
-        let Some(Held { revision, value: scope }) = held else {
+        let Some(Revisioned { revision, value: scope }) = held else {
             self.ids.remove(&id);
             self.scopes.set(slot.0 as usize, None);
             return;

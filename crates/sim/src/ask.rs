@@ -11,7 +11,7 @@ use notbefore_core::{
 };
 use notbefore_engine::{
     AddVm, Address, Command, EventCommand, FirstRun, GuestApproval, InventoryCommand, NewOperation,
-    OperationCommand, PutScope, ScopeChange, VmCommand, VmSpec, Whom,
+    OperationCommand, PutScope, ScopeChange, TargetSelector, VmCommand, VmSpec,
 };
 use uuid::Uuid;
 
@@ -170,7 +170,7 @@ impl Naming<'_> {
                 let origin = if *fleet { Origin::Fleet } else { Origin::Call };
                 let vms = vms.iter().map(|vm| spec(vm, fresh)).collect();
                 let policy = policy(*of_policy);
-                let bare = PutScope::bare(path(*scope), kind(*of_kind), vms);
+                let bare = PutScope::with_defaults(path(*scope), kind(*of_kind), vms);
                 ScopeChange::Put(PutScope { policy, origin, prune: *prune, ..bare }).into()
             }
             What::AddVm { scope, kind: of_kind, vm } => {
@@ -198,16 +198,16 @@ impl Naming<'_> {
                     not_before: self.not_before(cause, &vms, *when),
                     duration_s: *duration_s,
                     force: *force,
-                    ..NewOperation::bare(OperationId(fresh.uuid()), cause, Whom::Vms(vms))
+                    ..NewOperation::with_defaults(OperationId(fresh.uuid()), cause, TargetSelector::Vms(vms))
                 })
                 .into()
             }
             What::Host { host, cause, when, preview } => {
                 let cause = CAUSES[usize::from(*cause) % HOST_CAUSES];
-                let whom = Whom::Host(host_name(*host));
+                let selector = TargetSelector::Host(host_name(*host));
                 let new = NewOperation {
                     not_before: self.not_before(cause, &[], *when),
-                    ..NewOperation::bare(OperationId(fresh.uuid()), cause, whom)
+                    ..NewOperation::with_defaults(OperationId(fresh.uuid()), cause, selector)
                 };
                 if *preview {
                     return (operator, Asks::Question(Question::Preview(new)));

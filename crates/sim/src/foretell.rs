@@ -11,7 +11,7 @@ use notbefore_core::{
 use notbefore_engine::state::caller_key;
 use notbefore_engine::{
     AddVm, Address, Command, EventCommand, FirstRun, GuestApproval, InventoryCommand, NewOperation,
-    OperationCommand, PutScope, Request, ScopeChange, VmCommand, VmSpec, Whom,
+    OperationCommand, PutScope, Request, ScopeChange, TargetSelector, VmCommand, VmSpec,
 };
 use notbefore_store::Revision;
 
@@ -91,9 +91,9 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
     match command {
         Command::Guest(approval) => Some(approval.scope.clone()),
         Command::Event(command) => reads.home(command.event()),
-        Command::Operation(OperationCommand::Schedule(new)) => match &new.whom {
-            Whom::Vms(vms) => reads.vm(*vms.first()?).map(|vm| vm.scope.clone()),
-            Whom::Host(_) => None,
+        Command::Operation(OperationCommand::Schedule(new)) => match &new.selector {
+            TargetSelector::Vms(vms) => reads.vm(*vms.first()?).map(|vm| vm.scope.clone()),
+            TargetSelector::Host(_) => None,
         },
         Command::Inventory(InventoryCommand::Scope(ScopeChange::Put(put))) => Some(put.path.id()),
         Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { scope, .. })) => Some(scope.clone()),
@@ -182,7 +182,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
         Command::Inventory(InventoryCommand::AddVm(AddVm { path, kind, vm })) => {
             let known = reads.scope(&path.id()).map(|(_, scope)| scope.kind);
             let kind = kind.or(known).unwrap_or(ScopeKind::Standalone);
-            let put = PutScope::bare(path.clone(), kind, vec![vm.clone()]);
+            let put = PutScope::with_defaults(path.clone(), kind, vec![vm.clone()]);
             add_vm(reads, &put, vm, at)
         }
         Command::Inventory(InventoryCommand::FirstRun(FirstRun { vm, name })) => {
@@ -322,9 +322,9 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
     let mut codes = Codes::new();
     let mut parts: Vec<Part> = Vec::new();
     let mut named: Vec<VmId> = Vec::new();
-    let (vms, host) = match &new.whom {
-        Whom::Vms(vms) => (vms.clone(), None),
-        Whom::Host(host) => (on_host(reads, host)?, Some(host.clone())),
+    let (vms, host) = match &new.selector {
+        TargetSelector::Vms(vms) => (vms.clone(), None),
+        TargetSelector::Host(host) => (on_host(reads, host)?, Some(host.clone())),
     };
     for vm in &vms {
         if named.contains(vm) {

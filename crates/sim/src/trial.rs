@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use notbefore_core::{JointStart, Operation};
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{Answer, Command, Failure, OperationCommand, Whom};
+use notbefore_engine::{Answer, Command, Failure, OperationCommand, TargetSelector};
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::foretell;
@@ -127,7 +127,7 @@ impl World {
         // its way comes after it.
         let by_what_was_known = |one: &&Rc<Asked>| match &one.request.command {
             Command::Operation(OperationCommand::Schedule(new)) => {
-                !goes_ahead && (!in_one_scope || matches!(new.whom, Whom::Host(_)))
+                !goes_ahead && (!in_one_scope || matches!(new.selector, TargetSelector::Host(_)))
             }
             // Whether they may be depends on scopes that are not written with them.
             Command::Operation(OperationCommand::Start(_) | OperationCommand::Complete(_)) => true,

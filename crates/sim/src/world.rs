@@ -210,7 +210,7 @@ impl World {
                 if self.now >= last.0 {
                     *last = (self.now, false);
                 }
-                self.feed(Input::Heard(id, self.now))
+                self.feed(Input::Polled(id, self.now))
             }
             Step::Advance { ms } => self.advance(SignedDuration::from_millis(*ms)),
             Step::SetClock { ms } => {

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{ClockHold, Event, EventId, Scope, ScopeId};
 
 use super::Engine;
-use crate::state::{Held, Made, Published};
+use crate::state::{OwnRecord, PublishedChange, Revisioned};
 
 /// How far the clock may be behind the last time at which the service is known to have run.
 const BEHIND_MAX: SignedDuration = SignedDuration::from_secs(60);
@@ -38,7 +38,7 @@ impl Engine {
 
     /// Judges the clock at the start, when there is nothing to compare it with but the store. If the service last ran
     /// in this boot, the time of the boot shows whether the clock was set since: also in a hold that a restart has cut off.
-    pub(super) fn judge_clock(&mut self, now: Timestamp) {
+    pub(super) fn check_clock_at_start(&mut self, now: Timestamp) {
         let behind = self.state.alive().is_some_and(|alive| alive.duration_since(now) > BEHIND_MAX);
         let was_set = self.state.clock_set_by().is_some_and(|by| by.abs() > BEHIND_MAX);
         if was_set || behind || (self.is_clock_far_ahead(now) && self.is_anything_due(now)) {
@@ -59,8 +59,8 @@ impl Engine {
         self.clock_jumped_by = self.clock_jumped_by.saturating_add(jumped_by);
         let ids = |scope: &Scope| scope.events.iter().map(|event| event.id).collect::<Vec<EventId>>();
         let mut events: Vec<EventId> = self.state.scopes().flat_map(|(_, held)| ids(&held.value)).collect();
-        for (_, made) in self.jobs.values().flat_map(|job| &job.made) {
-            if let Made::Scope(scope) = made {
+        for (_, made) in self.jobs.values().flat_map(|job| &job.own_records) {
+            if let OwnRecord::Scope(scope) = made {
                 events.extend(ids(scope));
             }
         }
@@ -69,8 +69,12 @@ impl Engine {
 
     /// Holds events that the watch shows for the first time during a hold: their commit had an unknown outcome, so they
     /// may have been announced before the clock jumped.
-    pub(super) fn hold_shown(&mut self, change: Option<&Published>, before: Option<&Held<Scope>>) {
-        let (Some(hold), Some(Published::Scope(_, _, Some(after)))) = (self.state.clock_hold(), change)
+    pub(super) fn hold_new_events(
+        &mut self,
+        change: Option<&PublishedChange>,
+        before: Option<&Revisioned<Scope>>,
+    ) {
+        let (Some(hold), Some(PublishedChange::Scope(_, _, Some(after)))) = (self.state.clock_hold(), change)
         else {
             return;
         };
@@ -88,10 +92,10 @@ impl Engine {
         self.clock_jumped_by = SignedDuration::ZERO;
         self.state.hold_clock(None);
         // Times that were taken from a clock that has since been set back lie in the future, and would count too long.
-        self.heard.values_mut().for_each(|heard| heard.at = heard.at.min(now));
+        self.last_polls.values_mut().for_each(|heard| heard.at = heard.at.min(now));
         self.store_alive_at = now;
-        if !self.heard_to_store.is_empty() {
-            self.store_heard_at = Some(now);
+        if !self.polls_to_store.is_empty() {
+            self.store_polls_at = Some(now);
         }
         self.renew_all_deadlines(now);
     }
@@ -103,6 +107,6 @@ impl Engine {
         for scope in scopes {
             self.renew_deadline(&scope, now);
         }
-        self.look_at_all_hosts();
+        self.recheck_all_hosts();
     }
 }

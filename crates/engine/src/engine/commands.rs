@@ -73,7 +73,7 @@ pub struct DriverReport {
 }
 
 /// A command that was asked for.
-pub(super) struct Commanded {
+pub(super) struct RunningCommand {
     fence: u64,
     attempt: u32,
     /// How it ended, once it has, until the record says so.
@@ -82,8 +82,8 @@ pub(super) struct Commanded {
 
 impl Engine {
     /// Brings what runs in line with what a scope's record says is running.
-    pub(super) fn drive(&mut self, id: &ScopeId, scope: Option<&Scope>) -> Vec<Effect> {
-        let wanted = scope.map(|scope| wanted(scope, &self.settings.node)).unwrap_or_default();
+    pub(super) fn sync_commands(&mut self, id: &ScopeId, scope: Option<&Scope>) -> Vec<Effect> {
+        let wanted = scope.map(|scope| commands_to_run(scope, &self.settings.node)).unwrap_or_default();
         if wanted.is_empty() && !self.commands.contains_key(id) {
             return Vec::new();
         }
@@ -100,8 +100,8 @@ impl Engine {
         for (command, event) in wanted {
             let CommandId { event: of, vm, fence, attempt } = command;
             if let (Entry::Vacant(place), Some(scope)) = (asked.entry((of, vm)), scope) {
-                place.insert(Commanded { fence, attempt, ending: None });
-                effects.extend(described(scope, event, command).map(|run| Effect::Run(Box::new(run))));
+                place.insert(RunningCommand { fence, attempt, ending: None });
+                effects.extend(driver_run(scope, event, command).map(|run| Effect::Run(Box::new(run))));
             }
         }
         if asked.is_empty() {
@@ -112,9 +112,14 @@ impl Engine {
 
     /// Keeps a report, and sets a pulse going that takes it up. One of a command that is no longer wanted, or that
     /// was reported before, means nothing.
-    pub(super) fn ran(&mut self, report: DriverReport, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn on_command_ended(
+        &mut self,
+        report: DriverReport,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
         let CommandId { event, vm, fence, attempt } = report.id;
-        let Some(scope) = self.state.home(event).cloned() else { return };
+        let Some(scope) = self.state.scope_of_event(event).cloned() else { return };
         let asked = self.commands.get_mut(&scope).and_then(|commands| commands.get_mut(&(event, vm)));
         match asked {
             Some(one) if (one.fence, one.attempt) == (fence, attempt) && one.ending.is_none() => {
@@ -142,7 +147,7 @@ impl Engine {
 
     /// Looks at a scope again soon if its commands still want something: a report to be taken up, or a run to be
     /// taken over, that the store has refused.
-    pub(super) fn keep_driving(&mut self, scope: &ScopeId, now: Timestamp) {
+    pub(super) fn retry_commands(&mut self, scope: &ScopeId, now: Timestamp) {
         let reported =
             self.commands.get(scope).is_some_and(|all| all.values().any(|one| one.ending.is_some()));
         if reported || self.has_foreign_runs(scope) {
@@ -153,7 +158,7 @@ impl Engine {
     }
 
     /// Takes over the runs of the process before this one.
-    pub(super) fn take_over_commands(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn adopt_commands(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let ids = self.state.scopes().map(|(id, _)| id);
         let mut scopes: Vec<ScopeId> = ids.filter(|id| self.has_foreign_runs(id)).cloned().collect();
         scopes.sort();
@@ -169,7 +174,7 @@ impl Engine {
 }
 
 /// The commands that a scope's record says are running under a process's name, each with its event.
-fn wanted<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, &'a Event> {
+fn commands_to_run<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, &'a Event> {
     let mut wanted = BTreeMap::new();
     for event in &scope.events {
         let Some(run) = event.exec_run().filter(|run| run.owner == node) else { continue };
@@ -184,7 +189,7 @@ fn wanted<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, &'a Event> {
 }
 
 /// A command with all that it may want to know.
-fn described(scope: &Scope, event: &Event, id: CommandId) -> Option<DriverRun> {
+fn driver_run(scope: &Scope, event: &Event, id: CommandId) -> Option<DriverRun> {
     let Phase::Started { at, why, run: Run::Exec(run) } = &event.phase else { return None };
     let resource = event.resources.iter().find(|resource| resource.vm == id.vm)?;
     Some(DriverRun {

@@ -13,7 +13,7 @@ use super::{Effect, Engine, Work};
 #[derive(Default)]
 pub(super) struct HostStarts {
     /// To be looked at.
-    look: BTreeSet<OperationId>,
+    to_check: BTreeSet<OperationId>,
     deadlines: BTreeSet<(Timestamp, OperationId)>,
     deadline_of: HashMap<OperationId, Timestamp>,
     /// Due and blocked.
@@ -21,7 +21,7 @@ pub(super) struct HostStarts {
     /// Those for which a decision is under way.
     deciding: HashSet<OperationId>,
     /// When they were last looked at; a clock that is set back makes some of them no longer due.
-    looked_at: Option<Timestamp>,
+    checked_at: Option<Timestamp>,
 }
 
 impl HostStarts {
@@ -46,43 +46,43 @@ impl Engine {
         self.hosts.blocked.len()
     }
 
-    pub(super) fn look_at_hosts_in(&mut self, scope: &ScopeId) {
-        self.hosts.look.extend(self.state.host_operations().in_scope(scope));
+    pub(super) fn recheck_hosts_in(&mut self, scope: &ScopeId) {
+        self.hosts.to_check.extend(self.state.host_operations().in_scope(scope));
     }
 
-    pub(super) fn look_at_all_hosts(&mut self) {
-        self.hosts.look.extend(self.state.host_operations().ids());
+    pub(super) fn recheck_all_hosts(&mut self) {
+        self.hosts.to_check.extend(self.state.host_operations().ids());
     }
 
     /// A host operation was made, decided or cancelled: others in its scopes may be free now, or no longer.
     pub(super) fn host_operation_changed(&mut self, operation: &Operation, now: Timestamp) {
-        self.hosts.look.insert(operation.id);
+        self.hosts.to_check.insert(operation.id);
         for scope in
             operation.targets.chunk_by(|one, two| one.scope == two.scope).map(|parts| &parts[0].scope)
         {
-            self.look_at_hosts_in(scope);
+            self.recheck_hosts_in(scope);
             self.renew_deadline(scope, now);
         }
     }
 
     pub(super) fn host_decided(&mut self, id: OperationId) {
         self.hosts.deciding.remove(&id);
-        self.hosts.look.insert(id);
+        self.hosts.to_check.insert(id);
     }
 
     /// Looks at the host operations that something has changed for, or whose time has come.
     pub(super) fn decide_hosts(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        if self.hosts.looked_at.replace(now).is_some_and(|before| now < before) {
-            self.look_at_all_hosts();
+        if self.hosts.checked_at.replace(now).is_some_and(|before| now < before) {
+            self.recheck_all_hosts();
             let scopes: Vec<ScopeId> = self.state.host_operations().scopes().cloned().collect();
             scopes.iter().for_each(|scope| self.renew_deadline(scope, now));
         }
         while let Some((at, id)) = self.hosts.deadlines.first().copied().filter(|(at, _)| *at <= now) {
             self.hosts.deadlines.remove(&(at, id));
             self.hosts.deadline_of.remove(&id);
-            self.hosts.look.insert(id);
+            self.hosts.to_check.insert(id);
         }
-        while let Some(id) = self.hosts.look.pop_first() {
+        while let Some(id) = self.hosts.to_check.pop_first() {
             let due = self.state.host_operations().due(id);
             let is_due = due.is_some_and(|due| due.reason(now).is_some());
             self.hosts.set_deadline(id, due.filter(|_| !is_due).map(|due| due.at));

@@ -12,15 +12,15 @@ use notbefore_core::{Actor, Command as ScopeCommand, ScopeId};
 use notbefore_store::{Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use super::{Effect, Engine, Job, JobId, RETRY_AFTER, Work};
-use crate::draft::Drafted;
+use crate::draft::DraftedTxns;
 use crate::fleet::check_revision;
 use crate::keys::RecordKey;
 use crate::operations::remaining;
 use crate::plan::Plan;
 use crate::records::{self, CommandRecord};
 use crate::request::{
-    AcceptClock, Answer, Command, Failure, Idempotency, InventoryCommand, OperationCommand, StoreTrouble,
-    Trouble, VmCommand, Whom,
+    AcceptClock, Answer, Command, Failure, FailureCause, Idempotency, InventoryCommand, OperationCommand,
+    StoreError, TargetSelector, VmCommand,
 };
 
 /// How often a command is planned again because somebody else was faster, before it gives up.
@@ -47,10 +47,10 @@ impl Engine {
             from,
             conflicts: 0,
             txns: VecDeque::new(),
-            made: Vec::new(),
+            own_records: Vec::new(),
             locks: Vec::new(),
             answer: None,
-            stirred: Vec::new(),
+            to_reconcile: Vec::new(),
             rest: None,
         };
         self.jobs.insert(id, job);
@@ -63,11 +63,11 @@ impl Engine {
         let Some(job) = self.jobs.get(&id) else { return };
         let plan = self.plan(job, now);
         let (drafted, answer, rest) = match plan {
-            Ok(Plan::Settled(answer)) => return self.settled_or_refused(id, Ok(answer), now, effects),
+            Ok(Plan::Settled(answer)) => return self.finish_unwritten(id, Ok(answer), now, effects),
             Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
-            Err(failure) => return self.settled_or_refused(id, Err(failure), now, effects),
+            Err(failure) => return self.finish_unwritten(id, Err(failure), now, effects),
         };
-        let Drafted { txns, made, stirred, locks } = drafted;
+        let DraftedTxns { txns, own_records, to_reconcile, locks } = drafted;
         let compared = txns.last().map(|txn| txn.expect.as_slice()).unwrap_or_default();
         let mut locks: Vec<Key> = compared.iter().map(|one| one.key.clone()).chain(locks).collect();
         // One that finds out whether it took effect has its locks still.
@@ -80,10 +80,10 @@ impl Engine {
         self.facts_written += 1_000;
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.txns = txns.into();
-        job.made = made;
+        job.own_records = own_records;
         job.locks.append(&mut locks);
         job.answer = Some(answer);
-        job.stirred = stirred;
+        job.to_reconcile = to_reconcile;
         job.rest = rest;
         if let Some(txn) = job.txns.front() {
             effects.push(Effect::Commit(id, txn.clone()));
@@ -94,7 +94,7 @@ impl Engine {
         let enabled = |scope: &ScopeId| self.is_enabled(scope, now);
         let planner = self.planner(&job.by, job.from, &enabled, now);
         match &job.work {
-            Work::Ask { command, progress, idempotency, if_revision, .. } => {
+            Work::Request { command, progress, idempotency, if_revision, .. } => {
                 if let (Some(seen), Some(scope)) = (if_revision, self.compared_scope(command)) {
                     check_revision(*seen, self.state.scope(&scope))?;
                 }
@@ -108,7 +108,7 @@ impl Engine {
                 reports if reports.is_empty() => planner.on_scope(scope, ScopeCommand::Pulse),
                 reports => planner.on_scope(scope, ScopeCommand::Ran(reports)),
             },
-            Work::Unopened { target, .. } => Ok(compare(records::past(target.event), None)),
+            Work::ConfirmUnopened { target, .. } => Ok(compare(records::past(target.event), None)),
             Work::Open(operation, target) => match self.state.operation(*operation) {
                 Some(held) => planner.open_target(&held.value, target),
                 None => Ok(Plan::Settled(Answer::Done)),
@@ -118,17 +118,17 @@ impl Engine {
                 let Some(held) = self.state.operation(*operation) else {
                     return Ok(Plan::Settled(Answer::Done));
                 };
-                let tried = self.fans.get(operation).map(|fan| fan.tried.clone()).unwrap_or_default();
+                let tried = self.fan_outs.get(operation).map(|fan| fan.tried.clone()).unwrap_or_default();
                 let mut draft = planner.draft();
                 if let Some(record) = remaining(&held.value, &self.state, &tried).record {
                     draft.operation(record);
                 }
                 Ok(planner.write(draft, Answer::Done))
             }
-            Work::Alive => Ok(self.plan_alive(now)),
-            Work::Heard(scopes) => Ok(self.plan_heard(scopes)),
+            Work::StoreAlive => Ok(self.plan_alive(now)),
+            Work::StorePolls(scopes) => Ok(self.plan_polls(scopes)),
             Work::DecideHost(operation) => planner.decide_host_operation(*operation),
-            Work::Undecided { operation, revision } => match self.state.operation(*operation) {
+            Work::ConfirmHostStart { operation, revision } => match self.state.operation(*operation) {
                 Some(held) if held.revision == *revision => {
                     Ok(compare(records::operation(*operation), Some(*revision)))
                 }
@@ -141,10 +141,10 @@ impl Engine {
     pub(super) fn compared_scope(&self, command: &Command) -> Option<ScopeId> {
         Some(match command {
             Command::Guest(approval) => approval.scope.clone(),
-            Command::Event(command) => self.state.home(command.event())?.clone(),
-            Command::Operation(OperationCommand::Schedule(new)) => match &new.whom {
-                Whom::Vms(vms) => self.state.vm(*vms.first()?)?.scope.clone(),
-                Whom::Host(_) => return None,
+            Command::Event(command) => self.state.scope_of_event(command.event())?.clone(),
+            Command::Operation(OperationCommand::Schedule(new)) => match &new.selector {
+                TargetSelector::Vms(vms) => self.state.vm(*vms.first()?)?.scope.clone(),
+                TargetSelector::Host(_) => return None,
             },
             Command::Inventory(InventoryCommand::Scope(change)) => change.scope(),
             Command::Inventory(InventoryCommand::AddVm(add)) => add.path.id(),
@@ -163,7 +163,7 @@ impl Engine {
     /// A command with a key that is refused, or finds nothing to do, may have taken effect already, and that be
     /// the very reason: the store is asked whether it has, before the caller is told. So it is for a part of an
     /// operation that is refused: its VMs may be gone because it was opened before, and has ended.
-    pub(super) fn settled_or_refused(
+    pub(super) fn finish_unwritten(
         &mut self,
         id: JobId,
         outcome: Result<Answer, Failure>,
@@ -171,20 +171,20 @@ impl Engine {
         effects: &mut Vec<Effect>,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if let Work::Ask { request, idempotency: Some(idempotency), .. } = &job.work {
+        if let Work::Request { request, idempotency: Some(idempotency), .. } = &job.work {
             let (request, idempotency) = (*request, idempotency.clone());
             job.work = Work::Confirm { request, idempotency, otherwise: outcome };
             self.run(id, now, effects);
         } else if let (Work::Open(operation, target), Err(refused)) = (&job.work, &outcome) {
             let (operation, target, refused) = (*operation, target.clone(), refused.clone());
-            job.work = Work::Unopened { operation, target, refused };
+            job.work = Work::ConfirmUnopened { operation, target, refused };
             self.run(id, now, effects);
         } else {
             self.finish_or_join(id, outcome, now, effects);
         }
     }
 
-    pub(super) fn committed(
+    pub(super) fn on_committed(
         &mut self,
         id: JobId,
         outcome: Outcome,
@@ -196,11 +196,12 @@ impl Engine {
             Outcome::Committed(revision) => {
                 let Some(txn) = job.txns.pop_front() else { return };
                 let next = job.txns.front().cloned();
-                let made = if next.is_none() { std::mem::take(&mut job.made) } else { Vec::new() };
-                self.take_over_own(&txn, &made, revision, now, effects);
+                let own_records =
+                    if next.is_none() { std::mem::take(&mut job.own_records) } else { Vec::new() };
+                self.apply_own_commit(&txn, &own_records, revision, now, effects);
                 match next {
                     Some(next) => effects.push(Effect::Commit(id, next)),
-                    None => self.durable(id, now, effects),
+                    None => self.on_durable(id, now, effects),
                 }
             }
             Outcome::Conflict(found) => {
@@ -216,8 +217,9 @@ impl Engine {
                 let expect = job.txns.front().map(|txn| txn.expect.as_slice()).unwrap_or_default();
                 let expected = expect.iter().filter(failed).cloned().collect();
                 if let Some((key, record)) = replay {
-                    let outcome = self.replayed(id, &key, &record);
-                    let seen = record.revision <= self.watched || self.own.contains(&record.revision);
+                    let outcome = self.replay_answer(id, &key, &record);
+                    let seen =
+                        record.revision <= self.watched || self.own_revisions.contains(&record.revision);
                     if seen || outcome.is_err() {
                         self.finish_or_join(id, outcome, now, effects);
                     } else {
@@ -228,32 +230,33 @@ impl Engine {
                 } else if ended {
                     self.finish(id, Ok(Answer::Done), now, effects);
                 } else if conflicts > CONFLICTS_MAX {
-                    self.failed(id, Failure::Unavailable(Trouble::Busy), now, effects);
+                    self.on_failed(id, Failure::Unavailable(FailureCause::Busy), now, effects);
                 } else {
-                    let undecided = matches!(job.work, Work::Undecided { .. });
+                    let undecided = matches!(job.work, Work::ConfirmHostStart { .. });
                     if !undecided {
                         self.unlock(id, now, effects);
                     }
-                    self.behind.push((id, expected));
-                    self.run_who_caught_up(now, effects);
+                    self.conflicted.push((id, expected));
+                    self.retry_conflicted(now, effects);
                 }
             }
             Outcome::Refused(refusal) => {
-                let trouble = Trouble::Store(StoreTrouble(refusal.to_string()));
-                self.failed(id, Failure::Unavailable(trouble), now, effects);
+                let trouble = FailureCause::Store(StoreError(refusal.to_string()));
+                self.on_failed(id, Failure::Unavailable(trouble), now, effects);
             }
             Outcome::Unknown(why) => {
-                let trouble = Trouble::Store(StoreTrouble(why));
-                self.failed(id, Failure::OutcomeUnknown(trouble), now, effects);
+                let trouble = FailureCause::Store(StoreError(why));
+                self.on_failed(id, Failure::OutcomeUnknown(trouble), now, effects);
             }
         }
     }
 
     /// All of a job is durable and published.
-    pub(super) fn durable(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn on_durable(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let stirred = std::mem::take(&mut job.stirred);
-        if let (Some(so_far), Work::Ask { progress, if_revision, .. }) = (job.rest.take(), &mut job.work) {
+        let to_reconcile = std::mem::take(&mut job.to_reconcile);
+        if let (Some(so_far), Work::Request { progress, if_revision, .. }) = (job.rest.take(), &mut job.work)
+        {
             *progress = so_far;
             // What the caller saw was compared with the first step, which has changed it.
             *if_revision = None;
@@ -262,36 +265,36 @@ impl Engine {
         } else {
             let outcome = match &job.work {
                 Work::Confirm { otherwise, .. } => otherwise.clone(),
-                Work::Unopened { refused, .. } => Err(refused.clone()),
-                Work::Ask { .. }
+                Work::ConfirmUnopened { refused, .. } => Err(refused.clone()),
+                Work::Request { .. }
                 | Work::Pulse(_)
                 | Work::Open(..)
                 | Work::Step(..)
                 | Work::Record(_)
-                | Work::Alive
-                | Work::Heard(_)
+                | Work::StoreAlive
+                | Work::StorePolls(_)
                 | Work::DecideHost(_)
-                | Work::Undecided { .. } => Ok(job.answer.take().unwrap_or(Answer::Done)),
+                | Work::ConfirmHostStart { .. } => Ok(job.answer.take().unwrap_or(Answer::Done)),
             };
             self.finish_or_join(id, outcome, now, effects);
         }
-        for operation in stirred {
+        for operation in to_reconcile {
             self.reconcile(operation, now, effects);
         }
     }
 
     /// The answer of the first time, if this is the same request.
-    pub(super) fn replayed(&self, id: JobId, key: &str, record: &Versioned) -> Result<Answer, Failure> {
+    pub(super) fn replay_answer(&self, id: JobId, key: &str, record: &Versioned) -> Result<Answer, Failure> {
         let hash = match self.jobs.get(&id).map(|job| &job.work) {
-            Some(Work::Ask { idempotency: Some(idempotency), .. } | Work::Confirm { idempotency, .. }) => {
-                &idempotency.hash
-            }
+            Some(
+                Work::Request { idempotency: Some(idempotency), .. } | Work::Confirm { idempotency, .. },
+            ) => &idempotency.hash,
             _ => return Err(Failure::KeyReused),
         };
         match records::decode::<CommandRecord>(key, &record.value) {
             Ok(record) if record.hash == *hash => Ok(record.answer),
             Ok(_) => Err(Failure::KeyReused),
-            Err(error) => Err(Failure::Unavailable(Trouble::Record(error))),
+            Err(error) => Err(Failure::Unavailable(FailureCause::Record(error))),
         }
     }
 
@@ -309,7 +312,7 @@ impl Engine {
                 if self.state.operation(operation).is_some() =>
             {
                 self.drop_job(id, now, effects);
-                self.fans.entry(operation).or_default().waiting.push(request);
+                self.fan_outs.entry(operation).or_default().waiting.push(request);
                 self.reconcile(operation, now, effects);
             }
             (outcome, _) => self.finish(id, outcome, now, effects),
@@ -318,24 +321,33 @@ impl Engine {
 
     /// The store would not take it, or nobody knows whether it did. A caller is told; work of our own is
     /// tried again.
-    pub(super) fn failed(&mut self, id: JobId, failure: Failure, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn on_failed(
+        &mut self,
+        id: JobId,
+        failure: Failure,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
         // Something is written again soon, whoever asks or not, so that it shows when the store is well again.
         self.store_alive_at = self.store_alive_at.min(after(now, RETRY_AFTER));
-        if matches!(failure, Failure::OutcomeUnknown(_)) && self.find_out(id, &failure, now, effects) {
+        if matches!(failure, Failure::OutcomeUnknown(_))
+            && self.confirm_host_start(id, &failure, now, effects)
+        {
             return;
         }
         let operation = match self.jobs.get(&id).map(|job| &job.work) {
             // Times are stored again soon anyway.
-            Some(Work::Ask { .. } | Work::Confirm { .. } | Work::Alive | Work::Heard(_)) | None => {
+            Some(Work::Request { .. } | Work::Confirm { .. } | Work::StoreAlive | Work::StorePolls(_))
+            | None => {
                 return self.finish(id, Err(failure), now, effects);
             }
-            Some(Work::Undecided { .. }) => {
+            Some(Work::ConfirmHostStart { .. }) => {
                 self.retries.insert((after(now, RETRY_AFTER), id));
                 return;
             }
             Some(
                 Work::Open(operation, _)
-                | Work::Unopened { operation, .. }
+                | Work::ConfirmUnopened { operation, .. }
                 | Work::Step(operation, ..)
                 | Work::Record(operation),
             ) => Some(*operation),
@@ -344,7 +356,7 @@ impl Engine {
         // Whoever waits for the operation is not kept waiting for the disk to come back; the record is
         // durable, so the rest will follow, and a retry finds it.
         let waiting =
-            operation.and_then(|one| self.fans.get_mut(&one)).map(|fan| std::mem::take(&mut fan.waiting));
+            operation.and_then(|one| self.fan_outs.get_mut(&one)).map(|fan| std::mem::take(&mut fan.waiting));
         let unknown = match failure {
             Failure::Unavailable(trouble) | Failure::OutcomeUnknown(trouble) => {
                 Failure::OutcomeUnknown(trouble)
@@ -360,10 +372,16 @@ impl Engine {
 
     /// Nobody knows whether a host operation has started: the job keeps its locks and finds out. Answers whether the
     /// job is such a one.
-    fn find_out(&mut self, id: JobId, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) -> bool {
+    fn confirm_host_start(
+        &mut self,
+        id: JobId,
+        failure: &Failure,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
         let (Work::DecideHost(operation)
-        | Work::Ask { command: Command::Operation(OperationCommand::Start(operation)), .. }) = job.work
+        | Work::Request { command: Command::Operation(OperationCommand::Start(operation)), .. }) = job.work
         else {
             return false;
         };
@@ -372,10 +390,10 @@ impl Engine {
         if let Some(request) = job.work.request() {
             effects.push(Effect::Answer(request, Err(failure.clone())));
         }
-        job.work = Work::Undecided { operation, revision };
+        job.work = Work::ConfirmHostStart { operation, revision };
         job.txns.clear();
-        job.made.clear();
-        job.stirred.clear();
+        job.own_records.clear();
+        job.to_reconcile.clear();
         self.retries.insert((after(now, RETRY_AFTER), id));
         true
     }
@@ -389,7 +407,7 @@ impl Engine {
     ) {
         let Some(work) = self.drop_job(id, now, effects) else { return };
         match work {
-            Work::Ask { request, command, .. } => {
+            Work::Request { request, command, .. } => {
                 if matches!(command, Command::Clock(AcceptClock)) && outcome.is_ok() {
                     self.trust_clock(now);
                 }
@@ -398,19 +416,19 @@ impl Engine {
             Work::Confirm { request, .. } => {
                 effects.push(Effect::Answer(request, outcome));
             }
-            Work::Open(operation, target) | Work::Unopened { operation, target, .. } => {
-                if let Some(fan) = self.fans.get_mut(&operation) {
+            Work::Open(operation, target) | Work::ConfirmUnopened { operation, target, .. } => {
+                if let Some(fan) = self.fan_outs.get_mut(&operation) {
                     fan.tried.insert(target.event, outcome.err().map(|refused| refused.code()));
                 }
-                self.step_done(operation, now, effects);
+                self.on_step_done(operation, now, effects);
             }
             Work::Step(operation, scope, _) => {
-                if let (Err(refusal), Some(fan)) = (outcome, self.fans.get_mut(&operation)) {
+                if let (Err(refusal), Some(fan)) = (outcome, self.fan_outs.get_mut(&operation)) {
                     fan.refused.insert(scope, refusal);
                 }
-                self.step_done(operation, now, effects);
+                self.on_step_done(operation, now, effects);
             }
-            Work::Record(operation) => self.step_done(operation, now, effects),
+            Work::Record(operation) => self.on_step_done(operation, now, effects),
             Work::Pulse(scope) => {
                 // What it wrote has set the next deadline, even where that has passed by now. A pulse that
                 // found nothing to do leaves it as the scope says it is; one that was refused tries again.
@@ -419,11 +437,13 @@ impl Engine {
                     let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
                     self.set_deadline(&scope, due);
                 }
-                self.keep_driving(&scope, now);
+                self.retry_commands(&scope, now);
             }
-            Work::Alive => {}
-            Work::Heard(scopes) => self.heard_was_stored(scopes, outcome.is_ok(), now, effects),
-            Work::DecideHost(operation) | Work::Undecided { operation, .. } => self.host_decided(operation),
+            Work::StoreAlive => {}
+            Work::StorePolls(scopes) => self.on_polls_stored(scopes, outcome.is_ok(), now, effects),
+            Work::DecideHost(operation) | Work::ConfirmHostStart { operation, .. } => {
+                self.host_decided(operation)
+            }
         }
     }
 
@@ -436,7 +456,7 @@ impl Engine {
     pub(super) fn unlock(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.txns.clear();
-        job.made.clear();
+        job.own_records.clear();
         let locks = std::mem::take(&mut job.locks);
         for key in &locks {
             self.locked.remove(key);
@@ -456,7 +476,7 @@ impl Engine {
 /// A plan that only finds out whether a record is at this revision.
 fn compare(key: Key, revision: Option<Revision>) -> Plan {
     let txn = Txn { expect: vec![Expect { key, revision }], ..Txn::default() };
-    let drafted = Drafted { txns: vec![txn], ..Drafted::default() };
+    let drafted = DraftedTxns { txns: vec![txn], ..DraftedTxns::default() };
     Plan::Write { drafted, answer: Answer::Done, rest: None }
 }
 
@@ -475,8 +495,8 @@ fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Times
             Plan::Write { drafted, answer, rest: None }
         }
         // The last of several steps may find nothing left to do; what the others did was done all the same.
-        (Plan::Settled(answer), Some(idempotency)) if did_something(&answer) => {
-            let drafted = Drafted { txns: vec![Txn::default()], ..Drafted::default() };
+        (Plan::Settled(answer), Some(idempotency)) if has_effect(&answer) => {
+            let drafted = DraftedTxns { txns: vec![Txn::default()], ..DraftedTxns::default() };
             with_command_record(Plan::Write { drafted, answer, rest: None }, Some(idempotency), now)
         }
         // The steps of a command that takes several transactions are harmless to repeat; its last one
@@ -486,7 +506,7 @@ fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Times
 }
 
 /// Whether steps before the last one have changed something.
-fn did_something(answer: &Answer) -> bool {
+fn has_effect(answer: &Answer) -> bool {
     match answer {
         Answer::Scope { progress, .. } => {
             progress.created || progress.added + progress.changed + progress.removed > 0

@@ -16,21 +16,21 @@ use notbefore_core::{
 /// The host operations that have not closed.
 #[derive(Debug, Default)]
 pub struct HostOperations {
-    operations: HashMap<OperationId, Standing>,
-    by_scope: HashMap<ScopeId, InScope>,
+    operations: HashMap<OperationId, OperationEntry>,
+    by_scope: HashMap<ScopeId, ScopeOperations>,
     /// The events that wait while the clock is not trusted.
     clock_hold: Option<Arc<ClockHold>>,
 }
 
 #[derive(Debug, Default)]
-struct InScope {
+struct ScopeOperations {
     operations: BTreeSet<OperationId>,
     /// What the scope is told of them.
     parts: Vec<HostPart>,
 }
 
 #[derive(Debug)]
-struct Standing {
+struct OperationEntry {
     id: OperationId,
     requested_at: Timestamp,
     decision: Decision,
@@ -143,7 +143,7 @@ impl HostOperations {
     pub fn hold_clock(&mut self, hold: Option<Arc<ClockHold>>) {
         self.clock_hold = hold;
         for one in self.operations.values_mut() {
-            one.due = one.work_out_due(self.clock_hold.as_deref());
+            one.due = one.compute_due(self.clock_hold.as_deref());
         }
         let scopes: Vec<ScopeId> = self.by_scope.keys().cloned().collect();
         scopes.iter().for_each(|scope| self.tell(scope));
@@ -169,7 +169,7 @@ impl HostOperations {
             scopes.insert(part.scope.clone());
         }
         let hold = self.clock_hold.as_deref();
-        if let Some(standing) = operation.and_then(|operation| Standing::new(operation, hold, scope)) {
+        if let Some(standing) = operation.and_then(|operation| OperationEntry::new(operation, hold, scope)) {
             for part in &standing.parts {
                 self.by_scope.entry(part.scope.clone()).or_default().operations.insert(id);
                 scopes.insert(part.scope.clone());
@@ -184,14 +184,14 @@ impl HostOperations {
     /// Takes over how the parts in a scope stand now.
     pub fn scope_changed(&mut self, id: &ScopeId, scope: Option<&Scope>) {
         let Some(here) = self.by_scope.get(id) else { return };
-        let mut told: BTreeSet<ScopeId> = BTreeSet::from([id.clone()]);
+        let mut affected: BTreeSet<ScopeId> = BTreeSet::from([id.clone()]);
         for operation in here.operations.clone() {
             let Some(one) = self.operations.get_mut(&operation) else { continue };
             if one.follow(id, scope, self.clock_hold.as_deref()) {
-                told.extend(one.parts.iter().map(|part| part.scope.clone()));
+                affected.extend(one.parts.iter().map(|part| part.scope.clone()));
             }
         }
-        for scope in told {
+        for scope in affected {
             self.tell(&scope);
         }
     }
@@ -205,7 +205,7 @@ impl HostOperations {
         }
         here.parts.clear();
         for one in here.operations.iter().filter_map(|operation| self.operations.get(operation)) {
-            let Some(standing) = one.told() else { continue };
+            let Some(standing) = one.host_standing() else { continue };
             let parts = one.parts_in(id).iter().filter(|part| part.scheduled.is_some());
             here.parts.extend(parts.map(|part| HostPart {
                 operation: one.id,
@@ -216,7 +216,7 @@ impl HostOperations {
     }
 }
 
-impl Standing {
+impl OperationEntry {
     fn new<'a>(
         operation: &Operation,
         hold: Option<&ClockHold>,
@@ -238,7 +238,7 @@ impl Standing {
         let parts = operation.targets.iter().map(part).collect();
         let (id, requested_at) = (operation.id, operation.requested_at);
         let mut standing = Self { id, requested_at, decision, parts, due: None };
-        standing.due = standing.work_out_due(hold);
+        standing.due = standing.compute_due(hold);
         Some(standing)
     }
 
@@ -253,11 +253,11 @@ impl Standing {
         for part in self.parts.iter_mut().filter(|part| part.scope == *id) {
             part.scheduled = scope.and_then(|scope| scheduled(scope, part.event));
         }
-        let due = self.work_out_due(hold);
+        let due = self.compute_due(hold);
         std::mem::replace(&mut self.due, due) != due
     }
 
-    fn work_out_due(&self, hold: Option<&ClockHold>) -> Option<Due> {
+    fn compute_due(&self, hold: Option<&ClockHold>) -> Option<Due> {
         let scheduled = self.parts.iter().filter_map(|part| Some((part.event, part.scheduled?)));
         let (mut latest, mut all_approved, mut is_held) = (None, true, false);
         for (event, part) in scheduled {
@@ -278,7 +278,7 @@ impl Standing {
     }
 
     /// What scopes are told of it; nothing of one that holds nothing back.
-    fn told(&self) -> Option<HostStanding> {
+    fn host_standing(&self) -> Option<HostStanding> {
         match self.decision {
             Decision::Released => Some(HostStanding::Released),
             Decision::Waiting => {

@@ -40,7 +40,7 @@ pub struct VmRow {
     /// Where it probably stands among the scope's members.
     position: u16,
     /// Whether there is more beside the row: then its addresses are there, too.
-    has_further: bool,
+    has_extra: bool,
     /// Its one address.
     network: Option<NetworkSlot>,
     ip: Ipv4Addr,
@@ -48,7 +48,7 @@ pub struct VmRow {
 
 /// What most VMs have not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Further {
+struct ExtraFields {
     addresses: Box<[Address]>,
     instance: Fingerprint,
 }
@@ -78,21 +78,21 @@ struct ClaimRow<A> {
     vm: VmId,
     revision: Revision,
     /// Where the VM probably is, so that a poll need not look it up.
-    seat: Seat,
+    member_slot: MemberSlot,
 }
 
 /// Where a VM probably is: its scope, and its place among the members. Whoever uses it looks whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct MemberSlot {
     /// The scope.
     pub scope: ScopeSlot,
     /// The place.
     pub position: u16,
 }
 
-impl Seat {
+impl MemberSlot {
     /// Nowhere that anybody could be.
-    const NONE: Seat = Seat { scope: ScopeSlot(u32::MAX), position: u16::MAX };
+    const NONE: MemberSlot = MemberSlot { scope: ScopeSlot(u32::MAX), position: u16::MAX };
 
     fn of(row: &VmRow) -> Self {
         Self { scope: row.scope, position: row.position }
@@ -100,13 +100,13 @@ impl Seat {
 }
 
 impl<A> ClaimRow<A> {
-    fn said(&self) -> (VmId, Seat, Revision) {
-        (self.vm, self.seat, self.revision)
+    fn owner(&self) -> (VmId, MemberSlot, Revision) {
+        (self.vm, self.member_slot, self.revision)
     }
 
-    fn sit(&mut self, vm: VmId, seat: Seat) {
+    fn set_member_slot(&mut self, vm: VmId, member_slot: MemberSlot) {
         if self.vm == vm {
-            self.seat = seat;
+            self.member_slot = member_slot;
         }
     }
 }
@@ -165,7 +165,7 @@ pub struct Inventory {
     v4: Table<ClaimRow<u32>>,
     v6: Table<ClaimRow<IpV6>>,
     networks: Arc<Networks>,
-    further: imbl::HashMap<VmId, Arc<Further>>,
+    extra: imbl::HashMap<VmId, Arc<ExtraFields>>,
 }
 
 impl VmRow {
@@ -192,8 +192,8 @@ impl Inventory {
 
     /// Where a VM calls from.
     pub fn addresses(&self, row: &VmRow) -> Vec<Address> {
-        match self.further.get(&row.id).filter(|_| row.has_further) {
-            Some(further) => further.addresses.to_vec(),
+        match self.extra.get(&row.id).filter(|_| row.has_extra) {
+            Some(extra) => extra.addresses.to_vec(),
             None => {
                 let name = row.network.and_then(|network| self.networks.name(network));
                 let address = name.map(|name| Address { network: name.clone(), ip: row.ip.into() });
@@ -208,18 +208,18 @@ impl Inventory {
     }
 
     fn instance(&self, row: &VmRow) -> Fingerprint {
-        let further = self.further.get(&row.id).filter(|_| row.has_further);
-        further.map_or(Fingerprint(None), |further| further.instance)
+        let extra = self.extra.get(&row.id).filter(|_| row.has_extra);
+        extra.map_or(Fingerprint(None), |extra| extra.instance)
     }
 
     /// The VM that calls from an address of a network, whose name must be folded.
     pub fn caller(&self, network: &str, ip: IpAddr) -> Option<VmId> {
-        self.caller_at(network, ip).map(|(vm, _)| vm)
+        self.caller_with_slot(network, ip).map(|(vm, _)| vm)
     }
 
     /// The same, with where the VM probably is.
-    pub fn caller_at(&self, network: &str, ip: IpAddr) -> Option<(VmId, Seat)> {
-        self.claimed(network, ip).map(|(vm, seat, _)| (vm, seat))
+    pub fn caller_with_slot(&self, network: &str, ip: IpAddr) -> Option<(VmId, MemberSlot)> {
+        self.claimed(network, ip).map(|(vm, member_slot, _)| (vm, member_slot))
     }
 
     /// Whether a VM is held just as this record says.
@@ -237,20 +237,22 @@ impl Inventory {
         self.claimed(network, ip).map(|(_, _, revision)| revision)
     }
 
-    fn claimed(&self, network: &str, ip: IpAddr) -> Option<(VmId, Seat, Revision)> {
+    fn claimed(&self, network: &str, ip: IpAddr) -> Option<(VmId, MemberSlot, Revision)> {
         let network = *self.networks.slots.get(network)?;
         match ip {
-            IpAddr::V4(ip) => self.v4.get(&(ip.to_bits(), network)).map(ClaimRow::said),
-            IpAddr::V6(ip) => self.v6.get(&(halves(ip), network)).map(ClaimRow::said),
+            IpAddr::V4(ip) => self.v4.get(&(ip.to_bits(), network)).map(ClaimRow::owner),
+            IpAddr::V6(ip) => self.v6.get(&(halves(ip), network)).map(ClaimRow::owner),
         }
     }
 
     pub(super) fn put_claim(&mut self, network: &str, ip: IpAddr, vm: VmId, revision: Revision) {
         let Some(network) = self.folded_network(network) else { return };
-        let seat = self.vm(vm).map_or(Seat::NONE, Seat::of);
+        let member_slot = self.vm(vm).map_or(MemberSlot::NONE, MemberSlot::of);
         match ip {
-            IpAddr::V4(ip) => self.v4.insert(ClaimRow { network, ip: ip.to_bits(), vm, revision, seat }),
-            IpAddr::V6(ip) => self.v6.insert(ClaimRow { network, ip: halves(ip), vm, revision, seat }),
+            IpAddr::V4(ip) => {
+                self.v4.insert(ClaimRow { network, ip: ip.to_bits(), vm, revision, member_slot })
+            }
+            IpAddr::V6(ip) => self.v6.insert(ClaimRow { network, ip: halves(ip), vm, revision, member_slot }),
         }
     }
 
@@ -265,7 +267,7 @@ impl Inventory {
     pub(super) fn put_vm(&mut self, vm: &Vm, revision: Revision, scope: ScopeSlot, position: Option<usize>) {
         let row = self.row_of(vm, revision, scope, position);
         self.vms.insert(row);
-        self.seat(&row);
+        self.update_claims(&row);
     }
 
     /// Puts a VM's row aside.
@@ -290,10 +292,10 @@ impl Inventory {
         rows: &mut Rows,
     ) {
         let Some(network) = self.folded_network(network) else { return };
-        let seat = Seat::NONE;
+        let member_slot = MemberSlot::NONE;
         match ip {
-            IpAddr::V4(ip) => rows.v4.push(ClaimRow { network, ip: ip.to_bits(), vm, revision, seat }),
-            IpAddr::V6(ip) => rows.v6.push(ClaimRow { network, ip: halves(ip), vm, revision, seat }),
+            IpAddr::V4(ip) => rows.v4.push(ClaimRow { network, ip: ip.to_bits(), vm, revision, member_slot }),
+            IpAddr::V6(ip) => rows.v6.push(ClaimRow { network, ip: halves(ip), vm, revision, member_slot }),
         }
     }
 
@@ -301,8 +303,10 @@ impl Inventory {
     pub(super) fn fill(&mut self, rows: Rows) {
         let Rows { vms, mut v4, mut v6 } = rows;
         self.vms = Table::of(vms);
-        v4.iter_mut().for_each(|claim| claim.seat = self.vm(claim.vm).map_or(Seat::NONE, Seat::of));
-        v6.iter_mut().for_each(|claim| claim.seat = self.vm(claim.vm).map_or(Seat::NONE, Seat::of));
+        v4.iter_mut()
+            .for_each(|claim| claim.member_slot = self.vm(claim.vm).map_or(MemberSlot::NONE, MemberSlot::of));
+        v6.iter_mut()
+            .for_each(|claim| claim.member_slot = self.vm(claim.vm).map_or(MemberSlot::NONE, MemberSlot::of));
         self.v4 = Table::of(v4);
         self.v6 = Table::of(v6);
     }
@@ -314,7 +318,7 @@ impl Inventory {
             revision,
             scope,
             position: position.and_then(|at| u16::try_from(at).ok()).unwrap_or(u16::MAX),
-            has_further: false,
+            has_extra: false,
             network: None,
             ip: Ipv4Addr::UNSPECIFIED,
         };
@@ -324,41 +328,45 @@ impl Inventory {
                 (row.network, row.ip) = (Some(self.network(network)), *ip);
             }
             (addresses, instance) => {
-                row.has_further = true;
-                self.further.insert(vm.id, Arc::new(Further { addresses: addresses.into(), instance }));
+                row.has_extra = true;
+                self.extra.insert(vm.id, Arc::new(ExtraFields { addresses: addresses.into(), instance }));
             }
         }
-        if !row.has_further && !self.further.is_empty() {
-            self.further.remove(&vm.id);
+        if !row.has_extra && !self.extra.is_empty() {
+            self.extra.remove(&vm.id);
         }
         row
     }
 
     pub(super) fn remove_vm(&mut self, id: VmId) {
         self.vms.remove(&id.0.as_u128());
-        self.further.remove(&id);
+        self.extra.remove(&id);
     }
 
     /// A VM stands there among its scope's members.
-    pub(super) fn stands(&mut self, vm: VmId, position: usize) {
+    pub(super) fn set_position(&mut self, vm: VmId, position: usize) {
         if let Ok(position) = u16::try_from(position)
             && self.vms.get(&vm.0.as_u128()).is_some_and(|row| row.position != position)
         {
             self.vms.update(&vm.0.as_u128(), |row| row.position = position);
             if let Some(row) = self.vm(vm).copied() {
-                self.seat(&row);
+                self.update_claims(&row);
             }
         }
     }
 
     /// Tells the claims of a VM where it is now.
-    fn seat(&mut self, row: &VmRow) {
+    fn update_claims(&mut self, row: &VmRow) {
         for Address { network, ip } in self.addresses(row) {
             let Some(network) = self.networks.slots.get(&network.folded()).copied() else { continue };
-            let (vm, seat) = (row.id, Seat::of(row));
+            let (vm, member_slot) = (row.id, MemberSlot::of(row));
             match ip {
-                IpAddr::V4(ip) => self.v4.update(&(ip.to_bits(), network), |claim| claim.sit(vm, seat)),
-                IpAddr::V6(ip) => self.v6.update(&(halves(ip), network), |claim| claim.sit(vm, seat)),
+                IpAddr::V4(ip) => {
+                    self.v4.update(&(ip.to_bits(), network), |claim| claim.set_member_slot(vm, member_slot))
+                }
+                IpAddr::V6(ip) => {
+                    self.v6.update(&(halves(ip), network), |claim| claim.set_member_slot(vm, member_slot))
+                }
             }
         }
     }
@@ -405,13 +413,13 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_as_small_as_they_are_meant_to_be() {
+    fn row_sizes() {
         assert_eq!(size_of::<VmRow>(), 40);
         assert_eq!(size_of::<ClaimRow<u32>>(), 40);
     }
 
     #[test]
-    fn a_vm_comes_back_as_its_record_said() {
+    fn vm_row_round_trips() {
         let null = serde_json::Value::Null;
         let mut inventory = Inventory::default();
         for (n, vm) in [
@@ -438,11 +446,11 @@ mod tests {
         inventory.put_vm(&plain, Revision(8), ScopeSlot(0), None);
         let row = *inventory.vm(plain.id).unwrap();
         assert!(inventory.is(&row, &plain.scope, &plain), "what it had beside its row is gone");
-        assert_eq!(inventory.further.len(), 2);
+        assert_eq!(inventory.extra.len(), 2);
     }
 
     #[test]
-    fn a_caller_is_found_by_network_and_address() {
+    fn caller_lookup_by_network_and_address() {
         let mut inventory = Inventory::default();
         let [a, b, c] = [1, 2, 3].map(|n| VmId(Uuid::from_u128(n)));
         let (v4, v6) = ("10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap());

@@ -71,7 +71,7 @@ impl Loader {
                 self.state.put_scope(id, revision, Some(scope));
             }
             Content::Vm(vm) => {
-                let (slot, position) = self.state.enrol(&vm);
+                let (slot, position) = self.state.count_member(&vm);
                 self.state.inventory.row(&vm, revision, slot, position, &mut self.rows);
             }
             Content::Claim((network, ip), vm) => {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_is_what_would_have_been_installed_one_by_one() {
+    fn loader_equals_installing_records_one_by_one() {
         let mut loader = Loader::default();
         let mut installed = State::default();
         for (key, record) in records() {
@@ -146,15 +146,15 @@ mod tests {
             assert_eq!(loaded.scope_of(vm).unwrap().2, Some(usize::try_from(n).unwrap()));
             let ip = known.addresses[0].ip;
             for state in [&loaded, &installed] {
-                let (found, seat) = state.inventory().caller_at("default", ip).unwrap();
-                assert_eq!((found, u128::from(seat.position)), (vm, n), "the claim says where it is");
+                let (found, member_slot) = state.inventory().caller_with_slot("default", ip).unwrap();
+                assert_eq!((found, u128::from(member_slot.position)), (vm, n), "the claim says where it is");
             }
         }
         assert_eq!(loaded.scopes_on("h1").count(), 1);
     }
 
     #[test]
-    fn claims_follow_their_vms_to_another_place() {
+    fn claims_are_updated_when_vm_position_changes() {
         let mut state = State::default();
         let mut scope = None;
         for (key, record) in records() {
@@ -168,15 +168,19 @@ mod tests {
         state.install(&key, Revision(4), Some(&records::encode(&scope))).unwrap();
         for (position, member) in scope.members.iter().enumerate() {
             let ip = state.vm(member.vm).unwrap().addresses[0].ip;
-            let (_, seat) = state.inventory().caller_at("default", ip).unwrap();
-            assert_eq!(usize::from(seat.position), position);
-            let (_, seat) = before.caller_at("default", ip).unwrap();
-            assert_eq!(usize::from(seat.position), 299 - position, "what was published stays as it was");
+            let (_, member_slot) = state.inventory().caller_with_slot("default", ip).unwrap();
+            assert_eq!(usize::from(member_slot.position), position);
+            let (_, member_slot) = before.caller_with_slot("default", ip).unwrap();
+            assert_eq!(
+                usize::from(member_slot.position),
+                299 - position,
+                "what was published stays as it was"
+            );
         }
     }
 
     #[test]
-    fn a_record_that_cannot_be_read_is_named() {
+    fn unreadable_record_is_named_in_error() {
         let record = Versioned { revision: Revision(1), value: Bytes::from_static(b"1 {}") };
         let error = prepare("vm/x".into(), record).unwrap_err();
         assert!(error.to_string().contains("vm/x"), "{error}");

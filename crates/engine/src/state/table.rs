@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_table_is_a_map_and_its_copies_stay_as_they_were(steps in proptest::collection::vec(step(), 0..200)) {
+        fn table_matches_map_and_clones_are_unchanged(steps in proptest::collection::vec(step(), 0..200)) {
             let mut table = Table::default();
             let mut model = BTreeMap::new();
             let mut kept = Vec::new();

@@ -8,7 +8,7 @@ use notbefore_core::{Actor, Cause, EventId, Refusal, ScopeKind, Settings, VmId};
 use notbefore_engine::records::Address;
 use notbefore_engine::{
     Answer, Command, Effect, Engine, Failure, GuestApproval, Input, JobId, NewOperation, OperationCommand,
-    PutScope, Request, RequestId, ScopeChange, VmCommand, VmSpec, Whom,
+    PutScope, Request, RequestId, ScopeChange, TargetSelector, VmCommand, VmSpec,
 };
 use notbefore_store::{Outcome, Revision, Txn};
 
@@ -28,8 +28,8 @@ fn ip() -> IpAddr {
 fn put(name: &str, vm: VmId, has_address: bool) -> Command {
     let address = Address { network: NETWORK.parse().unwrap(), ip: ip() };
     let addresses = if has_address { vec![address] } else { Vec::new() };
-    let vms = vec![VmSpec { addresses, ..VmSpec::bare(vm, name.parse().unwrap()) }];
-    let put = PutScope::bare(name.parse().unwrap(), ScopeKind::Standalone, vms);
+    let vms = vec![VmSpec { addresses, ..VmSpec::with_defaults(vm, name.parse().unwrap()) }];
+    let put = PutScope::with_defaults(name.parse().unwrap(), ScopeKind::Standalone, vms);
     ScopeChange::Put(put).into()
 }
 
@@ -50,10 +50,10 @@ impl Bench {
         bench.ask(put("web", WEB, true));
         bench.ask(put("other", OTHER, false));
         bench.settle();
-        bench.feed(Input::Heard(scope_id("web"), now()));
+        bench.feed(Input::Polled(scope_id("web"), now()));
         bench.settle();
-        let whom = Whom::Vms(vec![WEB]);
-        let new = NewOperation::bare(operation_id(9), Cause::HostReboot, whom);
+        let selector = TargetSelector::Vms(vec![WEB]);
+        let new = NewOperation::with_defaults(operation_id(9), Cause::HostReboot, selector);
         bench.ask(OperationCommand::Schedule(new));
         bench.settle();
         bench
@@ -103,14 +103,14 @@ impl Bench {
 }
 
 #[test]
-fn approval_of_the_vm_at_its_address_is_taken() {
+fn approval_from_vm_address_is_accepted() {
     let mut bench = Bench::new();
     let event = bench.event().unwrap();
     assert_eq!(bench.approve(vec![event], Some(NETWORK)), Ok(Answer::Done));
 }
 
 #[test]
-fn approval_behind_a_move_of_the_address_is_refused_as_an_unknown_caller() {
+fn approval_after_address_move_is_refused_as_unknown_caller() {
     for moved_to_another in [false, true] {
         let mut bench = Bench::new();
         let event = bench.event().unwrap();
@@ -129,7 +129,7 @@ fn approval_behind_a_move_of_the_address_is_refused_as_an_unknown_caller() {
 }
 
 #[test]
-fn approval_behind_the_removal_of_the_vm_is_refused_as_an_unknown_caller() {
+fn approval_after_vm_removal_is_refused_as_unknown_caller() {
     for network in [Some(NETWORK), None] {
         let mut bench = Bench::new();
         let event = bench.event().unwrap();

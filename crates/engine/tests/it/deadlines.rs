@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{now, operation_id, standalone, vm};
 use notbefore_core::{Cause, Settings};
 use notbefore_engine::records::prefix;
-use notbefore_engine::{Engine, Input, JobId, NewOperation, OperationCommand, Whom};
+use notbefore_engine::{Engine, Input, JobId, NewOperation, OperationCommand, TargetSelector};
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::support::{commits, request, started, stored};
@@ -30,10 +30,10 @@ fn asked_for(due: Timestamp) -> (Engine, Vec<(JobId, Txn)>) {
     let (mut engine, _) = started(Settings::default(), stored(scopes), now());
     let mut under_way = commits(engine.handle(Input::Tick, now()));
     for n in 1..=MANY {
-        let whom = Whom::Vms(vec![vm(n)]);
+        let selector = TargetSelector::Vms(vec![vm(n)]);
         let new = NewOperation {
             not_before: Some(due),
-            ..NewOperation::bare(operation_id(n), Cause::HostReboot, whom)
+            ..NewOperation::with_defaults(operation_id(n), Cause::HostReboot, selector)
         };
         under_way.extend(commits(engine.handle(request(OperationCommand::Schedule(new)), now())));
     }
@@ -41,7 +41,7 @@ fn asked_for(due: Timestamp) -> (Engine, Vec<(JobId, Txn)>) {
 }
 
 #[test]
-fn a_thousand_that_are_due_begin_in_slices_and_are_written_once() {
+fn due_scopes_start_in_batches_and_commit_once() {
     let due = now() + SignedDuration::from_mins(30);
     let (mut engine, under_way) = asked_for(due);
     let scheduled = let_through(&mut engine, under_way, now(), 2);
@@ -66,7 +66,7 @@ fn a_thousand_that_are_due_begin_in_slices_and_are_written_once() {
 }
 
 #[test]
-fn however_much_comes_in_together_no_more_begins_at_once() {
+fn inputs_handled_together_start_one_batch() {
     let due = now() + SignedDuration::from_mins(30);
     let (mut engine, mut under_way) = asked_for(due);
     let late = under_way.split_off(MANY as usize - 300);

@@ -41,7 +41,7 @@ fn id(n: u128) -> ScopeId {
 #[test]
 fn first_request_of_a_scope_is_stored_within_a_second() {
     let mut engine = engine(records(1));
-    assert!(commits(engine.handle(Input::Heard(id(1), now()), now())).is_empty(), "others may follow");
+    assert!(commits(engine.handle(Input::Polled(id(1), now()), now())).is_empty(), "others may follow");
     let due = engine.next_due().unwrap();
     assert!(due > now() && due < later(1_000), "{due}");
     let stored = commits(engine.handle(Input::Tick, due));
@@ -53,7 +53,7 @@ fn many_first_requests_are_stored_in_batches_four_at_a_time() {
     const SCOPES: u128 = 500;
     let mut engine = engine(records(SCOPES));
     for n in 1..=SCOPES {
-        engine.handle(Input::Heard(id(n), now()), now());
+        engine.handle(Input::Polled(id(n), now()), now());
     }
     let mut under_way = commits(engine.handle(Input::Tick, later(600)));
     assert_eq!(under_way.iter().map(|(_, txn)| heard_of(txn)).collect::<Vec<_>>(), [90; 4]);
@@ -70,17 +70,17 @@ fn many_first_requests_are_stored_in_batches_four_at_a_time() {
 }
 
 #[test]
-fn clean_stop_stores_what_was_heard_a_moment_before() {
+fn clean_stop_stores_recent_polls() {
     let mut engine = engine(records(1));
-    engine.handle(Input::Heard(id(1), now()), now());
+    engine.handle(Input::Polled(id(1), now()), now());
     let stored = commits(engine.handle(Input::Closing, later(1)));
     assert_eq!(stored.iter().map(|(_, txn)| heard_of(txn)).sum::<usize>(), 1);
 }
 
 #[test]
-fn time_that_the_store_refused_is_stored_a_second_later() {
+fn refused_poll_time_is_retried_after_a_second() {
     let mut engine = engine(records(1));
-    engine.handle(Input::Heard(id(1), now()), now());
+    engine.handle(Input::Polled(id(1), now()), now());
     let (refused, _) = commits(engine.handle(Input::Tick, later(600))).remove(0);
     let full = Outcome::Refused(Refusal::Unavailable("no space left".to_owned()));
     assert!(commits(engine.handle(Input::Committed(refused, full), later(700))).is_empty());
@@ -89,9 +89,9 @@ fn time_that_the_store_refused_is_stored_a_second_later() {
 }
 
 #[test]
-fn scope_is_enabled_for_a_day_and_a_minute_and_an_hour_longer_if_that_was_stored() {
+fn stored_poll_time_enables_scope_an_hour_longer() {
     let mut engine_of_guests = engine(records(1));
-    engine_of_guests.handle(Input::Heard(id(1), now()), now());
+    engine_of_guests.handle(Input::Polled(id(1), now()), now());
     let day_and_minute = SignedDuration::from_secs(86_400 + 60);
     let instant = SignedDuration::from_millis(1);
     assert!(engine_of_guests.is_enabled(&id(1), now() + day_and_minute - instant));
@@ -106,6 +106,6 @@ fn scope_is_enabled_for_a_day_and_a_minute_and_an_hour_longer_if_that_was_stored
     assert!(restarted.is_enabled(&id(1), now() + day_and_minute + hour - instant));
     assert!(!restarted.is_enabled(&id(1), now() + day_and_minute + hour));
     // Once it is heard of again the truth is known, and needs no allowance.
-    restarted.handle(Input::Heard(id(1), now()), now());
+    restarted.handle(Input::Polled(id(1), now()), now());
     assert!(!restarted.is_enabled(&id(1), now() + day_and_minute));
 }

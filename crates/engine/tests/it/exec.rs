@@ -10,7 +10,8 @@ use notbefore_core::{
 };
 use notbefore_engine::{
     Answer, Command, CommandId, DriverReport, DriverRun, Effect, Engine, EngineSettings, EventCommand,
-    Failure, Input, JobId, NewOperation, OperationCommand, PutScope, ScopeChange, VmCommand, VmSpec, Whom,
+    Failure, Input, JobId, NewOperation, OperationCommand, PutScope, ScopeChange, TargetSelector, VmCommand,
+    VmSpec,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
 
@@ -63,8 +64,8 @@ impl Bench {
         let mut bench =
             Self { engine, records, revision: Revision(0), now, starts: 1, commits, runs, stops, answers };
         let vms = names.iter().enumerate();
-        let vms = vms.map(|(n, name)| VmSpec::bare(vm(n), name.parse::<Name>().unwrap())).collect();
-        let put = PutScope::bare("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms);
+        let vms = vms.map(|(n, name)| VmSpec::with_defaults(vm(n), name.parse::<Name>().unwrap())).collect();
+        let put = PutScope::with_defaults("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms);
         bench.ask(ScopeChange::Put(put));
         bench.settle();
         bench
@@ -78,8 +79,8 @@ impl Bench {
 
     /// Lets the hosts of the first VMs fail: an event without notice.
     fn fail_hosts(&mut self, vms: usize) {
-        let whom = Whom::Vms((0..vms).map(vm).collect());
-        let new = NewOperation::bare(operation_id(1), Cause::HostFailure, whom);
+        let selector = TargetSelector::Vms((0..vms).map(vm).collect());
+        let new = NewOperation::with_defaults(operation_id(1), Cause::HostFailure, selector);
         self.ask(OperationCommand::Schedule(new));
     }
 
@@ -164,7 +165,7 @@ impl Bench {
 }
 
 #[test]
-fn a_command_is_asked_for_when_its_attempt_is_durable_and_once() {
+fn command_runs_once_after_its_attempt_is_durable() {
     let mut bench = Bench::small();
     assert!(bench.runs.is_empty(), "the start is not durable yet");
     bench.settle();
@@ -188,7 +189,7 @@ fn a_command_is_asked_for_when_its_attempt_is_durable_and_once() {
 }
 
 #[test]
-fn a_failed_attempt_is_followed_by_the_next_when_that_is_due() {
+fn failed_attempt_is_retried_when_due() {
     let mut bench = Bench::small();
     bench.settle();
     let first = bench.ids()[0];
@@ -203,7 +204,7 @@ fn a_failed_attempt_is_followed_by_the_next_when_that_is_due() {
 }
 
 #[test]
-fn a_report_survives_a_disk_that_fails() {
+fn report_survives_failed_commit() {
     let mut bench = Bench::small();
     bench.settle();
     let ids = bench.ids();
@@ -224,7 +225,7 @@ fn a_report_survives_a_disk_that_fails() {
 }
 
 #[test]
-fn a_new_process_takes_over_and_the_old_ones_reports_mean_nothing() {
+fn new_process_adopts_commands_and_ignores_old_reports() {
     let mut bench = Bench::small();
     bench.settle();
     let old = bench.ids();
@@ -247,7 +248,7 @@ fn a_new_process_takes_over_and_the_old_ones_reports_mean_nothing() {
 }
 
 #[test]
-fn a_crash_between_commit_and_spawn_loses_no_command() {
+fn crash_between_commit_and_spawn_reruns_command() {
     let mut bench = Bench::small();
     let (_, txn) = bench.commits.remove(0);
     bench.land(&txn);
@@ -258,7 +259,7 @@ fn a_crash_between_commit_and_spawn_loses_no_command() {
 }
 
 #[test]
-fn what_is_completed_by_hand_is_stopped() {
+fn manual_completion_stops_running_commands() {
     let mut bench = Bench::small();
     bench.settle();
     let ids = bench.ids();
@@ -273,7 +274,7 @@ fn what_is_completed_by_hand_is_stopped() {
 }
 
 #[test]
-fn a_retry_asks_for_what_has_failed() {
+fn retry_reruns_failed_commands() {
     let mut bench = Bench::small();
     bench.settle();
     let first = bench.ids()[0];
@@ -294,7 +295,7 @@ fn a_retry_asks_for_what_has_failed() {
 }
 
 #[test]
-fn a_thousand_vms_with_long_names_fit_into_one_event_however_it_fails() {
+fn event_with_1000_long_named_vms_fits_record() {
     let names: Vec<String> = (0..1_000).map(|n| format!("{n:0>64}")).collect();
     let mut bench = Bench::new(&names);
     bench.fail_hosts(1_000);
@@ -317,11 +318,11 @@ fn a_thousand_vms_with_long_names_fit_into_one_event_however_it_fails() {
 }
 
 #[test]
-fn a_hundred_and_eighty_events_fit_beside_a_thousand_vms() {
+fn scope_with_1000_vms_holds_180_events() {
     let names: Vec<String> = (0..1_000).map(|n| format!("web-{n}")).collect();
     let mut bench = Bench::new(&names);
-    let whom = Whom::Vms((0..180).map(vm).collect());
-    let new = NewOperation::bare(operation_id(1), Cause::HostRedeploy, whom);
+    let selector = TargetSelector::Vms((0..180).map(vm).collect());
+    let new = NewOperation::with_defaults(operation_id(1), Cause::HostRedeploy, selector);
     bench.ask(OperationCommand::Schedule(new));
     bench.settle();
     assert!(bench.answers.pop().unwrap().is_ok());
@@ -329,7 +330,7 @@ fn a_hundred_and_eighty_events_fit_beside_a_thousand_vms() {
 }
 
 #[test]
-fn a_scope_takes_in_no_event_that_could_not_be_carried_out() {
+fn scope_refuses_event_whose_results_would_not_fit() {
     let names: Vec<String> = (0..1_000).map(|n| format!("{n:0>80}")).collect();
     let mut bench = Bench::new(&names);
     bench.fail_hosts(1_000);

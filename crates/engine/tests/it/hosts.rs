@@ -11,7 +11,9 @@ use notbefore_core::{
     Cause, DriverKind, Event, Member, Operation, OperationState, Scope, Settings, TargetState, VmId,
 };
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{Answer, Effect, Engine, Failure, Input, JobId, NewOperation, OperationCommand, Whom};
+use notbefore_engine::{
+    Answer, Effect, Engine, Failure, Input, JobId, NewOperation, OperationCommand, TargetSelector,
+};
 use notbefore_store::{Key, Outcome, Revision, Txn};
 use uuid::Uuid;
 
@@ -103,11 +105,11 @@ fn filled(mut scope: Scope, room: usize) -> Scope {
 }
 
 fn maintain(cause: Cause) -> NewOperation {
-    NewOperation::bare(operation_id(7), cause, Whom::Host("h1".to_owned()))
+    NewOperation::with_defaults(operation_id(7), cause, TargetSelector::Host("h1".to_owned()))
 }
 
 #[test]
-fn a_full_scope_keeps_no_other_from_hearing_and_is_named() {
+fn full_scope_is_reported_and_other_scopes_get_events() {
     let mut bench = Bench::new(&[filled(scope("full", 3), 0), scope("free", 2)]);
     let preview = bench.engine.preview(&operator(), &maintain(Cause::HostReboot), now()).unwrap();
     assert_eq!(preview.operation.targets.len(), 5);
@@ -127,7 +129,7 @@ fn a_full_scope_keeps_no_other_from_hearing_and_is_named() {
 }
 
 #[test]
-fn a_scope_with_room_for_some_gets_those() {
+fn scope_gets_as_many_events_as_fit() {
     // How many events a record has room for depends on their size, so the edge is searched for.
     let at_the_edge = (300..EVENTS_MAX).step_by(4).find_map(|live| {
         let mut bench = Bench::new(&[filled(scope("tight", 5), EVENTS_MAX - live)]);
@@ -144,7 +146,7 @@ fn a_scope_with_room_for_some_gets_those() {
 }
 
 #[test]
-fn a_host_of_which_every_scope_is_full_is_refused() {
+fn operation_is_refused_when_all_scopes_are_full() {
     let mut bench = Bench::new(&[filled(scope("full", 3), 0)]);
     bench.ask(OperationCommand::Schedule(maintain(Cause::HostReboot)));
     assert!(matches!(bench.answers.pop(), Some(Err(Failure::Refused(_)))));
@@ -152,7 +154,7 @@ fn a_host_of_which_every_scope_is_full_is_refused() {
 }
 
 #[test]
-fn who_has_left_before_the_scope_was_told_hears_nothing() {
+fn vm_removed_before_event_opens_gets_no_event() {
     let (one, mut two) = (scope("one", 1), scope("two", 2));
     for member in &mut two.members {
         member.update_domain = 0;

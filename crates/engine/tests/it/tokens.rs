@@ -60,7 +60,7 @@ impl Bench {
 }
 
 #[test]
-fn of_two_who_make_a_token_of_one_name_one_does() {
+fn concurrent_creation_of_same_token_name_succeeds_once() {
     let mut bench = Bench::new();
     bench.create("bob");
     bench.create("BOB");
@@ -70,7 +70,7 @@ fn of_two_who_make_a_token_of_one_name_one_does() {
 }
 
 #[test]
-fn two_who_revoke_each_other_at_the_same_moment_do_not_both() {
+fn concurrent_mutual_revocation_succeeds_once() {
     let mut bench = Bench::new();
     bench.create("one");
     bench.create("two");
@@ -85,7 +85,7 @@ fn two_who_revoke_each_other_at_the_same_moment_do_not_both() {
 }
 
 #[test]
-fn what_another_node_has_done_is_compared() {
+fn token_commit_conflicts_with_other_node() {
     let mut bench = Bench::new();
     bench.create("one");
     bench.create("two");
@@ -103,7 +103,7 @@ fn what_another_node_has_done_is_compared() {
 }
 
 #[test]
-fn there_is_a_limit() {
+fn token_count_is_limited() {
     let mut bench = Bench::new();
     for n in 0..notbefore_core::access::TOKENS_MAX {
         bench.create(&format!("t{n}"));

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
 use notbefore_core::{Actor, Token};
 use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
-use notbefore_engine::{Answer, Ask, Failure, Idempotency};
+use notbefore_engine::{Answer, Failure, Idempotency, TypedCommand};
 use notbefore_listener::places::Place;
 use notbefore_listener::shares::Excess;
 use notbefore_store::Revision;
@@ -257,7 +257,7 @@ impl Change {
 
     /// Sends a command in this request's name. A request that can no longer be made a command, since what it
     /// names has gone, may be the retry of the very one that made it go: then it gets that one's answer.
-    pub async fn ask<A: Ask>(
+    pub async fn ask<A: TypedCommand>(
         self,
         operator: &Operator,
         command: Result<A, Problem>,
@@ -266,7 +266,7 @@ impl Change {
     }
 
     /// The same, with a failure told in other words.
-    pub async fn ask_with<A: Ask>(
+    pub async fn ask_with<A: TypedCommand>(
         self,
         operator: &Operator,
         command: Result<A, Problem>,

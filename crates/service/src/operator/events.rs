@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::time::after;
 use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, VmId};
-use notbefore_engine::{EventCommand, NewOperation, OperationCommand, Whom};
+use notbefore_engine::{EventCommand, NewOperation, OperationCommand, TargetSelector};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -158,7 +158,7 @@ fn new_operation(
     let new = NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause,
-        whom: Whom::Vms(vms),
+        selector: TargetSelector::Vms(vms),
         not_before,
         duration_s: checked_duration(request.duration_seconds)?,
         description: checked_description(request.description)?,

@@ -15,7 +15,7 @@ use notbefore_core::joint_start::waits_for;
 use notbefore_core::{
     Actor, Blocker, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, Target, VmId,
 };
-use notbefore_engine::{NewOperation, OperationCommand, Preview, Whom};
+use notbefore_engine::{NewOperation, OperationCommand, Preview, TargetSelector};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::delivery::Listening;
 use notbefore_wire::operator::hosts::{
@@ -208,7 +208,7 @@ fn new_operation(
     Ok(NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause: cause(verb, maintenance.as_ref())?,
-        whom: Whom::Host(host.to_owned()),
+        selector: TargetSelector::Host(host.to_owned()),
         not_before: when(now, *not_before, *in_seconds)?,
         duration_s: checked_duration(*duration_seconds)?,
         description: checked_description(description.clone())?,

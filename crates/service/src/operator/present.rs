@@ -399,7 +399,7 @@ mod tests {
     use std::sync::Arc;
 
     use notbefore_core::{Actor, Cause, DriverKind, EventId};
-    use notbefore_engine::{Held, Publication, Published};
+    use notbefore_engine::{Publication, PublishedChange, Revisioned};
     use notbefore_store::Revision;
     use uuid::Uuid;
 
@@ -439,8 +439,8 @@ mod tests {
             completed_by: None,
         };
         let id = operation.id;
-        let held = Held { revision: Revision(1), value: Arc::new(operation) };
-        let changes = vec![Published::Operation(id, Some(held))];
+        let held = Revisioned { revision: Revision(1), value: Arc::new(operation) };
+        let changes = vec![PublishedChange::Operation(id, Some(held))];
         let views = Views::new(false);
         views.publish(Publication { changes, ..Publication::default() }, Timestamp::UNIX_EPOCH);
 

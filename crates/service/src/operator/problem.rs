@@ -245,13 +245,13 @@ impl From<DecodeError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use notbefore_engine::request::{StoreTrouble, Trouble};
+    use notbefore_engine::request::{FailureCause, StoreError};
 
     #[test]
     fn internal_reason_does_not_reach_the_caller() {
         let why = || "/var/lib/notbefore/store.redb: No space left on device".to_owned();
         let content = DecodeError::Content { key: "past/x".to_owned(), why: why() };
-        let trouble = || Trouble::Store(StoreTrouble(why()));
+        let trouble = || FailureCause::Store(StoreError(why()));
         for (problem, code) in [
             (Problem::from(Failure::Unavailable(trouble())), "unavailable"),
             (Problem::from(Failure::OutcomeUnknown(trouble())), "outcome_unknown"),

@@ -22,7 +22,7 @@ use notbefore_core::{
     ScopeId, ScopePath, Source, TargetState, VmId,
 };
 use notbefore_engine::records;
-use notbefore_engine::{Ask, Engine, Failure};
+use notbefore_engine::{Engine, Failure, TypedCommand};
 use notbefore_listener::places::Place;
 use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
@@ -459,7 +459,7 @@ impl Sight {
     }
 
     /// Sends a command in a request's name, and sees what came of it.
-    pub async fn ask<A: Ask>(
+    pub async fn ask<A: TypedCommand>(
         &mut self,
         change: Change,
         command: Result<(Permit, A), Problem>,

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{Cause, VmId};
 use notbefore_engine::records::{ALIVE, LOADED};
-use notbefore_engine::{AddVm, Address, NewOperation, OperationCommand, VmSpec, Whom};
+use notbefore_engine::{AddVm, Address, NewOperation, OperationCommand, TargetSelector, VmSpec};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
 use notbefore_service::transfer::export::ExportError;
@@ -26,9 +26,10 @@ const VM: VmId = samples::vm(7);
 /// A store with a VM, a live event and one that was called off, and a token.
 async fn lived_in(path: &Path) {
     let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
-    let vm = VmSpec { addresses: vec![address], ..VmSpec::bare(VM, "web".parse().unwrap()) };
+    let vm = VmSpec { addresses: vec![address], ..VmSpec::with_defaults(VM, "web".parse().unwrap()) };
     let schedule = |id| {
-        let operation = NewOperation::bare(operation_id(id), Cause::HostReboot, Whom::Vms(vec![VM]));
+        let operation =
+            NewOperation::with_defaults(operation_id(id), Cause::HostReboot, TargetSelector::Vms(vec![VM]));
         OperationCommand::Schedule(operation).into()
     };
     let add = AddVm { path: "web".parse().unwrap(), kind: None, vm }.into();

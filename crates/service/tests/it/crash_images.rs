@@ -22,7 +22,7 @@ use notbefore_engine::records::{self, CommandRecord, LOADED, prefix};
 use notbefore_engine::{
     AddVm, Address, Answer, Command, Effect, Engine, EngineSettings, EventCommand, Failure, FirstRun,
     GuestApproval, Idempotency, Input, NewOperation, OperationCommand, PutScope, Request, RequestId,
-    ScopeChange, TokenCommand, VmCommand, VmSpec, Whom,
+    ScopeChange, TargetSelector, TokenCommand, VmCommand, VmSpec,
 };
 use notbefore_service::data_dir::DataDir;
 use notbefore_service::tokens;
@@ -156,7 +156,7 @@ impl Service {
                 None
             }
             Step::Poll(scope) => {
-                self.handle(Input::Heard(scope_id(scope), self.now));
+                self.handle(Input::Polled(scope_id(scope), self.now));
                 None
             }
         }
@@ -235,13 +235,13 @@ fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, pru
         host: Some(format!("h{}", n % 3)),
         spot: kind == ScopeKind::ScaleSet,
         addresses: vec![Address { network: "default".parse().unwrap(), ip: [10, 0, network, n].into() }],
-        ..VmSpec::bare(VmId(Uuid::new_v4()), format!("{name}_{n}").parse::<Name>().unwrap())
+        ..VmSpec::with_defaults(VmId(Uuid::new_v4()), format!("{name}_{n}").parse::<Name>().unwrap())
     };
     ScopeChange::Put(PutScope {
         policy: Policy { terminate_notice_s: Some(300), ..Policy::default() },
         origin: Origin::Fleet,
         prune,
-        ..PutScope::bare(name.parse().unwrap(), kind, vms.map(vm).collect())
+        ..PutScope::with_defaults(name.parse().unwrap(), kind, vms.map(vm).collect())
     })
 }
 
@@ -252,8 +252,9 @@ fn ask<C: Into<Command>>(command: impl Fn(&Service) -> C + 'static) -> Step {
 /// Announces something to VMs, each given with its scope.
 fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])]) -> Step {
     ask(move |service| {
-        let whom = Whom::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect());
-        OperationCommand::Schedule(NewOperation::bare(OperationId(Uuid::new_v4()), cause, whom))
+        let selector =
+            TargetSelector::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect());
+        OperationCommand::Schedule(NewOperation::with_defaults(OperationId(Uuid::new_v4()), cause, selector))
     })
 }
 
@@ -265,8 +266,12 @@ fn token(now: Timestamp) -> Token {
 
 /// Takes a host down, with whoever runs on it.
 fn host_down(host: &str) -> OperationCommand {
-    let whom = Whom::Host(host.to_owned());
-    OperationCommand::Schedule(NewOperation::bare(OperationId(Uuid::new_v4()), Cause::HostReboot, whom))
+    let selector = TargetSelector::Host(host.to_owned());
+    OperationCommand::Schedule(NewOperation::with_defaults(
+        OperationId(Uuid::new_v4()),
+        Cause::HostReboot,
+        selector,
+    ))
 }
 
 /// Something that is done to the first live event of a scope; once that has gone, to what was asked for first.
@@ -284,7 +289,7 @@ const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 fn day() -> Vec<Step> {
     use ScopeKind::{AvailabilitySet, ScaleSet};
     let add = |name: &str| {
-        let vm = VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap());
+        let vm = VmSpec::with_defaults(VmId(Uuid::new_v4()), name.parse().unwrap());
         AddVm { path: name.parse().unwrap(), kind: None, vm }
     };
     let redeployed = |event| EventCommand::Complete { event, hosts: Vec::new() };

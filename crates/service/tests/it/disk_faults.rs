@@ -10,7 +10,7 @@ use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{Actor, Cause, OperationId, Settings, VmId, WhenNotEnabled};
 use notbefore_engine::{
     AddVm, Address, Answer, Command, Engine, EngineSettings, Failure, Idempotency, NewOperation,
-    OperationCommand, Request, VmSpec, Whom,
+    OperationCommand, Request, TargetSelector, VmSpec,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::delivery::{Delivery, Ledger};
@@ -61,7 +61,7 @@ impl Bench {
         let vm = samples::vm(1);
         let here: IpAddr = [127, 0, 0, 1].into();
         let address = Address { network: "default".parse().unwrap(), ip: here };
-        let spec = VmSpec { addresses: vec![address], ..VmSpec::bare(vm, "lab".parse().unwrap()) };
+        let spec = VmSpec { addresses: vec![address], ..VmSpec::with_defaults(vm, "lab".parse().unwrap()) };
         let add = AddVm { path: "lab".parse().unwrap(), kind: None, vm: spec };
         engine.ask(request("first", add)).await.unwrap();
         let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
@@ -82,15 +82,20 @@ impl Bench {
     }
 
     fn restart(&self, id: u128) -> Command {
-        let whom = Whom::Vms(vec![self.vm]);
-        OperationCommand::Schedule(NewOperation::bare(operation_id(id), Cause::UserRestart, whom)).into()
+        let selector = TargetSelector::Vms(vec![self.vm]);
+        OperationCommand::Schedule(NewOperation::with_defaults(
+            operation_id(id),
+            Cause::UserRestart,
+            selector,
+        ))
+        .into()
     }
 
     /// A VM that takes so much room that a disk without any is soon found out.
     fn large_vm(n: usize) -> Command {
         let name = format!("large-{n}");
         let instance = serde_json::json!({ "user_data": "x".repeat(60_000) });
-        let vm = VmSpec { instance, ..VmSpec::bare(VmId(Uuid::new_v4()), name.parse().unwrap()) };
+        let vm = VmSpec { instance, ..VmSpec::with_defaults(VmId(Uuid::new_v4()), name.parse().unwrap()) };
         AddVm { path: name.parse().unwrap(), kind: None, vm }.into()
     }
 

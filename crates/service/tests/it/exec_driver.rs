@@ -7,8 +7,8 @@ use std::time::Duration;
 use notbefore_core::samples::{operation_id, operator, vm};
 use notbefore_core::{Cause, CommandState, DriverKind, Ending, EventId, ExecSettings, Settings};
 use notbefore_engine::{
-    Ask, CommandId, DriverRun, Engine, EngineSettings, EventCommand, Failure, FirstRun, NewOperation,
-    OperationCommand, Request, Whom,
+    CommandId, DriverRun, Engine, EngineSettings, EventCommand, Failure, FirstRun, NewOperation,
+    OperationCommand, Request, TargetSelector, TypedCommand,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::driver::{Driver, NoCommand, Report};
@@ -53,12 +53,16 @@ impl Bench {
         let engine = runtime::start(engine, effects, store, Revision(0), too, clock, driver);
         let bench = Self { engine, views };
         bench.ask(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }).await.unwrap();
-        let failed = NewOperation::bare(operation_id(2), Cause::HostFailure, Whom::Vms(vec![vm(1)]));
+        let failed = NewOperation::with_defaults(
+            operation_id(2),
+            Cause::HostFailure,
+            TargetSelector::Vms(vec![vm(1)]),
+        );
         bench.ask(OperationCommand::Schedule(failed)).await.unwrap();
         bench
     }
 
-    async fn ask<A: Ask>(&self, command: A) -> Result<A::Answer, Failure> {
+    async fn ask<A: TypedCommand>(&self, command: A) -> Result<A::Answer, Failure> {
         self.engine.ask(Request::new(operator(), command)).await
     }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use notbefore_core::Cause;
 use notbefore_core::samples::{operation_id, vm};
-use notbefore_engine::{Address, NewOperation, OperationCommand, PutScope, ScopeChange, VmSpec, Whom};
+use notbefore_engine::{
+    Address, NewOperation, OperationCommand, PutScope, ScopeChange, TargetSelector, VmSpec,
+};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
 use notbefore_service::transfer::import;
@@ -25,17 +27,17 @@ async fn lived_in(path: &Path) {
                 network: "default".parse().unwrap(),
                 ip: format!("10.0.{}.{n}", scope.len()).parse().unwrap(),
             }],
-            ..VmSpec::bare(vm(count * 100 + n), format!("{scope}_{n}").parse().unwrap())
+            ..VmSpec::with_defaults(vm(count * 100 + n), format!("{scope}_{n}").parse().unwrap())
         };
         let (kind, vms) = (notbefore_core::ScopeKind::ScaleSet, (0..count).map(spec).collect());
         let origin = notbefore_core::Origin::Fleet;
-        let put = PutScope { origin, ..PutScope::bare(scope.parse().unwrap(), kind, vms) };
+        let put = PutScope { origin, ..PutScope::with_defaults(scope.parse().unwrap(), kind, vms) };
         ScopeChange::Put(put).into()
     };
     let schedule = |id: u128, vms: &[u128]| {
-        let whom = Whom::Vms(vms.iter().map(|n| vm(*n)).collect());
+        let selector = TargetSelector::Vms(vms.iter().map(|n| vm(*n)).collect());
         let description = Some("with \"quotes\",\na line feed and ünïcode".to_owned());
-        let bare = NewOperation::bare(operation_id(id), Cause::HostReboot, whom);
+        let bare = NewOperation::with_defaults(operation_id(id), Cause::HostReboot, selector);
         OperationCommand::Schedule(NewOperation { description, ..bare }).into()
     };
     let cancel = OperationCommand::Cancel(operation_id(2)).into();

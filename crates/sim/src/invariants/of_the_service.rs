@@ -7,8 +7,8 @@ use notbefore_core::{Cause, OperationState, Refusal, ScopeId, VmId};
 use notbefore_engine::records;
 use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{
-    Answer, Command, EventCommand, Failure, GuestApproval, InventoryCommand, OperationCommand, Published,
-    VmCommand,
+    Answer, Command, EventCommand, Failure, GuestApproval, InventoryCommand, OperationCommand,
+    PublishedChange, VmCommand,
 };
 use notbefore_store::{Key, Revision};
 
@@ -202,28 +202,28 @@ pub fn addresses_are_unambiguous(view: &View) -> Check {
 
 /// **9: published ≤ committed.** What readers are shown of a record is a version that was committed, and never
 /// one older than they have seen.
-pub fn published_is_committed(published: &Published, store: &SimStore, ledger: &mut Ledger) -> Check {
+pub fn published_is_committed(published: &PublishedChange, store: &SimStore, ledger: &mut Ledger) -> Check {
     const WORDS: &str = "published is committed, and never goes back";
     let (key, revision, value) = match published {
-        Published::Scope(id, _, held) => {
+        PublishedChange::Scope(id, _, held) => {
             let value = held.as_ref().map(|held| records::encode(&*held.value));
             (records::scope(id), held.as_ref().map(|held| held.revision), value)
         }
-        Published::Vm(id, revision) => {
+        PublishedChange::Vm(id, revision) => {
             // What the record says is in the inventory, and compared with all the others at the end.
             let key = records::vm(*id);
             let written = store.versions(&key).iter().find(|version| Some(version.revision) == *revision);
             let value = written.and_then(|version| version.value.clone());
             (key, *revision, value)
         }
-        Published::Claim((network, ip), vm) => {
+        PublishedChange::Claim((network, ip), vm) => {
             (Key::from(format!("claim/{network}/{ip}")), None, vm.as_ref().map(records::encode))
         }
-        Published::Operation(id, held) => {
+        PublishedChange::Operation(id, held) => {
             let value = held.as_ref().map(|held| records::encode(&*held.value));
             (records::operation(*id), held.as_ref().map(|held| held.revision), value)
         }
-        Published::Token(name, held) => {
+        PublishedChange::Token(name, held) => {
             let value = held.as_ref().map(|held| records::encode(&*held.value));
             (records::token(name), held.as_ref().map(|held| held.revision), value)
         }

@@ -67,11 +67,11 @@ fn what_cannot_work_is_refused_with_its_cure() {
 #[test]
 fn every_block_of_the_page_is_run() {
     let tests = [
-        include_str!("ground.rs"),
+        include_str!("machine.rs"),
         include_str!("guard.rs"),
         include_str!("proxy.rs"),
         include_str!("tenants.rs"),
-        include_str!("ways.rs"),
+        include_str!("routes.rs"),
     ];
     let names: Vec<&str> = PAGE.split(FENCE).skip(1).map(|rest| rest.split_once('\n').unwrap().0).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a name twice: {names:?}");

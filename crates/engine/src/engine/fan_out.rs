@@ -13,9 +13,9 @@ impl Engine {
     /// Works out what an operation still needs and sets it going.
     pub(super) fn reconcile(&mut self, operation: OperationId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(held) = self.state.operation(operation).cloned() else {
-            return self.settled(operation, effects);
+            return self.operation_closed(operation, effects);
         };
-        let fan = self.fans.entry(operation).or_default();
+        let fan = self.fan_outs.entry(operation).or_default();
         if fan.pending > 0 {
             // It is looked at again when the last of these is done.
             return;
@@ -29,16 +29,16 @@ impl Engine {
         remaining.cancel.retain(|(scope, _)| !fan.refused.contains_key(scope));
         remaining.complete.retain(|(scope, _)| !fan.refused.contains_key(scope));
         remaining.release.retain(|scope| !fan.refused.contains_key(scope));
-        if steps(&remaining) < wanted && !remaining.wants_scopes() {
+        if steps(&remaining) < wanted && !remaining.has_scope_work() {
             if let Some(why) = fan.refused.values().next() {
-                let told = fan.waiting.drain(..).map(|request| Effect::Answer(request, Err(why.clone())));
-                effects.extend(told);
+                let answers = fan.waiting.drain(..).map(|request| Effect::Answer(request, Err(why.clone())));
+                effects.extend(answers);
             }
             self.stalled.insert((after(now, RETRY_AFTER), operation));
             return;
         }
         let mut works = Vec::new();
-        if remaining.wants_scopes() {
+        if remaining.has_scope_work() {
             works.extend(
                 remaining.open.into_iter().map(|target| (Work::Open(operation, target), Actor::Service)),
             );
@@ -71,11 +71,11 @@ impl Engine {
             if remaining.record.is_some() {
                 works.push((Work::Record(operation), Actor::Service));
             } else {
-                self.fans.remove(&operation);
+                self.fan_outs.remove(&operation);
                 return;
             }
         }
-        if let Some(fan) = self.fans.get_mut(&operation) {
+        if let Some(fan) = self.fan_outs.get_mut(&operation) {
             fan.pending = works.len();
         }
         for (work, by) in works {
@@ -83,8 +83,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn step_done(&mut self, operation: OperationId, now: Timestamp, effects: &mut Vec<Effect>) {
-        let Some(fan) = self.fans.get_mut(&operation) else { return };
+    pub(super) fn on_step_done(&mut self, operation: OperationId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let Some(fan) = self.fan_outs.get_mut(&operation) else { return };
         fan.pending = fan.pending.saturating_sub(1);
         if fan.pending == 0 {
             self.reconcile(operation, now, effects);
@@ -92,8 +92,8 @@ impl Engine {
     }
 
     /// An operation that is closed: nobody need wait for it any more.
-    pub(super) fn settled(&mut self, operation: OperationId, effects: &mut Vec<Effect>) {
-        if let Some(fan) = self.fans.remove(&operation) {
+    pub(super) fn operation_closed(&mut self, operation: OperationId, effects: &mut Vec<Effect>) {
+        if let Some(fan) = self.fan_outs.remove(&operation) {
             let answer = || Ok(Answer::Operation(operation));
             effects.extend(fan.waiting.into_iter().map(|one| Effect::Answer(one, answer())));
         }

@@ -12,7 +12,7 @@ use notbefore_core::{Actor, ScopeId};
 use notbefore_store::{Key, Txn};
 
 use super::{Effect, Engine, RETRY_AFTER, Work};
-use crate::draft::Drafted;
+use crate::draft::DraftedTxns;
 use crate::plan::Plan;
 use crate::records::{self, Alive, LastAt};
 use crate::request::Answer;
@@ -22,26 +22,26 @@ use crate::request::Answer;
 pub const ENABLED_FOR: SignedDuration = SignedDuration::from_secs(24 * 3_600 + 60);
 /// How old the stored time of a scope's last request may grow before it is stored again. A write an hour
 /// and scope is nothing.
-const HEARD_STORED_EVERY: SignedDuration = SignedDuration::from_hours(1);
+const POLLS_STORED_EVERY: SignedDuration = SignedDuration::from_hours(1);
 /// How long a scope's first request waits for others to be stored with it. The rest of the second is the store's.
-const HEARD_FIRST_AFTER: Duration = Duration::from_millis(500);
+const FIRST_POLL_STORED_AFTER: Duration = Duration::from_millis(500);
 /// How many scopes' last requests one transaction stores.
-const HEARD_PER_TXN: usize = 90;
+const POLLS_PER_TXN: usize = 90;
 /// How many such transactions are under way at a time, so that a large fleet that polls for the first time leaves
 /// room for commands.
-const HEARD_IN_FLIGHT_MAX: usize = 4;
+const POLL_WRITES_IN_FLIGHT_MAX: usize = 4;
 
 /// When a guest of a scope was last heard of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct LastPoll {
     pub(super) at: Timestamp,
     /// Whether that was read from the store, and may be as old as the store lets it grow.
     pub(super) was_stored: bool,
 }
 
-impl Heard {
+impl LastPoll {
     fn is_fresh(self, now: Timestamp) -> bool {
-        let allowance = if self.was_stored { HEARD_STORED_EVERY } else { SignedDuration::ZERO };
+        let allowance = if self.was_stored { POLLS_STORED_EVERY } else { SignedDuration::ZERO };
         now.duration_since(self.at) < ENABLED_FOR + allowance
     }
 }
@@ -53,42 +53,42 @@ impl Engine {
         let first_run = self.state.scope(scope).is_some_and(|held| held.value.first_run);
         // While the clock is not trusted, a jump of it does not make a scope one that nobody listens in.
         let without_jump = now.checked_sub(self.clock_jumped_by).unwrap_or(now);
-        let is_fresh = |heard: &Heard| heard.is_fresh(now) || heard.is_fresh(without_jump);
-        first_run || self.heard.get(scope).is_some_and(is_fresh)
+        let is_fresh = |poll: &LastPoll| poll.is_fresh(now) || poll.is_fresh(without_jump);
+        first_run || self.last_polls.get(scope).is_some_and(is_fresh)
     }
 
-    pub(super) fn note_heard(&mut self, scope: ScopeId, at: Timestamp, now: Timestamp) {
-        let newest = Heard { at, was_stored: false };
-        let newest = self.heard.get(&scope).filter(|known| known.at > at).copied().unwrap_or(newest);
-        self.heard.insert(scope.clone(), newest);
-        if self.wants_storing(&scope) {
-            if self.state.heard(&scope).is_none() {
-                self.store_heard_at.get_or_insert(after(now, HEARD_FIRST_AFTER));
+    pub(super) fn record_poll(&mut self, scope: ScopeId, at: Timestamp, now: Timestamp) {
+        let newest = LastPoll { at, was_stored: false };
+        let newest = self.last_polls.get(&scope).filter(|known| known.at > at).copied().unwrap_or(newest);
+        self.last_polls.insert(scope.clone(), newest);
+        if self.is_poll_unstored(&scope) {
+            if self.state.last_polled(&scope).is_none() {
+                self.store_polls_at.get_or_insert(after(now, FIRST_POLL_STORED_AFTER));
             }
-            self.heard_to_store.insert(scope);
+            self.polls_to_store.insert(scope);
         }
     }
 
     /// Whether the stored time of a scope's last request is too old, or there is none.
-    fn wants_storing(&self, scope: &ScopeId) -> bool {
-        match (self.heard.get(scope), self.state.heard(scope)) {
-            (Some(heard), Some(stored)) => heard.at.duration_since(stored) >= HEARD_STORED_EVERY,
+    fn is_poll_unstored(&self, scope: &ScopeId) -> bool {
+        match (self.last_polls.get(scope), self.state.last_polled(scope)) {
+            (Some(poll), Some(stored)) => poll.at.duration_since(stored) >= POLLS_STORED_EVERY,
             (Some(_), None) => self.state.scope(scope).is_some(),
             (None, _) => false,
         }
     }
 
     /// Stores when scopes were heard of whose time is not stored or too old, as many at a time as there may be.
-    pub(super) fn store_heard(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        self.store_heard_at = None;
+    pub(super) fn store_polls(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        self.store_polls_at = None;
         // What a clock says that is not trusted is not stored.
         if self.is_clock_held() {
             return;
         }
-        while self.heard_in_flight < HEARD_IN_FLIGHT_MAX {
+        while self.poll_writes_in_flight < POLL_WRITES_IN_FLIGHT_MAX {
             let mut scopes = Vec::new();
-            while scopes.len() < HEARD_PER_TXN
-                && let Some(scope) = self.heard_to_store.pop_first()
+            while scopes.len() < POLLS_PER_TXN
+                && let Some(scope) = self.polls_to_store.pop_first()
             {
                 // One that is gone by now needs no time.
                 scopes.extend(Some(scope).filter(|scope| self.state.scope(scope).is_some()));
@@ -96,25 +96,25 @@ impl Engine {
             if scopes.is_empty() {
                 return;
             }
-            self.heard_in_flight += 1;
-            self.spawn(Work::Heard(scopes), Actor::Service, now, effects);
+            self.poll_writes_in_flight += 1;
+            self.spawn(Work::StorePolls(scopes), Actor::Service, now, effects);
         }
     }
 
     /// A transaction is through; there may be more to store.
-    pub(super) fn heard_was_stored(
+    pub(super) fn on_polls_stored(
         &mut self,
         scopes: Vec<ScopeId>,
         is_durable: bool,
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
-        self.heard_in_flight -= 1;
+        self.poll_writes_in_flight -= 1;
         if is_durable {
-            self.store_heard(now, effects);
+            self.store_polls(now, effects);
         } else {
-            self.heard_to_store.extend(scopes);
-            self.store_heard_at = Some(after(now, RETRY_AFTER));
+            self.polls_to_store.extend(scopes);
+            self.store_polls_at = Some(after(now, RETRY_AFTER));
         }
     }
 
@@ -125,9 +125,9 @@ impl Engine {
     }
 
     /// Stores when scopes were heard of, those that are still there.
-    pub(super) fn plan_heard(&self, scopes: &[ScopeId]) -> Plan {
+    pub(super) fn plan_polls(&self, scopes: &[ScopeId]) -> Plan {
         let heard = scopes.iter().filter_map(|scope| {
-            let at = self.heard.get(scope)?.at;
+            let at = self.last_polls.get(scope)?.at;
             self.state.scope(scope)?;
             Some((records::heard(scope), records::encode(&LastAt { at })))
         });
@@ -139,6 +139,6 @@ impl Engine {
 }
 
 fn written(put: Vec<(Key, bytes::Bytes)>) -> Plan {
-    let drafted = Drafted { txns: vec![Txn { put, ..Txn::default() }], ..Drafted::default() };
+    let drafted = DraftedTxns { txns: vec![Txn { put, ..Txn::default() }], ..DraftedTxns::default() };
     Plan::Write { drafted, answer: Answer::Done, rest: None }
 }

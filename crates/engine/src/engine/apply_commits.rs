@@ -12,13 +12,13 @@ use notbefore_store::{Batch, Key, Revision, Txn};
 
 use super::{Effect, Engine};
 use crate::records::DecodeError;
-use crate::state::{Held, Made, Publication, Published};
+use crate::state::{OwnRecord, Publication, PublishedChange, Revisioned};
 
 impl Engine {
-    pub(super) fn take_over_own(
+    pub(super) fn apply_own_commit(
         &mut self,
         txn: &Txn,
-        made: &[(Key, Made)],
+        own_records: &[(Key, OwnRecord)],
         revision: Revision,
         now: Timestamp,
         effects: &mut Vec<Effect>,
@@ -26,11 +26,11 @@ impl Engine {
         if revision <= self.watched || !txn.writes() {
             return;
         }
-        self.own.insert(revision);
+        self.own_revisions.insert(revision);
         let mut changes = Vec::with_capacity(txn.put.len() + txn.delete.len());
         for (key, value) in &txn.put {
-            let change = match made.iter().rev().find(|(one, _)| one == key) {
-                Some((_, made)) => self.state.install_made(key, revision, made),
+            let change = match own_records.iter().rev().find(|(one, _)| one == key) {
+                Some((_, record)) => self.state.install_own(key, revision, record),
                 None => self.state.install(key, revision, Some(value)).ok().flatten(),
             };
             changes.extend(change);
@@ -45,65 +45,70 @@ impl Engine {
     /// better. They wait for the watch and do not take over the record that the conflict found: what is held
     /// is then always all that was committed up to some revision, and our own commits besides. A scope would
     /// otherwise be known before its VMs' records are.
-    pub(super) fn run_who_caught_up(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        let behind = std::mem::take(&mut self.behind);
-        for (id, expected) in behind {
+    pub(super) fn retry_conflicted(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        let conflicted = std::mem::take(&mut self.conflicted);
+        for (id, expected) in conflicted {
             match expected.iter().any(|one| self.state.revision_of(&one.key) != one.revision) {
                 true => self.run(id, now, effects),
-                false => self.behind.push((id, expected)),
+                false => self.conflicted.push((id, expected)),
             }
         }
     }
 
-    pub(super) fn take_over_watched(&mut self, batch: Batch, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn apply_watched(&mut self, batch: Batch, now: Timestamp, effects: &mut Vec<Effect>) {
         self.watched = self.watched.max(batch.revision);
-        let mut stirred = BTreeSet::new();
-        let is_own = self.own.contains(&batch.revision);
+        let mut to_reconcile = BTreeSet::new();
+        let is_own = self.own_revisions.contains(&batch.revision);
         // A watch that fell behind leaves revisions out, and does not come back to them.
-        while self.own.first().is_some_and(|own| *own <= self.watched) {
-            self.own.pop_first();
+        while self.own_revisions.first().is_some_and(|own| *own <= self.watched) {
+            self.own_revisions.pop_first();
         }
         if !is_own {
             let mut published = Vec::new();
             for one in batch.changes.iter() {
                 let before = self.state.scope_of_key(&one.key).cloned();
                 let change = self.state.install(&one.key, batch.revision, one.value.as_ref());
-                self.hold_shown(change.as_ref().ok().and_then(Option::as_ref), before.as_ref());
-                note_foreign(change, before, &mut published, &mut stirred);
+                self.hold_new_events(change.as_ref().ok().and_then(Option::as_ref), before.as_ref());
+                record_foreign_change(change, before, &mut published, &mut to_reconcile);
             }
             self.publish(published, now, effects);
         }
-        self.state.watched(self.watched);
-        for operation in stirred {
+        self.state.prune_tombstones(self.watched);
+        for operation in to_reconcile {
             self.reconcile(operation, now, effects);
         }
-        self.run_who_caught_up(now, effects);
+        self.retry_conflicted(now, effects);
         while let Some(entry) = self.replays.first_entry().filter(|one| one.key().0 <= self.watched) {
             let ((_, id), outcome) = entry.remove_entry();
             self.finish_or_join(id, outcome, now, effects);
         }
     }
 
-    pub(super) fn publish(&mut self, published: Vec<Published>, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(super) fn publish(
+        &mut self,
+        published: Vec<PublishedChange>,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
         if published.is_empty() {
             return;
         }
         let mut drives = Vec::new();
         for change in &published {
             match change {
-                Published::Scope(scope, _, held) => {
-                    drives.extend(self.drive(scope, held.as_ref().map(|held| &*held.value)));
+                PublishedChange::Scope(scope, _, held) => {
+                    drives.extend(self.sync_commands(scope, held.as_ref().map(|held| &*held.value)));
                     self.renew_deadline(scope, now);
-                    self.look_at_hosts_in(scope);
+                    self.recheck_hosts_in(scope);
                 }
-                Published::Operation(_, Some(held)) if held.value.joint_start.is_some() => {
+                PublishedChange::Operation(_, Some(held)) if held.value.joint_start.is_some() => {
                     self.host_operation_changed(&held.value, now);
                 }
                 // One that has closed had no event left, so it held nothing back.
-                Published::Operation(..)
-                | Published::Vm(..)
-                | Published::Claim(..)
-                | Published::Token(..) => {}
+                PublishedChange::Operation(..)
+                | PublishedChange::Vm(..)
+                | PublishedChange::Claim(..)
+                | PublishedChange::Token(..) => {}
             }
         }
         effects.push(Effect::Publish(Publication {
@@ -116,26 +121,29 @@ impl Engine {
 
 /// Notes a record that no job of this process is known to have written, another node's or one whose commit had
 /// an unknown outcome, and the operations that must be looked at because of it, since no job will.
-fn note_foreign(
-    change: Result<Option<Published>, DecodeError>,
-    before: Option<Held<Scope>>,
-    published: &mut Vec<Published>,
-    stirred: &mut BTreeSet<OperationId>,
+fn record_foreign_change(
+    change: Result<Option<PublishedChange>, DecodeError>,
+    before: Option<Revisioned<Scope>>,
+    published: &mut Vec<PublishedChange>,
+    to_reconcile: &mut BTreeSet<OperationId>,
 ) {
     // A record that cannot be read was written by a newer release in the same cluster; what is held stays,
     // and commits that touch it keep conflicting, which is said to whoever asks.
     let Ok(Some(change)) = change else { return };
     match &change {
-        Published::Scope(_, _, held) => {
+        PublishedChange::Scope(_, _, held) => {
             let after = held.as_ref().map(|held| &*held.value);
-            stirred.extend(
-                before.iter().flat_map(|before| crate::draft::stirred(&before.value, after, |_| false)),
+            to_reconcile.extend(
+                before.iter().flat_map(|before| crate::draft::to_reconcile(&before.value, after, |_| false)),
             );
         }
-        Published::Operation(id, Some(_)) => {
-            stirred.insert(*id);
+        PublishedChange::Operation(id, Some(_)) => {
+            to_reconcile.insert(*id);
         }
-        Published::Operation(_, None) | Published::Vm(..) | Published::Claim(..) | Published::Token(..) => {}
+        PublishedChange::Operation(_, None)
+        | PublishedChange::Vm(..)
+        | PublishedChange::Claim(..)
+        | PublishedChange::Token(..) => {}
     }
     published.push(change);
 }
@@ -149,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_watch_has_passed_over_is_not_waited_for() {
+    fn skipped_watch_revisions_are_not_awaited() {
         let settings = EngineSettings { domain: Settings::default(), node: "n".into() };
         let mut now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let (mut engine, _) = Engine::new(settings, Vec::new(), Revision(0), now).unwrap();
@@ -162,9 +170,9 @@ mod tests {
         for revision in [1, 2, 4] {
             store_times(&mut engine, revision);
         }
-        assert_eq!(engine.own.len(), 3);
+        assert_eq!(engine.own_revisions.len(), 3);
         // A watch that fell behind shows neither 1 nor 2.
         engine.handle(Input::Watched(Batch { revision: Revision(3), changes: [].into() }), now);
-        assert_eq!(engine.own, BTreeSet::from([Revision(4)]));
+        assert_eq!(engine.own_revisions, BTreeSet::from([Revision(4)]));
     }
 }
