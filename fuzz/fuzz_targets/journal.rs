@@ -10,7 +10,7 @@ use std::time::Duration;
 use notbefore_client::clock::Moment;
 use notbefore_client::document::{Document, EventsVersion};
 use notbefore_client::identity::Identity;
-use notbefore_fuzz::machine::handled::Phase;
+use notbefore_fuzz::machine::tracked_event::Phase;
 use notbefore_fuzz::machine::io::Input;
 use notbefore_fuzz::machine::{Setup, State};
 use notbefore_fuzz::target::planted_bug;

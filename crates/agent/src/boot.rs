@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_says_which_boot_it_is() {
+    fn boot_id_is_read_on_linux() {
         assert!(system().is_some_and(|id| id.trim().len() == 36));
     }
 }

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::hooks::{HookError, process};
 use crate::journal;
 use crate::machine::io::Stage;
-use crate::rules::{Deed, Rule};
+use crate::rules::{Rule, StepAction};
 
 /// What would go wrong, a line for each step that cannot do what it should.
 pub fn problems(rules: &[Rule]) -> Vec<String> {
@@ -15,7 +15,7 @@ pub fn problems(rules: &[Rule]) -> Vec<String> {
     for rule in rules {
         for stage in [Stage::Before, Stage::After] {
             for step in rule.steps(stage) {
-                if let Err(why) = looks_well(&step.does) {
+                if let Err(why) = check_action(&step.does) {
                     let at = format!("rule {}, step {} {}", rule.name, step.name, stage.as_str());
                     problems.push(format!("{at}: {why}"));
                 }
@@ -26,29 +26,29 @@ pub fn problems(rules: &[Rule]) -> Vec<String> {
 }
 
 /// What would go wrong with the settings of the agent as a whole, but for where it listens, which it may do already.
-pub fn problems_of_settings(config: &Config) -> Vec<String> {
+pub fn setting_problems(config: &Config) -> Vec<String> {
     let told = config.notify.as_ref().and_then(|notify| host(&notify.url).err());
     let told = told.map(|why| format!("notify: {why}"));
     // A dry run has no journal.
-    let journal = (!config.dry_run).then(|| journal::look_over(&config.state).err()).flatten();
+    let journal = (!config.dry_run).then(|| journal::check(&config.state).err()).flatten();
     told.into_iter().chain(journal.map(|unfit| unfit.to_string())).collect()
 }
 
-fn looks_well(deed: &Deed) -> Result<(), HookError> {
-    match deed {
-        Deed::Command { argv } | Deed::WaitFor { argv, .. } => {
+fn check_action(action: &StepAction) -> Result<(), HookError> {
+    match action {
+        StepAction::Command { argv } | StepAction::WaitFor { argv, .. } => {
             process::find(argv.first().map_or("", String::as_str)).map(|_| ())
         }
-        Deed::Shell { line } => shell(line),
-        Deed::StartUnit { unit: name } | Deed::StopUnit { unit: name } => unit(name),
-        Deed::Webhook(hook) => host(&hook.url),
-        Deed::WriteFile { path, .. } => match path.parent() {
+        StepAction::Shell { line } => shell(line),
+        StepAction::StartUnit { unit: name } | StepAction::StopUnit { unit: name } => unit(name),
+        StepAction::Webhook(hook) => host(&hook.url),
+        StepAction::WriteFile { path, .. } => match path.parent() {
             Some(dir) if !dir.is_dir() => {
                 Err(HookError(format!("there is no directory {}; make it", dir.display())))
             }
             Some(_) | None => Ok(()),
         },
-        Deed::RemoveFile { .. } | Deed::Wait { .. } => Ok(()),
+        StepAction::RemoveFile { .. } | StepAction::Wait { .. } => Ok(()),
     }
 }
 
@@ -104,25 +104,27 @@ mod tests {
     use super::*;
     use crate::rules::Webhook;
 
-    fn command(name: &str) -> Deed {
-        Deed::Command { argv: vec![name.to_owned()] }
+    fn command(name: &str) -> StepAction {
+        StepAction::Command { argv: vec![name.to_owned()] }
     }
 
     #[test]
-    fn what_cannot_be_done_is_found_out() {
+    fn impossible_steps_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("hook");
         std::fs::write(&file, "#!/bin/sh\n").unwrap();
         let name = file.to_str().unwrap();
-        assert_eq!(looks_well(&command("sh")), Ok(()));
-        assert!(looks_well(&command("no-such-program-here")).unwrap_err().0.contains("there is no program"));
-        assert!(looks_well(&command(name)).unwrap_err().0.contains("is not executable"));
-        let line = |line: &str| looks_well(&Deed::Shell { line: line.to_owned() });
+        assert_eq!(check_action(&command("sh")), Ok(()));
+        assert!(
+            check_action(&command("no-such-program-here")).unwrap_err().0.contains("there is no program")
+        );
+        assert!(check_action(&command(name)).unwrap_err().0.contains("is not executable"));
+        let line = |line: &str| check_action(&StepAction::Shell { line: line.to_owned() });
         assert_eq!(line("if true; then echo x; fi"), Ok(()));
         assert!(line("if true; then echo x").unwrap_err().0.contains("the shell cannot read it"));
         let webhook = |url: &str| {
             let url = url.to_owned();
-            looks_well(&Deed::Webhook(Webhook {
+            check_action(&StepAction::Webhook(Webhook {
                 url,
                 method: "POST".to_owned(),
                 headers: [].into(),
@@ -131,7 +133,7 @@ mod tests {
         };
         assert_eq!(webhook("http://127.0.0.1:9/x"), Ok(()));
         assert!(webhook("http://no-such-host.invalid/x").unwrap_err().0.contains("cannot be resolved"));
-        let write = |path: PathBuf| looks_well(&Deed::WriteFile { path, content: String::new() });
+        let write = |path: PathBuf| check_action(&StepAction::WriteFile { path, content: String::new() });
         assert_eq!(write(file), Ok(()));
         assert!(write("/nowhere/at/all".into()).unwrap_err().0.contains("there is no directory /nowhere/at"));
     }

@@ -5,14 +5,14 @@
 //! environment (`NOTBEFORE_AGENT_…`), that before the file, that before the default. *Validated*: [`Config`], whose rules
 //! are the machine's own (`rules.rs`, `steps.rs`). Rules come from the file alone.
 //!
-//! Whoever only wants to find an agent asks for its [`whereabouts`], whatever else is wrong with the configuration.
+//! Whoever only wants to find an agent asks for its [`find_running_agent`], whatever else is wrong with the configuration.
 
 pub mod keys;
 mod kinds;
 mod notify;
 mod rules;
+mod running_agent;
 mod steps;
-mod whereabouts;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,8 +31,8 @@ use crate::trust;
 use crate::trust::Untrusted;
 use keys::SCHEMA;
 use kinds::{API_VERSION, EndpointUrl, LISTEN, TEXT};
-pub use notify::{Happening, Notify};
-pub use whereabouts::{Whereabouts, whereabouts};
+pub use notify::{Notify, NotifyOn};
+pub use running_agent::{RunningAgent, find_running_agent};
 
 /// Where the signals are served where nobody says: beside the service's own doors, and on loopback only.
 const USUAL_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9256);
@@ -96,7 +96,7 @@ pub fn load(sources: &Sources) -> Result<Config, Mistakes> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Mistakes::one(format!(
             "there is no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
             path = path.display(),
-            make = way_to_make(&path, cfg!(windows) && path == usual_file(sources)),
+            make = how_to_create(&path, cfg!(windows) && path == usual_file(sources)),
         ))),
         Err(error) => Err(Mistakes::one(unread(&path, &error))),
     }
@@ -126,7 +126,7 @@ fn unread(path: &Path, error: &io::Error) -> String {
 
 /// What comes before the sample. A directory that no installation has made is moved aside by the next one on Windows, with the
 /// configuration in it: there the installation makes it.
-fn way_to_make(path: &Path, is_installed_there: bool) -> &'static str {
+fn how_to_create(path: &Path, is_installed_there: bool) -> &'static str {
     match path.parent() {
         Some(dir) if dir.as_os_str().is_empty() || dir.is_dir() => "make one with ",
         Some(_) if is_installed_there => {

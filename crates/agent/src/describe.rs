@@ -6,7 +6,9 @@ use notbefore_settings::span;
 
 use crate::hooks::webhook;
 use crate::machine::io::Stage;
-use crate::rules::{Approve, Deed, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Whose, Within};
+use crate::rules::{
+    Approve, DurationRange, Match, OnFailure, OnInterrupt, ResourceMatch, Restore, Rule, Step, StepAction,
+};
 
 /// A rule, a line for each part of it.
 pub fn rule(rule: &Rule) -> Vec<String> {
@@ -33,9 +35,9 @@ fn matches(matches: &Match) -> String {
         |words: Vec<&str>, any: &str| if words.is_empty() { any.to_owned() } else { words.join(" or ") };
     let kinds = words(matches.kinds.iter().map(|kind| kind.as_str()).collect(), "any event");
     let whose = match matches.resources {
-        Whose::Mine => "of this VM",
-        Whose::Others => "of other VMs only",
-        Whose::Any => "of any VM",
+        ResourceMatch::Mine => "of this VM",
+        ResourceMatch::Others => "of other VMs only",
+        ResourceMatch::Any => "of any VM",
     };
     let mut text = format!("{kinds} {whose}");
     if !matches.sources.is_empty() {
@@ -55,7 +57,7 @@ fn matches(matches: &Match) -> String {
     text
 }
 
-fn bounds(within: &Within) -> Option<String> {
+fn bounds(within: &DurationRange) -> Option<String> {
     let show = |bound: Duration| span::show(bound.as_secs());
     match (within.at_least, within.at_most) {
         (Some(least), Some(most)) => Some(format!("{} to {}", show(least), show(most))),
@@ -68,7 +70,7 @@ fn bounds(within: &Within) -> Option<String> {
 /// A step in a line.
 pub fn step(step: &Step, stage: Stage) -> String {
     let mut text =
-        format!("{}: {}, {} at most", step.name, deed(&step.does), span::show(step.timeout.as_secs()));
+        format!("{}: {}, {} at most", step.name, action(&step.does), span::show(step.timeout.as_secs()));
     if !step.keep.is_zero() {
         text.push_str(&format!(", {} of it kept", span::show(step.keep.as_secs())));
     }
@@ -91,17 +93,17 @@ pub fn step(step: &Step, stage: Stage) -> String {
 }
 
 /// What a step does. Requests may hold secrets, so only their host is named.
-pub fn deed(deed: &Deed) -> String {
-    match deed {
-        Deed::Command { argv } => format!("runs {}", argv.join(" ")),
-        Deed::Shell { line } => format!("runs in a shell: {line}"),
-        Deed::Webhook(hook) => format!("sends {} to {}", hook.method, webhook::host(&hook.url)),
-        Deed::StartUnit { unit } => format!("starts {unit}"),
-        Deed::StopUnit { unit } => format!("stops {unit}"),
-        Deed::WriteFile { path, .. } => format!("writes {}", path.display()),
-        Deed::RemoveFile { path } => format!("removes {}", path.display()),
-        Deed::Wait { time } => format!("waits {}", span::show(time.as_secs())),
-        Deed::WaitFor { argv, every } => {
+pub fn action(action: &StepAction) -> String {
+    match action {
+        StepAction::Command { argv } => format!("runs {}", argv.join(" ")),
+        StepAction::Shell { line } => format!("runs in a shell: {line}"),
+        StepAction::Webhook(hook) => format!("sends {} to {}", hook.method, webhook::host(&hook.url)),
+        StepAction::StartUnit { unit } => format!("starts {unit}"),
+        StepAction::StopUnit { unit } => format!("stops {unit}"),
+        StepAction::WriteFile { path, .. } => format!("writes {}", path.display()),
+        StepAction::RemoveFile { path } => format!("removes {}", path.display()),
+        StepAction::Wait { time } => format!("waits {}", span::show(time.as_secs())),
+        StepAction::WaitFor { argv, every } => {
             format!("waits for {} to succeed, looking every {}", argv.join(" "), span::show(every.as_secs()))
         }
     }
@@ -115,7 +117,7 @@ mod tests {
     use crate::config::{self, Sources};
 
     #[test]
-    fn a_rule_reads_like_a_sentence() {
+    fn rule_description() {
         let text = "
 [[rule]]
 name = 'drain'

@@ -17,41 +17,41 @@ use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Trouble, Update};
 use tokio::sync::mpsc;
 
+use crate::admission::{Admission, TokenBucket};
 use crate::config::{self, Config, Sources};
 use crate::hooks::{Ended, Runner};
-use crate::intake::{Bucket, Intake};
 use crate::journal::{Found, Journal};
-use crate::machine::handled::Handled;
 use crate::machine::io::{Action, ApprovalAnswer, Fact, Input, Run, RunId, Stage, StepOutcome};
+use crate::machine::tracked_event::TrackedEvent;
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
 use crate::platform;
-use crate::signals::{Answer, Board};
-use crate::systemd::{self, Condition};
-use crate::{boot, overview, tell};
+use crate::signals::{Readiness, StatusBoard};
+use crate::systemd::{self, ServiceState};
+use crate::{boot, fact_text, overview};
 
 /// How long the journal rests after a write that failed, if nothing changes before.
 const JOURNAL_REST: Duration = Duration::from_secs(5);
 /// How many answers to approvals may wait to be taken in; each event has one under way at most.
 const ANSWERS_MAX: usize = 64;
 /// Trouble that goes on is said aloud once in so many polls: about every ten minutes.
-const TROUBLE_SAID_EVERY: u32 = 60;
+const FAILURE_LOGGED_EVERY: u32 = 60;
 /// How often it is said at most that changes wait.
-const WAITING_SAID_EVERY: Duration = Duration::from_secs(60);
+const WAITING_LOGGED_EVERY: Duration = Duration::from_secs(60);
 /// How often at once, and then how often, approvals are sent before their time because the platform is back: no more often
 /// in the long run than they are sent anyway.
 const BACK_BURST: u32 = 8;
 const BACK_EVERY: Duration = Duration::from_secs(15);
 /// How long the platform may be silent before it is looked for anew, beside the polls that go on: an eviction gives half a
 /// minute.
-pub const LOST_AFTER: Duration = Duration::from_secs(30);
+pub const REDISCOVER_AFTER: Duration = Duration::from_secs(30);
 
 /// An agent that runs.
 pub struct Agent {
     config: Config,
     sources: Sources,
     clock: Clock,
-    board: Board,
+    board: StatusBoard,
     setup: Setup,
     state: State,
     /// When the machine wants to be told that time has passed.
@@ -68,20 +68,20 @@ pub struct Agent {
     peer: Peer,
     /// Since when nobody answers polls, if nobody does.
     silent_since: Option<Duration>,
-    intake: Intake,
+    admission: Admission,
     /// The newest document, while some of its changes wait.
     waiting: Option<(Document, EventsVersion)>,
     /// Whether a document was read.
     has_read: bool,
     /// When it may be said again that changes wait.
-    waiting_said_at: Option<Duration>,
+    waiting_logged_at: Option<Duration>,
     /// How often approvals are sent because the platform is back.
-    back: Bucket,
+    back: TokenBucket,
     /// Whether the platform has been silent, or not been there, since it last answered.
-    unheard: bool,
+    awaiting_answer: bool,
     answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
     /// How often systemd wants a sign of life, and when the next is due.
-    beat: Option<(Duration, Duration)>,
+    watchdog: Option<(Duration, Duration)>,
     status: String,
 }
 
@@ -100,16 +100,16 @@ impl Agent {
         config: Config,
         sources: Sources,
         clock: Clock,
-        board: Board,
+        board: StatusBoard,
     ) -> (Agent, mpsc::Receiver<Ended>, Answers) {
         let (runner, ends) = Runner::new(config.dry_run);
         let (answers, answered) = mpsc::channel(ANSWERS_MAX);
         let setup = Setup {
             rules: config.rules.clone(),
-            me: platform::goes_by(&config),
+            me: platform::initial_identity(&config),
             sure: config.name.is_some(),
         };
-        let beat = systemd::beat().map(|every| (every, clock.now().tick));
+        let watchdog = systemd::watchdog_interval().map(|every| (every, clock.now().tick));
         let agent = Agent {
             config,
             sources,
@@ -126,22 +126,22 @@ impl Agent {
             refused: Vec::new(),
             peer: Peer::Platform(None),
             silent_since: None,
-            intake: Intake::new(),
+            admission: Admission::new(),
             waiting: None,
             has_read: false,
-            waiting_said_at: None,
-            back: Bucket::new(BACK_BURST, BACK_EVERY),
-            unheard: true,
+            waiting_logged_at: None,
+            back: TokenBucket::new(BACK_BURST, BACK_EVERY),
+            awaiting_answer: true,
             answers,
-            beat,
+            watchdog,
             status: String::new(),
         };
         (agent, ends, answered)
     }
 
     /// An agent that rehearses by these rules. It has no journal.
-    pub fn rehearsing(config: Config, clock: Clock) -> (Agent, mpsc::Receiver<Ended>, Answers) {
-        let board = Board::new(clock, config.dry_run);
+    pub fn for_rehearsal(config: Config, clock: Clock) -> (Agent, mpsc::Receiver<Ended>, Answers) {
+        let board = StatusBoard::new(clock, config.dry_run);
         let (agent, ends, answers) = Agent::new(config, Sources::default(), clock, board);
         (Agent { peer: Peer::Rehearsal(Vec::new()), ..agent }, ends, answers)
     }
@@ -155,7 +155,7 @@ impl Agent {
     }
 
     /// The events that it knows of.
-    pub fn events(&self) -> &[Handled] {
+    pub fn events(&self) -> &[TrackedEvent] {
         self.state.events()
     }
 
@@ -172,7 +172,7 @@ impl Agent {
                      see to it that whatever was stopped before it runs again"
                 );
                 tracing::error!(aside = %aside.display(), "{text}");
-                self.tell_trouble(text, None);
+                self.notify_problem(text, None);
                 self.state.clone()
             }
             Found::AnotherVms { aside } => {
@@ -186,7 +186,7 @@ impl Agent {
         };
         let now = self.clock.now();
         let (state, actions) = before.resume(&self.setup, boot::id(), now);
-        self.goes_on_as(state, actions, now).await;
+        self.apply_state(state, actions, now).await;
     }
 
     /// What the agent is set to do.
@@ -212,11 +212,11 @@ impl Agent {
 
     /// The platform says what this VM is called. What is known of events is looked at with these eyes before anything else is
     /// done: an event of the name that it had may be another VM's.
-    pub async fn is_called(&mut self, me: Identity) {
+    pub async fn set_identity(&mut self, me: Identity) {
         tracing::info!(vm = me.name(), "this VM goes by this name");
         self.board.named(me.name(), true);
         (self.setup.me, self.setup.sure) = (me, true);
-        self.turn(Input::Named).await;
+        self.handle_input(Input::Named).await;
     }
 
     /// Ends what runs; the next agent goes on with it. What the administrator has yet to hear has a moment to be said.
@@ -233,43 +233,48 @@ impl Agent {
         match update {
             Update::Document { document, served_at, version } => {
                 self.board.answered("document");
-                self.take_in(document, served_at, version).await;
-                self.answers_again().await;
+                self.read_document(document, served_at, version).await;
+                self.on_platform_answer().await;
             }
             Update::Unchanged { served_at } => {
                 self.board.answered("unchanged");
                 if let Some((document, version)) = self.waiting.take() {
-                    self.take_in(document, served_at, version).await;
+                    self.read_document(document, served_at, version).await;
                 }
                 // A VM that stood still learns by this how late it is. Without events there is nothing to be late for.
                 if let Some(served_at) = served_at.filter(|_| !self.state.events().is_empty()) {
-                    self.turn(Input::Unchanged { served_at }).await;
+                    self.handle_input(Input::Unchanged { served_at }).await;
                 }
-                self.answers_again().await;
+                self.on_platform_answer().await;
             }
             Update::Trouble(Trouble { kind, text, since: _, tries }) => {
-                self.unheard = true;
+                self.awaiting_answer = true;
                 // Whoever answers is there, whatever the answer: it is not looked for elsewhere.
                 match kind.is_silence() {
                     true => _ = self.silent_since.get_or_insert(self.clock.now().tick),
                     false => self.silent_since = None,
                 }
-                if tries % TROUBLE_SAID_EVERY == 1 {
+                if tries % FAILURE_LOGGED_EVERY == 1 {
                     tracing::warn!(tries, "{text}; what was last read holds until there is an answer");
                 }
-                self.board.troubled(kind.as_str(), text);
+                self.board.poll_failed(kind.as_str(), text);
             }
         }
     }
 
     /// Takes a document in, as much of it as the pace allows. One that changes nothing says no more than what time it is.
-    async fn take_in(&mut self, document: Document, served_at: Option<Timestamp>, version: EventsVersion) {
+    async fn read_document(
+        &mut self,
+        document: Document,
+        served_at: Option<Timestamp>,
+        version: EventsVersion,
+    ) {
         let now = self.clock.now().tick;
-        let admitted = self.intake.admit(&document, version, self.state.events(), &self.setup.me, now);
+        let admitted = self.admission.admit(&document, version, self.state.events(), &self.setup.me, now);
         self.board.waiting(admitted.held);
         if admitted.held > 0 {
-            if self.waiting_said_at.is_none_or(|at| now >= at.saturating_add(WAITING_SAID_EVERY)) {
-                self.waiting_said_at = Some(now);
+            if self.waiting_logged_at.is_none_or(|at| now >= at.saturating_add(WAITING_LOGGED_EVERY)) {
+                self.waiting_logged_at = Some(now);
                 tracing::warn!(
                     held = admitted.held,
                     "the platform changes more than an agent takes in: these changes wait, this VM's own events first"
@@ -281,27 +286,27 @@ impl Agent {
         }
         if admitted.changes > 0 || !self.has_read {
             self.has_read = true;
-            self.turn(Input::Document { document: admitted.document, served_at, version }).await;
+            self.handle_input(Input::Document { document: admitted.document, served_at, version }).await;
         } else if let Some(served_at) = served_at {
-            self.turn(Input::Unchanged { served_at }).await;
+            self.handle_input(Input::Unchanged { served_at }).await;
         }
     }
 
     /// The platform has answered. What could not be sent to it until now is sent; but a platform that fails every other
     /// poll is not sent everything at every other.
-    async fn answers_again(&mut self) {
+    async fn on_platform_answer(&mut self) {
         self.silent_since = None;
         let now = self.clock.now().tick;
-        if std::mem::replace(&mut self.unheard, false) && self.back.take(now) {
-            self.turn(Input::Back).await;
+        if std::mem::replace(&mut self.awaiting_answer, false) && self.back.take(now) {
+            self.handle_input(Input::Back).await;
         }
     }
 
     /// Whether the platform has been silent for so long that it may be somewhere else by now. One that was set is not.
-    pub fn looks_elsewhere(&self) -> bool {
+    pub fn should_rediscover(&self) -> bool {
         let now = self.clock.now().tick;
         let silent = self.silent_since.map(|since| now.saturating_sub(since));
-        self.config.endpoint.is_none() && silent.is_some_and(|silent| silent >= LOST_AFTER)
+        self.config.endpoint.is_none() && silent.is_some_and(|silent| silent >= REDISCOVER_AFTER)
     }
 
     pub async fn ended(&mut self, Ended { run, outcome }: Ended) {
@@ -315,7 +320,7 @@ impl Agent {
             };
             self.board.ran(&rule, stage, word, self.clock.now().tick.saturating_sub(begun));
         }
-        self.turn(Input::StepEnded { run, outcome }).await;
+        self.handle_input(Input::StepEnded { run, outcome }).await;
     }
 
     /// Takes in what became of an approval. That it is refused is told once for each event, however often it is sent.
@@ -329,28 +334,34 @@ impl Agent {
         {
             self.refused.push(event.clone());
             let text = format!("the platform refuses to take the approval: {reason}; it is sent again");
-            self.tell_trouble(text, Some(&event));
+            self.notify_problem(text, Some(&event));
         }
-        self.turn(Input::Answered { event, answer }).await;
+        self.handle_input(Input::Answered { event, answer }).await;
     }
 
     /// Tells the administrator what no fact says.
-    fn tell_trouble(&self, text: String, about: Option<&EventId>) {
+    fn notify_problem(&self, text: String, about: Option<&EventId>) {
         let Some(to) = &self.config.notify else { return };
         let handled = |id: &EventId| self.state.events().iter().find(|handled| handled.event.id == *id);
-        self.notifier.trouble(to, text, about.and_then(handled), self.setup.me.name(), self.config.dry_run);
+        self.notifier.send_problem(
+            to,
+            text,
+            about.and_then(handled),
+            self.setup.me.name(),
+            self.config.dry_run,
+        );
     }
 
     /// Tells the machine something, and does what it says.
-    async fn turn(&mut self, input: Input) {
+    async fn handle_input(&mut self, input: Input) {
         let state = std::mem::replace(&mut self.state, State::new(None));
         let now = self.clock.now();
         let (state, actions) = state.handle(&self.setup, input, now);
-        self.goes_on_as(state, actions, now).await;
+        self.apply_state(state, actions, now).await;
     }
 
     /// Takes the machine's word, of that moment. The state is on disk before anything is done about it.
-    async fn goes_on_as(&mut self, state: State, actions: Vec<Action>, now: Moment) {
+    async fn apply_state(&mut self, state: State, actions: Vec<Action>, now: Moment) {
         // Asked for now: what falls due while the state is being saved must not be passed over.
         self.machine_due = state.next_due(&self.setup, now);
         self.state = state;
@@ -360,25 +371,25 @@ impl Agent {
             match action {
                 Action::Run(mut run) => {
                     let begins = self.clock.now().tick;
-                    run.budget = left_of_budget(&run, begins);
+                    run.budget = remaining_budget(&run, begins);
                     self.begun.insert(run.id, (run.rule.clone(), run.stage, begins));
                     self.runner.start(*run, self.setup.me.name());
                 }
                 Action::Stop(run) => self.runner.stop(run),
                 Action::Approve(event) => self.approve(event),
-                Action::Tell(fact) => self.tell(*fact),
+                Action::Report(fact) => self.report(*fact),
             }
         }
     }
 
-    fn tell(&mut self, fact: Fact) {
+    fn report(&mut self, fact: Fact) {
         match &mut self.peer {
             Peer::Rehearsal(facts) => facts.push(fact),
             Peer::Platform(_) => {
-                tell::log(&fact, self.config.dry_run);
+                fact_text::log(&fact, self.config.dry_run);
                 self.board.count(&fact);
                 if let Some(to) = &self.config.notify {
-                    self.notifier.tell(to, &fact, self.setup.me.name(), self.config.dry_run);
+                    self.notifier.send_fact(to, &fact, self.setup.me.name(), self.config.dry_run);
                 }
             }
         }
@@ -399,7 +410,7 @@ impl Agent {
                         "{error}; the agent goes on without its journal, and would forget everything if it ended now"
                     );
                     tracing::error!("{text}");
-                    self.tell_trouble(text, None);
+                    self.notify_problem(text, None);
                 }
                 self.journal_due = Some(self.clock.now().tick.saturating_add(JOURNAL_REST));
                 self.board.journal(Some(error.to_string()));
@@ -428,17 +439,17 @@ impl Agent {
 
     /// When something is to be done although nothing happens.
     pub fn due(&self) -> Option<Duration> {
-        [self.machine_due, self.journal_due, self.beat.map(|(_, due)| due)].into_iter().flatten().min()
+        [self.machine_due, self.journal_due, self.watchdog.map(|(_, due)| due)].into_iter().flatten().min()
     }
 
-    pub async fn do_what_is_due(&mut self) {
+    pub async fn run_due(&mut self) {
         let now = self.clock.now();
-        if let Some((every, due)) = self.beat.filter(|(_, due)| *due <= now.tick) {
-            systemd::say(Condition::Alive);
-            self.beat = Some((every, due.max(now.tick).saturating_add(every)));
+        if let Some((every, due)) = self.watchdog.filter(|(_, due)| *due <= now.tick) {
+            systemd::notify(ServiceState::Alive);
+            self.watchdog = Some((every, due.max(now.tick).saturating_add(every)));
         }
         if self.machine_due.is_some_and(|due| due <= now.tick) {
-            self.turn(Input::Tick).await;
+            self.handle_input(Input::Tick).await;
         } else if self.journal_due.is_some_and(|due| due <= now.tick) {
             self.save().await;
         }
@@ -446,7 +457,7 @@ impl Agent {
 
     /// Reads the file anew. Rules and the administrator's webhook are for what comes; the rest takes a restart.
     pub async fn reload(&mut self) {
-        systemd::say(Condition::Reloading);
+        systemd::notify(ServiceState::Reloading);
         match config::load(&self.sources) {
             Ok(config) => {
                 let rest = |config: &Config| Config { rules: Vec::new(), notify: None, ..config.clone() };
@@ -461,7 +472,7 @@ impl Agent {
                 self.config.notify = config.notify;
                 self.board.config(None);
                 // An event that no rule was for may have one now, and what has failed may not fail again.
-                self.turn(Input::Retry).await;
+                self.handle_input(Input::Retry).await;
             }
             Err(mistakes) => {
                 tracing::error!("{mistakes}; the rules stay as they were");
@@ -469,19 +480,19 @@ impl Agent {
                 self.board.config(Some(mistakes.count()));
             }
         }
-        systemd::say(Condition::Ready);
+        systemd::notify(ServiceState::Ready);
     }
 
     /// Keeps systemd's status line true.
-    pub fn say_status(&mut self) {
+    pub fn update_status(&mut self) {
         let vm = self.setup.me.name();
         let status = match (self.board.ready(), self.board.in_service()) {
-            (Answer::No(why), _) => format!("{vm}: {why}"),
-            (Answer::Yes(_), Answer::No(draining)) => format!("{vm}: {draining}"),
-            (Answer::Yes(_), Answer::Yes(in_service)) => format!("{vm}: {in_service}"),
+            (Readiness::No(why), _) => format!("{vm}: {why}"),
+            (Readiness::Yes(_), Readiness::No(draining)) => format!("{vm}: {draining}"),
+            (Readiness::Yes(_), Readiness::Yes(in_service)) => format!("{vm}: {in_service}"),
         };
         if status != self.status {
-            systemd::say(Condition::Status(&status));
+            systemd::notify(ServiceState::Status(&status));
             self.status = status;
         }
     }
@@ -489,7 +500,7 @@ impl Agent {
 
 /// How long an attempt may take that begins now: the disk may have been slow since the machine decided on it, and NotBefore
 /// does not wait. A step's own timeout begins with it.
-fn left_of_budget(run: &Run, now: Duration) -> Duration {
+fn remaining_budget(run: &Run, now: Duration) -> Duration {
     run.until.map_or(run.budget, |until| run.budget.min(until.saturating_sub(now)))
 }
 

@@ -1,13 +1,13 @@
 //! Steps, carried out: each in a task of its own, whose end comes back to the machine.
 //!
-//! [`Runner`] keeps who runs; [`carry_out`] does one attempt. `process/` runs programs, `webhook.rs` sends requests,
-//! `files.rs` writes; [`facts`] is what all of them are told of the event.
+//! [`Runner`] keeps who runs; [`run_action`] does one attempt. `process/` runs programs, `webhook.rs` sends requests,
+//! `files.rs` writes; [`variables`] is what all of them are told of the event.
 
-pub mod facts;
 mod files;
 mod output;
 pub(crate) mod process;
 pub mod stop;
+pub mod variables;
 pub mod webhook;
 
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use crate::machine::io::{Run, RunId, StepOutcome};
-use crate::rules::Deed;
-use facts::Facts;
+use crate::rules::StepAction;
 use process::Program;
 use stop::{STOP_GRACE, Stop, Stopper, TIMEOUT_GRACE};
+use variables::HookVariables;
 use webhook::Call;
 
 /// How many ends of steps may wait to be taken in; each event has one step at a time.
@@ -65,7 +65,7 @@ impl Runner {
     /// Begins an attempt for this VM, in the background.
     pub fn start(&mut self, run: Run, vm: &str) {
         let (stopper, mut stop) = stop::pair();
-        let facts = Facts::new(&run, vm, self.dry_run);
+        let variables = HookVariables::new(&run, vm, self.dry_run);
         let (ends, dry_run) = (self.ends.clone(), self.dry_run);
         let id = run.id;
         let span =
@@ -75,7 +75,7 @@ impl Runner {
                 true => StepOutcome::Done,
                 // Nothing is begun that could not even be stopped in time.
                 false if run.budget.is_zero() => StepOutcome::TimedOut,
-                false => carry_out(&run.step.does, &facts, run.budget, &mut stop).await,
+                false => run_action(&run.step.does, &variables, run.budget, &mut stop).await,
             };
             let _ = ends.send(Ended { run: id, outcome }).await;
         };
@@ -110,23 +110,30 @@ impl Runner {
 }
 
 /// Does what a step says, within its budget, until it is told to stop.
-pub async fn carry_out(deed: &Deed, facts: &Facts, budget: Duration, stop: &mut Stop) -> StepOutcome {
-    match deed {
-        Deed::Command { argv } => {
-            process::run(&Program::Argv(argv.clone()), facts, budget, stop).await.logged()
+pub async fn run_action(
+    action: &StepAction,
+    variables: &HookVariables,
+    budget: Duration,
+    stop: &mut Stop,
+) -> StepOutcome {
+    match action {
+        StepAction::Command { argv } => {
+            process::run(&Program::Argv(argv.clone()), variables, budget, stop).await.logged()
         }
-        Deed::Shell { line } => {
-            process::run(&Program::Shell(line.clone()), facts, budget, stop).await.logged()
+        StepAction::Shell { line } => {
+            process::run(&Program::Shell(line.clone()), variables, budget, stop).await.logged()
         }
-        Deed::StartUnit { unit } => {
-            process::run(&systemctl("start", unit), facts, budget, stop).await.logged()
+        StepAction::StartUnit { unit } => {
+            process::run(&systemctl("start", unit), variables, budget, stop).await.logged()
         }
-        Deed::StopUnit { unit } => process::run(&systemctl("stop", unit), facts, budget, stop).await.logged(),
-        Deed::Webhook(hook) => {
+        StepAction::StopUnit { unit } => {
+            process::run(&systemctl("stop", unit), variables, budget, stop).await.logged()
+        }
+        StepAction::Webhook(hook) => {
             let body = match &hook.body {
-                None => facts.json.clone(),
-                Some(body) if webhook::is_json(&hook.headers, body) => facts.fill_json(body),
-                Some(body) => facts.fill(body),
+                None => variables.json.clone(),
+                Some(body) if webhook::is_json(&hook.headers, body) => variables.fill_json(body),
+                Some(body) => variables.fill(body),
             };
             let call = Call {
                 url: hook.url.clone(),
@@ -137,21 +144,21 @@ pub async fn carry_out(deed: &Deed, facts: &Facts, budget: Duration, stop: &mut 
             };
             within(budget, stop, webhook::send(call)).await
         }
-        Deed::WriteFile { path, content } => {
-            let (path, content) = (path.clone(), facts.fill(content));
-            let write = move |path: &Path, waiting: &Waiting| files::write(path, &content, waiting);
+        StepAction::WriteFile { path, content } => {
+            let (path, content) = (path.clone(), variables.fill(content));
+            let write = move |path: &Path, waiting: &WaiterHandle| files::write(path, &content, waiting);
             within(budget, stop, on_disk("write", path, write)).await
         }
-        Deed::RemoveFile { path } => {
+        StepAction::RemoveFile { path } => {
             within(budget, stop, on_disk("remove", path.clone(), files::remove)).await
         }
-        Deed::Wait { time } => tokio::select! {
+        StepAction::Wait { time } => tokio::select! {
             biased;
             () = sleep(*time) => StepOutcome::Done,
-            _ = stop.told() => StepOutcome::Stopped,
+            _ = stop.requested() => StepOutcome::Stopped,
             () = sleep(budget) => StepOutcome::TimedOut,
         },
-        Deed::WaitFor { argv, every } => wait_for(argv, *every, facts, budget, stop).await,
+        StepAction::WaitFor { argv, every } => wait_for(argv, *every, variables, budget, stop).await,
     }
 }
 
@@ -174,7 +181,7 @@ async fn within(
             Ok(()) => StepOutcome::Done,
             Err(HookError(reason)) => StepOutcome::Failed { reason },
         },
-        grace = stop.told() => (StepOutcome::Stopped, grace),
+        grace = stop.requested() => (StepOutcome::Stopped, grace),
         () = sleep(budget) => (StepOutcome::TimedOut, TIMEOUT_GRACE),
     };
     let _ = timeout(grace, work).await;
@@ -184,9 +191,9 @@ async fn within(
 async fn on_disk(
     verb: &str,
     path: PathBuf,
-    work: impl FnOnce(&Path, &Waiting) -> io::Result<()> + Send + 'static,
+    work: impl FnOnce(&Path, &WaiterHandle) -> io::Result<()> + Send + 'static,
 ) -> Result<(), HookError> {
-    let (waiting, _waiter) = Waiting::new();
+    let (waiting, _waiter) = WaiterHandle::new();
     let done = tokio::task::spawn_blocking({
         let path = path.clone();
         move || work(&path, &waiting)
@@ -196,17 +203,17 @@ async fn on_disk(
 }
 
 /// Whether somebody still waits for what a thread does that cannot be interrupted: a disk may hang for minutes.
-struct Waiting(Weak<()>);
+struct WaiterHandle(Weak<()>);
 
-impl Waiting {
+impl WaiterHandle {
     /// It, and who waits.
-    fn new() -> (Waiting, Arc<()>) {
+    fn new() -> (WaiterHandle, Arc<()>) {
         let waiter = Arc::new(());
-        (Waiting(Arc::downgrade(&waiter)), waiter)
+        (WaiterHandle(Arc::downgrade(&waiter)), waiter)
     }
 
     /// An error if nobody does.
-    fn still(&self) -> io::Result<()> {
+    fn check(&self) -> io::Result<()> {
         match self.0.strong_count() {
             0 => Err(io::Error::other("it was given up on")),
             _ => Ok(()),
@@ -218,7 +225,7 @@ impl Waiting {
 async fn wait_for(
     argv: &[String],
     every: Duration,
-    facts: &Facts,
+    variables: &HookVariables,
     budget: Duration,
     stop: &mut Stop,
 ) -> StepOutcome {
@@ -226,7 +233,7 @@ async fn wait_for(
     let (stopper, mut inner) = stop::pair();
     let looking = async {
         loop {
-            let ran = process::run(&program, facts, budget, &mut inner).await;
+            let ran = process::run(&program, variables, budget, &mut inner).await;
             match ran.outcome {
                 StepOutcome::Failed { reason } if ran.started => {
                     tracing::debug!(target: "notbefore_agent::hook", %reason, "not yet");
@@ -238,7 +245,7 @@ async fn wait_for(
             }
             tokio::select! {
                 () = sleep(every) => {}
-                _ = inner.told() => return StepOutcome::Stopped,
+                _ = inner.requested() => return StepOutcome::Stopped,
             }
         }
     };
@@ -246,7 +253,7 @@ async fn wait_for(
     let (cut, grace) = tokio::select! {
         biased;
         ended = &mut looking => return ended,
-        grace = stop.told() => (StepOutcome::Stopped, grace),
+        grace = stop.requested() => (StepOutcome::Stopped, grace),
         () = sleep(budget) => (StepOutcome::TimedOut, TIMEOUT_GRACE),
     };
     // A look that is under way is ended like any program.

@@ -27,8 +27,8 @@ use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 use content::{FORMAT, OLDEST_FORMAT, Unreadable};
-use dir::{Dir, For};
-pub use disk::Unfit;
+use dir::{Dir, OpenMode};
+pub use disk::UnsuitableDisk;
 pub use owner::{ENDPOINT_FILE, NAME_FILE};
 
 use crate::machine::State;
@@ -54,7 +54,7 @@ pub struct Journal {
     /// None on a disk that had no room for one.
     lock: Option<File>,
     /// What the disk would not have done at the start.
-    moving_in: Option<MovingIn>,
+    moving_in: Option<PendingClaim>,
     /// What is on disk, as far as is known.
     written: Option<Vec<u8>>,
     /// A write that has not ended in time.
@@ -66,7 +66,7 @@ type Saved = io::Result<(Dir, Option<File>)>;
 
 /// What an agent does with the directory before it writes there. It can be done again.
 #[derive(Clone, Debug)]
-struct MovingIn {
+struct PendingClaim {
     /// The other name of a journal that is not to be written over.
     aside: Option<PathBuf>,
     /// Whose directory it is from then on.
@@ -101,7 +101,7 @@ pub enum OpenError {
     Held { path: PathBuf },
     /// What is there will not be there after a reboot or a redeployment.
     #[error("the state directory {} {why}; the journal has to survive what happens to the VM: name a directory on the OS disk with --state (state = …)", path.display())]
-    Unfit { path: PathBuf, why: Unfit },
+    UnsuitableDisk { path: PathBuf, why: UnsuitableDisk },
     /// Written by another release, at this level.
     #[error("{} is of format {found}, and this release reads formats {OLDEST_FORMAT} to {FORMAT}; it is left as it is: run the release that wrote it until its events are over, or move it away", path.display())]
     Format { path: PathBuf, found: u64 },
@@ -121,9 +121,9 @@ pub enum SaveError {
 impl Journal {
     /// Takes hold of the journal in this VM's directory, which is made if it is missing, and reads it.
     pub fn open(state: &Path, vm: &VmId, now: Timestamp) -> Result<(Journal, Found), OpenError> {
-        let (dir, lock, mut writable) = match take_hold(state) {
+        let (dir, lock, mut writable) = match acquire_lock(state) {
             Ok((dir, lock)) => (Some(dir), Some(lock), true),
-            Err(OpenError::Io { why, .. }) if disk::fails(&why) => {
+            Err(OpenError::Io { why, .. }) if disk::is_device_error(&why) => {
                 let dir = find(state)?;
                 let lock = dir.as_ref().and_then(hold_unwritten).transpose()?;
                 (dir, lock, false)
@@ -138,7 +138,7 @@ impl Journal {
             None => None,
             Some((Ok(bytes), is_ours)) => Some((Ok(bytes), is_ours)),
             Some((Err(error), _)) if error.kind() == io::ErrorKind::NotFound => None,
-            Some((Err(error), is_ours)) if disk::fails(&error) => Some((Err(error), is_ours)),
+            Some((Err(error), is_ours)) if disk::is_device_error(&error) => Some((Err(error), is_ours)),
             Some((Err(error), _)) => return Err(OpenError::io(&path, error)),
         };
         let found = match &read {
@@ -151,11 +151,11 @@ impl Journal {
                 Err(Unreadable::Corrupt(why)) => corrupt(why),
             },
         };
-        let moving_in = MovingIn { aside: found.aside().cloned(), vm: vm.clone() };
+        let moving_in = PendingClaim { aside: found.aside().cloned(), vm: vm.clone() };
         let left = match dir.as_ref().map_or(Ok(false), |dir| moving_in.carry_out(dir).map(|()| true)) {
             Ok(true) => None,
             Ok(false) => Some(moving_in),
-            Err(error) if disk::fails(&error) => {
+            Err(error) if disk::is_device_error(&error) => {
                 writable = false;
                 Some(moving_in)
             }
@@ -190,7 +190,7 @@ impl Journal {
                 let (dir, lock) = match held {
                     Some(dir) => (dir, None),
                     None => {
-                        take_hold(&state).map(|(dir, lock)| (dir, Some(lock))).map_err(io::Error::other)?
+                        acquire_lock(&state).map(|(dir, lock)| (dir, Some(lock))).map_err(io::Error::other)?
                     }
                 };
                 moving_in.map_or(Ok(()), |moving_in| moving_in.carry_out(&dir))?;
@@ -236,7 +236,7 @@ impl OpenError {
     }
 }
 
-impl MovingIn {
+impl PendingClaim {
     fn carry_out(&self, dir: &Dir) -> io::Result<()> {
         if let Some(aside) = self.aside.as_ref().and_then(|aside| aside.file_name()?.to_str()) {
             match dir.rename(NAME, aside) {
@@ -249,17 +249,17 @@ impl MovingIn {
 }
 
 /// Makes the directory, if it is one for a journal, and sees to it that no other agent uses it.
-fn take_hold(state: &Path) -> Result<(Dir, File), OpenError> {
+fn acquire_lock(state: &Path) -> Result<(Dir, File), OpenError> {
     let dir = Dir::make(state).map_err(|why| OpenError::io(state, why))?;
-    disk::check(dir.path()).map_err(|why| OpenError::Unfit { path: state.to_owned(), why })?;
+    disk::check(dir.path()).map_err(|why| OpenError::UnsuitableDisk { path: state.to_owned(), why })?;
     let path = dir.path().join(LOCK);
-    let lock = dir.open(LOCK, For::Writing).map_err(|why| OpenError::io(&path, why))?;
+    let lock = dir.open(LOCK, OpenMode::Writing).map_err(|why| OpenError::io(&path, why))?;
     Ok((dir, hold(lock, path)?))
 }
 
 /// The same on a disk that cannot be written to. Where no agent has ever been there is nothing to hold.
 fn hold_unwritten(dir: &Dir) -> Option<Result<File, OpenError>> {
-    dir.open(LOCK, For::Reading).ok().map(|lock| hold(lock, dir.path().join(LOCK)))
+    dir.open(LOCK, OpenMode::Reading).ok().map(|lock| hold(lock, dir.path().join(LOCK)))
 }
 
 /// The agent's directory, if it is there.
@@ -275,7 +275,7 @@ fn find(state: &Path) -> Result<Option<Dir>, OpenError> {
 /// there, is not trusted, or is another VM's.
 pub fn memory(state: &Path, file: &str) -> Option<PathBuf> {
     let dir = Dir::find(state).ok()?;
-    owner::is_ours(&dir, &VmId::here()).then(|| dir.path().join(file))
+    owner::is_ours(&dir, &VmId::detect()).then(|| dir.path().join(file))
 }
 
 fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
@@ -288,10 +288,10 @@ fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
 
 /// Whether there can be a journal in a directory, which need not be there yet: on a disk that lasts, and written by whoever
 /// asks.
-pub fn look_over(state: &Path) -> Result<(), OpenError> {
+pub fn check(state: &Path) -> Result<(), OpenError> {
     let dir = find(state)?.map_or(state.to_owned(), |dir| dir.path().to_owned());
     let Some(there) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
-    disk::check(there).map_err(|why| OpenError::Unfit { path: dir.clone(), why })?;
+    disk::check(there).map_err(|why| OpenError::UnsuitableDisk { path: dir.clone(), why })?;
     // A name that nobody else has: where everybody may write, it could be a link to somewhere else.
     let trial = there.join(format!(".notbefore-check-{}", std::process::id()));
     let tried = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
@@ -299,9 +299,9 @@ pub fn look_over(state: &Path) -> Result<(), OpenError> {
 }
 
 /// Reads the journal of an agent that does not run, for people: without holding or changing anything.
-pub fn peek(state: &Path) -> io::Result<State> {
+pub fn read_state(state: &Path) -> io::Result<State> {
     let dir = Dir::find(state)?;
-    if !owner::is_ours(&dir, &VmId::here()) {
+    if !owner::is_ours(&dir, &VmId::detect()) {
         return Err(io::Error::other("it is of another VM, of whose disk this one's is a copy"));
     }
     content::read(&dir.read(NAME)?).map_err(|unreadable| match unreadable {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_saved_is_found_and_only_its_owner_can_read_it() {
+    async fn saved_state_is_read_back_and_private() {
         let dir = dir();
         let state = State::new(Some("boot".to_owned()));
         let (mut journal, found) = open(&dir.path().join("a/b")).unwrap();
@@ -340,11 +340,11 @@ mod tests {
         drop(journal);
         let (_journal, found) = open(&dir.path().join("a/b")).unwrap();
         assert!(matches!(found, Found::State(found) if *found == state));
-        assert_eq!(peek(&dir.path().join("a/b")).unwrap(), state);
+        assert_eq!(read_state(&dir.path().join("a/b")).unwrap(), state);
     }
 
     #[tokio::test]
-    async fn a_state_that_is_on_disk_is_not_written_again() {
+    async fn unchanged_state_is_not_rewritten() {
         let dir = dir();
         let (mut journal, _) = open(dir.path()).unwrap();
         let state = State::new(None);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrupt_journal_is_kept_aside() {
+    fn corrupt_journal_is_moved_aside() {
         let dir = dir();
         let of_this_release = |state: &str| format!("{{\"format\":{FORMAT},\"state\":{state}");
         for broken in [String::new(), of_this_release("{"), of_this_release("7}"), "\0\0\0".to_owned()] {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_of_another_release_is_left_alone() {
+    fn unknown_format_journal_is_left_unchanged() {
         let dir = dir();
         for level in [u64::from(OLDEST_FORMAT) - 1, u64::from(FORMAT) + 1] {
             let journal = format!("{{\"format\":{level},\"whatever\":1}}");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_that_fails_says_why_and_the_next_one_is_tried() {
+    async fn failed_save_reports_error_and_is_retried() {
         let dir = dir();
         let (mut journal, _) = open(dir.path()).unwrap();
         let in_the_way = dir.path().join(NAME);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_another_vm_remembered_is_kept_aside_and_not_believed() {
+    async fn journal_of_another_vm_is_moved_aside() {
         let dir = dir();
         let vm =
             |id: &str| -> VmId { serde_json::from_value(serde_json::json!({ "hardware": id })).unwrap() };

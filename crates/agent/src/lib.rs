@@ -6,13 +6,14 @@
 // A field whose name says all there is to say has no comment.
 #![allow(missing_docs)]
 
+mod admission;
 pub mod boot;
 pub mod check;
 pub mod config;
 pub mod describe;
 mod driver;
+pub mod fact_text;
 pub mod hooks;
-mod intake;
 pub mod journal;
 pub mod machine;
 pub mod notify;
@@ -23,6 +24,5 @@ pub mod rules;
 pub mod run;
 pub mod signals;
 mod systemd;
-pub mod tell;
 pub mod trust;
 pub mod vm_id;

@@ -1,6 +1,6 @@
 //! What the agent does next: `(state, input, now) → (state, actions)`, without IO, clock or randomness.
 //!
-//! A [`State`] is all that the agent remembers, a [`Handled`] for every event. [`State::handle`] takes in what happened
+//! A [`State`] is all that the agent remembers, a [`TrackedEvent`] for every event. [`State::handle`] takes in what happened
 //! and then *settles*: it goes on with every event until there is nothing left to do but wait. Whoever drives the
 //! machine saves the state, does what the actions say, and comes back when something has happened or at
 //! [`State::next_due`]. Deadlines are in ticks of a clock that nobody can set; the wall clock only says, once for
@@ -29,21 +29,21 @@ use notbefore_client::identity::Identity;
 use serde::{Deserialize, Serialize};
 
 use crate::rules::Rule;
-use handled::{Handled, Phase};
-use io::{Action, Fact, Input, What};
+use io::{Action, Fact, FactKind, Input};
 use read::platform_time;
+use tracked_event::{Phase, TrackedEvent};
 
 mod approval;
 mod attempts;
 pub mod format_2;
-pub mod handled;
 pub mod io;
 mod read;
 mod resume;
 mod settle;
+pub mod tracked_event;
 
 pub use read::PREEMPT_NOTICE;
-pub use settle::share;
+pub use settle::step_budget;
 
 /// What is left of the notice for the approval itself, and for a slow clock: the steps end so long before NotBefore.
 /// Of the 30 seconds of Preempt a second may be gone before the event is seen, so it cannot be much.
@@ -72,7 +72,7 @@ pub struct State {
     boot: Option<String>,
     next_run: u64,
     /// In the order in which they were first seen.
-    events: Vec<Handled>,
+    events: Vec<TrackedEvent>,
     /// Whether the VM has booted, and no document was read since.
     unheard_boot: bool,
     /// Until when, after a start, what was under way waits for a document to say how things are.
@@ -93,11 +93,11 @@ impl State {
                 turn.read(document, platform_time(served_at, now), version);
             }
             Input::Unchanged { served_at } => turn.anchor(platform_time(Some(served_at), now)),
-            Input::Named => turn.named(),
+            Input::Named => turn.on_renamed(),
             Input::Back => turn.send_approvals(),
-            Input::Retry => (0..turn.state.events.len()).for_each(|place| turn.try_again(place)),
+            Input::Retry => (0..turn.state.events.len()).for_each(|index| turn.retry_step(index)),
             Input::StepEnded { run, outcome } => turn.ended(run, outcome),
-            Input::Answered { event, answer } => turn.answered(&event, answer),
+            Input::Answered { event, answer } => turn.on_approval_answer(&event, answer),
             Input::Tick => {}
         }
         turn.settle();
@@ -115,12 +115,12 @@ impl State {
     }
 
     /// Whether this VM should get no new work now.
-    pub fn draining(&self) -> bool {
-        self.events.iter().any(Handled::drains)
+    pub fn is_draining(&self) -> bool {
+        self.events.iter().any(TrackedEvent::is_draining)
     }
 
     /// The events that it knows of, in the order in which they were first seen.
-    pub fn events(&self) -> &[Handled] {
+    pub fn events(&self) -> &[TrackedEvent] {
         &self.events
     }
 }
@@ -134,15 +134,15 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn set(&mut self, place: usize, phase: Phase) {
-        if let Some(course) = &mut self.state.events[place].course {
+    fn set(&mut self, index: usize, phase: Phase) {
+        if let Some(course) = &mut self.state.events[index].course {
             course.phase = phase;
         }
     }
 
-    fn tell(&mut self, place: usize, what: What) {
-        let handled = &self.state.events[place];
+    fn report(&mut self, index: usize, kind: FactKind) {
+        let handled = &self.state.events[index];
         let rule = handled.rule().map(|rule| rule.name.clone());
-        self.actions.push(Action::Tell(Box::new(Fact { event: handled.event.clone(), rule, what })));
+        self.actions.push(Action::Report(Box::new(Fact { event: handled.event.clone(), rule, kind })));
     }
 }

@@ -11,11 +11,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::config::{Happening, Notify};
+use crate::config::{Notify, NotifyOn};
+use crate::fact_text;
 use crate::hooks::webhook::{self, Call};
-use crate::machine::handled::Handled;
 use crate::machine::io::Fact;
-use crate::tell;
+use crate::machine::tracked_event::TrackedEvent;
 
 /// How many words may wait: a few events with all that can happen to them.
 const QUEUE_MAX: usize = 64;
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_secs(2);
 
 /// How long what waits has when the agent ends. The service unit gives all of it twenty seconds, and no reboot should take
 /// longer because an administrator's server is slow.
-const LAST_WORDS_MAX: Duration = Duration::from_secs(8);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Where words are handed in.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Notifier {
 
 #[derive(Serialize)]
 struct Message<'a> {
-    what: Happening,
+    what: NotifyOn,
     text: String,
     vm: &'a str,
     rule: Option<&'a str>,
@@ -64,41 +64,48 @@ impl Notifier {
         Notifier { queue, sending, waiting }
     }
 
-    /// Sends what waits, within `LAST_WORDS_MAX`; what that is not enough for is dropped, and said to be.
+    /// Sends what waits, within `FLUSH_TIMEOUT`; what that is not enough for is dropped, and said to be.
     pub async fn finish(self) {
         let Notifier { queue, sending, waiting } = self;
         drop(queue);
         let abort = sending.abort_handle();
-        if tokio::time::timeout(LAST_WORDS_MAX, sending).await.is_err() {
+        if tokio::time::timeout(FLUSH_TIMEOUT, sending).await.is_err() {
             abort.abort();
             let dropped = waiting.load(Ordering::Relaxed);
             tracing::warn!(
                 dropped,
                 "the administrator was not told all there was to tell within {} s of the agent's end",
-                LAST_WORDS_MAX.as_secs()
+                FLUSH_TIMEOUT.as_secs()
             );
         }
     }
 
     /// Hands in a fact, if whoever is to be told wants to hear of it.
-    pub fn tell(&self, to: &Notify, fact: &Fact, vm: &str, dry_run: bool) {
-        let Some(what) = tell::happening(fact).filter(|what| to.on.contains(what)) else { return };
+    pub fn send_fact(&self, to: &Notify, fact: &Fact, vm: &str, dry_run: bool) {
+        let Some(what) = fact_text::notify_on(fact).filter(|what| to.on.contains(what)) else { return };
         let (rule, event) = (fact.rule.as_deref(), Some(&fact.event.raw));
-        self.hand_in(to, &Message { what, text: tell::sentence(fact), vm, rule, dry_run, event });
+        self.enqueue(to, &Message { what, text: fact_text::sentence(fact), vm, rule, dry_run, event });
     }
 
     /// Hands in trouble of the agent's own, or with an event: what no fact says.
-    pub fn trouble(&self, to: &Notify, text: String, about: Option<&Handled>, vm: &str, dry_run: bool) {
-        let what = Happening::Failed;
+    pub fn send_problem(
+        &self,
+        to: &Notify,
+        text: String,
+        about: Option<&TrackedEvent>,
+        vm: &str,
+        dry_run: bool,
+    ) {
+        let what = NotifyOn::Failed;
         if !to.on.contains(&what) {
             return;
         }
-        let rule = about.and_then(Handled::rule).map(|rule| rule.name.as_str());
+        let rule = about.and_then(TrackedEvent::rule).map(|rule| rule.name.as_str());
         let event = about.map(|handled| &handled.event.raw);
-        self.hand_in(to, &Message { what, text, vm, rule, dry_run, event });
+        self.enqueue(to, &Message { what, text, vm, rule, dry_run, event });
     }
 
-    fn hand_in(&self, to: &Notify, message: &Message<'_>) {
+    fn enqueue(&self, to: &Notify, message: &Message<'_>) {
         let body = serde_json::to_string(message).unwrap_or_default();
         self.waiting.fetch_add(1, Ordering::Relaxed);
         if self.queue.try_send((to.clone(), body)).is_err() {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::State;
-use crate::machine::handled::{Approval, Handled};
+use crate::machine::tracked_event::{Approval, TrackedEvent};
 
 /// One event, and how far the agent has come with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub fn of(state: &State) -> Vec<Overview> {
     state.events().iter().map(one).collect()
 }
 
-fn one(handled: &Handled) -> Overview {
+fn one(handled: &TrackedEvent) -> Overview {
     let event = &handled.event;
     let approval = match handled.approval() {
         Approval::Undecided => "not yet".to_owned(),
@@ -60,9 +60,9 @@ fn one(handled: &Handled) -> Overview {
         mine: handled.mine,
         seen_at: handled.seen_at,
         rule: handled.rule().map(|rule| rule.name.clone()),
-        phase: handled.word().to_owned(),
+        phase: handled.phase_name().to_owned(),
         step: handled.step().map(|(_, step)| step.name.clone()),
         approval,
-        draining: handled.drains(),
+        draining: handled.is_draining(),
     }
 }

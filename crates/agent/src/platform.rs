@@ -14,14 +14,14 @@ use notbefore_client::identity::{self, By, Identity, Name};
 
 use crate::config::Config;
 use crate::journal;
-use crate::signals::Board;
+use crate::signals::StatusBoard;
 
 /// How long the search rests, at first; it doubles each time, up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(1);
 /// An eviction gives half a minute, and a search that rests longer may as well not be there.
 const REST_MAX: Duration = Duration::from_secs(10);
 /// A search that goes on in vain is said aloud once in so many tries.
-const SAID_EVERY: u32 = 30;
+const LOGGED_EVERY: u32 = 30;
 
 /// What was found.
 pub struct Platform {
@@ -41,8 +41,12 @@ pub fn discovery(config: &Config) -> Discovery {
 }
 
 /// Finds it, however long that takes.
-pub fn find(discovery: Discovery, config: &Config, board: Board) -> impl Future<Output = Platform> + use<> {
-    let asking = Asking::new(config);
+pub fn find(
+    discovery: Discovery,
+    config: &Config,
+    board: StatusBoard,
+) -> impl Future<Output = Platform> + use<> {
+    let asking = NameLookup::new(config);
     async move {
         let mut rest = REST;
         let mut tries = 0_u32;
@@ -53,11 +57,11 @@ pub fn find(discovery: Discovery, config: &Config, board: Board) -> impl Future<
                     break (client, reading);
                 }
                 Err(not_found) => {
-                    if tries.is_multiple_of(SAID_EVERY) {
+                    if tries.is_multiple_of(LOGGED_EVERY) {
                         tracing::warn!("{not_found}; it is looked for until it is there");
                     }
                     tries = tries.saturating_add(1);
-                    board.troubled("not_found", not_found.to_string());
+                    board.poll_failed("not_found", not_found.to_string());
                 }
             }
             tokio::time::sleep(rest).await;
@@ -69,14 +73,14 @@ pub fn find(discovery: Discovery, config: &Config, board: Board) -> impl Future<
 }
 
 /// What there is to know about the name before anybody is asked.
-struct Asking {
+struct NameLookup {
     otherwise: Identity,
     file: Option<PathBuf>,
 }
 
-impl Asking {
-    fn new(config: &Config) -> Asking {
-        Asking { otherwise: goes_by(config), file: memory(config, journal::NAME_FILE) }
+impl NameLookup {
+    fn new(config: &Config) -> NameLookup {
+        NameLookup { otherwise: initial_identity(config), file: memory(config, journal::NAME_FILE) }
     }
 
     /// Begins to ask. The answer has a moment to come.
@@ -110,14 +114,14 @@ impl Asking {
 }
 
 /// Who this VM is until the platform has said so: as set, as it was the last time, or by its host name.
-pub fn goes_by(config: &Config) -> Identity {
-    let before = || last_name(&memory(config, journal::NAME_FILE)?);
+pub fn initial_identity(config: &Config) -> Identity {
+    let before = || remembered_name(&memory(config, journal::NAME_FILE)?);
     let set = config.name.as_deref().map(Identity::set);
     set.or_else(before).unwrap_or_else(|| Identity::of_host(&identity::host_name()))
 }
 
 /// The name that the platform last gave.
-fn last_name(file: &Path) -> Option<Identity> {
+fn remembered_name(file: &Path) -> Option<Identity> {
     let text = std::fs::read_to_string(file).ok()?;
     Some(text.trim()).filter(|name| !name.is_empty()).map(Identity::named)
 }
@@ -164,24 +168,24 @@ mod tests {
         Client::new(endpoint, Options::default())
     }
 
-    fn asking(set: Option<&str>, file: &Path) -> Asking {
+    fn asking(set: Option<&str>, file: &Path) -> NameLookup {
         let otherwise = set.map_or(Identity::named("web_2"), Identity::set);
-        Asking { otherwise, file: Some(file.to_owned()) }
+        NameLookup { otherwise, file: Some(file.to_owned()) }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_that_cannot_be_had_at_first_is_asked_for_beside_the_polls() {
+    async fn unavailable_name_is_retried_in_background() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("name");
         let client = metadata(7, Some(("200 OK", "web_3"))).await;
         let Name::Awaited(naming) = asking(None, &file).begin(client).await else { panic!("no one waits") };
         assert!(!file.exists());
         assert_eq!(naming.await, Identity::named("web_3"));
-        assert_eq!(last_name(&file), Some(Identity::named("web_3")));
+        assert_eq!(remembered_name(&file), Some(Identity::named("web_3")));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_waits_long_for_metadata_that_hangs() {
+    async fn hanging_metadata_does_not_delay_start() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("name");
         for set in [None, Some("web_9")] {
@@ -193,14 +197,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_is_there_is_there_before_the_first_document_whatever_was_set() {
+    async fn available_name_is_known_before_first_document() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("name");
         for set in [None, Some("web_9"), Some("web000003")] {
             let client = metadata(0, Some(("200 OK", "web_3"))).await;
             let known = asking(set, &file).begin(client).await;
             assert!(matches!(known, Name::Known(me) if me == Identity::named("web_3")), "{set:?}");
-            assert_eq!(last_name(&file), Some(Identity::named("web_3")));
+            assert_eq!(remembered_name(&file), Some(Identity::named("web_3")));
         }
     }
 }

@@ -23,9 +23,9 @@ use crate::config::Config;
 use crate::driver::Agent;
 use crate::hooks::Ended;
 use crate::machine::PREEMPT_NOTICE;
-use crate::machine::handled::{Approval, Handled, Phase};
-use crate::machine::io::{Stage, StepOutcome, What};
-use crate::rules::{Match, Rule, Step, Whose};
+use crate::machine::io::{FactKind, Stage, StepOutcome};
+use crate::machine::tracked_event::{Approval, Phase, TrackedEvent};
+use crate::rules::{Match, ResourceMatch, Rule, Step};
 use crate::run::{Order, until};
 
 /// The notice that a sample event gives, as the platform would; a Preempt has its own.
@@ -36,7 +36,7 @@ const DESCRIPTION: &str = "a rehearsal: notbefore agent check --run";
 
 /// A step, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Tried {
+pub struct StepResult {
     /// Of which list.
     pub stage: Stage,
     /// Its name.
@@ -63,10 +63,10 @@ pub enum Outcome {
     NotRun,
 }
 
-impl Tried {
+impl StepResult {
     /// A step that was not come to.
-    pub fn not_run(stage: Stage, step: &Step) -> Tried {
-        Tried { stage, step: step.name.clone(), outcome: Outcome::NotRun, text: "not run".to_owned() }
+    pub fn not_run(stage: Stage, step: &Step) -> StepResult {
+        StepResult { stage, step: step.name.clone(), outcome: Outcome::NotRun, text: "not run".to_owned() }
     }
 }
 
@@ -78,8 +78,8 @@ pub async fn run(
     kind: EventKind,
     vm: &str,
     mut orders: mpsc::Receiver<Order>,
-    report: impl FnMut(&Tried),
-) -> Vec<Tried> {
+    report: impl FnMut(&StepResult),
+) -> Vec<StepResult> {
     let clock = Clock::start();
     let config = Config {
         rules: vec![for_any_event(rule)],
@@ -87,7 +87,7 @@ pub async fn run(
         name: Some(vm.to_owned()),
         ..config.clone()
     };
-    let (agent, mut ends, mut answers) = Agent::rehearsing(config, clock);
+    let (agent, mut ends, mut answers) = Agent::for_rehearsal(config, clock);
     let event = sample_event(kind, vm, clock.now().wall);
     let (attempt, tried) = (None, Vec::new());
     let mut rehearsal = Rehearsal { agent, clock, rule, event, is_listed: true, attempt, tried, report };
@@ -104,7 +104,7 @@ pub async fn run(
                 while is_stopped && orders.try_recv().is_ok() {}
             }
             Some((event, answer)) = answers.recv() => rehearsal.agent.answered(event, answer).await,
-            () = until(clock, due) => rehearsal.agent.do_what_is_due().await,
+            () = until(clock, due) => rehearsal.agent.run_due().await,
         }
         rehearsal.go_on().await;
     }
@@ -114,7 +114,7 @@ pub async fn run(
 /// A rule with these steps, each of which is tried once, that every event matches.
 fn for_any_event(rule: &Rule) -> Rule {
     let once = |steps: &[Step]| steps.iter().map(|step| Step { retries: 0, ..step.clone() }).collect();
-    let matches = Match { resources: Whose::Any, ..Match::default() };
+    let matches = Match { resources: ResourceMatch::Any, ..Match::default() };
     Rule { matches, before: once(&rule.before), after: once(&rule.after), ..rule.clone() }
 }
 
@@ -156,7 +156,7 @@ struct Rehearsal<'a, R> {
     is_listed: bool,
     /// The attempt that runs.
     attempt: Option<Attempt>,
-    tried: Vec<Tried>,
+    tried: Vec<StepResult>,
     report: R,
 }
 
@@ -168,7 +168,7 @@ struct Attempt {
     began: Duration,
 }
 
-impl<R: FnMut(&Tried)> Rehearsal<'_, R> {
+impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
     /// Shows the agent a document, with the event or without.
     async fn show(&mut self, is_listed: bool) {
         self.is_listed = is_listed;
@@ -201,7 +201,7 @@ impl<R: FnMut(&Tried)> Rehearsal<'_, R> {
 
     /// Whether there is nothing more to wait for: the event is forgotten, or a step has kept the VM from being put back.
     fn is_over(&self) -> bool {
-        self.agent.events().iter().all(Handled::is_stranded)
+        self.agent.events().iter().all(TrackedEvent::is_stranded)
     }
 
     /// Cancels the event, so that what runs is stopped and the VM is put back. Answers whether that has been done already,
@@ -225,22 +225,23 @@ impl<R: FnMut(&Tried)> Rehearsal<'_, R> {
     fn hear(&mut self, outcome: Option<StepOutcome>) {
         let facts = self.agent.facts();
         let mut ended = outcome.and_then(|outcome| Some((self.attempt.take()?, outcome)));
-        let is_end = |what: &What| matches!(what, What::StepDone { .. } | What::StepFailed { .. });
-        if !facts.iter().any(|fact| is_end(&fact.what))
+        let is_end =
+            |what: &FactKind| matches!(what, FactKind::StepDone { .. } | FactKind::StepFailed { .. });
+        if !facts.iter().any(|fact| is_end(&fact.kind))
             && let Some((attempt, outcome)) = ended.take()
         {
             // Of a step that it has told to stop the machine says no more.
             self.add(attempt.stage, attempt.step.clone(), Some((attempt, outcome)), false);
         }
         for fact in facts {
-            if let What::StepBegun { step, stage, budget, .. } = fact.what {
+            if let FactKind::StepBegun { step, stage, budget, .. } = fact.kind {
                 let timeout =
                     self.rule.steps(stage).iter().find(|one| one.name == step).map(|one| one.timeout);
                 let is_cut = timeout.is_some_and(|timeout| budget < timeout);
                 self.attempt = Some(Attempt { stage, step, is_cut, began: self.clock.now().tick });
-            } else if let What::StepDone { step, stage } = fact.what {
+            } else if let FactKind::StepDone { step, stage } = fact.kind {
                 self.add(stage, step, ended.take(), true);
-            } else if let What::StepFailed { step, stage, .. } = fact.what {
+            } else if let FactKind::StepFailed { step, stage, .. } = fact.kind {
                 self.add(stage, step, ended.take(), false);
             }
         }
@@ -269,23 +270,23 @@ impl<R: FnMut(&Tried)> Rehearsal<'_, R> {
         if stage == Stage::After {
             self.leave(Stage::Before);
         }
-        self.push(Tried { stage, step, outcome, text });
+        self.push(StepResult { stage, step, outcome, text });
     }
 
     /// Reports the steps of a stage that nothing came of.
     fn leave(&mut self, stage: Stage) {
         let is_tried = |step: &Step| self.tried.iter().any(|one| one.stage == stage && one.step == step.name);
         let left: Vec<&Step> = self.rule.steps(stage).iter().filter(|step| !is_tried(step)).collect();
-        left.into_iter().for_each(|step| self.push(Tried::not_run(stage, step)));
+        left.into_iter().for_each(|step| self.push(StepResult::not_run(stage, step)));
     }
 
-    fn push(&mut self, tried: Tried) {
+    fn push(&mut self, tried: StepResult) {
         (self.report)(&tried);
         self.tried.push(tried);
     }
 
     /// Stops what runs, if anything does.
-    async fn end(mut self) -> Vec<Tried> {
+    async fn end(mut self) -> Vec<StepResult> {
         self.agent.stop_steps().await;
         if let Some(attempt) = self.attempt.take() {
             self.add(attempt.stage, attempt.step.clone(), Some((attempt, StepOutcome::Stopped)), false);
@@ -311,7 +312,7 @@ mod tests {
             step.timeout = Duration::from_secs(4);
         }
         let mut reported = Vec::new();
-        let report = |tried: &Tried| reported.push(tried.clone());
+        let report = |tried: &StepResult| reported.push(tried.clone());
         let tried = run(&config, &config.rules[0], EventKind::Preempt, "web-0", orders, report).await;
         assert_eq!(reported, tried);
         tried.iter().map(|one| format!("{:?} {}: {}", one.stage, one.step, one.text)).collect()
@@ -325,7 +326,7 @@ mod tests {
     const BACK: &str = "[[rule.after]]\nname = 'back'\nwait = '2s'\n";
 
     #[tokio::test(start_paused = true)]
-    async fn steps_share_the_notice_as_those_of_an_event_do() {
+    async fn steps_share_notice_like_an_event() {
         let steps = "[[rule.before]]\nname = 'long'\nwait = '1h'\n\
                      [[rule.before]]\nname = 'short'\nwait = '3s'\nkeep = '5s'\n";
         let expected = [
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn steps_that_the_notice_leaves_no_time_for_are_not_begun() {
+    async fn steps_without_time_are_not_started() {
         let steps = "[[rule.before]]\nname = 'none'\ncommand = ['never-run']\n\
                      [[rule.before]]\nname = 'wait'\nwait = '1s'\n\
                      [[rule.before]]\nname = 'kept'\nwait = '3s'\nkeep = '1m'\n";
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_step_has_its_own_timeout_and_one_attempt() {
+    async fn step_has_own_timeout_and_no_retries() {
         let steps = "[[rule.before]]\nname = 'slow'\nwait = '1m'\nretries = 3\n\
                      [[rule.before]]\nname = 'next'\nwait = '1s'\n\
                      [[rule.after]]\nname = 'slowly'\nwait = '1m'\non_failure = 'withhold'\n";
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_interruption_cancels_the_event_and_the_next_one_ends_it_all() {
+    async fn first_interrupt_cancels_second_aborts() {
         let steps = "[[rule.before]]\nname = 'first'\nwait = '10s'\n\
                      [[rule.before]]\nname = 'next'\nwait = '1s'\n\
                      [[rule.after]]\nname = 'undo'\nwait = '10s'\n";

@@ -59,19 +59,19 @@ pub struct Match {
     pub kinds: Vec<EventKind>,
     /// One of these sources; empty is any, and also matches where the platform does not say.
     pub sources: Vec<EventSource>,
-    /// Whose event it is.
-    pub resources: Whose,
+    /// VMs the event is for.
+    pub resources: ResourceMatch,
     /// How long the interruption is expected to last.
     pub duration: DurationMatch,
     /// How long it is until NotBefore; an event that has started has no time left, and one of which nobody knows when it
     /// starts may start at once.
-    pub time_left: Within,
+    pub time_left: DurationRange,
 }
 
-/// Whose events a rule is for.
+/// VMs that a rule's events are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Whose {
+pub enum ResourceMatch {
     /// This VM is among the event's resources.
     #[default]
     Mine,
@@ -83,7 +83,7 @@ pub enum Whose {
 
 /// Bounds, both included; none is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Within {
+pub struct DurationRange {
     /// At least so long.
     pub at_least: Option<Duration>,
     /// At most so long.
@@ -94,14 +94,14 @@ pub struct Within {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurationMatch {
     /// The bounds of a duration that is known.
-    pub within: Within,
+    pub within: DurationRange,
     /// Whether an event matches whose duration nobody knows (−1, or an old api-version).
     pub unknown: bool,
 }
 
 impl Default for DurationMatch {
     fn default() -> Self {
-        DurationMatch { within: Within::default(), unknown: true }
+        DurationMatch { within: DurationRange::default(), unknown: true }
     }
 }
 
@@ -135,7 +135,7 @@ pub struct Step {
     /// Unique within its list.
     pub name: String,
     /// What it does.
-    pub does: Deed,
+    pub does: StepAction,
     /// No attempt takes longer, whatever time there is.
     pub timeout: Duration,
     /// Time that the steps before this one may not use up. Meaningless in `after`, which has no deadline.
@@ -153,7 +153,7 @@ pub struct Step {
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Deed {
+pub enum StepAction {
     /// Runs a program; no shell in between. Exit code 0 is success.
     Command { argv: Vec<String> },
     /// Hands a line to the system's shell: `sh -c`, or `cmd /C` on Windows.

@@ -16,14 +16,14 @@ use notbefore_client::watch::{Update, Watch};
 use tokio::sync::mpsc;
 
 use crate::config::{Config, Sources};
-use crate::driver::{Agent, LOST_AFTER};
+use crate::driver::{Agent, REDISCOVER_AFTER};
 use crate::hooks::Ended;
 use crate::journal::{Found, Journal, OpenError};
 use crate::machine::io::ApprovalAnswer;
 use crate::overview;
 use crate::platform::{self, Platform};
-use crate::signals::{self, Board, ServeError};
-use crate::systemd::{self, Condition};
+use crate::signals::{self, ServeError, StatusBoard};
+use crate::systemd::{self, ServiceState};
 use crate::vm_id::VmId;
 
 /// What the agent can be told while it runs.
@@ -55,11 +55,11 @@ pub async fn run(
     ready: impl FnOnce(Option<SocketAddr>),
 ) -> Result<(), RunError> {
     let clock = Clock::start();
-    let board = Board::new(clock, config.dry_run);
+    let board = StatusBoard::new(clock, config.dry_run);
     let opened = match config.dry_run {
         // A dry run leaves no trace, and takes no part in what a real one remembers.
         true => None,
-        false => Some(Journal::open(&config.state, &VmId::here(), clock.now().wall)?),
+        false => Some(Journal::open(&config.state, &VmId::detect(), clock.now().wall)?),
     };
     // Whoever asks the moment after a restart is told what the journal says.
     if let Some((_, Found::State(before))) = &opened {
@@ -79,7 +79,7 @@ pub async fn run(
     let (mut agent, mut ends, mut answers) = Agent::new(config, sources, clock, board.clone());
     agent.begin(opened).await;
     ready(served);
-    systemd::say(Condition::Ready);
+    systemd::notify(ServiceState::Ready);
     let discovery = platform::discovery(agent.config());
     let look = |agent: &Agent| {
         // What is followed is asked by its watch, at the pace that one VM may have.
@@ -87,9 +87,9 @@ pub async fn run(
         discovery.besides = agent.client().map(|client| client.endpoint().clone());
         Some(Box::pin(platform::find(discovery, agent.config(), board.clone())) as Pin<Box<_>>)
     };
-    let mut search: Perhaps<Platform> = look(&agent);
+    let mut search: Pending<Platform> = look(&agent);
     let mut watch: Option<Watch> = None;
-    let mut naming: Perhaps<Identity> = None;
+    let mut naming: Pending<Identity> = None;
     loop {
         let due = agent.due();
         let wake = tokio::select! {
@@ -108,13 +108,13 @@ pub async fn run(
             Wake::Order(Order::Reload) => agent.reload().await,
             Wake::Ended(ended) => agent.ended(ended).await,
             Wake::Answered(event, answer) => agent.answered(event, answer).await,
-            Wake::Due => agent.do_what_is_due().await,
+            Wake::Due => agent.run_due().await,
             Wake::Update(update) => {
                 agent.update(update).await;
-                match agent.looks_elsewhere() {
+                match agent.should_rediscover() {
                     true if search.is_none() => {
                         tracing::warn!(
-                            "the platform has been silent for {LOST_AFTER:?}: it is looked for anew"
+                            "the platform has been silent for {REDISCOVER_AFTER:?}: it is looked for anew"
                         );
                         search = look(&agent);
                     }
@@ -126,7 +126,7 @@ pub async fn run(
                 search = None;
                 naming = match name {
                     Name::Known(me) => {
-                        agent.is_called(me).await;
+                        agent.set_identity(me).await;
                         None
                     }
                     Name::Awaited(naming) => Some(naming),
@@ -136,13 +136,13 @@ pub async fn run(
             }
             Wake::Named(me) => {
                 naming = None;
-                agent.is_called(me).await;
+                agent.set_identity(me).await;
             }
         }
-        agent.say_status();
+        agent.update_status();
     }
     tracing::info!("stopping: steps that run are ended, the next agent goes on with them");
-    systemd::say(Condition::Stopping);
+    systemd::notify(ServiceState::Stopping);
     agent.stop().await;
     Ok(())
 }
@@ -173,9 +173,9 @@ async fn next(watch: &mut Option<Watch>) -> Update {
 }
 
 /// Something under way beside the loop, or nothing.
-type Perhaps<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
+type Pending<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
 
-async fn outcome<T>(under_way: &mut Perhaps<T>) -> T {
+async fn outcome<T>(under_way: &mut Pending<T>) -> T {
     match under_way {
         Some(under_way) => under_way.await,
         None => pending().await,

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Untrusted {
     path: PathBuf,
-    flaw: Flaw,
+    flaw: TrustError,
     /// The user who does not trust it.
     user: u32,
 }
 
 /// The owner of a file, and who may write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct FileOwner {
     /// The user's number.
     pub owner: u32,
     /// The permission bits.
@@ -26,14 +26,14 @@ pub struct Seen {
 
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum TrustError {
     /// It is a symbolic link, where none is followed.
     Link,
     /// The agent's user may not open it.
-    Closed { seen: Seen },
+    Closed { seen: FileOwner },
     /// It can have been written by others. `is_foreign` says that the owner is neither root nor the agent's
     /// user, where that matters. `bits` are the write bits that it should not have.
-    Open { seen: Seen, is_foreign: bool, bits: u32 },
+    Open { seen: FileOwner, is_foreign: bool, bits: u32 },
 }
 
 /// Whose files are trusted.
@@ -51,19 +51,19 @@ const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
 /// What is wrong with a file in the eyes of a user, if anything.
-pub fn judge(rule: Rule, seen: Seen, user: u32) -> Option<Flaw> {
+pub fn check_owner(rule: Rule, seen: FileOwner, user: u32) -> Option<TrustError> {
     let is_foreign = rule != Rule::NamedConfig && seen.owner != 0 && seen.owner != user;
     let forbidden = match rule {
         Rule::UsualConfig | Rule::NamedConfig if user != 0 => OTHERS_WRITE,
         Rule::State | Rule::UsualConfig | Rule::NamedConfig => GROUP_WRITES | OTHERS_WRITE,
     };
     let bits = seen.mode & forbidden;
-    (is_foreign || bits != 0).then_some(Flaw::Open { seen, is_foreign, bits })
+    (is_foreign || bits != 0).then_some(TrustError::Open { seen, is_foreign, bits })
 }
 
 impl Untrusted {
     /// A file with a flaw, in the eyes of a user.
-    pub fn new(path: &Path, flaw: Flaw, user: u32) -> Self {
+    pub fn new(path: &Path, flaw: TrustError, user: u32) -> Self {
         Untrusted { path: path.to_owned(), flaw, user }
     }
 
@@ -77,16 +77,16 @@ impl fmt::Display for Untrusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Untrusted { path, flaw, user } = self;
         let path = path.display();
-        let (Seen { owner, mode }, is_foreign, bits) = match *flaw {
-            Flaw::Open { seen, is_foreign, bits } => (seen, is_foreign, bits),
-            Flaw::Link => {
+        let (FileOwner { owner, mode }, is_foreign, bits) = match *flaw {
+            TrustError::Open { seen, is_foreign, bits } => (seen, is_foreign, bits),
+            TrustError::Link => {
                 return write!(
                     f,
                     "{path} is a symbolic link, which the agent does not follow: remove it ('rm {path}'), or name the \
                      directory that it leads to with --state"
                 );
             }
-            Flaw::Closed { seen: Seen { owner, mode } } => {
+            TrustError::Closed { seen: FileOwner { owner, mode } } => {
                 return write!(
                     f,
                     "{path} belongs to uid {owner} (mode {:04o}), and the agent's user (uid {user}) may not open it: say \
@@ -131,10 +131,10 @@ impl From<Untrusted> for io::Error {
 
 /// Judges an open file; the path is for the message.
 #[cfg(unix)]
-pub fn check(rule: Rule, file: impl std::os::fd::AsFd, path: &Path) -> io::Result<Seen> {
+pub fn check(rule: Rule, file: impl std::os::fd::AsFd, path: &Path) -> io::Result<FileOwner> {
     let stat = rustix::fs::fstat(file)?;
-    let (seen, user) = (Seen { owner: stat.st_uid, mode: stat.st_mode }, user());
-    match judge(rule, seen, user) {
+    let (seen, user) = (FileOwner { owner: stat.st_uid, mode: stat.st_mode }, user());
+    match check_owner(rule, seen, user) {
         None => Ok(seen),
         Some(flaw) => Err(Untrusted::new(path, flaw, user).into()),
     }
@@ -155,7 +155,7 @@ mod tests {
     const THEM: u32 = 1000;
 
     fn is_trusted(rule: Rule, owner: u32, mode: u32, user: u32) -> bool {
-        judge(rule, Seen { owner, mode }, user).is_none()
+        check_owner(rule, FileOwner { owner, mode }, user).is_none()
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn message_names_path_owner_mode_and_cure() {
         let told = |rule, owner, mode, user| {
-            let flaw = judge(rule, Seen { owner, mode }, user).unwrap();
+            let flaw = check_owner(rule, FileOwner { owner, mode }, user).unwrap();
             Untrusted::new(Path::new("/x"), flaw, user).to_string()
         };
         let both = told(Rule::State, THEM, 0o100_666, ROOT);

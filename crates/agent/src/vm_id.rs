@@ -19,13 +19,13 @@ pub struct VmId {
 
 impl VmId {
     /// This VM's.
-    pub fn here() -> VmId {
+    pub fn detect() -> VmId {
         let known = |id: Option<String>| id.map(|id| id.trim().to_lowercase()).filter(|id| !id.is_empty());
         VmId { hardware: known(std::env::var(VARIABLE).ok().or_else(hardware)), system: known(system()) }
     }
 
     /// Whether both can be the same VM.
-    pub fn may_be(&self, other: &VmId) -> bool {
+    pub fn may_equal(&self, other: &VmId) -> bool {
         let same = |(here, there): (&String, &String)| here == there || is_swapped(here, there);
         let hardware = self.hardware.as_ref().zip(other.hardware.as_ref()).map(same);
         let system = self.system.as_ref().zip(other.system.as_ref()).map(same);
@@ -81,19 +81,19 @@ mod tests {
     }
 
     #[test]
-    fn the_hardware_decides_then_the_system_and_nothing_at_all_is_the_same_vm() {
-        assert!(!id("a", "same").may_be(&id("b", "same")), "an image that was not cleaned");
-        assert!(id("a", "new").may_be(&id("a", "old")), "somebody gave the system another id");
-        assert!(!id("", "a").may_be(&id("x", "b")));
-        assert!(id("", "a").may_be(&id("x", "a")), "who asks is not root");
-        assert!(id("", "").may_be(&id("x", "a")) && id("x", "").may_be(&id("", "a")));
+    fn vm_identity_prefers_hardware_then_system_id() {
+        assert!(!id("a", "same").may_equal(&id("b", "same")), "an image that was not cleaned");
+        assert!(id("a", "new").may_equal(&id("a", "old")), "somebody gave the system another id");
+        assert!(!id("", "a").may_equal(&id("x", "b")));
+        assert!(id("", "a").may_equal(&id("x", "a")), "who asks is not root");
+        assert!(id("", "").may_equal(&id("x", "a")) && id("x", "").may_equal(&id("", "a")));
         assert_eq!(id("", "a").and(id("x", "b")), id("x", "a"));
     }
 
     #[test]
-    fn a_uuid_in_the_other_order_of_bytes_is_the_same() {
+    fn byte_swapped_uuid_is_equal() {
         let (one, other) = ("12345678-90ab-cdef-1122-334455667788", "78563412-ab90-efcd-1122-334455667788");
-        assert!(id(one, "").may_be(&id(other, "")));
-        assert!(!id(one, "").may_be(&id("78563412-ab90-efcd-1122-334455667789", "")));
+        assert!(id(one, "").may_equal(&id(other, "")));
+        assert!(!id(one, "").may_equal(&id("78563412-ab90-efcd-1122-334455667789", "")));
     }
 }

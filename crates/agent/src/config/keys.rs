@@ -117,7 +117,7 @@ pub const TIME_LEFT: Group = Group {
 };
 
 /// The keys that say what a step does; it has exactly one of them.
-pub const DEEDS: [&str; 9] = [
+pub const ACTIONS: [&str; 9] = [
     "command",
     "shell",
     "webhook",
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_deed_is_a_key_of_a_step() {
-        assert!(DEEDS.iter().all(|deed| STEP.has(deed)));
+    fn every_action_is_a_key_of_a_step() {
+        assert!(ACTIONS.iter().all(|action| STEP.has(action)));
     }
 }

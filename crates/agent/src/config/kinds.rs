@@ -9,8 +9,8 @@ use notbefore_client::endpoint::Endpoint;
 use notbefore_settings::kind::{Form, Kind, OrNone, Said, Span, Text, Whole, Words};
 use toml::Value as Toml;
 
-use super::Happening;
-use crate::rules::{Approve, OnFailure, OnInterrupt, Restore, Whose};
+use super::NotifyOn;
+use crate::rules::{Approve, OnFailure, OnInterrupt, ResourceMatch, Restore};
 
 /// Text that is not empty and has no zero byte, which no program could be given.
 pub const TEXT: Text<String> = Text::private("text that is not empty", not_empty);
@@ -55,9 +55,9 @@ pub const SPAN: Span = Span { min: 0, max: u64::MAX };
 pub const SOME_TIME: Span = Span { min: 1, max: u64::MAX };
 /// How often something is tried again: more than a hundred times is a loop.
 pub const RETRIES: Whole<u32> = Whole::between(0, 100);
-/// Whose events.
-pub const WHOSE: Words<Whose> =
-    Words(&[("mine", Whose::Mine), ("others", Whose::Others), ("any", Whose::Any)]);
+/// VMs an event is for.
+pub const RESOURCES: Words<ResourceMatch> =
+    Words(&[("mine", ResourceMatch::Mine), ("others", ResourceMatch::Others), ("any", ResourceMatch::Any)]);
 /// Who approves.
 pub const APPROVE: Words<Approve> =
     Words(&[("when-done", Approve::WhenDone), ("leader", Approve::Leader), ("never", Approve::Never)]);
@@ -70,15 +70,15 @@ pub const ON_FAILURE: Words<OnFailure> =
 pub const ON_INTERRUPT: Words<OnInterrupt> =
     Words(&[("rerun", OnInterrupt::Rerun), ("skip", OnInterrupt::Skip)]);
 /// What an administrator is told of.
-pub const HAPPENING: Words<Happening> = Words(&[
-    ("appeared", Happening::Appeared),
-    ("failed", Happening::Failed),
-    ("withheld", Happening::Withheld),
-    ("approved", Happening::Approved),
-    ("started", Happening::Started),
-    ("cancelled", Happening::Cancelled),
-    ("ended", Happening::Ended),
-    ("restored", Happening::Restored),
+pub const NOTIFY_ON: Words<NotifyOn> = Words(&[
+    ("appeared", NotifyOn::Appeared),
+    ("failed", NotifyOn::Failed),
+    ("withheld", NotifyOn::Withheld),
+    ("approved", NotifyOn::Approved),
+    ("started", NotifyOn::Started),
+    ("cancelled", NotifyOn::Cancelled),
+    ("ended", NotifyOn::Ended),
+    ("restored", NotifyOn::Restored),
 ]);
 
 fn not_empty(text: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use notbefore_settings::{Reader, Table};
 use serde::Serialize;
 
 use super::keys::NOTIFY;
-use super::kinds::{HAPPENING, Headers, SPAN, URL};
+use super::kinds::{Headers, NOTIFY_ON, SPAN, URL};
 
 /// How long one request may take where nobody says.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Something that an administrator may want to hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Happening {
+pub enum NotifyOn {
     /// An event is there.
     Appeared,
     /// A step has failed for good, the platform refuses an approval, or there is trouble with the journal.
@@ -44,7 +44,7 @@ pub struct Notify {
     /// Further headers, which may be secret.
     pub headers: BTreeMap<String, String>,
     /// Of what.
-    pub on: Vec<Happening>,
+    pub on: Vec<NotifyOn>,
     /// How long one request may take.
     pub timeout: Duration,
 }
@@ -60,8 +60,8 @@ impl fmt::Debug for Notify {
 pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Option<Notify> {
     let table = reader.inner(top, "notify", &NOTIFY)?;
     let headers = reader.value(&table, "headers", &Headers).unwrap_or_default();
-    let on = reader.value(&table, "on", &List(HAPPENING));
-    let on = on.unwrap_or_else(|| vec![Happening::Appeared, Happening::Withheld, Happening::Failed]);
+    let on = reader.value(&table, "on", &List(NOTIFY_ON));
+    let on = on.unwrap_or_else(|| vec![NotifyOn::Appeared, NotifyOn::Withheld, NotifyOn::Failed]);
     let timeout = reader.value(&table, "timeout", &SPAN).unwrap_or(TIMEOUT);
     let url = reader.needed(&table, "url", &URL)?;
     Some(Notify { url, headers, on, timeout })

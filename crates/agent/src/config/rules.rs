@@ -7,11 +7,11 @@ use notbefore_settings::kind::{List, Switch};
 use notbefore_settings::{Reader, Table, suggest};
 
 use super::keys::{DURATION, RULE, TIME_LEFT};
-use super::kinds::{APPROVE, NAME, RESTORE, SPAN, WHOSE, WORD};
+use super::kinds::{APPROVE, NAME, RESOURCES, RESTORE, SPAN, WORD};
 use super::steps;
 use crate::machine::io::Stage;
 use crate::rules::reach::{Unreachable, unreachable};
-use crate::rules::{Approve, DurationMatch, Match, RULES_MAX, Rule, Whose, Within};
+use crate::rules::{Approve, DurationMatch, DurationRange, Match, RULES_MAX, ResourceMatch, Rule};
 
 /// Reads all rules. One that can never match is a mistake: somebody counts on it.
 pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
@@ -44,10 +44,10 @@ pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
 }
 
 fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
-    let resources = reader.value(table, "resources", &WHOSE).unwrap_or_default();
-    let mine = resources == Whose::Mine;
+    let resources = reader.value(table, "resources", &RESOURCES).unwrap_or_default();
+    let mine = resources == ResourceMatch::Mine;
     let approve = match reader.value(table, "approve", &APPROVE) {
-        Some(approve) if resources == Whose::Others && approve != Approve::Never => {
+        Some(approve) if resources == ResourceMatch::Others && approve != Approve::Never => {
             let own =
                 "an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"";
             reader.wrong_key(table, "approve", own);
@@ -84,9 +84,9 @@ fn duration(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> DurationMatch {
     DurationMatch { within, unknown }
 }
 
-fn within(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Within {
+fn within(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> DurationRange {
     let mut bound = |name| reader.value(table, name, &SPAN);
-    Within { at_least: bound("at_least"), at_most: bound("at_most") }
+    DurationRange { at_least: bound("at_least"), at_most: bound("at_most") }
 }
 
 /// Words that the platform knows. One that nobody knows may be newer than this program; one that is nearly a known

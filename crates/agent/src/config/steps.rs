@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use notbefore_settings::{Reader, Table, span, suggest};
 
-use super::keys::{DEEDS, STEP, WEBHOOK, WRITE_FILE};
+use super::keys::{ACTIONS, STEP, WEBHOOK, WRITE_FILE};
 use super::kinds::{
     Argv, CONTENT, FULL_PATH, Headers, METHOD, NAME, ON_FAILURE, ON_INTERRUPT, RETRIES, SOME_TIME, SPAN,
     TEXT, UNIT, URL,
 };
-use crate::hooks::facts::{VARIABLES, unknown_names};
+use crate::hooks::variables::{VARIABLES, unknown_names};
 use crate::machine::io::Stage;
-use crate::rules::{Deed, OnFailure, OnInterrupt, Step, Webhook};
+use crate::rules::{OnFailure, OnInterrupt, Step, StepAction, Webhook};
 
 /// The most steps of a list: they run one after the other, within a quarter of an hour as a rule.
 const STEPS_MAX: usize = 100;
@@ -49,14 +49,14 @@ pub fn read(reader: &mut Reader<'_>, rule: &Table<'_, '_>, stage: Stage) -> Vec<
 }
 
 fn step(reader: &mut Reader<'_>, table: &Table<'_, '_>, stage: Stage, name: String) -> Option<Step> {
-    let does = deed(reader, table);
+    let does = action(reader, table);
     let timeout = timeout(reader, table, stage, does.as_ref());
     let keep = reader.value(table, "keep", &SPAN);
     if stage == Stage::After && keep.is_some() {
         let unbounded = "nothing bounds the steps after an event, so there is nothing to keep; leave it out";
         reader.wrong_key(table, "keep", unbounded);
     }
-    let waits_for = does.as_ref().is_none_or(|deed| matches!(deed, Deed::WaitFor { .. }));
+    let waits_for = does.as_ref().is_none_or(|action| matches!(action, StepAction::WaitFor { .. }));
     if table.has("every") && !waits_for {
         reader.wrong_key(table, "every", "only wait_for looks again and again; leave it out");
     }
@@ -76,12 +76,18 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_, '_>, stage: Stage, name: Stri
     })
 }
 
-fn timeout(reader: &mut Reader<'_>, table: &Table<'_, '_>, stage: Stage, does: Option<&Deed>) -> Duration {
+fn timeout(
+    reader: &mut Reader<'_>,
+    table: &Table<'_, '_>,
+    stage: Stage,
+    does: Option<&StepAction>,
+) -> Duration {
     let usual = match stage {
         Stage::Before => TIMEOUT_BEFORE,
         Stage::After => TIMEOUT_AFTER,
     };
-    let waits = does.and_then(|deed| if let Deed::Wait { time } = deed { Some(*time) } else { None });
+    let waits =
+        does.and_then(|action| if let StepAction::Wait { time } = action { Some(*time) } else { None });
     let written = reader.value(table, "timeout", &SOME_TIME);
     if let (Some(timeout), Some(time)) = (written, waits)
         && timeout < time
@@ -94,33 +100,35 @@ fn timeout(reader: &mut Reader<'_>, table: &Table<'_, '_>, stage: Stage, does: O
 }
 
 /// What a step does: exactly one thing.
-fn deed(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<Deed> {
-    let written: Vec<&str> = DEEDS.into_iter().filter(|deed| table.has(deed)).collect();
+fn action(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<StepAction> {
+    let written: Vec<&str> = ACTIONS.into_iter().filter(|action| table.has(action)).collect();
     let [one] = written.as_slice() else {
         let what = match written.as_slice() {
-            [] => format!("a step does nothing; give it one of {}", DEEDS.join(", ")),
+            [] => format!("a step does nothing; give it one of {}", ACTIONS.join(", ")),
             several => format!("a step does one thing, not {}; make several of it", several.join(" and ")),
         };
         reader.wrong(table.at, what);
         return None;
     };
     match *one {
-        "command" => reader.value(table, "command", &Argv).map(|argv| Deed::Command { argv }),
-        "shell" => reader.value(table, "shell", &TEXT).map(|line| Deed::Shell { line }),
-        "stop_unit" => reader.value(table, "stop_unit", &UNIT).map(|unit| Deed::StopUnit { unit }),
-        "start_unit" => reader.value(table, "start_unit", &UNIT).map(|unit| Deed::StartUnit { unit }),
-        "remove_file" => reader.value(table, "remove_file", &FULL_PATH).map(|path| Deed::RemoveFile { path }),
-        "wait" => reader.value(table, "wait", &SPAN).map(|time| Deed::Wait { time }),
+        "command" => reader.value(table, "command", &Argv).map(|argv| StepAction::Command { argv }),
+        "shell" => reader.value(table, "shell", &TEXT).map(|line| StepAction::Shell { line }),
+        "stop_unit" => reader.value(table, "stop_unit", &UNIT).map(|unit| StepAction::StopUnit { unit }),
+        "start_unit" => reader.value(table, "start_unit", &UNIT).map(|unit| StepAction::StartUnit { unit }),
+        "remove_file" => {
+            reader.value(table, "remove_file", &FULL_PATH).map(|path| StepAction::RemoveFile { path })
+        }
+        "wait" => reader.value(table, "wait", &SPAN).map(|time| StepAction::Wait { time }),
         "wait_for" => {
             // Without a rest, a program would be started as fast as it ends.
             let every = reader.value(table, "every", &SOME_TIME).unwrap_or(REST);
-            reader.value(table, "wait_for", &Argv).map(|argv| Deed::WaitFor { argv, every })
+            reader.value(table, "wait_for", &Argv).map(|argv| StepAction::WaitFor { argv, every })
         }
         "write_file" => {
             let inner = reader.inner(table, "write_file", &WRITE_FILE)?;
             let path = reader.needed(&inner, "path", &FULL_PATH)?;
             let content = template(reader, &inner, "content").unwrap_or_default();
-            Some(Deed::WriteFile { path, content })
+            Some(StepAction::WriteFile { path, content })
         }
         _ => {
             let inner = reader.inner(table, "webhook", &WEBHOOK)?;
@@ -128,7 +136,7 @@ fn deed(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<Deed> {
             let method = reader.value(&inner, "method", &METHOD).unwrap_or_else(|| "POST".to_owned());
             let headers = reader.value(&inner, "headers", &Headers).unwrap_or_default();
             let body = template(reader, &inner, "body");
-            Some(Deed::Webhook(Webhook { url, method, headers, body }))
+            Some(StepAction::Webhook(Webhook { url, method, headers, body }))
         }
     }
 }

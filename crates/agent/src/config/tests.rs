@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::rules::{Approve, Deed, OnFailure, OnInterrupt, Restore, Whose};
+use crate::rules::{Approve, OnFailure, OnInterrupt, ResourceMatch, Restore, StepAction};
 
 fn sources(environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Sources {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -25,7 +25,7 @@ fn mistakes(text: &str) -> Vec<String> {
 const RULE: &str = "[[rule]]\nname = 'drain'\n";
 
 #[test]
-fn the_sample_is_a_configuration() {
+fn sample_configuration_is_valid() {
     let config = read_text(SAMPLE).unwrap();
     let names: Vec<&str> = config.rules.iter().map(|rule| rule.name.as_str()).collect();
     assert_eq!(names, ["short-freeze", "drain"]);
@@ -45,17 +45,17 @@ fn the_sample_is_a_configuration() {
 }
 
 #[test]
-fn a_rule_has_the_defaults_that_the_documentation_names() {
+fn rule_defaults_match_documentation() {
     let rule = &read_text(&format!("{RULE}[[rule.before]]\nshell='x'\n[[rule.after]]\ncommand=['y', '']\n"))
         .unwrap()
         .rules[0];
     assert_eq!((rule.approve, rule.restore, rule.drain), (Approve::WhenDone, Restore::Gone, true));
-    assert_eq!(rule.matches.resources, Whose::Mine);
+    assert_eq!(rule.matches.resources, ResourceMatch::Mine);
     let (before, after) = (&rule.before[0], &rule.after[0]);
     assert_eq!((before.name.as_str(), before.timeout), ("1", Duration::from_secs(3_600)));
     assert_eq!((before.on_failure, before.on_interrupt), (OnFailure::Withhold, OnInterrupt::Rerun));
     assert_eq!((after.timeout, after.on_failure), (Duration::from_secs(300), OnFailure::GoOn));
-    assert_eq!(after.does, Deed::Command { argv: vec!["y".to_owned(), String::new()] });
+    assert_eq!(after.does, StepAction::Command { argv: vec!["y".to_owned(), String::new()] });
     let others =
         &read_text(&format!("{RULE}resources='others'\n[[rule.before]]\nwait='2h'\n")).unwrap().rules[0];
     assert_eq!((others.approve, others.drain), (Approve::Never, false));
@@ -63,7 +63,7 @@ fn a_rule_has_the_defaults_that_the_documentation_names() {
 }
 
 #[test]
-fn at_most_takes_an_unknown_duration_only_where_it_says_so() {
+fn at_most_matches_unknown_duration_only_if_set() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     for (duration, known, unknown) in [
         ("{ at_most = '10s' }", [true, false], false),
@@ -82,7 +82,7 @@ fn at_most_takes_an_unknown_duration_only_where_it_says_so() {
 }
 
 #[test]
-fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+fn flags_override_environment_and_file() {
     let text = format!("listen = '127.0.0.1:1'\nname = 'file'\nlog = 'warn'\n{RULE}");
     let said = sources(
         &[
@@ -98,7 +98,7 @@ fn a_flag_goes_before_the_environment_and_that_before_the_file() {
 }
 
 #[test]
-fn every_mistake_is_named_with_its_line_and_its_cure() {
+fn config_errors_name_line_and_fix() {
     let text = "
 endpont = 'http://x'
 listen = 80
@@ -165,7 +165,7 @@ approve = 'yes'
 }
 
 #[test]
-fn what_agent_run_could_not_do_is_a_mistake() {
+fn unsupported_settings_are_errors() {
     let step = |step: &str| mistakes(&format!("{RULE}[[rule.before]]\n{step}\n"));
     for program in ["./drain.sh", "bin/drain"] {
         assert_eq!(
@@ -186,7 +186,7 @@ fn what_agent_run_could_not_do_is_a_mistake() {
 }
 
 #[test]
-fn a_rule_that_can_never_match_is_a_mistake() {
+fn unreachable_rule_is_an_error() {
     let behind = mistakes(&format!("{RULE}\n[[rule]]\nname = 'late'\ntypes = ['Freeze']\n"));
     assert_eq!(behind.len(), 1);
     assert!(behind[0].starts_with("a.toml:4: the rule `late` can never match"), "{behind:?}");
@@ -195,7 +195,7 @@ fn a_rule_that_can_never_match_is_a_mistake() {
 }
 
 #[test]
-fn a_mistake_does_not_repeat_what_may_be_a_secret() {
+fn config_errors_omit_secrets() {
     let text = "
 [notify]
 url = 'hooks.example/s3cret'
@@ -222,7 +222,7 @@ webhook = { url = 'http://x', headers = ['s3cret'], body = ['s3cret'] }
 }
 
 #[test]
-fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
+fn misplaced_key_error_names_its_section() {
     assert_eq!(
         mistakes(&format!("{RULE}dry_run = true\n")),
         [
@@ -247,7 +247,7 @@ fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
 }
 
 #[test]
-fn variables_that_are_no_settings_are_refused() {
+fn unknown_variables_are_errors() {
     let said = sources(
         &[
             ("NOTBEFORE_AGENT_LISTN", "none"),
@@ -273,14 +273,14 @@ fn variables_that_are_no_settings_are_refused() {
 }
 
 #[test]
-fn without_a_file_it_says_how_to_make_one() {
+fn missing_file_error_shows_how_to_create_it() {
     let said = Sources { file: Some("/nowhere/agent.toml".into()), ..Sources::default() };
     let wrong = load(&said).unwrap_err().to_string();
     assert!(wrong.contains("notbefore agent sample > /nowhere/agent.toml"), "{wrong}");
 }
 
 #[test]
-fn a_file_is_read_as_windows_writes_it() {
+fn file_with_bom_and_crlf_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agent.toml");
     let said = Sources { file: Some(file.clone()), ..Sources::default() };
@@ -320,13 +320,13 @@ fn page(there: &str) -> String {
         }
     }
     let variable = |(name, what): &(&str, &str)| format!("| `NOTBEFORE_{name}` | {what} |\n");
-    let variables: String = crate::hooks::facts::VARIABLES.iter().map(variable).collect();
+    let variables: String = crate::hooks::variables::VARIABLES.iter().map(variable).collect();
     let variables = format!("| variable | what it says |\n|---|---|\n{variables}");
     between(&between(there, "keys", &rows), "variables", &variables)
 }
 
 #[test]
-fn the_documentation_has_every_key_and_every_variable() {
+fn documentation_lists_every_key_and_variable() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/agent-file.md");
     let there = std::fs::read_to_string(&path).unwrap();
     let wanted = page(&there);
@@ -341,7 +341,7 @@ fn the_documentation_has_every_key_and_every_variable() {
 }
 
 #[test]
-fn the_documentations_configuration_is_one() {
+fn documentation_sample_is_valid() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/agent.md");
     let page = std::fs::read_to_string(path).unwrap();
     let sample = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
@@ -349,11 +349,11 @@ fn the_documentations_configuration_is_one() {
 }
 
 #[test]
-fn an_agent_is_found_whatever_is_wrong_with_its_configuration() {
+fn running_agent_is_found_despite_config_errors() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agent.toml");
     let found = |environment: &[(&str, &str)], flags: &[(&'static str, &str)]| {
-        whereabouts(&Sources { file: Some(file.clone()), ..sources(environment, flags) })
+        find_running_agent(&Sources { file: Some(file.clone()), ..sources(environment, flags) })
     };
     let at = |text: &str| Some(text.parse().unwrap());
     let usual = found(&[], &[]).unwrap();
@@ -363,7 +363,7 @@ fn an_agent_is_found_whatever_is_wrong_with_its_configuration() {
         std::fs::write(&file, format!("listen = '127.0.0.1:7'\nstate = '/s'\n{broken}")).unwrap();
         let found = found(&[("NOTBEFORE_AGENT_LOUD", "1")], &[]).unwrap();
         let expected =
-            Whereabouts { listen: at("127.0.0.1:7"), state: "/s".into(), unread: None, is_untrusted: false };
+            RunningAgent { listen: at("127.0.0.1:7"), state: "/s".into(), unread: None, is_untrusted: false };
         assert_eq!(found, expected, "{broken}");
     }
     let variable = [("NOTBEFORE_AGENT_LISTEN", "127.0.0.1:8")];
@@ -374,12 +374,12 @@ fn an_agent_is_found_whatever_is_wrong_with_its_configuration() {
 }
 
 #[test]
-fn a_directory_that_an_installation_would_move_aside_is_left_to_it() {
+fn create_hint_depends_on_installation() {
     let dir = tempfile::tempdir().unwrap();
     let (nowhere, here) = (dir.path().join("nowhere/agent.toml"), dir.path().join("agent.toml"));
-    assert!(way_to_make(&nowhere, true).starts_with("say 'notbefore agent install'"));
-    assert_eq!(way_to_make(&nowhere, false), "make its directory, and then say ");
+    assert!(how_to_create(&nowhere, true).starts_with("say 'notbefore agent install'"));
+    assert_eq!(how_to_create(&nowhere, false), "make its directory, and then say ");
     for path in [&here, Path::new("agent.toml")] {
-        assert_eq!(way_to_make(path, true), "make one with ");
+        assert_eq!(how_to_create(path, true), "make one with ");
     }
 }

@@ -5,27 +5,27 @@ use notbefore_client::failure::FailureKind;
 use tokio::io::AsyncReadExt;
 
 use super::*;
-use crate::hooks::facts::tests::run_of;
-use crate::rules::Deed;
+use crate::hooks::variables::tests::run_of;
+use crate::rules::StepAction;
 
 #[tokio::test]
-async fn an_administrator_hears_once_that_approvals_of_an_event_are_refused() {
+async fn refused_approval_notifies_once_per_event() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let text = format!("name = 'web-0'\n[notify]\nurl = '{url}'\non = ['failed']\n[[rule]]\nname = 'all'\n");
     let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
     let clock = Clock::start();
     let (mut agent, _ends, _answers) =
-        Agent::new(config, Sources::default(), clock, Board::new(clock, false));
-    let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+        Agent::new(config, Sources::default(), clock, StatusBoard::new(clock, false));
+    let event = run_of(StepAction::Wait { time: Duration::ZERO }, Duration::ZERO).event;
     let id = event.id.clone();
     let document = Document { incarnation: "1".to_owned(), events: vec![event] };
-    agent.turn(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
+    agent.handle_input(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
     for reason in ["first", "second"] {
         let answer = ApprovalAnswer::Refused { reason: reason.to_owned() };
         agent.answered(id.clone(), answer).await;
     }
-    agent.tell_trouble("third".to_owned(), None);
+    agent.notify_problem("third".to_owned(), None);
     let mut heard = Vec::new();
     for _ in 0..2 {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -52,7 +52,7 @@ async fn an_administrator_hears_once_that_approvals_of_an_event_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_falls_silent_is_looked_for_anew_unless_it_is_set() {
+async fn silent_endpoint_is_rediscovered_unless_configured() {
     let troubled = |kind: FailureKind, clock: &Clock| {
         let text = "in vain".to_owned();
         Update::Trouble(Trouble { kind, text, since: clock.now(), tries: 2 })
@@ -63,19 +63,19 @@ async fn an_endpoint_that_falls_silent_is_looked_for_anew_unless_it_is_set() {
         let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
         let clock = Clock::start();
         let (mut agent, _ends, _answers) =
-            Agent::new(config, Sources::default(), clock, Board::new(clock, false));
+            Agent::new(config, Sources::default(), clock, StatusBoard::new(clock, false));
         agent.update(trouble(&clock)).await;
-        assert!(!agent.looks_elsewhere(), "one failure says little");
-        tokio::time::advance(LOST_AFTER).await;
+        assert!(!agent.should_rediscover(), "one failure says little");
+        tokio::time::advance(REDISCOVER_AFTER).await;
         agent.update(trouble(&clock)).await;
-        assert_eq!(agent.looks_elsewhere(), looks);
+        assert_eq!(agent.should_rediscover(), looks);
         agent.update(Update::Unchanged { served_at: None }).await;
-        assert!(!agent.looks_elsewhere(), "it answers again");
+        assert!(!agent.should_rediscover(), "it answers again");
         for kind in [FailureKind::Status(503), FailureKind::Status(403), FailureKind::Unreadable] {
             agent.update(troubled(kind, &clock)).await;
-            tokio::time::advance(LOST_AFTER).await;
+            tokio::time::advance(REDISCOVER_AFTER).await;
             agent.update(troubled(kind, &clock)).await;
-            assert!(!agent.looks_elsewhere(), "somebody is there: {kind:?}");
+            assert!(!agent.should_rediscover(), "somebody is there: {kind:?}");
         }
     }
 }
@@ -85,20 +85,20 @@ fn agent(rule: &str) -> (Agent, mpsc::Receiver<Ended>, Answers) {
     let text = format!("name = 'web-0'\n[[rule]]\nname = 'all'\n{rule}");
     let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
     let clock = Clock::start();
-    Agent::new(config, Sources::default(), clock, Board::new(clock, false))
+    Agent::new(config, Sources::default(), clock, StatusBoard::new(clock, false))
 }
 
 /// Its document, with an event that begins at eight.
 fn document() -> Document {
-    let event = run_of(Deed::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+    let event = run_of(StepAction::Wait { time: Duration::ZERO }, Duration::ZERO).event;
     Document { incarnation: "1".to_owned(), events: vec![event] }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_not_be_sent_is_sent_as_soon_as_the_platform_answers() {
+async fn failed_approval_is_resent_when_platform_answers() {
     let (mut agent, _ends, mut answers) = agent("");
     let document = Input::Document { document: document(), served_at: None, version: EventsVersion::NEWEST };
-    agent.turn(document).await;
+    agent.handle_input(document).await;
     let (event, answer) = answers.recv().await.unwrap();
     assert!(matches!(answer, ApprovalAnswer::Failed { .. }), "there is nobody to send it to");
     agent.answered(event, answer).await;
@@ -109,7 +109,7 @@ async fn what_could_not_be_sent_is_sent_as_soon_as_the_platform_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_vm_that_stood_still_learns_how_late_it_is_though_nothing_has_changed() {
+async fn unchanged_poll_updates_deadline_after_pause() {
     let (mut agent, _ends, _answers) = agent("time_left = { at_most = '45s' }\n");
     let at = |text: &str| text.parse().ok();
     let served_at = at("2026-11-16T07:59:00Z");
@@ -122,16 +122,16 @@ async fn a_vm_that_stood_still_learns_how_late_it_is_though_nothing_has_changed(
 }
 
 #[test]
-fn a_slow_disk_takes_its_time_from_what_not_before_bounds() {
+fn journal_delay_reduces_step_budget() {
     let seconds = Duration::from_secs;
     let run = |budget, until: Option<u64>| {
-        let run = run_of(Deed::Wait { time: Duration::ZERO }, seconds(budget));
+        let run = run_of(StepAction::Wait { time: Duration::ZERO }, seconds(budget));
         Run { until: until.map(seconds), ..run }
     };
     // Decided on at tick 0, begun at tick 3.
-    assert_eq!(left_of_budget(&run(28, Some(28)), seconds(3)), seconds(25));
-    assert_eq!(left_of_budget(&run(2, Some(2)), seconds(3)), Duration::ZERO);
-    assert_eq!(left_of_budget(&run(60, Some(60)), seconds(3)), seconds(57));
-    assert_eq!(left_of_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it is run all the same");
-    assert_eq!(left_of_budget(&run(2, None), seconds(3)), seconds(2), "nothing bounds it");
+    assert_eq!(remaining_budget(&run(28, Some(28)), seconds(3)), seconds(25));
+    assert_eq!(remaining_budget(&run(2, Some(2)), seconds(3)), Duration::ZERO);
+    assert_eq!(remaining_budget(&run(60, Some(60)), seconds(3)), seconds(57));
+    assert_eq!(remaining_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it is run all the same");
+    assert_eq!(remaining_budget(&run(2, None), seconds(3)), seconds(2), "nothing bounds it");
 }

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Waiting;
+use super::WaiterHandle;
 
 /// Tells drafts apart: two events may write one file at once, and neither may find the other's draft under its own name.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
@@ -19,11 +19,11 @@ static DRAFTS: AtomicU64 = AtomicU64::new(0);
 const LINKS_MAX: usize = 8;
 
 /// Writes a file so that whoever looks finds it whole, or as it was; as it was, too, if by then nobody waits any more.
-pub fn write(path: &Path, content: &str, waiting: &Waiting) -> io::Result<()> {
-    let path = &followed(path);
+pub fn write(path: &Path, content: &str, waiting: &WaiterHandle) -> io::Result<()> {
+    let path = &resolve_links(path);
     let draft = draft(path, DRAFTS.fetch_add(1, Ordering::Relaxed))?;
     let moved = write_draft(&draft, content, fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file))
-        .and_then(|()| waiting.still())
+        .and_then(|()| waiting.check())
         .and_then(|()| fs::rename(&draft, path));
     if moved.is_err() {
         let _ = fs::remove_file(&draft);
@@ -44,7 +44,7 @@ fn write_draft(draft: &Path, content: &str, replaces: Option<fs::Metadata>) -> i
     let mut file = options.open(draft)?;
     file.write_all(content.as_bytes())?;
     if let Some(replaces) = replaces {
-        take_after(&file, &replaces)?;
+        copy_ownership(&file, &replaces)?;
     }
     file.sync_all()
 }
@@ -52,17 +52,17 @@ fn write_draft(draft: &Path, content: &str, replaces: Option<fs::Metadata>) -> i
 /// Gives a file the owner and the rights of the one that it replaces. Only root, with all that root may do, can give files
 /// away; others can replace their own.
 #[cfg(unix)]
-fn take_after(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
+fn copy_ownership(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let (draft, owner) = (file.metadata()?, (replaced.uid(), replaced.gid()));
     if (draft.uid(), draft.gid()) != owner {
-        fchown(file, Some(owner.0), Some(owner.1)).map_err(|error| not_given(error, owner))?;
+        fchown(file, Some(owner.0), Some(owner.1)).map_err(|error| ownership_error(error, owner))?;
     }
     file.set_permissions(fs::Permissions::from_mode(replaced.mode() & 0o777))
 }
 
 #[cfg(unix)]
-fn not_given(error: io::Error, (user, group): (u32, u32)) -> io::Error {
+fn ownership_error(error: io::Error, (user, group): (u32, u32)) -> io::Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return error;
     }
@@ -73,12 +73,12 @@ fn not_given(error: io::Error, (user, group): (u32, u32)) -> io::Error {
 
 /// Windows gives a file the rights of its directory.
 #[cfg(not(unix))]
-fn take_after(_file: &File, _replaced: &fs::Metadata) -> io::Result<()> {
+fn copy_ownership(_file: &File, _replaced: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
 /// The file that a name leads to, over links that are to be trusted.
-fn followed(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         let Some(target) = trusted_link(&path) else { break };
@@ -110,9 +110,9 @@ fn draft(path: &Path, number: u64) -> io::Result<PathBuf> {
 }
 
 /// Removes a file; one that is not there is as it should be.
-pub fn remove(path: &Path, waiting: &Waiting) -> io::Result<()> {
-    waiting.still()?;
-    remove_if_there(&followed(path))
+pub fn remove(path: &Path, waiting: &WaiterHandle) -> io::Result<()> {
+    waiting.check()?;
+    remove_if_there(&resolve_links(path))
 }
 
 /// Removes a file that may have been removed already.
@@ -128,11 +128,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_that_write_one_file_at_once_do_not_write_into_each_other() {
+    fn concurrent_writes_do_not_interleave() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let texts = ["a".repeat(100_000), "b".repeat(100_000)];
-        let (waiting, _waiter) = Waiting::new();
+        let (waiting, _waiter) = WaiterHandle::new();
         let writes = |text: &String| (0..20).try_for_each(|_| write(&path, text, &waiting));
         std::thread::scope(|scope| {
             let writers: Vec<_> = texts.iter().map(|text| scope.spawn(move || writes(text))).collect();
@@ -145,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_any_more_is_not_done() {
+    fn abandoned_write_is_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let (waiting, waiter) = Waiting::new();
+        let (waiting, waiter) = WaiterHandle::new();
         write(&path, "in time", &waiting).unwrap();
         drop(waiter);
         assert!(write(&path, "too late", &waiting).is_err() && remove(&path, &waiting).is_err());
@@ -158,11 +158,11 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_is_replaced_keeps_its_owner_and_its_rights() {
+    fn replaced_file_keeps_owner_and_mode() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let (waiting, _waiter) = Waiting::new();
+        let (waiting, _waiter) = WaiterHandle::new();
         fs::write(&path, "before").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         // Who is not root can give it to nobody else, and keeps it.
@@ -176,7 +176,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_that_cannot_be_given_back_to_its_owner_is_left_as_it_is() {
+    fn file_is_unchanged_if_ownership_cannot_be_copied() {
         use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
         use std::os::unix::fs::{MetadataExt, chown};
         let dir = tempfile::tempdir().unwrap();
@@ -186,7 +186,7 @@ mod tests {
         }
         // Who is not root has nobody else's file to replace here.
         let is_anothers = chown(&path, Some(65_534), Some(65_534)).is_ok();
-        let (waiting, _waiter) = Waiting::new();
+        let (waiting, _waiter) = WaiterHandle::new();
         // Capabilities are a thread's own.
         let limited = || {
             let mut sets = capabilities(None).unwrap();
@@ -207,11 +207,11 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_stays_a_link_unless_somebody_else_has_made_it() {
+    fn only_trusted_links_are_followed() {
         use std::os::unix::fs::{lchown, symlink};
         let dir = tempfile::tempdir().unwrap();
         let (path, target) = (dir.path().join("link"), dir.path().join("target"));
-        let (waiting, _waiter) = Waiting::new();
+        let (waiting, _waiter) = WaiterHandle::new();
         symlink("target", &path).unwrap();
         write(&path, "first", &waiting).unwrap();
         assert!(path.is_symlink());

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_lines_are_kept_with_an_end_or_without() {
+    async fn tail_keeps_last_lines_with_or_without_newline() {
         let tail = Tail::default();
         follow(&b"one\r\n\n two\n\xff\x1b[31mthree"[..], "stdout", tail.clone()).await;
         assert_eq!(tail.lines(2), [" two", "\u{fffd}\\u{1b}[31mthree"]);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_is_read_to_its_end_in_little_memory() {
+    async fn large_output_is_read_in_bounded_memory() {
         let mut flood = b"again and again\n".repeat(200_000);
         flood.extend_from_slice(b"and out");
         let tail = Tail::default();

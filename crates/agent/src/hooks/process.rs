@@ -1,4 +1,4 @@
-//! One program, from its start to its end: in a process group of its own, with the facts in its environment and on
+//! One program, from its start to its end: in a process group of its own, with the variables in its environment and on
 //! stdin, and within its budget.
 //!
 //! When its time is up, or it is told to stop, the group is asked to end (SIGTERM), and what is left of it after a
@@ -34,20 +34,20 @@ use tracing::Instrument;
 pub use find::find;
 
 use super::HookError;
-use super::facts::Facts;
 use super::output::{Tail, follow};
 use super::stop::{Stop, TIMEOUT_GRACE};
+use super::variables::HookVariables;
 use crate::machine::io::StepOutcome;
 
 /// How long a killed process has until it is given up on. The kernel needs milliseconds, but for one that waits for
 /// a dead disk.
 const KILLED_GRACE: Duration = Duration::from_millis(500);
 /// How long the last words may take to arrive when the program has ended. If they do not, something else holds the pipe.
-const LAST_WORDS_GRACE: Duration = Duration::from_millis(200);
+const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 /// How many of the last lines are logged of a program that failed.
 const LINES_SHOWN: usize = 20;
 /// Variables by which systemd knows the agent, and which a hook would speak in its name with.
-const NOT_PASSED_ON: [&str; 4] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "STATE_DIRECTORY"];
+const VARIABLES_REMOVED: [&str; 4] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "STATE_DIRECTORY"];
 
 /// A program to be run.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ fn places(name: &str) -> Vec<PathBuf> {
 
 /// A program that has run, and the last of what it said.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProcessResult {
     /// How it ended.
     pub outcome: StepOutcome,
     /// Whether it ran at all.
@@ -98,7 +98,7 @@ pub struct Ran {
     streams: [(&'static str, Tail); 2],
 }
 
-impl Ran {
+impl ProcessResult {
     /// The end of one that failed goes to the log.
     pub fn logged(self) -> StepOutcome {
         if matches!(self.outcome, StepOutcome::Failed { .. } | StepOutcome::TimedOut) {
@@ -113,13 +113,18 @@ impl Ran {
 }
 
 /// Runs a program until it ends, its time is up, or it is told to stop.
-pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut Stop) -> Ran {
+pub async fn run(
+    program: &Program,
+    variables: &HookVariables,
+    budget: Duration,
+    stop: &mut Stop,
+) -> ProcessResult {
     let (out, err) = (Tail::default(), Tail::default());
     let streams = [("stdout", out.clone()), ("stderr", err.clone())];
-    let mut child = match start(program, facts) {
+    let mut child = match start(program, variables) {
         Ok(child) => child,
         Err(HookError(reason)) => {
-            return Ran { outcome: StepOutcome::Failed { reason }, started: false, streams };
+            return ProcessResult { outcome: StepOutcome::Failed { reason }, started: false, streams };
         }
     };
     let pid = child.id();
@@ -127,7 +132,7 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
     let read_err = child.stderr.take().map(|stream| follow(stream, "stderr", err.clone()).in_current_span());
     let readers = [read_out.map(tokio::spawn), read_err.map(tokio::spawn)];
     let telling = child.stdin.take().map(|mut stdin| {
-        let json = facts.json.clone();
+        let json = variables.json.clone();
         // A hook that does not read is fine.
         tokio::spawn(async move {
             let _ = stdin.write_all(json.as_bytes()).await;
@@ -137,17 +142,17 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
     let end = tokio::select! {
         biased;
         status = child.wait() => End::Ended(status),
-        grace = stop.told() => End::Stopped(grace),
+        grace = stop.requested() => End::Stopped(grace),
         () = sleep(budget) => End::TimedOut,
     };
     match (&end, pid) {
         (End::Stopped(grace), _) => group::end(&mut child, *grace).await,
         (End::TimedOut, _) => group::end(&mut child, TIMEOUT_GRACE).await,
         // What a failed program has left in its group is part of the failure.
-        (End::Ended(Ok(status)), Some(pid)) if !status.success() => group::end_rest(pid),
+        (End::Ended(Ok(status)), Some(pid)) if !status.success() => group::kill_group(pid),
         (End::Ended(_), _) => {}
     }
-    last_words(readers, matches!(&end, End::Ended(Ok(status)) if status.success())).await;
+    finish_output(readers, matches!(&end, End::Ended(Ok(status)) if status.success())).await;
     if let Some(telling) = telling {
         telling.abort();
     }
@@ -156,7 +161,7 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
         End::Ended(Ok(status)) => {
             let last = err.lines(1).pop().or_else(|| out.lines(1).pop());
             let said = last.map(|line| format!(": {line}")).unwrap_or_default();
-            StepOutcome::Failed { reason: format!("{}{said}", how(status)) }
+            StepOutcome::Failed { reason: format!("{}{said}", exit_text(status)) }
         }
         End::Ended(Err(error)) => {
             StepOutcome::Failed { reason: format!("nobody can tell how {} ended: {error}", program.name()) }
@@ -164,19 +169,19 @@ pub async fn run(program: &Program, facts: &Facts, budget: Duration, stop: &mut 
         End::Stopped(_) => StepOutcome::Stopped,
         End::TimedOut => StepOutcome::TimedOut,
     };
-    Ran { outcome, started: true, streams }
+    ProcessResult { outcome, started: true, streams }
 }
 
 /// Waits a little for the last words. Where a program ended well, whoever still holds its pipes is what it has left running,
 /// and is read on for as long as it lives: its next word would be its last if nobody did.
-async fn last_words(readers: [Option<JoinHandle<()>>; 2], ended_well: bool) {
+async fn finish_output(readers: [Option<JoinHandle<()>>; 2], ended_well: bool) {
     let mut readers = readers.into_iter().flatten().collect::<Vec<_>>();
     let all = async {
         for reader in &mut readers {
             let _ = reader.await;
         }
     };
-    if timeout(LAST_WORDS_GRACE, all).await.is_err() && !ended_well {
+    if timeout(OUTPUT_GRACE, all).await.is_err() && !ended_well {
         for reader in readers {
             reader.abort();
         }
@@ -191,19 +196,19 @@ enum End {
 }
 
 /// Starts a program, or says why it cannot be started.
-fn start(program: &Program, facts: &Facts) -> Result<Child, HookError> {
+fn start(program: &Program, variables: &HookVariables) -> Result<Child, HookError> {
     let mut command = program.command()?;
-    for name in NOT_PASSED_ON {
+    for name in VARIABLES_REMOVED {
         command.env_remove(name);
     }
-    command.envs(facts.variables());
+    command.envs(variables.variables());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    group::apart(&mut command);
+    group::set_process_group(&mut command);
     command.spawn().map_err(|error| not_started(program.name(), &error))
 }
 
 /// How a program ended that did not end well.
-fn how(status: ExitStatus) -> String {
+fn exit_text(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exit code {code}"),
         None => group::signal_of(status),

@@ -33,7 +33,7 @@ impl Stopper {
 
 impl Stop {
     /// Waits until it is said, and tells the grace. That nobody is left who could say it is the same.
-    pub async fn told(&mut self) -> Duration {
+    pub async fn requested(&mut self) -> Duration {
         self.0.wait_for(Option::is_some).await.ok().and_then(|told| *told).unwrap_or(STOP_GRACE)
     }
 }

@@ -9,23 +9,23 @@ use std::time::Duration;
 use pause::pause;
 
 use super::*;
-use crate::hooks::facts::tests::run_of;
+use crate::hooks::variables::tests::run_of;
 use crate::rules::Webhook;
 
 const LONG: Duration = Duration::from_secs(20);
 
-async fn outcome(does: Deed, budget: Duration) -> StepOutcome {
-    let facts = Facts::new(&run_of(does.clone(), budget), "web-0", false);
+async fn outcome(does: StepAction, budget: Duration) -> StepOutcome {
+    let variables = HookVariables::new(&run_of(does.clone(), budget), "web-0", false);
     let (_stopper, mut stop) = stop::pair();
-    timeout(LONG, carry_out(&does, &facts, budget, &mut stop)).await.expect("it hangs")
+    timeout(LONG, run_action(&does, &variables, budget, &mut stop)).await.expect("it hangs")
 }
 
-fn shell(line: &str) -> Deed {
-    Deed::Shell { line: line.to_owned() }
+fn shell(line: &str) -> StepAction {
+    StepAction::Shell { line: line.to_owned() }
 }
 
-fn command(argv: &[&str]) -> Deed {
-    Deed::Command { argv: argv.iter().map(|&word| word.to_owned()).collect() }
+fn command(argv: &[&str]) -> StepAction {
+    StepAction::Command { argv: argv.iter().map(|&word| word.to_owned()).collect() }
 }
 
 fn reason(outcome: StepOutcome) -> String {
@@ -55,7 +55,7 @@ async fn a_program_sees_the_event_in_its_environment_and_on_stdin() {
 }
 
 #[tokio::test]
-async fn a_program_that_fails_says_how_and_its_last_words() {
+async fn failed_program_reports_exit_code_and_output() {
     assert_eq!(
         reason(outcome(shell("echo out; echo first >&2; echo last >&2; exit 3"), LONG).await),
         "exit code 3: last"
@@ -65,7 +65,7 @@ async fn a_program_that_fails_says_how_and_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_started_says_why() {
+async fn start_failure_reports_reason() {
     let (_dir, file) = place();
     let name = file.to_str().unwrap();
     assert!(reason(outcome(command(&[name]), LONG).await).contains("there is no such file"));
@@ -85,7 +85,7 @@ async fn found<T: Send + 'static>(what: &'static str, look: impl Fn() -> Option<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_hangs_is_ended_with_all_that_it_started() {
+async fn timed_out_program_is_killed_with_its_group() {
     let (_dir, file) = place();
     let line = format!(
         "trap '' TERM; sh -c \"trap '' TERM; echo \\$\\$ > {f}; sleep 60; true\" & wait; sleep 60; true",
@@ -105,7 +105,7 @@ async fn a_program_that_hangs_is_ended_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_stopped_may_clean_up() {
+async fn stopped_program_gets_grace_period() {
     let (_dir, file) = place();
     let does = shell(&format!(
         "trap 'echo clean > {f}; exit 0' TERM; echo up > {f}; while :; do sleep 0.05; done",
@@ -128,7 +128,7 @@ async fn a_program_that_is_stopped_may_clean_up() {
 }
 
 #[tokio::test]
-async fn a_program_that_daemonises_is_done_when_it_ends_itself() {
+async fn daemonising_program_is_done_on_exit() {
     // The child keeps both pipes; were they waited for, this would take a minute.
     assert_eq!(
         timeout(Duration::from_secs(10), outcome(shell("sleep 60 & exit 0"), LONG)).await.unwrap(),
@@ -137,7 +137,7 @@ async fn a_program_that_daemonises_is_done_when_it_ends_itself() {
 }
 
 #[tokio::test]
-async fn what_a_program_has_left_running_may_go_on_to_speak() {
+async fn background_output_does_not_delay_end() {
     let (_dir, file) = place();
     // Were the pipe closed, its next word would be its last.
     let line = format!(
@@ -156,7 +156,7 @@ async fn what_a_program_has_left_running_may_go_on_to_speak() {
 }
 
 #[tokio::test]
-async fn a_program_that_floods_is_read_and_its_end_is_known() {
+async fn flooding_program_is_read_to_its_end() {
     let line = "head -c 8000000 /dev/zero | tr '\\0' 'x'; echo; echo enough >&2; exit 9";
     assert_eq!(reason(outcome(shell(line), LONG).await), "exit code 9: enough");
 }
@@ -164,38 +164,38 @@ async fn a_program_that_floods_is_read_and_its_end_is_known() {
 #[tokio::test]
 async fn files_are_written_whole_and_removed() {
     let (_dir, file) = place();
-    let write = |content: &str| Deed::WriteFile { path: file.clone(), content: content.to_owned() };
+    let write = |content: &str| StepAction::WriteFile { path: file.clone(), content: content.to_owned() };
     assert_eq!(outcome(write("{EVENT_ID} of {RULE}\n"), LONG).await, StepOutcome::Done);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "A123 of drain\n");
-    let remove = Deed::RemoveFile { path: file.clone() };
+    let remove = StepAction::RemoveFile { path: file.clone() };
     assert_eq!(outcome(remove.clone(), LONG).await, StepOutcome::Done);
     assert_eq!(outcome(remove, LONG).await, StepOutcome::Done, "what is not there is as it should be");
-    let nowhere = Deed::WriteFile { path: "/nowhere/at/all".into(), content: String::new() };
+    let nowhere = StepAction::WriteFile { path: "/nowhere/at/all".into(), content: String::new() };
     assert!(reason(outcome(nowhere, LONG).await).starts_with("cannot write /nowhere/at/all: "));
 }
 
 #[tokio::test]
-async fn a_program_is_waited_for() {
+async fn wait_for_repeats_until_success() {
     let (_dir, file) = place();
     // It succeeds at the third look.
     let look = format!("echo x >> {f}; test $(wc -l < {f}) -ge 3", f = file.display());
     let argv = ["sh", "-c", &look].map(str::to_owned).to_vec();
     let every = Duration::from_millis(10);
-    assert_eq!(outcome(Deed::WaitFor { argv, every }, LONG).await, StepOutcome::Done);
-    let never = Deed::WaitFor { argv: vec!["false".to_owned()], every };
+    assert_eq!(outcome(StepAction::WaitFor { argv, every }, LONG).await, StepOutcome::Done);
+    let never = StepAction::WaitFor { argv: vec!["false".to_owned()], every };
     assert_eq!(outcome(never, Duration::from_millis(200)).await, StepOutcome::TimedOut);
-    let missing = Deed::WaitFor { argv: vec!["/nowhere/look".to_owned()], every };
+    let missing = StepAction::WaitFor { argv: vec!["/nowhere/look".to_owned()], every };
     assert!(reason(outcome(missing, LONG).await).starts_with("cannot start /nowhere/look"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_takes_its_time_and_no_more_than_its_budget() {
+async fn wait_is_limited_by_budget() {
     let minute = Duration::from_secs(60);
     let (_stopper, mut stop) = stop::pair();
-    let wait = Deed::Wait { time: minute };
-    let facts = Facts::new(&run_of(wait.clone(), minute), "web-0", false);
-    assert_eq!(carry_out(&wait, &facts, minute * 2, &mut stop).await, StepOutcome::Done);
-    assert_eq!(carry_out(&wait, &facts, minute / 2, &mut stop).await, StepOutcome::TimedOut);
+    let wait = StepAction::Wait { time: minute };
+    let variables = HookVariables::new(&run_of(wait.clone(), minute), "web-0", false);
+    assert_eq!(run_action(&wait, &variables, minute * 2, &mut stop).await, StepOutcome::Done);
+    assert_eq!(run_action(&wait, &variables, minute / 2, &mut stop).await, StepOutcome::TimedOut);
 }
 
 /// A server for one request: answers `status`, and gives what it was sent.
@@ -219,7 +219,7 @@ async fn server(status: &'static str) -> (String, JoinHandle<String>) {
 }
 
 #[tokio::test]
-async fn a_webhook_sends_what_it_is_told_and_keeps_its_secrets() {
+async fn webhook_sends_request_and_hides_secrets() {
     let hook = |url: &str| Webhook {
         url: url.to_owned(),
         method: "PUT".to_owned(),
@@ -227,7 +227,7 @@ async fn a_webhook_sends_what_it_is_told_and_keeps_its_secrets() {
         body: Some("{\"id\":\"{EVENT_ID}\",\"text\":\"{DESCRIPTION}\"}".to_owned()),
     };
     let (url, seen) = server("204 No Content").await;
-    assert_eq!(outcome(Deed::Webhook(hook(&url)), LONG).await, StepOutcome::Done);
+    assert_eq!(outcome(StepAction::Webhook(hook(&url)), LONG).await, StepOutcome::Done);
     let seen = seen.await.unwrap().to_lowercase();
     assert!(
         seen.starts_with("put /secret-path")
@@ -236,8 +236,11 @@ async fn a_webhook_sends_what_it_is_told_and_keeps_its_secrets() {
     );
     assert!(seen.contains("authorization: bearer s3cret"), "{seen}");
     let (url, _seen) = server("418 I'm a teapot").await;
-    assert_eq!(reason(outcome(Deed::Webhook(hook(&url)), LONG).await), "127.0.0.1 answered 418: no way");
-    let refused = reason(outcome(Deed::Webhook(hook("http://127.0.0.1:1/secret-path")), LONG).await);
+    assert_eq!(
+        reason(outcome(StepAction::Webhook(hook(&url)), LONG).await),
+        "127.0.0.1 answered 418: no way"
+    );
+    let refused = reason(outcome(StepAction::Webhook(hook("http://127.0.0.1:1/secret-path")), LONG).await);
     assert!(refused.starts_with("127.0.0.1 cannot be reached") && !refused.contains("secret"), "{refused}");
 }
 
@@ -265,12 +268,12 @@ async fn slow_server(go: JoinHandle<()>) -> (String, JoinHandle<()>, JoinHandle<
     (url, tokio::spawn(async move { has_received.await.unwrap() }), task)
 }
 
-fn to(url: String) -> Deed {
-    Deed::Webhook(Webhook { url, method: "POST".to_owned(), headers: [].into(), body: None })
+fn to(url: String) -> StepAction {
+    StepAction::Webhook(Webhook { url, method: "POST".to_owned(), headers: [].into(), body: None })
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_stopped_comes_to_its_end_first() {
+async fn stopped_webhook_finishes_within_grace() {
     // The server takes a while; were the end told at once, what undoes the step would overtake it.
     let (url, received, server) = slow_server(tokio::spawn(sleep(Duration::from_millis(700)))).await;
     let run = run_of(to(url), LONG);
@@ -284,22 +287,22 @@ async fn a_webhook_that_is_stopped_comes_to_its_end_first() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_does_not_end_is_hung_up_on() {
+async fn hanging_webhook_is_aborted() {
     let (url, received, server) = slow_server(tokio::spawn(pending())).await;
     let (stopper, mut stop) = stop::pair();
     let does = to(url);
-    let facts = Facts::new(&run_of(does.clone(), LONG), "web-0", false);
+    let variables = HookVariables::new(&run_of(does.clone(), LONG), "web-0", false);
     let told = async {
         received.await.unwrap();
         stopper.stop(Duration::from_millis(100));
     };
-    let (outcome, ()) = tokio::join!(carry_out(&does, &facts, LONG, &mut stop), told);
+    let (outcome, ()) = tokio::join!(run_action(&does, &variables, LONG, &mut stop), told);
     assert_eq!(outcome, StepOutcome::Stopped);
     assert!(!timeout(Duration::from_secs(5), server).await.expect("the request is still there").unwrap());
 }
 
 #[tokio::test]
-async fn what_has_no_time_left_is_not_begun() {
+async fn step_without_budget_is_not_started() {
     let (_dir, file) = place();
     let (mut runner, mut ends) = Runner::new(false);
     runner.start(run_of(shell(&format!("touch {}", file.display())), Duration::ZERO), "web-0");

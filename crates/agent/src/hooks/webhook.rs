@@ -35,7 +35,7 @@ pub struct Call {
 /// lost on the way. Whoever does not wait for the end closes the connection: what was not sent by then never is.
 pub async fn send(call: Call) -> Result<(), HookError> {
     let timeout = call.timeout;
-    let line = Line(agent(timeout));
+    let line = AbortOnDrop(agent(timeout));
     let sending = tokio::task::spawn_blocking({
         let agent = line.0.clone();
         move || send_now(&agent, &call)
@@ -49,9 +49,9 @@ pub async fn send(call: Call) -> Result<(), HookError> {
 }
 
 /// The connection of one request, closed when nobody waits for it any more.
-struct Line(Agent);
+struct AbortOnDrop(Agent);
 
-impl Drop for Line {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.clone().shutdown();
     }

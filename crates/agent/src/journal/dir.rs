@@ -18,7 +18,7 @@ const BELIEVED: [&str; 5] =
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum For {
+pub enum OpenMode {
     Reading,
     /// It is made if it is missing, and its content stays.
     Writing,
@@ -41,7 +41,7 @@ impl Dir {
     /// Reads a file.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.open(name, For::Reading)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+        self.open(name, OpenMode::Reading)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -49,7 +49,7 @@ impl Dir {
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!(".{name}.new");
         let write = || {
-            let mut file = self.open(&temporary, For::Writing)?;
+            let mut file = self.open(&temporary, OpenMode::Writing)?;
             file.set_len(0)?;
             file.write_all(bytes)?;
             file.sync_all()
@@ -82,7 +82,7 @@ mod unix {
     use rustix::io::Errno;
 
     use super::*;
-    use crate::trust::{self, Flaw, Rule, Seen, Untrusted};
+    use crate::trust::{self, FileOwner, Rule, TrustError, Untrusted};
 
     const PRIVATE_DIR: Mode = Mode::RWXU;
     const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -95,11 +95,11 @@ mod unix {
                 let Ok(stat) = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW) else {
                     return error.into();
                 };
-                let seen = Seen { owner: stat.st_uid, mode: stat.st_mode };
+                let seen = FileOwner { owner: stat.st_uid, mode: stat.st_mode };
                 let flaw = if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-                    Flaw::Link
+                    TrustError::Link
                 } else if error == Errno::ACCESS {
-                    Flaw::Closed { seen }
+                    TrustError::Closed { seen }
                 } else {
                     return error.into();
                 };
@@ -168,7 +168,7 @@ mod unix {
             };
             for name in BELIEVED {
                 // What else is wrong with it shows when it is used.
-                dir.open(name, For::Reading).map(drop).or_else(|error| match Untrusted::is(&error) {
+                dir.open(name, OpenMode::Reading).map(drop).or_else(|error| match Untrusted::is(&error) {
                     true => Err(error),
                     false => Ok(()),
                 })?;
@@ -206,15 +206,15 @@ mod unix {
         }
 
         /// Opens a file that is no link, and that only root and the agent's user can write.
-        pub fn open(&self, name: &str, purpose: For) -> io::Result<File> {
-            let flags = match purpose {
-                For::Reading => OFlags::RDONLY | OFlags::NONBLOCK,
-                For::Writing => OFlags::WRONLY | OFlags::CREATE,
+        pub fn open(&self, name: &str, mode: OpenMode) -> io::Result<File> {
+            let flags = match mode {
+                OpenMode::Reading => OFlags::RDONLY | OFlags::NONBLOCK,
+                OpenMode::Writing => OFlags::WRONLY | OFlags::CREATE,
             };
             let path = self.path.join(name);
             let file = File::from(open_no_link(&self.handle, name.as_ref(), &path, flags)?);
             let seen = trust::check(Rule::State, &file, &path)?;
-            if purpose == For::Writing && seen.owner == trust::user() {
+            if mode == OpenMode::Writing && seen.owner == trust::user() {
                 file.set_permissions(fs::Permissions::from_mode(PRIVATE_FILE.as_raw_mode()))?;
             }
             Ok(file)
@@ -251,11 +251,11 @@ impl Dir {
     }
 
     /// Opens a file.
-    pub fn open(&self, name: &str, purpose: For) -> io::Result<File> {
+    pub fn open(&self, name: &str, mode: OpenMode) -> io::Result<File> {
         let mut options = File::options();
-        match purpose {
-            For::Reading => options.read(true),
-            For::Writing => options.write(true).create(true).truncate(false),
+        match mode {
+            OpenMode::Reading => options.read(true),
+            OpenMode::Writing => options.write(true).create(true).truncate(false),
         };
         options.open(self.path.join(name))
     }

@@ -10,7 +10,7 @@ const WARNING: &str = "DATALOSS_WARNING_README.txt";
 
 /// Why a directory is no place for a journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum UnsuitableDisk {
     /// Its file system is in memory: `tmpfs` or `ramfs`.
     #[error("is in memory ({kind})")]
     InMemory { kind: String },
@@ -26,7 +26,7 @@ const DEVICE_ERROR: i32 = rustix::io::Errno::IO.raw_os_error();
 const DEVICE_ERROR: i32 = 1117;
 
 /// Whether an error is the disk's: it is full, or fails, or was made read-only because it does.
-pub fn fails(error: &io::Error) -> bool {
+pub fn is_device_error(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let of_the_disk = [QuotaExceeded, ReadOnlyFilesystem, StorageFull].contains(&error.kind());
     of_the_disk || error.raw_os_error() == Some(DEVICE_ERROR)
@@ -34,27 +34,27 @@ pub fn fails(error: &io::Error) -> bool {
 
 /// Looks at the disk that a directory is on. Where the system does not say, it is believed to be fit.
 #[cfg(target_os = "linux")]
-pub fn check(dir: &Path) -> Result<(), Unfit> {
+pub fn check(dir: &Path) -> Result<(), UnsuitableDisk> {
     use std::os::unix::fs::MetadataExt;
     let Ok(device) = std::fs::metadata(dir).map(|metadata| metadata.dev()) else { return Ok(()) };
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    judge(&mounts, &device, |root| root.join(WARNING).exists())
+    check_mounts(&mounts, &device, |root| root.join(WARNING).exists())
 }
 
 /// On Windows the ephemeral disk is a drive of its own, with the file at its root.
 #[cfg(not(target_os = "linux"))]
-pub fn check(dir: &Path) -> Result<(), Unfit> {
+pub fn check(dir: &Path) -> Result<(), UnsuitableDisk> {
     let full = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let root: PathBuf = full.components().take(2).collect();
     let is_ephemeral = root.join(WARNING).exists();
-    if is_ephemeral { Err(Unfit::Ephemeral { root }) } else { Ok(()) }
+    if is_ephemeral { Err(UnsuitableDisk::Ephemeral { root }) } else { Ok(()) }
 }
 
 /// Finds the mounts of a device in `mountinfo`, and what speaks against it. The lines are by device and not by path, so
 /// that no symbolic link leads astray.
 #[cfg(any(target_os = "linux", test))]
-fn judge(mounts: &str, device: &str, warned: impl Fn(&Path) -> bool) -> Result<(), Unfit> {
+fn check_mounts(mounts: &str, device: &str, warned: impl Fn(&Path) -> bool) -> Result<(), UnsuitableDisk> {
     for line in mounts.lines() {
         // 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw
         let Some((left, right)) = line.split_once(" - ") else { continue };
@@ -65,11 +65,11 @@ fn judge(mounts: &str, device: &str, warned: impl Fn(&Path) -> bool) -> Result<(
         }
         let kind = right.split(' ').next().unwrap_or_default();
         if ["tmpfs", "ramfs"].contains(&kind) {
-            return Err(Unfit::InMemory { kind: kind.to_owned() });
+            return Err(UnsuitableDisk::InMemory { kind: kind.to_owned() });
         }
         let at = PathBuf::from(at.replace("\\040", " "));
         if root == "/" && warned(&at) {
-            return Err(Unfit::Ephemeral { root: at });
+            return Err(UnsuitableDisk::Ephemeral { root: at });
         }
     }
     Ok(())
@@ -89,18 +89,24 @@ mod tests {
     #[test]
     fn memory_and_the_ephemeral_disk_are_refused() {
         let warned = |root: &Path| root == Path::new("/mnt/with room");
-        assert_eq!(judge(MOUNTS, "8:1", warned), Ok(()));
-        assert_eq!(judge(MOUNTS, "0:5", warned), Err(Unfit::InMemory { kind: "tmpfs".to_owned() }));
-        assert_eq!(judge(MOUNTS, "8:17", warned), Err(Unfit::Ephemeral { root: "/mnt/with room".into() }));
-        assert_eq!(judge(MOUNTS, "9:9", warned), Ok(()), "what nobody knows is believed");
+        assert_eq!(check_mounts(MOUNTS, "8:1", warned), Ok(()));
+        assert_eq!(
+            check_mounts(MOUNTS, "0:5", warned),
+            Err(UnsuitableDisk::InMemory { kind: "tmpfs".to_owned() })
+        );
+        assert_eq!(
+            check_mounts(MOUNTS, "8:17", warned),
+            Err(UnsuitableDisk::Ephemeral { root: "/mnt/with room".into() })
+        );
+        assert_eq!(check_mounts(MOUNTS, "9:9", warned), Ok(()), "what nobody knows is believed");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_kernels_own_tmpfs_is_found_out() {
+    fn tmpfs_is_detected_on_kernel_mounts() {
         // Every Linux has one here, whatever else it mounts.
         if Path::new("/dev/shm").is_dir() {
-            assert!(matches!(check(Path::new("/dev/shm")), Err(Unfit::InMemory { .. })));
+            assert!(matches!(check(Path::new("/dev/shm")), Err(UnsuitableDisk::InMemory { .. })));
         }
         assert_eq!(check(Path::new(env!("CARGO_MANIFEST_DIR"))), Ok(()));
     }

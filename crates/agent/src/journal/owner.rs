@@ -20,14 +20,14 @@ pub const ENDPOINT_FILE: &str = "endpoint";
 
 /// Whether what is in the directory can be this VM's. Where nobody has said whose it is, it is.
 pub fn is_ours(dir: &Dir, vm: &VmId) -> bool {
-    written(dir).is_none_or(|written| vm.may_be(&written))
+    written(dir).is_none_or(|written| vm.may_equal(&written))
 }
 
 /// Makes the directory this VM's, if it is not.
 pub fn claim(dir: &Dir, vm: &VmId) -> io::Result<()> {
     let before = written(dir);
     let ours = match before.clone() {
-        Some(before) if vm.may_be(&before) => vm.clone().and(before),
+        Some(before) if vm.may_equal(&before) => vm.clone().and(before),
         Some(_) => {
             for memory in [NAME_FILE, ENDPOINT_FILE] {
                 dir.remove_if_there(memory)?;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_that_fails_leaves_the_one_before() {
+    fn failed_claim_keeps_previous_owner() {
         let place = tempfile::tempdir().unwrap();
         let dir = Dir::make(place.path()).unwrap();
         let vm = |id: &str| -> VmId { serde_json::from_str(&format!("{{\"hardware\":\"{id}\"}}")).unwrap() };

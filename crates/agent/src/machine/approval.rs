@@ -5,8 +5,8 @@ use std::time::Duration;
 use notbefore_client::document::EventId;
 
 use super::Turn;
-use super::handled::{Approval, Course, Handled, Undo};
-use super::io::{ApprovalAnswer, What};
+use super::io::{ApprovalAnswer, FactKind};
+use super::tracked_event::{Approval, Course, TrackedEvent, Undo};
 use crate::rules::Approve;
 
 /// How long an approval that did not get through rests, at first; it doubles each time, up to [`APPROVAL_REST_MAX`].
@@ -18,11 +18,11 @@ const APPROVAL_REST_MAX: Duration = Duration::from_secs(15);
 
 impl Turn<'_> {
     /// There is nothing more to do until the event is over but to approve it, where that still matters.
-    pub(super) fn ready(&mut self, place: usize, undo: Undo) {
-        let handled = &mut self.state.events[place];
-        let has_started = handled.started();
+    pub(super) fn ready(&mut self, index: usize, undo: Undo) {
+        let handled = &mut self.state.events[index];
+        let has_started = handled.is_started();
         let Some(course) = &mut handled.course else { return };
-        course.get_ready(undo);
+        course.set_ready(undo);
         // Prepared again after a boot, it was approved before.
         if course.approval == Approval::Undecided {
             course.approval = match has_started {
@@ -34,7 +34,7 @@ impl Turn<'_> {
 
     /// Why this agent does not approve an event that it is prepared for. Asked again whenever an approval is sent: the
     /// platform may have changed whom an event is for.
-    pub(super) fn reason_not_to_approve(&self, handled: &Handled) -> Option<String> {
+    pub(super) fn reason_not_to_approve(&self, handled: &TrackedEvent) -> Option<String> {
         let leader = handled.event.leader().unwrap_or_default();
         match handled.rule()?.approve {
             Approve::Never => Some("its rule says never".into()),
@@ -49,21 +49,21 @@ impl Turn<'_> {
     }
 
     /// Takes in what became of an approval.
-    pub(super) fn answered(&mut self, event: &EventId, answer: ApprovalAnswer) {
+    pub(super) fn on_approval_answer(&mut self, event: &EventId, answer: ApprovalAnswer) {
         let now = self.now.tick;
-        let Some(place) = self.state.events.iter().position(|handled| handled.event.id == *event) else {
+        let Some(index) = self.state.events.iter().position(|handled| handled.event.id == *event) else {
             return;
         };
-        let Some(course) = &mut self.state.events[place].course else { return };
+        let Some(course) = &mut self.state.events[index].course else { return };
         let Approval::Sent { failures } = course.approval else { return };
         let (reason, first) = match answer {
             ApprovalAnswer::Accepted => {
                 course.approval = Approval::Given;
-                return self.tell(place, What::Approved);
+                return self.report(index, FactKind::Approved);
             }
             ApprovalAnswer::Moot => {
                 course.approval = Approval::Moot;
-                return self.tell(place, What::ApprovalMoot);
+                return self.report(index, FactKind::ApprovalMoot);
             }
             ApprovalAnswer::Refused { reason } => (reason, REFUSED_REST),
             ApprovalAnswer::Failed { reason } => (reason, APPROVAL_REST),
@@ -71,7 +71,7 @@ impl Turn<'_> {
         let again_in = first.saturating_mul(1 << failures.min(8)).min(APPROVAL_REST_MAX);
         course.approval =
             Approval::Wanted { failures: failures.saturating_add(1), due: now.saturating_add(again_in) };
-        self.tell(place, What::ApprovalFailed { reason, again_in });
+        self.report(index, FactKind::ApprovalFailed { reason, again_in });
     }
 
     /// What could not be sent while the platform was silent is sent now.

@@ -1,41 +1,43 @@
 //! Attempts at steps that have ended: what comes next, of those that were done, that failed, or that NotBefore left no time for.
 
-use super::handled::{Approval, Bound, Corrected, Doing, Phase, Presence, Progress, Waits};
-use super::io::{RunId, Stage, StepOutcome, Then, What};
+use super::io::{AfterFailure, FactKind, RunId, Stage, StepOutcome};
+use super::tracked_event::{
+    Approval, Bound, Phase, Presence, Progress, RestoreWait, StepAfterReload, StepState,
+};
 use super::{Turn, settle};
-use crate::rules::{Deed, OnFailure};
+use crate::rules::{OnFailure, StepAction};
 
 impl Turn<'_> {
     /// Takes in that an attempt has ended.
     pub(super) fn ended(&mut self, run: RunId, outcome: StepOutcome) {
-        let Some(place) = self.state.events.iter().position(|handled| handled.running() == Some(run)) else {
+        let Some(index) = self.state.events.iter().position(|handled| handled.running() == Some(run)) else {
             return;
         };
-        let handled = &self.state.events[place];
+        let handled = &self.state.events[index];
         if let Some(Phase::Over { next, .. }) = handled.phase() {
-            return self.set(place, Phase::Over { waits: Waits::Nothing, next });
+            return self.set(index, Phase::Over { waits: RestoreWait::Nothing, next });
         }
         let Some((stage, step)) = handled.step() else { return };
         let name = step.name.clone();
         match outcome {
             StepOutcome::Done => {
-                self.tell(place, What::StepDone { step: name, stage });
-                self.next_step(place, false);
+                self.report(index, FactKind::StepDone { step: name, stage });
+                self.next_step(index, false);
             }
-            StepOutcome::Failed { reason } => self.failed(place, reason),
-            StepOutcome::TimedOut if self.is_out_of_time(place) => {
-                self.out_of_time(place, "NotBefore came before it was done")
+            StepOutcome::Failed { reason } => self.failed(index, reason),
+            StepOutcome::TimedOut if self.is_out_of_time(index) => {
+                self.out_of_time(index, "NotBefore came before it was done")
             }
-            StepOutcome::TimedOut => self.failed(place, "it took longer than it may".into()),
+            StepOutcome::TimedOut => self.failed(index, "it took longer than it may".into()),
             StepOutcome::Stopped => {
-                self.out_of_time(place, "it was stopped: NotBefore is nearer than it was")
+                self.out_of_time(index, "it was stopped: NotBefore is nearer than it was")
             }
         }
     }
 
     /// Whether it is NotBefore that a step has no more time for, and not its own timeout.
-    fn is_out_of_time(&self, place: usize) -> bool {
-        let handled = &self.state.events[place];
+    fn is_out_of_time(&self, index: usize) -> bool {
+        let handled = &self.state.events[index];
         let Some(Phase::Preparing { progress, .. }) = handled.phase() else { return false };
         let left = settle::time_for_step(handled, self.now.tick);
         progress.bound != Bound::Passed && left.is_some_and(|left| left.is_zero())
@@ -43,91 +45,94 @@ impl Turn<'_> {
 
     /// NotBefore left no time for a step before the event. The event comes all the same, so what follows is done with the time
     /// that was kept for it. Who was only to wait has waited as long as there was time.
-    pub(super) fn out_of_time(&mut self, place: usize, reason: &str) {
-        let Some((stage, step)) = self.state.events[place].step() else { return };
+    pub(super) fn out_of_time(&mut self, index: usize, reason: &str) {
+        let Some((stage, step)) = self.state.events[index].step() else { return };
         let (name, on_failure) = (step.name.clone(), step.on_failure);
-        if let Deed::Wait { .. } = step.does {
-            self.tell(place, What::StepDone { step: name, stage });
-            return self.next_step(place, false);
+        if let StepAction::Wait { .. } = step.does {
+            self.report(index, FactKind::StepDone { step: name, stage });
+            return self.next_step(index, false);
         }
         let then = match on_failure {
-            OnFailure::GoOn => Then::GoOn,
-            OnFailure::Withhold => Then::WithholdAndGoOn,
+            OnFailure::GoOn => AfterFailure::GoOn,
+            OnFailure::Withhold => AfterFailure::WithholdAndGoOn,
         };
-        self.tell(place, What::StepFailed { step: name.clone(), stage, reason: reason.to_owned(), then });
-        let had_to_be_done = then == Then::WithholdAndGoOn;
+        self.report(
+            index,
+            FactKind::StepFailed { step: name.clone(), stage, reason: reason.to_owned(), then },
+        );
+        let had_to_be_done = then == AfterFailure::WithholdAndGoOn;
         if had_to_be_done {
-            self.withhold(place, &name);
+            self.withhold(index, &name);
         }
-        self.next_step(place, had_to_be_done);
+        self.next_step(index, had_to_be_done);
     }
 
     /// Does not approve the event because of a step, and says so, once.
-    fn withhold(&mut self, place: usize, name: &str) {
-        let Some(course) = &mut self.state.events[place].course else { return };
+    fn withhold(&mut self, index: usize, name: &str) {
+        let Some(course) = &mut self.state.events[index].course else { return };
         if let Approval::Undecided = course.approval {
             let reason = format!("the step `{name}` failed");
             course.approval = Approval::Withheld { reason: reason.clone() };
-            self.tell(place, What::Withheld { reason });
+            self.report(index, FactKind::Withheld { reason });
         }
     }
 
     /// Goes to the next step of the list that is being run. `is_flawed` says that this one was to be done and was not.
-    fn next_step(&mut self, place: usize, is_flawed: bool) {
-        self.change_progress(place, |progress| *progress = progress.next(is_flawed));
+    fn next_step(&mut self, index: usize, is_flawed: bool) {
+        self.change_progress(index, |progress| *progress = progress.next(is_flawed));
     }
 
-    fn change_progress(&mut self, place: usize, change: impl FnOnce(&mut Progress)) {
-        let course = self.state.events[place].course.as_mut();
+    fn change_progress(&mut self, index: usize, change: impl FnOnce(&mut Progress)) {
+        let course = self.state.events[index].course.as_mut();
         if let Some(progress) = course.and_then(|course| course.phase.progress()) {
             change(progress);
         }
     }
 
     /// An attempt has failed: it is tried again, or passed over, or it is the end of the list.
-    fn failed(&mut self, place: usize, reason: String) {
+    fn failed(&mut self, index: usize, reason: String) {
         let now = self.now.tick;
-        let handled = &self.state.events[place];
+        let handled = &self.state.events[index];
         let Some((stage, step)) = handled.step() else { return };
         let Some(phase) = handled.phase() else { return };
         let (Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. }) = phase else { return };
         let again_at = now.saturating_add(step.retry_delay);
         let in_time = settle::time_for_step(handled, again_at).is_none_or(|left| !left.is_zero());
         let then = if progress.attempt <= step.retries && in_time {
-            Then::Retry
+            AfterFailure::Retry
         } else {
             match step.on_failure {
-                OnFailure::Withhold => Then::Withhold,
-                OnFailure::GoOn => Then::GoOn,
+                OnFailure::Withhold => AfterFailure::Withhold,
+                OnFailure::GoOn => AfterFailure::GoOn,
             }
         };
         let step = step.name.clone();
-        self.tell(place, What::StepFailed { step: step.clone(), stage, reason, then });
+        self.report(index, FactKind::StepFailed { step: step.clone(), stage, reason, then });
         match then {
-            Then::Retry => self.change_progress(place, |progress| {
+            AfterFailure::Retry => self.change_progress(index, |progress| {
                 progress.attempt = progress.attempt.saturating_add(1);
-                progress.doing = Doing::Due(again_at);
+                progress.doing = StepState::Due(again_at);
             }),
-            Then::GoOn => self.next_step(place, stage == Stage::After),
-            Then::Withhold => match phase {
+            AfterFailure::GoOn => self.next_step(index, stage == Stage::After),
+            AfterFailure::Withhold => match phase {
                 Phase::Preparing { undo, .. } => {
-                    self.withhold(place, &step);
-                    self.set(place, Phase::Withheld { step: progress.flaw.unwrap_or(progress.step), undo });
+                    self.withhold(index, &step);
+                    self.set(index, Phase::Withheld { step: progress.flaw.unwrap_or(progress.step), undo });
                 }
                 Phase::Restoring { .. } => {
-                    self.change_progress(place, |progress| progress.doing = Doing::Halted);
-                    self.tell(place, What::Stranded { step });
+                    self.change_progress(index, |progress| progress.doing = StepState::Halted);
+                    self.report(index, FactKind::Stranded { step });
                 }
                 Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => {}
             },
-            Then::WithholdAndGoOn => {}
+            AfterFailure::WithholdAndGoOn => {}
         }
     }
 
     /// Tries again what has failed, by its rule as it is now: for good, or until its next attempt is due.
-    pub(super) fn try_again(&mut self, place: usize) {
+    pub(super) fn retry_step(&mut self, index: usize) {
         let now = self.now.tick;
-        let handled = &mut self.state.events[place];
+        let handled = &mut self.state.events[index];
         let waits = matches!(handled.presence, Presence::Waiting { .. }) && !handled.is_over();
         let Some(course) = &mut handled.course else { return };
         let stage = match course.phase {
@@ -141,7 +146,7 @@ impl Turn<'_> {
             | Phase::Restoring { .. }
             | Phase::Done => return,
         };
-        let corrected = course.correct(&self.setup.rules);
+        let corrected = course.apply_rules(&self.setup.rules);
         let is_for_good = match &mut course.phase {
             Phase::Withheld { step, undo } => {
                 course.phase = Phase::Preparing { progress: Progress::at(*step), undo: *undo };
@@ -151,9 +156,9 @@ impl Turn<'_> {
                 true
             }
             Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => {
-                let is_halted = progress.doing == Doing::Halted;
-                if is_halted || !matches!(corrected, Corrected::Same) {
-                    (progress.doing, progress.attempt) = (Doing::Due(now), 1);
+                let is_halted = progress.doing == StepState::Halted;
+                if is_halted || !matches!(corrected, StepAfterReload::Same) {
+                    (progress.doing, progress.attempt) = (StepState::Due(now), 1);
                 }
                 is_halted
             }
@@ -161,11 +166,11 @@ impl Turn<'_> {
         };
         let next = handled.step().map(|(_, step)| step.name.clone());
         match (corrected, next) {
-            (Corrected::Dropped(step), _) => self.tell(place, What::StepDropped { step, stage }),
-            (Corrected::Same | Corrected::Another, Some(step)) if is_for_good => {
-                self.tell(place, What::TriedAgain { step, stage });
+            (StepAfterReload::Dropped(step), _) => self.report(index, FactKind::StepDropped { step, stage }),
+            (StepAfterReload::Same | StepAfterReload::Another, Some(step)) if is_for_good => {
+                self.report(index, FactKind::TriedAgain { step, stage });
             }
-            (Corrected::Same | Corrected::Another, _) => {}
+            (StepAfterReload::Same | StepAfterReload::Another, _) => {}
         }
     }
 }

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use notbefore_client::document::{Event, EventStatus};
 use serde::Deserialize;
 
-use super::handled::{
-    self, Approval, Boot, Course, End, Next, Phase, Presence, Progress, Start, Undo, Waits,
-};
 use super::io::RunId;
+use super::tracked_event::{
+    self, AfterRestore, Approval, Boot, Course, End, Phase, Presence, Progress, RestoreWait, Start, Undo,
+};
 use crate::rules::Rule;
 
 /// What an agent remembered.
@@ -17,13 +17,13 @@ use crate::rules::Rule;
 pub struct State {
     boot: Option<String>,
     next_run: u64,
-    events: Vec<Handled>,
+    events: Vec<TrackedEvent>,
     unheard_boot: bool,
     resting_until: Option<Duration>,
 }
 
 #[derive(Deserialize)]
-struct Handled {
+struct TrackedEvent {
     event: Event,
     mine: bool,
     seen_at: Timestamp,
@@ -78,13 +78,13 @@ struct OldWithheld {
 impl From<State> for super::State {
     fn from(old: State) -> super::State {
         let State { boot, next_run, events, unheard_boot, resting_until } = old;
-        let events = events.into_iter().map(handled::Handled::from).collect();
+        let events = events.into_iter().map(tracked_event::TrackedEvent::from).collect();
         super::State { boot, next_run, events, unheard_boot, resting_until }
     }
 }
 
-impl From<Handled> for handled::Handled {
-    fn from(old: Handled) -> handled::Handled {
+impl From<TrackedEvent> for tracked_event::TrackedEvent {
+    fn from(old: TrackedEvent) -> tracked_event::TrackedEvent {
         let has_started = old.event.status == EventStatus::Started;
         let presence = match (old.listed, has_started) {
             (true, true) if old.went_back => Presence::Started(Start::TakenBack),
@@ -106,11 +106,11 @@ impl From<Handled> for handled::Handled {
             OldApproval::Other(approval) => (approval, None),
         };
         let undo = if old.begun { Undo::Owed } else { Undo::Nothing };
-        let next = if old.replaced { Next::AnotherRule } else { Next::Done };
+        let next = if old.replaced { AfterRestore::AnotherRule } else { AfterRestore::Done };
         let phase = match old.phase {
             OldPhase::Unmatched => None,
             OldPhase::Preparing(_) | OldPhase::Ready if old.replaced => {
-                old.begun.then_some(Phase::Over { waits: Waits::Nothing, next })
+                old.begun.then_some(Phase::Over { waits: RestoreWait::Nothing, next })
             }
             OldPhase::Preparing(OldProgress { progress, unready, .. }) => {
                 let flaw = unready.then_some(withheld.unwrap_or(progress.step));
@@ -121,9 +121,13 @@ impl From<Handled> for handled::Handled {
                 None => Phase::Ready { undo },
             }),
             OldPhase::Over { .. } if !old.begun => Some(Phase::Done),
-            OldPhase::Over { stopping: Some(run) } => Some(Phase::Over { waits: Waits::Stopping(run), next }),
-            OldPhase::Over { stopping: None } if old.held => Some(Phase::Over { waits: Waits::Held, next }),
-            OldPhase::Over { stopping: None } => Some(Phase::Over { waits: Waits::Nothing, next }),
+            OldPhase::Over { stopping: Some(run) } => {
+                Some(Phase::Over { waits: RestoreWait::Stopping(run), next })
+            }
+            OldPhase::Over { stopping: None } if old.held => {
+                Some(Phase::Over { waits: RestoreWait::Held, next })
+            }
+            OldPhase::Over { stopping: None } => Some(Phase::Over { waits: RestoreWait::Nothing, next }),
             OldPhase::Restoring(OldProgress { progress, failed, .. }) => {
                 let flaw = failed.then_some(progress.step);
                 Some(Phase::Restoring { progress: Progress { flaw, ..progress }, next })
@@ -131,8 +135,8 @@ impl From<Handled> for handled::Handled {
             OldPhase::Done => Some(Phase::Done),
         };
         let course = old.rule.zip(phase).map(|(rule, phase)| Course { rule, phase, approval });
-        let Handled { event, mine, seen_at, .. } = old;
-        handled::Handled { event, mine, seen_at, presence, boot, course }
+        let TrackedEvent { event, mine, seen_at, .. } = old;
+        tracked_event::TrackedEvent { event, mine, seen_at, presence, boot, course }
     }
 }
 
@@ -140,14 +144,14 @@ impl From<Handled> for handled::Handled {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::handled::{Bound, Doing};
+    use super::tracked_event::{Bound, StepState};
     use super::*;
 
     /// An agent was killed during the second step before its event.
     const WRITTEN: &str = include_str!("../../../cli/tests/fixtures/level-1/agent/journal.json");
 
     /// The event of the fixture, with these fields in place of its own.
-    fn read(changes: Value) -> handled::Handled {
+    fn read(changes: Value) -> tracked_event::TrackedEvent {
         let mut state = serde_json::from_str::<Value>(WRITTEN).unwrap()["state"].take();
         let event = state["events"][0].as_object_mut().unwrap();
         event.extend(changes.as_object().unwrap().clone());
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_where_it_was() {
+    fn format_2_presence_is_converted() {
         let presence = |changes| read(changes).presence;
         let deadline = Some(Duration::new(2_276_064_719, 806_868_289));
         assert_eq!(presence(json!({})), Presence::Waiting { deadline });
@@ -185,8 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_as_far_as_it_was() {
-        let doing = Doing::Running(RunId(2));
+    fn format_2_phase_is_converted() {
+        let doing = StepState::Running(RunId(2));
         let bound = Bound::Until(Duration::new(2_276_064_719, 306_868_289));
         let progress = Progress { step: 1, attempt: 1, doing, bound, flaw: None };
         let undo = Undo::Owed;
@@ -204,17 +208,17 @@ mod tests {
         assert_eq!(*read(withheld).approval(), Approval::Withheld { reason: "why".to_owned() });
         let over = |waits, next| Some(Phase::Over { waits, next });
         let stopping = json!({ "phase": { "over": { "stopping": 7 } } });
-        assert_eq!(phase(stopping), over(Waits::Stopping(RunId(7)), Next::Done));
+        assert_eq!(phase(stopping), over(RestoreWait::Stopping(RunId(7)), AfterRestore::Done));
         let held = json!({ "phase": { "over": { "stopping": null } }, "held": true });
-        assert_eq!(phase(held), over(Waits::Held, Next::Done));
+        assert_eq!(phase(held), over(RestoreWait::Held, AfterRestore::Done));
         let nothing = json!({ "phase": { "over": { "stopping": null } }, "begun": false });
         assert_eq!(phase(nothing), Some(Phase::Done), "there is nothing to undo");
-        assert_eq!(phase(json!({ "replaced": true })), over(Waits::Nothing, Next::AnotherRule));
+        assert_eq!(phase(json!({ "replaced": true })), over(RestoreWait::Nothing, AfterRestore::AnotherRule));
         assert_eq!(phase(json!({ "replaced": true, "begun": false })), None, "another rule is for it");
         let halted = json!({ "step": 0, "attempt": 2, "doing": "halted", "bound": "open", "failed": true, "unready": false });
         let progress =
-            Progress { step: 0, attempt: 2, doing: Doing::Halted, bound: Bound::Open, flaw: Some(0) };
-        let restoring = Phase::Restoring { progress, next: Next::Done };
+            Progress { step: 0, attempt: 2, doing: StepState::Halted, bound: Bound::Open, flaw: Some(0) };
+        let restoring = Phase::Restoring { progress, next: AfterRestore::Done };
         assert_eq!(phase(json!({ "phase": { "restoring": halted } })), Some(restoring));
     }
 }

@@ -72,7 +72,7 @@ pub enum Action {
     /// Approve this event and no other.
     Approve(EventId),
     /// Say what happened: to the log, to the metrics, to an administrator.
-    Tell(Box<Fact>),
+    Report(Box<Fact>),
 }
 
 /// One attempt at a step, with all that it needs to know.
@@ -126,23 +126,23 @@ pub struct Fact {
     /// The rule it is for, if any.
     pub rule: Option<String>,
     /// What.
-    pub what: What,
+    pub kind: FactKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum FactKind {
     /// An event was seen for the first time, or again after it had been gone. `time_left` is the time until
     /// NotBefore, if that is known. `mine` says whether this VM is among its resources.
     Appeared { time_left: Option<Duration>, mine: bool },
-    /// A rule matched the event. Told at once after [`What::Appeared`], or later, as its time drew near.
+    /// A rule matched the event. Told at once after [`FactKind::Appeared`], or later, as its time drew near.
     Matched,
     /// A step was begun. Attempts count from 1. `budget` is how long it may take.
     StepBegun { step: String, stage: Stage, attempt: u32, budget: Duration },
     /// A step ended as it should.
     StepDone { step: String, stage: Stage },
     /// An attempt failed.
-    StepFailed { step: String, stage: Stage, reason: String, then: Then },
+    StepFailed { step: String, stage: Stage, reason: String, then: AfterFailure },
     /// The agent found a step that it had begun before it ended itself. `rerun` says whether it is run again.
     StepInterrupted { step: String, stage: Stage, rerun: bool },
     /// A step that had failed for good is tried again, because the rules were read again or the agent was
@@ -184,7 +184,7 @@ pub enum What {
 
 /// What comes of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum AfterFailure {
     /// It is tried again.
     Retry,
     /// The next step runs.

@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_client::clock::Moment;
 use notbefore_client::document::{Document, Event, EventKind, EventStatus, EventsVersion};
 
-use super::handled::{Approval, Boot, End, Handled, Next, Phase, Presence, Start};
-use super::io::What;
+use super::io::FactKind;
+use super::tracked_event::{AfterRestore, Approval, Boot, End, Phase, Presence, Start, TrackedEvent};
 use super::{Turn, settle};
-use crate::rules::Whose;
+use crate::rules::ResourceMatch;
 use crate::rules::matching::first;
 
 /// The notice of an eviction, where the platform does not say it.
@@ -28,7 +28,7 @@ pub(super) fn platform_time(served_at: Option<Timestamp>, now: Moment) -> Timest
 }
 
 /// Whether an event has to say when it begins and does not: an eviction, which then has half a minute, as every other has.
-pub(super) fn leaves_its_notice_unsaid(event: &Event) -> bool {
+pub(super) fn has_implicit_notice(event: &Event) -> bool {
     event.kind == EventKind::Preempt && event.not_before.is_none() && event.status != EventStatus::Started
 }
 
@@ -36,25 +36,25 @@ impl Turn<'_> {
     /// Takes in a document, of a version that may not have words for every event.
     pub(super) fn read(&mut self, document: Document, served_at: Timestamp, version: EventsVersion) {
         self.state.resting_until = None;
-        for place in 0..self.state.events.len() {
-            let Event { id, kind, .. } = &self.state.events[place].event;
+        for index in 0..self.state.events.len() {
+            let Event { id, kind, .. } = &self.state.events[index].event;
             if !document.events.iter().any(|listed| listed.id == *id) && kind.is_shown_at(version) {
-                self.gone(place);
+                self.on_gone(index);
             }
         }
         let booted = std::mem::take(&mut self.state.unheard_boot);
         for event in document.events {
             match self.state.events.iter().position(|handled| handled.event.id == event.id) {
-                Some(place) => self.seen_again(place, event, served_at),
-                None => self.appeared(event, served_at, booted),
+                Some(index) => self.on_seen_again(index, event, served_at),
+                None => self.on_appeared(event, served_at, booted),
             }
         }
     }
 
     /// Time has passed by the platform's clock and, if the VM stood still, not by this one's.
     pub(super) fn anchor(&mut self, served_at: Timestamp) {
-        for place in 0..self.state.events.len() {
-            let handled = &self.state.events[place];
+        for index in 0..self.state.events.len() {
+            let handled = &self.state.events[index];
             let Some(deadline) = self.deadline(&handled.event, served_at).filter(|_| handled.is_listed())
             else {
                 continue;
@@ -64,18 +64,18 @@ impl Turn<'_> {
             let differs =
                 |before: Duration| before.abs_diff(deadline) > ANCHOR_SLACK && before.max(deadline) > now;
             if handled.deadline().is_none_or(differs) {
-                self.state.events[place].presence = Presence::Waiting { deadline: Some(deadline) };
+                self.state.events[index].presence = Presence::Waiting { deadline: Some(deadline) };
             }
         }
     }
 
     /// The platform has said what this VM is called: whose every event is, is asked again.
-    pub(super) fn named(&mut self) {
-        for place in 0..self.state.events.len() {
-            let handled = &self.state.events[place];
-            let mine = self.mine(&handled.event);
-            if handled.is_listed() && self.belongs(place, mine) {
-                self.tell_appeared(place);
+    pub(super) fn on_renamed(&mut self) {
+        for index in 0..self.state.events.len() {
+            let handled = &self.state.events[index];
+            let mine = self.is_mine(&handled.event);
+            if handled.is_listed() && self.update_ownership(index, mine) {
+                self.report_appeared(index);
             }
         }
     }
@@ -90,7 +90,7 @@ impl Turn<'_> {
 
     /// Where an event is that is new, or there again: it may be one that has to say when, and does not.
     fn first_presence(&self, event: &Event, served_at: Timestamp) -> Presence {
-        let unsaid = || leaves_its_notice_unsaid(event).then(|| self.now.tick.saturating_add(PREEMPT_NOTICE));
+        let unsaid = || has_implicit_notice(event).then(|| self.now.tick.saturating_add(PREEMPT_NOTICE));
         match event.status {
             EventStatus::Started => Presence::Started(Start::Said),
             EventStatus::Scheduled | EventStatus::Other(_) => {
@@ -101,58 +101,65 @@ impl Turn<'_> {
 
     /// Takes in an event that is new. One that has started when this VM, just booted, first hears of it is most likely what
     /// it booted for: there is nothing to prepare any more.
-    fn appeared(&mut self, event: Event, served_at: Timestamp, booted: bool) {
-        let mine = self.mine(&event);
+    fn on_appeared(&mut self, event: Event, served_at: Timestamp, booted: bool) {
+        let mine = self.is_mine(&event);
         let presence = self.first_presence(&event, served_at);
         let boot = if booted && event.status == EventStatus::Started { Boot::Heard } else { Boot::None };
-        self.state.events.push(Handled { event, mine, seen_at: self.now.wall, presence, boot, course: None });
-        self.tell_appeared(self.state.events.len() - 1);
+        self.state.events.push(TrackedEvent {
+            event,
+            mine,
+            seen_at: self.now.wall,
+            presence,
+            boot,
+            course: None,
+        });
+        self.report_appeared(self.state.events.len() - 1);
     }
 
-    fn tell_appeared(&mut self, place: usize) {
-        let handled = &self.state.events[place];
+    fn report_appeared(&mut self, index: usize) {
+        let handled = &self.state.events[index];
         let (deadline, mine) = (handled.deadline(), handled.mine);
         let time_left = deadline.map(|deadline| deadline.saturating_sub(self.now.tick));
-        self.tell(place, What::Appeared { time_left, mine });
+        self.report(index, FactKind::Appeared { time_left, mine });
     }
 
-    fn mine(&self, event: &Event) -> bool {
+    fn is_mine(&self, event: &Event) -> bool {
         event.resources.iter().any(|resource| self.setup.me.is(resource))
     }
 
-    fn gone(&mut self, place: usize) {
+    fn on_gone(&mut self, index: usize) {
         let now = self.now.tick;
-        let handled = &mut self.state.events[place];
-        let may_have_been_booted_for = handled.boot.may_be_for_it();
-        handled.boot = handled.boot.heard(handled.started());
+        let handled = &mut self.state.events[index];
+        let may_have_been_booted_for = handled.boot.may_be_caused_by_event();
+        handled.boot = handled.boot.confirmed(handled.is_started());
         if !handled.is_listed() {
             return;
         }
         // Documents may be missed: what was approved, or was due, has most likely happened meanwhile.
         let approved = matches!(handled.approval(), Approval::Given | Approval::Moot);
         let due = handled.deadline().is_some_and(|deadline| deadline <= now);
-        let (end, what) = match handled.started() || approved || due || may_have_been_booted_for {
-            true => (End::Happened, What::Ended),
-            false => (End::Cancelled, What::Cancelled),
+        let (end, what) = match handled.is_started() || approved || due || may_have_been_booted_for {
+            true => (End::Happened, FactKind::Ended),
+            false => (End::Cancelled, FactKind::Cancelled),
         };
         handled.presence = Presence::Gone(end);
-        self.tell(place, what);
+        self.report(index, what);
     }
 
     /// Takes in an event that is known already.
-    fn seen_again(&mut self, place: usize, mut event: Event, served_at: Timestamp) {
-        let mine = self.mine(&event);
+    fn on_seen_again(&mut self, index: usize, mut event: Event, served_at: Timestamp) {
+        let mine = self.is_mine(&event);
         let (deadline, presence) = (self.deadline(&event, served_at), self.first_presence(&event, served_at));
-        let handled = &mut self.state.events[place];
-        let was_started = handled.started();
+        let handled = &mut self.state.events[index];
+        let was_started = handled.is_started();
         let starts = !was_started && event.status == EventStatus::Started;
-        handled.boot = handled.boot.heard(was_started || starts);
+        handled.boot = handled.boot.confirmed(was_started || starts);
         if !handled.is_listed() {
             // It was gone, and is there again: what is being put back is prepared again, by the same rule.
             handled.begin_again();
             (handled.event, handled.presence) = (event, presence);
-            self.belongs(place, mine);
-            return self.tell_appeared(place);
+            self.update_ownership(index, mine);
+            return self.report_appeared(index);
         }
         let takes_back = was_started && event.status != EventStatus::Started;
         if takes_back {
@@ -176,31 +183,31 @@ impl Turn<'_> {
             // It was thought to have started, or to be gone.
             course.approval = Approval::Wanted { failures: 0, due: self.now.tick };
         }
-        if self.belongs(place, mine) {
-            self.tell_appeared(place);
+        if self.update_ownership(index, mine) {
+            self.report_appeared(index);
         }
         if starts {
-            let prepared = self.state.events[place].is_prepared();
-            self.tell(place, What::Started { prepared });
+            let prepared = self.state.events[index].is_prepared();
+            self.report(index, FactKind::Started { prepared });
         }
         if tell_back {
-            self.tell(place, What::WentBack);
+            self.report(index, FactKind::WentBack);
         }
         if changed {
-            self.tell(place, What::Changed);
+            self.report(index, FactKind::Changed);
         }
     }
 
     /// Notes whose an event is. Answers whether that makes it a new one: it was for other VMs only and is for this one, too, and
     /// what has been done about it until now was not for that.
-    fn belongs(&mut self, place: usize, mine: bool) -> bool {
-        let was_mine = std::mem::replace(&mut self.state.events[place].mine, mine);
-        let handled = &self.state.events[place];
+    fn update_ownership(&mut self, index: usize, mine: bool) -> bool {
+        let was_mine = std::mem::replace(&mut self.state.events[index].mine, mine);
+        let handled = &self.state.events[index];
         let to_approve = self.reason_not_to_approve(handled).is_none();
-        let fits = first(&self.setup.rules, &settle::sight(handled, self.now.tick));
+        let fits = first(&self.setup.rules, &settle::match_input(handled, self.now.tick));
         let same = handled.rule() == fits;
         let has_become_mine = mine && !was_mine;
-        let handled = &mut self.state.events[place];
+        let handled = &mut self.state.events[index];
         let Some(course) = &mut handled.course else { return has_become_mine };
         if matches!(course.approval, Approval::NotMine { .. }) && to_approve {
             // Somebody else was to approve, and is not any more.
@@ -211,26 +218,28 @@ impl Turn<'_> {
         }
         match (course.rule.matches.resources, course.phase) {
             // Nothing was done yet about its being somebody else's.
-            (Whose::Mine, Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. }) => false,
-            (Whose::Mine, Phase::Over { .. } | Phase::Restoring { .. } | Phase::Done) => {
+            (ResourceMatch::Mine, Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. }) => {
+                false
+            }
+            (ResourceMatch::Mine, Phase::Over { .. } | Phase::Restoring { .. } | Phase::Done) => {
                 handled.begin_again();
                 true
             }
-            (Whose::Others | Whose::Any, _) if same => false,
-            (Whose::Others | Whose::Any, phase) => {
-                self.replace_rule(place, phase);
+            (ResourceMatch::Others | ResourceMatch::Any, _) if same => false,
+            (ResourceMatch::Others | ResourceMatch::Any, phase) => {
+                self.replace_rule(index, phase);
                 true
             }
         }
     }
 
     /// Another rule is for the event: what was begun by the one it has is undone before that.
-    fn replace_rule(&mut self, place: usize, phase: Phase) {
-        let next = Next::AnotherRule;
+    fn replace_rule(&mut self, index: usize, phase: Phase) {
+        let next = AfterRestore::AnotherRule;
         match phase {
-            Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. } => self.lapse(place, next),
-            Phase::Over { waits, .. } => self.set(place, Phase::Over { waits, next }),
-            Phase::Restoring { progress, .. } => self.set(place, Phase::Restoring { progress, next }),
+            Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. } => self.lapse(index, next),
+            Phase::Over { waits, .. } => self.set(index, Phase::Over { waits, next }),
+            Phase::Restoring { progress, .. } => self.set(index, Phase::Restoring { progress, next }),
             Phase::Done => {}
         }
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use notbefore_client::clock::Moment;
 
-use super::handled::{Approval, Boot, Doing, Phase, Presence, Progress, Waits};
-use super::io::{Action, What};
-use super::read::{PREEMPT_NOTICE, leaves_its_notice_unsaid};
+use super::io::{Action, FactKind};
+use super::read::{PREEMPT_NOTICE, has_implicit_notice};
+use super::tracked_event::{Approval, Boot, Phase, Presence, Progress, RestoreWait, StepState};
 use super::{Setup, State, Turn};
 use crate::rules::OnInterrupt;
 
@@ -28,11 +28,11 @@ impl State {
         self.unheard_boot |= booted;
         self.resting_until = (!self.events.is_empty()).then(|| now.tick.saturating_add(REST));
         let mut turn = Turn { setup, now, state: self, actions: Vec::new() };
-        for place in 0..turn.state.events.len() {
-            turn.new_ticks(place);
+        for index in 0..turn.state.events.len() {
+            turn.rebase_ticks(index);
             match booted {
-                true => turn.after_a_boot(place),
-                false => turn.after_a_restart(place),
+                true => turn.after_boot(index),
+                false => turn.after_restart(index),
             }
         }
         (turn.state, turn.actions)
@@ -41,11 +41,11 @@ impl State {
 
 impl Turn<'_> {
     /// The ticks of an agent before this one mean nothing; what was due is due now.
-    fn new_ticks(&mut self, place: usize) {
+    fn rebase_ticks(&mut self, index: usize) {
         let now = self.now;
-        let handled = &mut self.state.events[place];
+        let handled = &mut self.state.events[index];
         let unsaid = || handled.seen_at.saturating_add(PREEMPT_NOTICE).ok();
-        let unsaid = || leaves_its_notice_unsaid(&handled.event).then(unsaid).flatten();
+        let unsaid = || has_implicit_notice(&handled.event).then(unsaid).flatten();
         let not_before = handled.event.not_before.or_else(unsaid);
         if let Presence::Waiting { deadline } = &mut handled.presence {
             *deadline = not_before.map(|at| {
@@ -55,10 +55,10 @@ impl Turn<'_> {
         }
         let Some(course) = &mut handled.course else { return };
         match &mut course.phase {
-            Phase::Preparing { progress: Progress { doing: Doing::Due(at), .. }, .. }
-            | Phase::Restoring { progress: Progress { doing: Doing::Due(at), .. }, .. } => *at = now.tick,
+            Phase::Preparing { progress: Progress { doing: StepState::Due(at), .. }, .. }
+            | Phase::Restoring { progress: Progress { doing: StepState::Due(at), .. }, .. } => *at = now.tick,
             // Whoever was told to stop it is gone. So is what it ran, where systemd sees to that; elsewhere nobody can tell.
-            Phase::Over { waits: waits @ Waits::Stopping(_), .. } => *waits = Waits::Nothing,
+            Phase::Over { waits: waits @ RestoreWait::Stopping(_), .. } => *waits = RestoreWait::Nothing,
             Phase::Preparing { .. }
             | Phase::Ready { .. }
             | Phase::Withheld { .. }
@@ -72,47 +72,48 @@ impl Turn<'_> {
         }
     }
 
-    fn after_a_restart(&mut self, place: usize) {
+    fn after_restart(&mut self, index: usize) {
         // Whoever restarts the agent may well have seen to what failed.
-        self.try_again(place);
-        let handled = &mut self.state.events[place];
+        self.retry_step(index);
+        let handled = &mut self.state.events[index];
         let Some((stage, step)) = handled.step() else { return };
         let (name, rerun) = (step.name.clone(), step.on_interrupt == OnInterrupt::Rerun);
         let progress = handled.course.as_mut().and_then(|course| course.phase.progress());
-        let Some(progress) = progress.filter(|progress| matches!(progress.doing, Doing::Running(_))) else {
+        let Some(progress) = progress.filter(|progress| matches!(progress.doing, StepState::Running(_)))
+        else {
             return;
         };
-        progress.doing = Doing::Due(self.now.tick);
+        progress.doing = StepState::Due(self.now.tick);
         if !rerun {
             *progress = progress.next(false);
         }
-        self.tell(place, What::StepInterrupted { step: name, stage, rerun });
+        self.report(index, FactKind::StepInterrupted { step: name, stage, rerun });
     }
 
-    fn after_a_boot(&mut self, place: usize) {
-        let handled = &mut self.state.events[place];
+    fn after_boot(&mut self, index: usize) {
+        let handled = &mut self.state.events[index];
         handled.boot = Boot::Unheard;
-        let has_started = handled.started();
+        let has_started = handled.is_started();
         let phase = handled.phase();
         match phase {
             // Whether there is still a reason, the next document says; until it does nothing is begun.
             Some(Phase::Preparing { undo, .. } | Phase::Ready { undo } | Phase::Withheld { undo, .. })
                 if !has_started =>
             {
-                self.set(place, Phase::Preparing { progress: Progress::at(0), undo });
+                self.set(index, Phase::Preparing { progress: Progress::at(0), undo });
                 // What a step did not manage then, it may manage now.
-                if let Some(course) = &mut self.state.events[place].course
+                if let Some(course) = &mut self.state.events[index].course
                     && course.approval != Approval::Given
                 {
                     course.approval = Approval::Undecided;
                 }
             }
-            Some(Phase::Preparing { undo, .. }) => self.ready(place, undo),
+            Some(Phase::Preparing { undo, .. }) => self.ready(index, undo),
             Some(Phase::Restoring { next, .. }) => {
-                self.set(place, Phase::Restoring { progress: Progress::at(0), next });
+                self.set(index, Phase::Restoring { progress: Progress::at(0), next });
             }
             Some(Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done) | None => {}
         }
-        self.tell(place, What::Booted);
+        self.report(index, FactKind::Booted);
     }
 }

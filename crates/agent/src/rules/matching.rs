@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use notbefore_client::document::{EventKind, EventSource};
 
-use super::{DurationMatch, Match, Rule, Whose, Within};
+use super::{DurationMatch, DurationRange, Match, ResourceMatch, Rule};
 
 /// What rules look at in an event.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct MatchInput<'a> {
     /// What it does.
     pub kind: &'a EventKind,
     /// Who asked for it, if the platform says.
@@ -22,31 +22,31 @@ pub struct Sight<'a> {
 }
 
 /// The first rule that matches.
-pub fn first<'r>(rules: &'r [Rule], sight: &Sight<'_>) -> Option<&'r Rule> {
-    rules.iter().find(|rule| rule.matches.covers(sight))
+pub fn first<'r>(rules: &'r [Rule], match_input: &MatchInput<'_>) -> Option<&'r Rule> {
+    rules.iter().find(|rule| rule.matches.covers(match_input))
 }
 
 impl Match {
     /// Whether this is an event that the rule is for.
-    pub fn covers(&self, sight: &Sight<'_>) -> bool {
-        self.covers_but_for_time(sight) && self.time_left.holds(sight.time_left)
+    pub fn covers(&self, match_input: &MatchInput<'_>) -> bool {
+        self.covers_ignoring_time(match_input) && self.time_left.holds(match_input.time_left)
     }
 
     /// Whether it is, or will be when its time has come.
-    pub fn covers_but_for_time(&self, sight: &Sight<'_>) -> bool {
-        let kind = self.kinds.is_empty() || self.kinds.contains(sight.kind);
+    pub fn covers_ignoring_time(&self, match_input: &MatchInput<'_>) -> bool {
+        let kind = self.kinds.is_empty() || self.kinds.contains(match_input.kind);
         let source =
-            self.sources.is_empty() || sight.source.is_some_and(|source| self.sources.contains(source));
+            self.sources.is_empty() || match_input.source.is_some_and(|source| self.sources.contains(source));
         let whose = match self.resources {
-            Whose::Mine => sight.mine,
-            Whose::Others => !sight.mine,
-            Whose::Any => true,
+            ResourceMatch::Mine => match_input.mine,
+            ResourceMatch::Others => !match_input.mine,
+            ResourceMatch::Any => true,
         };
-        kind && source && whose && self.duration.holds(sight.duration)
+        kind && source && whose && self.duration.holds(match_input.duration)
     }
 }
 
-impl Within {
+impl DurationRange {
     /// Whether this lies within the bounds.
     pub fn holds(&self, length: Duration) -> bool {
         self.at_least.is_none_or(|least| length >= least) && self.at_most.is_none_or(|most| length <= most)

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use notbefore_client::document::{EventKind, EventSource};
 
-use super::matching::Sight;
-use super::{Rule, Within};
+use super::matching::MatchInput;
+use super::{DurationRange, Rule};
 
 /// The finest step that a bound can make a difference at.
 const GRAIN: Duration = Duration::from_nanos(1);
@@ -30,7 +30,7 @@ pub enum Unreachable {
 }
 
 /// How many events are looked at for one rule. Only rules that are made for it need more; they are believed.
-const SIGHTS_MAX: usize = 20_000;
+const MATCH_INPUTS_MAX: usize = 20_000;
 
 /// The rules that can never match, in their order.
 pub fn unreachable(rules: &[Rule]) -> Vec<Unreachable> {
@@ -42,12 +42,12 @@ pub fn unreachable(rules: &[Rule]) -> Vec<Unreachable> {
 fn reach(rule: &Rule, before: &[Rule]) -> Result<(), Unreachable> {
     let mut takers = BTreeSet::new();
     let mut looked_at = 0;
-    let left = any_sight(rule, before, |sight| {
+    let left = any_match_input(rule, before, |match_input| {
         looked_at += 1;
-        match before.iter().position(|earlier| earlier.matches.covers(&sight)) {
+        match before.iter().position(|earlier| earlier.matches.covers(&match_input)) {
             Some(taker) => {
                 takers.insert(taker);
-                looked_at > SIGHTS_MAX
+                looked_at > MATCH_INPUTS_MAX
             }
             None => true,
         }
@@ -64,8 +64,9 @@ fn reach(rule: &Rule, before: &[Rule]) -> Result<(), Unreachable> {
 }
 
 fn contradiction(rule: &Rule) -> &'static str {
-    let empty =
-        |within: &Within| within.at_least.zip(within.at_most).is_some_and(|(least, most)| least > most);
+    let empty = |within: &DurationRange| {
+        within.at_least.zip(within.at_most).is_some_and(|(least, most)| least > most)
+    };
     if empty(&rule.matches.time_left) {
         "time_left.at_least is more than time_left.at_most"
     } else {
@@ -74,7 +75,7 @@ fn contradiction(rule: &Rule) -> &'static str {
 }
 
 /// Shows one event of every sort that a rule is for and that it and those before it can tell apart, until one is `wanted`.
-fn any_sight(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(Sight<'_>) -> bool) -> bool {
+fn any_match_input(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(MatchInput<'_>) -> bool) -> bool {
     let rules = || before.iter().chain([rule]);
     // What no rule names stands for all that nobody knows yet.
     let other = EventKind::Other(String::new());
@@ -98,8 +99,8 @@ fn any_sight(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(Sight<'_>) -> 
         sources.iter().any(|source| {
             [true, false].into_iter().any(|mine| {
                 lengths.iter().any(|&(time_left, duration)| {
-                    let sight = Sight { kind, source: *source, mine, duration, time_left };
-                    rule.matches.covers(&sight) && wanted(sight)
+                    let match_input = MatchInput { kind, source: *source, mine, duration, time_left };
+                    rule.matches.covers(&match_input) && wanted(match_input)
                 })
             })
         })
@@ -107,7 +108,7 @@ fn any_sight(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(Sight<'_>) -> 
 }
 
 /// A length on every bound, and on either side of it.
-fn either_side<'a>(withins: impl Iterator<Item = &'a Within>) -> BTreeSet<Duration> {
+fn either_side<'a>(withins: impl Iterator<Item = &'a DurationRange>) -> BTreeSet<Duration> {
     let bounds = withins.flat_map(|within| [within.at_least, within.at_most]).flatten();
     bounds
         .flat_map(|bound| [bound.saturating_sub(GRAIN), bound, bound.saturating_add(GRAIN)])
@@ -118,7 +119,7 @@ fn either_side<'a>(withins: impl Iterator<Item = &'a Within>) -> BTreeSet<Durati
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Approve, DurationMatch, Match, Restore, Whose};
+    use crate::rules::{Approve, DurationMatch, Match, ResourceMatch, Restore};
 
     fn rule(name: &str, matches: Match) -> Rule {
         let (before, after) = (Vec::new(), Vec::new());
@@ -137,12 +138,12 @@ mod tests {
         Match { kinds: kinds.to_vec(), ..Match::default() }
     }
 
-    fn seconds(least: Option<u64>, most: Option<u64>) -> Within {
-        Within { at_least: least.map(Duration::from_secs), at_most: most.map(Duration::from_secs) }
+    fn seconds(least: Option<u64>, most: Option<u64>) -> DurationRange {
+        DurationRange { at_least: least.map(Duration::from_secs), at_most: most.map(Duration::from_secs) }
     }
 
     #[test]
-    fn rules_that_share_the_events_are_all_reached() {
+    fn disjoint_rules_are_reachable() {
         let rules = [
             rule(
                 "short freeze",
@@ -153,14 +154,14 @@ mod tests {
             ),
             rule("freeze", kinds(&[EventKind::Freeze])),
             rule("late", Match { time_left: seconds(None, Some(60)), ..Match::default() }),
-            rule("others", Match { resources: Whose::Others, ..Match::default() }),
-            rule("rest", Match { resources: Whose::Any, ..Match::default() }),
+            rule("others", Match { resources: ResourceMatch::Others, ..Match::default() }),
+            rule("rest", Match { resources: ResourceMatch::Any, ..Match::default() }),
         ];
         assert_eq!(unreachable(&rules), []);
     }
 
     #[test]
-    fn a_rule_behind_one_that_takes_all_is_named_with_it() {
+    fn rule_after_catch_all_is_unreachable() {
         let rules = [rule("all", Match::default()), rule("freeze", kinds(&[EventKind::Freeze]))];
         let found = unreachable(&rules);
         assert_eq!(found.len(), 1);
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn several_rules_that_take_all_between_them_are_seen() {
+    fn rule_after_covering_rules_is_unreachable() {
         let half = |least, most| Match { time_left: seconds(least, most), ..kinds(&[EventKind::Reboot]) };
         let rules = [
             rule("early", half(Some(60), None)),
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nanosecond_between_two_rules_is_enough() {
+    fn nanosecond_gap_makes_rule_reachable() {
         let half = |least, most| Match { time_left: seconds(least, most), ..Match::default() };
         let rules = [
             rule("early", half(Some(61), None)),
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_rules_as_there_may_be_take_no_time() {
+    fn maximum_rule_count_is_checked_quickly() {
         let most = crate::rules::RULES_MAX as u64;
         let rules: Vec<Rule> = (0..most)
             .map(|number| {
@@ -212,7 +213,7 @@ mod tests {
             .collect();
         assert_eq!(unreachable(&rules), []);
         // The other way round every one but the first is taken by the first, and every event has to be looked at.
-        let all = Match { resources: Whose::Any, ..Match::default() };
+        let all = Match { resources: ResourceMatch::Any, ..Match::default() };
         let rules: Vec<Rule> = [rule("all", all)].into_iter().chain(rules).take(most as usize).collect();
         assert!(unreachable(&rules).len() < rules.len());
     }

@@ -11,8 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-use crate::machine::io::{ApprovalAnswer, Fact, Stage, What};
-use crate::tell;
+use crate::fact_text;
+use crate::machine::io::{ApprovalAnswer, Fact, FactKind, Stage};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -56,7 +56,7 @@ impl Default for Metrics {
         );
         let facts = counters("facts", "What happened to events, by what that was");
         // What somebody wants to be woken by is counted from nought on: a first one that has no zero before it is no rise.
-        for what in tell::ALARMS {
+        for what in fact_text::ALARMS {
             drop(facts.get_or_create(&vec![("what", what.to_owned())]));
         }
         let steps = counters("steps", "Attempts at steps, by rule, stage and how they ended");
@@ -92,8 +92,8 @@ impl Metrics {
 
     /// Something happened.
     pub fn count(&self, fact: &Fact) {
-        self.facts.get_or_create(&vec![("what", tell::name(fact).to_owned())]).inc();
-        if let What::Appeared { mine, .. } = fact.what {
+        self.facts.get_or_create(&vec![("what", fact_text::name(fact).to_owned())]).inc();
+        if let FactKind::Appeared { mine, .. } = fact.kind {
             // A platform may spell a type it has made up in as many ways as it likes, and every one would be kept.
             let kind = Some(&fact.event.kind).filter(|kind| EventKind::KNOWN.contains(kind));
             let kind = kind.map_or("other", EventKind::as_str);

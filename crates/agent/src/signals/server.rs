@@ -26,7 +26,7 @@ use notbefore_listener::write_timeout::WriteTimeout;
 use notbefore_wire::text::printable;
 use tokio::net::TcpListener;
 
-use super::{Answer, Board};
+use super::{Readiness, StatusBoard};
 
 /// Open connections: a load balancer or two, Prometheus, a person; and 16 of them are for loopback.
 const CONNECTIONS_MAX: usize = 64;
@@ -54,12 +54,12 @@ impl ServeError {
 }
 
 /// Whether the signals could be served at an address now.
-pub fn look_over(address: SocketAddr) -> Result<(), ServeError> {
+pub fn check_address(address: SocketAddr) -> Result<(), ServeError> {
     std::net::TcpListener::bind(address).map(|_| ()).map_err(|why| ServeError { address, why })
 }
 
 /// Serves the signals until the runtime ends; answers where.
-pub async fn serve(address: SocketAddr, board: Board) -> Result<SocketAddr, ServeError> {
+pub async fn serve(address: SocketAddr, board: StatusBoard) -> Result<SocketAddr, ServeError> {
     let failed = |why| ServeError { address, why };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
@@ -67,7 +67,7 @@ pub async fn serve(address: SocketAddr, board: Board) -> Result<SocketAddr, Serv
     Ok(bound)
 }
 
-async fn accept(listener: TcpListener, board: Board) {
+async fn accept(listener: TcpListener, board: StatusBoard) {
     // Nobody has a token here.
     let limits = Limits { connections: CONNECTIONS_MAX, per_token: 0 };
     let places = Places::new(limits, ShareLimits { per_token: 0, in_all: 0 });
@@ -130,14 +130,14 @@ fn wrong_host<B>(request: &Request<B>, hosts: &Hosts) -> Option<Response<Full<By
     Some(text(StatusCode::MISDIRECTED_REQUEST, words))
 }
 
-fn answer<B>(request: &Request<B>, board: &Board) -> Response<Full<Bytes>> {
+fn answer<B>(request: &Request<B>, board: &StatusBoard) -> Response<Full<Bytes>> {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n".to_owned());
     }
     match request.uri().path() {
         "/healthz" => text(StatusCode::OK, "alive\n".to_owned()),
-        "/readyz" => yes_or_no(board.ready()),
-        "/drainz" => yes_or_no(board.in_service()),
+        "/readyz" => readiness_response(board.ready()),
+        "/drainz" => readiness_response(board.in_service()),
         "/metrics" => typed(
             StatusCode::OK,
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -154,10 +154,10 @@ fn answer<B>(request: &Request<B>, board: &Board) -> Response<Full<Bytes>> {
     }
 }
 
-fn yes_or_no(answer: Answer) -> Response<Full<Bytes>> {
+fn readiness_response(answer: Readiness) -> Response<Full<Bytes>> {
     let (status, words) = match answer {
-        Answer::Yes(words) => (StatusCode::OK, words),
-        Answer::No(words) => (StatusCode::SERVICE_UNAVAILABLE, words),
+        Readiness::Yes(words) => (StatusCode::OK, words),
+        Readiness::No(words) => (StatusCode::SERVICE_UNAVAILABLE, words),
     };
     // The platform's words are among them, and people look at these with curl.
     text(status, printable(&words) + "\n")

@@ -130,9 +130,9 @@ fn play(ops: Vec<Op>) {
             Op::Poll { tells_time: true } => world.poll(),
             Op::Poll { tells_time: false } => world.poll_served_at(None),
             Op::PollOld => world.poll_at(EventsVersion::V2017_03_01),
-            Op::Named { other, sure } => world.is_called(if other { "web-1" } else { ME }, sure),
-            Op::Unchanged => world.tell(Input::Unchanged { served_at: world.platform_second() }),
-            Op::Back => world.tell(Input::Back),
+            Op::Named { other, sure } => world.set_name(if other { "web-1" } else { ME }, sure),
+            Op::Unchanged => world.handle(Input::Unchanged { served_at: world.platform_second() }),
+            Op::Back => world.handle(Input::Back),
             Op::Edit { edit, reload: true } => world.reload(rules_as_edited(edit)),
             Op::Edit { edit, reload: false } => next_rules = Some(rules_as_edited(edit)),
             Op::End { which, outcome } => {
@@ -169,7 +169,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_happens_the_rules_are_kept(ops in proptest::collection::vec(op(), 0..60)) {
+    fn invariants_hold_for_random_histories(ops in proptest::collection::vec(op(), 0..60)) {
         play(ops);
     }
 }

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use notbefore_agent::machine::io::{ApprovalAnswer, Input, Run, Stage, StepOutcome, What};
+use notbefore_agent::machine::io::{ApprovalAnswer, FactKind, Input, Run, Stage, StepOutcome};
 use notbefore_agent::machine::{RESERVE, RUNNING_MAX};
 use notbefore_agent::rules::{
-    Approve, Deed, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Whose, Within,
+    Approve, DurationRange, Match, OnFailure, OnInterrupt, ResourceMatch, Restore, Rule, Step, StepAction,
 };
 use notbefore_client::document::{Event, EventId, EventKind, EventsVersion};
 
 use crate::world::{ME, World, event, rule, seconds, step};
 
-mod one;
+mod ownership;
 mod restarts;
-mod several;
+mod several_events;
+mod single_event;
 mod steps;
 mod time;
-mod whose;
 
 const QUARTER: Duration = Duration::from_secs(900);
 
@@ -25,7 +25,7 @@ fn failed() -> StepOutcome {
     StepOutcome::Failed { reason: "exit code 1".into() }
 }
 
-fn told(world: &World, id: &str, what: &What) -> bool {
+fn has_fact(world: &World, id: &str, what: &FactKind) -> bool {
     world.facts.contains(&(EventId::new(id), what.clone()))
 }
 

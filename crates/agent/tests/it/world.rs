@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_agent::machine::handled::Approval;
 use notbefore_agent::machine::io::{
-    Action, ApprovalAnswer, Input, Run, RunId, Stage, StepOutcome, Then, What,
+    Action, AfterFailure, ApprovalAnswer, FactKind, Input, Run, RunId, Stage, StepOutcome,
 };
+use notbefore_agent::machine::tracked_event::Approval;
 use notbefore_agent::machine::{RESERVE, Setup, State};
 use notbefore_agent::rules::{
-    Approve, Deed, DurationMatch, Match, OnFailure, OnInterrupt, Restore, Rule, Step, Whose, Within,
+    Approve, DurationMatch, DurationRange, Match, OnFailure, OnInterrupt, ResourceMatch, Restore, Rule, Step,
+    StepAction,
 };
 use notbefore_client::clock::Moment;
 use notbefore_client::document::{
@@ -29,7 +30,7 @@ pub fn seconds(seconds: u64) -> Duration {
 pub fn step(name: &str) -> Step {
     Step {
         name: name.into(),
-        does: Deed::Command { argv: vec!["true".into()] },
+        does: StepAction::Command { argv: vec!["true".into()] },
         timeout: seconds(60),
         keep: Duration::ZERO,
         retries: 0,
@@ -72,10 +73,14 @@ pub fn rules_of_every_sort() -> Vec<Rule> {
     let stubborn = Step { retries: 2, on_failure: OnFailure::GoOn, ..step("stubborn") };
     let once = Step { on_interrupt: OnInterrupt::Skip, ..step("once") };
     let last = Step { keep: seconds(3), timeout: seconds(10), ..step("last") };
-    let late =
-        Match { time_left: Within { at_least: None, at_most: Some(seconds(60)) }, ..of(EventKind::Redeploy) };
-    let short =
-        DurationMatch { within: Within { at_least: None, at_most: Some(seconds(10)) }, unknown: false };
+    let late = Match {
+        time_left: DurationRange { at_least: None, at_most: Some(seconds(60)) },
+        ..of(EventKind::Redeploy)
+    };
+    let short = DurationMatch {
+        within: DurationRange { at_least: None, at_most: Some(seconds(10)) },
+        unknown: false,
+    };
     vec![
         Rule { matches: of(EventKind::Reboot), before: vec![once, stubborn, last], ..rule("reboot") },
         Rule {
@@ -101,7 +106,7 @@ pub fn rules_of_every_sort() -> Vec<Rule> {
         },
         Rule { matches: of(EventKind::Other("Teleport".into())), before: vec![], ..rule("only after") },
         Rule {
-            matches: Match { resources: Whose::Any, ..Match::default() },
+            matches: Match { resources: ResourceMatch::Any, ..Match::default() },
             before: vec![step("log")],
             after: vec![step("log the end")],
             drain: false,
@@ -165,7 +170,7 @@ pub struct World {
     pub running: BTreeMap<RunId, Run>,
     pub stopping: BTreeSet<RunId>,
     pub approving: Vec<EventId>,
-    pub facts: Vec<(EventId, What)>,
+    pub facts: Vec<(EventId, FactKind)>,
     seen: BTreeMap<EventId, Seen>,
     runs: BTreeSet<RunId>,
 }
@@ -263,7 +268,7 @@ impl World {
         self.document.extend(news.into_iter().map(|(event, at)| (event, knows.then_some(at))));
         let document = Document { incarnation: self.incarnation.to_string(), events };
         self.note_whose();
-        self.tell(Input::Document { document, served_at, version });
+        self.handle(Input::Document { document, served_at, version });
         self.unheard_boot = false;
     }
 
@@ -272,7 +277,7 @@ impl World {
         let end = self.now.tick + time;
         while let Some(due) = self.state.next_due(&self.setup, self.now).filter(|due| *due <= end) {
             self.move_to(due);
-            self.tell(Input::Tick);
+            self.handle(Input::Tick);
         }
         self.move_to(end);
     }
@@ -283,11 +288,11 @@ impl World {
     }
 
     /// The VM goes by this name, and may be sure of it.
-    pub fn is_called(&mut self, name: &str, sure: bool) {
+    pub fn set_name(&mut self, name: &str, sure: bool) {
         (self.setup.me, self.setup.sure) = (Identity::named(name), sure);
         self.me = name.into();
         self.note_whose();
-        self.tell(Input::Named);
+        self.handle(Input::Named);
     }
 
     /// Notes whose the events of the document are.
@@ -320,13 +325,13 @@ impl World {
     pub fn end_run(&mut self, run: RunId, outcome: StepOutcome) {
         let Some(_) = self.running.remove(&run) else { return };
         self.stopping.remove(&run);
-        self.tell(Input::StepEnded { run, outcome });
+        self.handle(Input::StepEnded { run, outcome });
     }
 
     pub fn answer(&mut self, answer: ApprovalAnswer) {
         if !self.approving.is_empty() {
             let event = self.approving.remove(0);
-            self.tell(Input::Answered { event, answer });
+            self.handle(Input::Answered { event, answer });
         }
     }
 
@@ -374,7 +379,7 @@ impl World {
         }
     }
 
-    pub fn tell(&mut self, input: Input) {
+    pub fn handle(&mut self, input: Input) {
         let state = self.state.clone();
         let (state, actions) = state.handle(&self.setup, input, self.now);
         self.state = state;
@@ -396,7 +401,7 @@ impl World {
     /// The rules are read again, and what has failed is tried again.
     pub fn reload(&mut self, rules: Vec<Rule>) {
         self.edit(rules);
-        self.tell(Input::Retry);
+        self.handle(Input::Retry);
     }
 
     /// Somebody edits the rules; the agent reads them when it is reloaded or restarted.
@@ -428,7 +433,7 @@ impl World {
                     self.stopping.insert(run);
                 }
                 Action::Approve(id) => self.judge_approval(id),
-                Action::Tell(fact) => self.judge_fact(fact.event.id.clone(), fact.what),
+                Action::Report(fact) => self.judge_fact(fact.event.id.clone(), fact.kind),
             }
         }
     }
@@ -465,7 +470,7 @@ impl World {
             Stage::After => {
                 let early = rule.restore == Restore::Booted && seen.booted;
                 let lost = |event: &Event| {
-                    rule.matches.resources == Whose::Mine && !event.resources.contains(&self.me)
+                    rule.matches.resources == ResourceMatch::Mine && !event.resources.contains(&self.me)
                 };
                 let over = listed.as_ref().is_none_or(lost);
                 assert!(over || early || seen.became_mine, "puts back what is not over: {run:?}");
@@ -514,36 +519,40 @@ impl World {
         self.approving.push(id);
     }
 
-    fn judge_fact(&mut self, id: EventId, what: What) {
+    fn judge_fact(&mut self, id: EventId, what: FactKind) {
         let seen = self.seen.entry(id.clone()).or_default();
         match &what {
-            What::Appeared { .. } => {
+            FactKind::Appeared { .. } => {
                 let event = self.document.iter().map(|(event, _)| event).find(|event| event.id == id);
                 let started = event.is_some_and(|event| event.status == EventStatus::Started);
                 (seen.withheld, seen.halted) = (false, false);
                 seen.dealt_with.clear();
                 seen.booted = self.unheard_boot && started;
             }
-            What::Matched => {
+            FactKind::Matched => {
                 let handled = self.state.events().iter().find(|handled| handled.event.id == id);
                 let handled = handled.expect("an event that has a rule is handled");
                 seen.rule = handled.rule().cloned();
                 seen.became_mine = false;
                 seen.dealt_with.clear();
             }
-            What::StepDone { step, stage: Stage::Before }
-            | What::StepFailed { step, stage: Stage::Before, then: Then::GoOn, .. } => {
+            FactKind::StepDone { step, stage: Stage::Before }
+            | FactKind::StepFailed { step, stage: Stage::Before, then: AfterFailure::GoOn, .. } => {
                 seen.dealt_with.insert(step.clone());
             }
-            What::StepFailed { step, stage: Stage::Before, then: Then::WithholdAndGoOn, .. } => {
+            FactKind::StepFailed {
+                step, stage: Stage::Before, then: AfterFailure::WithholdAndGoOn, ..
+            } => {
                 seen.dealt_with.insert(step.clone());
                 seen.withheld = true;
             }
-            What::StepFailed { stage: Stage::Before, then: Then::Withhold, .. } => {
+            FactKind::StepFailed { stage: Stage::Before, then: AfterFailure::Withhold, .. } => {
                 (seen.withheld, seen.halted) = (true, true);
             }
-            What::StepDropped { stage: Stage::Before, .. } => (seen.withheld, seen.halted) = (false, false),
-            What::TriedAgain { step, stage: Stage::Before } => {
+            FactKind::StepDropped { stage: Stage::Before, .. } => {
+                (seen.withheld, seen.halted) = (false, false)
+            }
+            FactKind::TriedAgain { step, stage: Stage::Before } => {
                 let written = |rule: &&Rule| seen.rule.as_ref().is_some_and(|seen| seen.name == rule.name);
                 let written = self.setup.rules.iter().find(written);
                 assert!(
@@ -557,34 +566,34 @@ impl World {
                 assert!(earlier.is_subset(&seen.dealt_with), "begins again after {earlier:?}");
                 (seen.withheld, seen.halted) = (false, false);
             }
-            What::StepInterrupted { step, stage: Stage::Before, rerun: false } => {
+            FactKind::StepInterrupted { step, stage: Stage::Before, rerun: false } => {
                 seen.dealt_with.insert(step.clone());
             }
-            What::Prepared => {
+            FactKind::Prepared => {
                 let only_after = |rule: &Rule| rule.before.is_empty() && !rule.after.is_empty();
                 assert!(!seen.withheld, "ready although a step failed");
                 seen.owes |= seen.rule.as_ref().is_some_and(only_after);
             }
-            What::Restored { .. } => seen.owes = false,
-            What::StepBegun { .. }
-            | What::StepDone { .. }
-            | What::TriedAgain { .. }
-            | What::StepDropped { .. }
-            | What::Stranded { .. }
-            | What::StepFailed { .. }
-            | What::StepInterrupted { .. }
-            | What::NotApproving { .. }
-            | What::Withheld { .. }
-            | What::Approved
-            | What::ApprovalMoot
-            | What::ApprovalFailed { .. }
-            | What::Started { .. }
-            | What::WentBack
-            | What::Changed
-            | What::Booted
-            | What::Cancelled
-            | What::Ended
-            | What::RestoreHeld { .. } => {}
+            FactKind::Restored { .. } => seen.owes = false,
+            FactKind::StepBegun { .. }
+            | FactKind::StepDone { .. }
+            | FactKind::TriedAgain { .. }
+            | FactKind::StepDropped { .. }
+            | FactKind::Stranded { .. }
+            | FactKind::StepFailed { .. }
+            | FactKind::StepInterrupted { .. }
+            | FactKind::NotApproving { .. }
+            | FactKind::Withheld { .. }
+            | FactKind::Approved
+            | FactKind::ApprovalMoot
+            | FactKind::ApprovalFailed { .. }
+            | FactKind::Started { .. }
+            | FactKind::WentBack
+            | FactKind::Changed
+            | FactKind::Booted
+            | FactKind::Cancelled
+            | FactKind::Ended
+            | FactKind::RestoreHeld { .. } => {}
         }
         self.facts.push((id, what));
     }
@@ -609,14 +618,15 @@ impl World {
     /// Everything goes well for once: then every event that this VM is ready for, and that it is to approve, is approved.
     pub fn catch_up(&mut self) {
         let me = self.me.clone();
-        self.is_called(&me, true);
+        self.set_name(&me, true);
         self.poll();
-        self.tell(Input::Retry);
+        self.handle(Input::Retry);
         self.all_goes_well();
-        for handled in self.state.events().iter().filter(|handled| handled.is_listed() && !handled.started())
+        for handled in
+            self.state.events().iter().filter(|handled| handled.is_listed() && !handled.is_started())
         {
             let Some(rule) = handled.rule() else { continue };
-            let others = rule.matches.resources == Whose::Others;
+            let others = rule.matches.resources == ResourceMatch::Others;
             assert!(!handled.mine || !others, "this VM's event by a rule for others: {handled:?}");
             let to_approve = match rule.approve {
                 Approve::WhenDone => handled.mine,
@@ -633,10 +643,10 @@ impl World {
     pub fn wind_up(&mut self) {
         self.platform.clear();
         self.poll();
-        self.tell(Input::Retry);
+        self.handle(Input::Retry);
         self.all_goes_well();
         assert_eq!(self.state.events(), [], "something is left for ever");
-        assert!(!self.state.draining());
+        assert!(!self.state.is_draining());
         let owing: Vec<&EventId> = self.seen.iter().filter(|(_, seen)| seen.owes).map(|(id, _)| id).collect();
         assert!(owing.is_empty(), "never undone: {owing:?}");
     }

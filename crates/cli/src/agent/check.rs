@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use notbefore_agent::config::{self, Config};
-use notbefore_agent::platform::goes_by;
+use notbefore_agent::platform::initial_identity;
 use notbefore_agent::{check, describe, signals};
 use notbefore_client::client::Options;
 use notbefore_client::discovery::Discovery;
@@ -50,7 +50,7 @@ pub fn run(check: &Check, output: Output) -> Result<()> {
 
 /// Why the signals could not be served. Where an agent serves them already, they can be.
 fn cannot_listen(address: SocketAddr) -> Option<String> {
-    let error = signals::look_over(address).err()?;
+    let error = signals::check_address(address).err()?;
     let by_an_agent = error.is_taken() && status::ask(address).is_ok();
     (!by_an_agent).then(|| error.to_string())
 }
@@ -68,7 +68,7 @@ async fn look_over(
         vm: None,
         problems: check::problems(&config.rules),
     };
-    report.problems.extend(check::problems_of_settings(config));
+    report.problems.extend(check::setting_problems(config));
     report.problems.extend(cannot_listen);
     if !offline {
         match platform(config).await {
@@ -105,6 +105,6 @@ pub async fn platform(config: &Config) -> Result<(String, String)> {
             PLATFORM_WITHIN.as_secs()
         )
     })??;
-    let me = Identity::find(&found.client, goes_by(config)).await;
+    let me = Identity::find(&found.client, initial_identity(config)).await;
     Ok((found.client.endpoint().to_string(), me.name().to_owned()))
 }

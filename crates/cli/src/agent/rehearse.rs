@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use notbefore_agent::config::Config;
 use notbefore_agent::describe;
 use notbefore_agent::machine::io::Stage;
-use notbefore_agent::platform::goes_by;
-use notbefore_agent::rehearsal::{self, Outcome, Tried};
+use notbefore_agent::platform::initial_identity;
+use notbefore_agent::rehearsal::{self, Outcome, StepResult};
 use notbefore_agent::rules::Rule;
 use notbefore_client::document::EventKind;
 use notbefore_wire::text::printable;
@@ -28,7 +28,7 @@ struct Report {
     r#type: EventKind,
     vm: String,
     dry_run: bool,
-    steps: Vec<Tried>,
+    steps: Vec<StepResult>,
 }
 
 /// Runs the steps of the rule that has this name.
@@ -62,13 +62,13 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
         steps,
     };
     if config.dry_run {
-        let steps = all.map(|(stage, step)| Tried::not_run(stage, step)).collect();
+        let steps = all.map(|(stage, step)| StepResult::not_run(stage, step)).collect();
         return stay_dry(config, &report(vm, kind, steps), check, output);
     }
     confirm::ask(check.yes, Question::needed("Run them?", "nothing was run"))?;
     let (tell, told) = mpsc::channel(ORDERS_MAX);
     orders::listen(tell)?;
-    let show = |tried: &Tried| {
+    let show = |tried: &StepResult| {
         if output == Output::Table {
             // Nobody may be reading any more. What was begun is brought to its end all the same.
             let _ = output::line(&line(tried));
@@ -82,7 +82,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
 /// Says how it went; well is only what has done every step.
 fn ended(report: &Report, is_left: bool, output: Output) -> Result<()> {
     output.answer(report, |_| Ok(()))?;
-    let is_wrong = |tried: &&Tried| !matches!(tried.outcome, Outcome::Done | Outcome::NotRun);
+    let is_wrong = |tried: &&StepResult| !matches!(tried.outcome, Outcome::Done | Outcome::NotRun);
     let wrong: Vec<String> = report.steps.iter().filter(is_wrong).map(line).collect();
     match (wrong.is_empty(), is_left) {
         (true, _) => Ok(()),
@@ -95,7 +95,7 @@ fn ended(report: &Report, is_left: bool, output: Output) -> Result<()> {
     }
 }
 
-fn line(tried: &Tried) -> String {
+fn line(tried: &StepResult) -> String {
     format!("{} {}: {}", word(tried.stage), tried.step, tried.text)
 }
 
@@ -116,7 +116,7 @@ fn stay_dry(config: &Config, report: &Report, check: &Check, output: Output) -> 
 async fn vm(config: &Config, offline: bool) -> Result<String> {
     match &config.name {
         Some(name) => Ok(name.clone()),
-        None if offline => Ok(goes_by(config).name().to_owned()),
+        None if offline => Ok(initial_identity(config).name().to_owned()),
         None => Ok(platform(config).await.context("cannot learn this VM's name")?.1),
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use http_body_util::Full;
 use hyper::Request;
-use notbefore_agent::config::{self, Whereabouts};
+use notbefore_agent::config::{self, RunningAgent};
 use notbefore_agent::journal;
 use notbefore_agent::overview;
-use notbefore_agent::signals::board::Events;
+use notbefore_agent::signals::status::Events;
 
 use super::sources;
 use crate::args::{Output, Settings, Status};
@@ -24,7 +24,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 pub fn run(status: &Status, output: Output) -> Result<()> {
     let Status { config, listen, state } = status.clone();
-    let place = config::whereabouts(&sources(&Settings { config, listen, state, ..Settings::default() }))?;
+    let place =
+        config::find_running_agent(&sources(&Settings { config, listen, state, ..Settings::default() }))?;
     if let Some(untrusted) = place.unread.as_ref().filter(|_| place.is_untrusted) {
         output::complain(&format!("warning: the configuration is not read: {untrusted}"));
     }
@@ -60,8 +61,8 @@ pub fn ask(address: SocketAddr) -> Result<Events> {
 }
 
 /// What the last agent has written down.
-fn by_journal(place: &Whereabouts) -> Result<Events> {
-    let state = journal::peek(&place.state)
+fn by_journal(place: &RunningAgent) -> Result<Events> {
+    let state = journal::read_state(&place.state)
         .with_context(|| format!("and there is no journal to read in {}", place.state.display()))?;
     let events = overview::of(&state);
     Ok(Events {

@@ -4,7 +4,7 @@
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use notbefore_agent::config::SAMPLE;
 use notbefore_agent::config::keys::SCHEMA;
-use notbefore_agent::hooks::facts::VARIABLES;
+use notbefore_agent::hooks::variables::VARIABLES;
 use notbefore_settings::schema::Key;
 
 /// The page's file.

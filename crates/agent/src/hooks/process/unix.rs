@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::KILLED_GRACE;
 
 /// How often it is looked whether anything of a group is left.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// What lines are handed to.
 pub const SHELL: &str = "/bin/sh";
@@ -31,7 +31,7 @@ pub fn shell(line: &str) -> Command {
 
 /// Gives a program a group of its own, so that all of it can be ended, and a Ctrl-C at the agent's terminal is for the
 /// agent. It starts at the root, wherever the agent was started.
-pub fn apart(command: &mut Command) {
+pub fn set_process_group(command: &mut Command) {
     command.process_group(0).current_dir("/");
 }
 
@@ -42,7 +42,7 @@ pub async fn end(child: &mut Child, grace: Duration) {
     let all_gone = async {
         let _ = child.wait().await;
         while is_there(leader) {
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     };
     if timeout(grace, all_gone).await.is_err() {
@@ -53,7 +53,7 @@ pub async fn end(child: &mut Child, grace: Duration) {
 }
 
 /// Ends what a program that has ended by itself has left in its group.
-pub fn end_rest(leader: u32) {
+pub fn kill_group(leader: u32) {
     send(leader, Signal::KILL);
 }
 

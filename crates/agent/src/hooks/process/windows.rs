@@ -32,7 +32,7 @@ pub fn shell(line: &str) -> Command {
 }
 
 /// Gives a program a console group of its own.
-pub fn apart(command: &mut Command) {
+pub fn set_process_group(command: &mut Command) {
     command.creation_flags(NEW_GROUP);
 }
 
@@ -51,7 +51,7 @@ pub async fn end(child: &mut Child, _grace: Duration) {
 }
 
 /// What a program that has ended by itself has left running cannot be found any more, and its number may be another's.
-pub fn end_rest(_leader: u32) {}
+pub fn kill_group(_leader: u32) {}
 
 /// Windows programs always end with a code.
 pub fn signal_of(status: ExitStatus) -> String {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn after_a_restart_an_interrupted_step_is_run_again_or_taken_for_done() {
+fn interrupted_step_is_rerun_or_skipped_after_restart() {
     for (on_interrupt, next) in [(OnInterrupt::Rerun, "drain"), (OnInterrupt::Skip, "stop")] {
         let drain = Step { on_interrupt, ..step("drain") };
         let mut world = with_event(
@@ -20,7 +20,7 @@ fn after_a_restart_an_interrupted_step_is_run_again_or_taken_for_done() {
 }
 
 #[test]
-fn after_a_restart_with_the_endpoint_down_it_goes_on_with_what_it_knows() {
+fn restart_without_endpoint_resumes_from_journal() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     world.restart(false);
     world.pass(seconds(5));
@@ -29,7 +29,7 @@ fn after_a_restart_with_the_endpoint_down_it_goes_on_with_what_it_knows() {
 }
 
 #[test]
-fn after_the_reboot_it_waits_for_the_end_and_restores() {
+fn reboot_event_is_restored_after_it_ends() {
     let mut world = approved(vec![rule("r")], EventKind::Reboot);
     world.start("A");
     world.poll();
@@ -37,7 +37,7 @@ fn after_the_reboot_it_waits_for_the_end_and_restores() {
     world.pass(seconds(60));
     world.poll();
     assert!(world.running.is_empty(), "the event is still there");
-    assert!(world.state.draining());
+    assert!(world.state.is_draining());
     world.remove("A");
     world.poll();
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
@@ -45,7 +45,7 @@ fn after_the_reboot_it_waits_for_the_end_and_restores() {
 }
 
 #[test]
-fn a_reboot_whose_start_nobody_saw_is_no_reason_to_prepare_anew() {
+fn unseen_start_before_reboot_is_not_prepared_again() {
     let mut world = approved(vec![rule("r")], EventKind::Reboot);
     world.start("A");
     world.restart(true);
@@ -61,7 +61,7 @@ fn a_reboot_whose_start_nobody_saw_is_no_reason_to_prepare_anew() {
 }
 
 #[test]
-fn restore_may_begin_as_soon_as_the_vm_has_booted() {
+fn restore_booted_begins_after_boot() {
     let early = Rule { restore: Restore::Booted, ..rule("r") };
     let mut world = approved(vec![early], EventKind::Reboot);
     world.start("A");
@@ -70,14 +70,14 @@ fn restore_may_begin_as_soon_as_the_vm_has_booted() {
     world.poll();
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("start", Stage::After));
     world.end(StepOutcome::Done);
-    assert!(!world.state.draining());
+    assert!(!world.state.is_draining());
     world.poll();
     assert!(world.running.is_empty(), "once is enough");
     world.wind_up();
 }
 
 #[test]
-fn a_boot_before_the_event_means_preparing_anew() {
+fn boot_before_event_prepares_again() {
     let mut world = approved(vec![rule("r")], EventKind::Reboot);
     world.restart(true);
     world.poll();
@@ -89,7 +89,7 @@ fn a_boot_before_the_event_means_preparing_anew() {
 }
 
 #[test]
-fn after_a_boot_with_the_endpoint_down_what_may_be_put_back_is() {
+fn boot_without_endpoint_restores_finished_events() {
     let early = Rule { restore: Restore::Booted, ..rule("r") };
     let mut world = approved(vec![early], EventKind::Reboot);
     world.start("A");
@@ -101,7 +101,7 @@ fn after_a_boot_with_the_endpoint_down_what_may_be_put_back_is() {
 }
 
 #[test]
-fn what_a_vm_has_just_booted_for_is_not_prepared_for() {
+fn event_that_caused_boot_is_not_prepared() {
     let mut world = World::new(vec![Rule { restore: Restore::Booted, ..rule("r") }]);
     world.poll();
     world.announce("A", EventKind::Reboot, QUARTER);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_has_no_steps_before_still_has_those_after() {
+fn rule_without_before_steps_runs_after_steps() {
     let nothing_before = Rule { before: vec![], ..rule("r") };
     let mut world = with_event(vec![nothing_before], EventKind::Freeze, QUARTER);
     assert_eq!(world.approving.len(), 1, "nothing to do before is done at once");
@@ -15,7 +15,7 @@ fn what_has_no_steps_before_still_has_those_after() {
 }
 
 #[test]
-fn of_what_was_not_begun_nothing_is_undone() {
+fn event_without_started_steps_needs_no_restore() {
     let rules = vec![Rule { before: vec![step("drain")], ..rule("r") }];
     let mut world = World::new(rules);
     // As many run as may; one more waits.
@@ -34,7 +34,7 @@ fn of_what_was_not_begun_nothing_is_undone() {
 }
 
 #[test]
-fn a_step_that_fails_is_tried_again_and_then_withholds() {
+fn failed_step_is_retried_then_withholds_approval() {
     let stubborn = Step { retries: 1, retry_delay: seconds(4), ..step("drain") };
     let mut world = with_event(
         vec![Rule { before: vec![stubborn, step("stop")], ..rule("r") }],
@@ -47,11 +47,11 @@ fn a_step_that_fails_is_tried_again_and_then_withholds() {
     assert_eq!(world.only_run().attempt, 2);
     world.end(failed());
     assert!(world.running.is_empty() && world.approving.is_empty());
-    assert!(told(&world, "A", &What::Withheld { reason: "the step `drain` failed".into() }));
-    assert!(world.state.draining());
+    assert!(has_fact(&world, "A", &FactKind::Withheld { reason: "the step `drain` failed".into() }));
+    assert!(world.state.is_draining());
     world.start("A");
     world.poll();
-    assert!(told(&world, "A", &What::Started { prepared: false }));
+    assert!(has_fact(&world, "A", &FactKind::Started { prepared: false }));
     world.remove("A");
     world.poll();
     assert_eq!(world.only_run().step.name, "start", "what was begun is undone, failed or not");
@@ -59,7 +59,7 @@ fn a_step_that_fails_is_tried_again_and_then_withholds() {
 }
 
 #[test]
-fn a_failure_that_does_not_matter_does_not() {
+fn go_on_failure_does_not_withhold() {
     let optional = Step { on_failure: OnFailure::GoOn, ..step("drain") };
     let mut world = with_event(
         vec![Rule { before: vec![optional, step("stop")], ..rule("r") }],
@@ -73,7 +73,7 @@ fn a_failure_that_does_not_matter_does_not() {
 }
 
 #[test]
-fn a_step_that_takes_longer_than_it_may_still_ends_the_list() {
+fn timed_out_step_ends_list() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     world.pass(seconds(60));
     world.end(StepOutcome::TimedOut);
@@ -81,7 +81,7 @@ fn a_step_that_takes_longer_than_it_may_still_ends_the_list() {
 }
 
 #[test]
-fn what_failed_is_tried_again_when_somebody_has_seen_to_it() {
+fn reload_retries_failed_step() {
     for restarts in [false, true] {
         let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
         world.end(StepOutcome::Done);
@@ -93,7 +93,7 @@ fn what_failed_is_tried_again_when_somebody_has_seen_to_it() {
                 world.restart(false);
                 world.poll();
             }
-            false => world.tell(Input::Retry),
+            false => world.handle(Input::Retry),
         }
         assert_eq!(world.only_run().step.name, "stop", "from the step that failed on");
         world.end(StepOutcome::Done);
@@ -102,25 +102,25 @@ fn what_failed_is_tried_again_when_somebody_has_seen_to_it() {
 }
 
 #[test]
-fn a_vm_that_cannot_be_put_back_stays_out_until_somebody_has_seen_to_it() {
+fn stranded_vm_stays_drained_until_reload() {
     let mut world = approved(vec![rule("r")], EventKind::Reboot);
     world.remove("A");
     world.poll();
     world.end(failed());
     world.pass(seconds(600));
-    assert!(world.running.is_empty() && world.state.draining());
-    assert_eq!(world.state.events()[0].word(), "stranded");
-    world.tell(Input::Retry);
+    assert!(world.running.is_empty() && world.state.is_draining());
+    assert_eq!(world.state.events()[0].phase_name(), "stranded");
+    world.handle(Input::Retry);
     world.end(StepOutcome::Done);
     assert_eq!(world.state.events(), []);
 }
 
 fn named(name: &str) -> Step {
-    Step { does: Deed::Command { argv: vec![name.into()] }, ..step(name) }
+    Step { does: StepAction::Command { argv: vec![name.into()] }, ..step(name) }
 }
 
 /// How the step that runs is written: what it is called, and what it does.
-fn runs(world: &World) -> (&str, &Deed) {
+fn runs(world: &World) -> (&str, &StepAction) {
     let step = &world.only_run().step;
     (&step.name, &step.does)
 }
@@ -138,13 +138,13 @@ fn read_anew(world: &mut World, rules: Vec<Rule>, restarts: bool) {
 }
 
 #[test]
-fn a_failed_step_is_retried_as_its_rule_is_written_now() {
-    let corrected = Step { does: Deed::Shell { line: "true".into() }, ..step("stop") };
+fn failed_step_is_retried_with_reloaded_rule() {
+    let corrected = Step { does: StepAction::Shell { line: "true".into() }, ..step("stop") };
     for restarts in [false, true] {
         let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
         world.end(StepOutcome::Done);
         world.end(failed());
-        assert_eq!(world.state.events()[0].word(), "withheld");
+        assert_eq!(world.state.events()[0].phase_name(), "withheld");
         // The step is found by its name, wherever it is by now; what was put above it has yet to be done.
         let before = vec![step("drain"), step("another"), corrected.clone(), step("last")];
         read_anew(&mut world, vec![rule("first"), Rule { before, ..rule("r") }], restarts);
@@ -154,19 +154,19 @@ fn a_failed_step_is_retried_as_its_rule_is_written_now() {
         world.end(StepOutcome::Done);
         assert_eq!(world.only_run().step.name, "last");
         world.end(StepOutcome::Done);
-        assert_eq!((world.state.events()[0].word(), world.approving.len()), ("ready", 1));
+        assert_eq!((world.state.events()[0].phase_name(), world.approving.len()), ("ready", 1));
     }
 }
 
 #[test]
-fn a_failed_step_after_the_event_is_retried_as_its_rule_is_written_now() {
-    let corrected = Step { does: Deed::Shell { line: "true".into() }, ..step("start") };
+fn failed_after_step_is_retried_with_reloaded_rule() {
+    let corrected = Step { does: StepAction::Shell { line: "true".into() }, ..step("start") };
     for restarts in [false, true] {
         let mut world = approved(vec![rule("r")], EventKind::Reboot);
         world.remove("A");
         world.poll();
         world.end(failed());
-        assert_eq!(world.state.events()[0].word(), "stranded");
+        assert_eq!(world.state.events()[0].phase_name(), "stranded");
         let after = vec![corrected.clone(), step("check")];
         read_anew(&mut world, vec![Rule { after, ..rule("r") }], restarts);
         assert_eq!(runs(&world), ("start", &corrected.does));
@@ -178,7 +178,7 @@ fn a_failed_step_after_the_event_is_retried_as_its_rule_is_written_now() {
 }
 
 #[test]
-fn a_step_that_waits_for_its_next_attempt_is_retried_as_its_rule_is_written_now() {
+fn waiting_retry_uses_reloaded_rule() {
     let stubborn = Step { retries: 3, retry_delay: seconds(60), ..step("drain") };
     let mut world = with_event(
         vec![Rule { before: vec![stubborn.clone(), step("stop")], ..rule("r") }],
@@ -186,7 +186,7 @@ fn a_step_that_waits_for_its_next_attempt_is_retried_as_its_rule_is_written_now(
         QUARTER,
     );
     world.end(failed());
-    let corrected = Step { does: Deed::Shell { line: "true".into() }, ..stubborn };
+    let corrected = Step { does: StepAction::Shell { line: "true".into() }, ..stubborn };
     world.reload(vec![Rule { before: vec![corrected.clone(), step("more")], ..rule("r") }]);
     assert!(world.running.is_empty(), "its delay is not over");
     world.pass(seconds(60));
@@ -195,7 +195,7 @@ fn a_step_that_waits_for_its_next_attempt_is_retried_as_its_rule_is_written_now(
 }
 
 #[test]
-fn a_failed_step_that_its_rule_has_no_more_is_passed_over() {
+fn removed_failed_step_is_skipped() {
     // What has not been done is: also what came in place of the one that failed.
     let cases: [(&[&str], &[&str]); 4] = [
         (&["drain", "last"], &["last"]),
@@ -210,7 +210,7 @@ fn a_failed_step_that_its_rule_has_no_more_is_passed_over() {
         world.end(StepOutcome::Done);
         world.end(failed());
         world.reload(vec![Rule { before: steps(written), ..rule("r") }]);
-        assert!(told(&world, "A", &What::StepDropped { step: "stop".into(), stage: Stage::Before }));
+        assert!(has_fact(&world, "A", &FactKind::StepDropped { step: "stop".into(), stage: Stage::Before }));
         for name in run {
             assert_eq!(world.only_run().step.name, *name, "{written:?}");
             world.end(StepOutcome::Done);
@@ -220,7 +220,7 @@ fn a_failed_step_that_its_rule_has_no_more_is_passed_over() {
 }
 
 #[test]
-fn a_failed_step_whose_rule_is_gone_is_retried_as_it_was() {
+fn failed_step_of_removed_rule_is_retried_unchanged() {
     for restarts in [false, true] {
         let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
         world.end(StepOutcome::Done);
@@ -233,7 +233,7 @@ fn a_failed_step_whose_rule_is_gone_is_retried_as_it_was() {
 }
 
 #[test]
-fn a_reload_changes_nothing_for_an_event_whose_steps_go_well() {
+fn reload_does_not_affect_events_without_failures() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     world.reload(vec![Rule { before: vec![step("drain"), named("stop")], ..rule("r") }]);
     world.end(StepOutcome::Done);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn of_the_thirty_seconds_of_preempt_the_hooks_get_all_but_the_reserve() {
+fn preempt_notice_minus_reserve_is_step_budget() {
     let keeps = Step { keep: seconds(5), ..step("stop") };
     let mut world = with_event(
         vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }],
@@ -23,17 +23,17 @@ fn of_the_thirty_seconds_of_preempt_the_hooks_get_all_but_the_reserve() {
 
 /// As a damaged journal may say.
 #[test]
-fn steps_that_want_more_kept_than_there_is_time_leave_none_to_the_first() {
+fn keep_beyond_notice_leaves_no_time_for_first_step() {
     let keeps = |name| Step { keep: Duration::MAX, ..step(name) };
     let rule = Rule { before: vec![step("drain"), keeps("stop"), keeps("copy")], ..rule("r") };
     for (step, left) in [(0, 0), (1, 0), (2, 30), (usize::MAX, 30)] {
         let left = seconds(left).saturating_sub(RESERVE);
-        assert_eq!(notbefore_agent::machine::share(&rule, step, seconds(30)), left, "{step}");
+        assert_eq!(notbefore_agent::machine::step_budget(&rule, step, seconds(30)), left, "{step}");
     }
 }
 
 #[test]
-fn once_its_time_has_come_what_is_not_done_yet_is_done_all_the_same_but_nothing_again() {
+fn after_not_before_pending_steps_run_once_without_retry() {
     let optional = Step { on_failure: OnFailure::GoOn, retries: 3, ..step("drain") };
     let rules = vec![Rule { before: vec![optional, step("stop")], ..rule("r") }];
     let mut world = with_event(rules, EventKind::Preempt, seconds(30));
@@ -48,7 +48,7 @@ fn once_its_time_has_come_what_is_not_done_yet_is_done_all_the_same_but_nothing_
 }
 
 #[test]
-fn an_event_that_is_late_when_it_is_first_seen_is_prepared_for() {
+fn late_event_is_prepared() {
     let mut world = World::new(vec![rule("r")]);
     world.announce("A", EventKind::Reboot, Duration::ZERO);
     world.pass(seconds(10));
@@ -58,7 +58,7 @@ fn an_event_that_is_late_when_it_is_first_seen_is_prepared_for() {
 }
 
 #[test]
-fn an_eviction_that_does_not_say_when_has_half_a_minute() {
+fn preempt_without_not_before_has_30_seconds() {
     let mut world = World::new(vec![rule("r")]);
     let now = world.platform_time();
     let event = Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], now) };
@@ -69,12 +69,12 @@ fn an_eviction_that_does_not_say_when_has_half_a_minute() {
 }
 
 #[test]
-fn a_rule_for_the_last_hour_waits_for_it() {
-    let time_left = Within { at_least: None, at_most: Some(seconds(3_600)) };
+fn time_left_rule_matches_when_time_comes() {
+    let time_left = DurationRange { at_least: None, at_most: Some(seconds(3_600)) };
     let late = Rule { matches: Match { time_left, ..Match::default() }, ..rule("late") };
     let week = seconds(7 * 24 * 3_600);
     let mut world = with_event(vec![late], EventKind::Redeploy, week);
-    assert!(world.running.is_empty() && !world.state.draining());
+    assert!(world.running.is_empty() && !world.state.is_draining());
     world.pass(week - seconds(3_601));
     assert!(world.running.is_empty());
     world.pass(seconds(1));
@@ -83,7 +83,7 @@ fn a_rule_for_the_last_hour_waits_for_it() {
 }
 
 #[test]
-fn a_clock_that_is_wrong_or_stepped_changes_no_deadline() {
+fn wrong_or_stepped_clock_keeps_deadline() {
     let mut world = World::new(vec![rule("r")]);
     world.step_clock(SignedDuration::from_hours(5));
     world.announce("A", EventKind::Preempt, seconds(30));
@@ -113,7 +113,7 @@ fn a_step_is_stopped_when_not_before_comes_nearer() {
 }
 
 #[test]
-fn a_step_that_was_begun_before_anybody_knew_when_is_stopped_in_time_too() {
+fn step_started_without_deadline_is_stopped_at_not_before() {
     let mut world = World::new(vec![rule("r")]);
     let unsaid = Event { not_before: None, ..event("A", EventKind::Reboot, &[ME], world.platform_time()) };
     world.announce_event(unsaid, seconds(700_000));
@@ -126,7 +126,7 @@ fn a_step_that_was_begun_before_anybody_knew_when_is_stopped_in_time_too() {
 }
 
 #[test]
-fn what_a_step_keeps_it_has_although_another_used_up_its_time() {
+fn kept_time_is_reserved_for_later_step() {
     let keeps = Step { keep: seconds(5), timeout: seconds(3), ..step("stop") };
     let rules = vec![Rule { before: vec![step("drain"), keeps], ..rule("r") }];
     let mut world = with_event(rules, EventKind::Preempt, seconds(30));
@@ -136,14 +136,14 @@ fn what_a_step_keeps_it_has_although_another_used_up_its_time() {
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().budget), ("stop", seconds(3)));
     world.end(StepOutcome::Done);
     assert_eq!(world.approving, [], "a step that had to be done was not");
-    assert!(world.facts.iter().any(|(_, what)| matches!(what, What::Withheld { .. })));
-    assert!(!world.facts.iter().any(|(_, what)| *what == What::Prepared));
+    assert!(world.facts.iter().any(|(_, what)| matches!(what, FactKind::Withheld { .. })));
+    assert!(!world.facts.iter().any(|(_, what)| *what == FactKind::Prepared));
     world.wind_up();
 }
 
 #[test]
-fn who_was_only_to_wait_has_waited_when_the_time_is_over() {
-    let waits = Step { does: Deed::Wait { time: seconds(300) }, timeout: seconds(400), ..step("wait") };
+fn wait_step_cut_by_deadline_is_done() {
+    let waits = Step { does: StepAction::Wait { time: seconds(300) }, timeout: seconds(400), ..step("wait") };
     let rules = vec![Rule { before: vec![waits, Step { keep: seconds(5), ..step("stop") }], ..rule("r") }];
     let mut world = with_event(rules, EventKind::Preempt, seconds(30));
     let wait = world.only_run().budget;
@@ -155,17 +155,17 @@ fn who_was_only_to_wait_has_waited_when_the_time_is_over() {
 }
 
 #[test]
-fn a_vm_that_stood_still_learns_from_the_platforms_clock_how_late_it_is() {
+fn paused_vm_uses_platform_clock() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, seconds(100));
     // Twenty seconds for everybody but this VM.
     let frozen = seconds(20);
-    world.tell(Input::Unchanged { served_at: world.platform_time() + frozen });
+    world.handle(Input::Unchanged { served_at: world.platform_time() + frozen });
     world.pass(seconds(80) - RESERVE);
     assert_eq!(world.stopping.len(), 1);
 }
 
 #[test]
-fn an_eviction_that_does_not_say_when_has_no_more_time_after_a_restart() {
+fn restart_does_not_extend_implicit_notice() {
     let mut world = World::new(vec![rule("r")]);
     let unsaid = Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], world.platform_time()) };
     world.announce_event(unsaid, seconds(30));

@@ -16,7 +16,7 @@ use crate::trust::Untrusted;
 
 /// Where an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whereabouts {
+pub struct RunningAgent {
     /// Where its signals are served, if anywhere.
     pub listen: Option<SocketAddr>,
     /// The directory of its journal.
@@ -28,7 +28,7 @@ pub struct Whereabouts {
 }
 
 /// Finds out: flags go before the environment, that before as much of the file as can be read, that before the defaults.
-pub fn whereabouts(sources: &Sources) -> Result<Whereabouts, Mistakes> {
+pub fn find_running_agent(sources: &Sources) -> Result<RunningAgent, Mistakes> {
     let (path, text) = open(sources);
     let (unread, is_untrusted) = match &text {
         Ok(_) => (None, false),
@@ -48,5 +48,5 @@ pub fn whereabouts(sources: &Sources) -> Result<Whereabouts, Mistakes> {
     let state = reader.setting("state", &FileName).unwrap_or(state);
     reader.forgive_file();
     reader.finish()?;
-    Ok(Whereabouts { listen, state, unread, is_untrusted })
+    Ok(RunningAgent { listen, state, unread, is_untrusted })
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn while_a_second_event_keeps_the_vm_out_it_stays_out() {
+fn restore_waits_for_second_draining_event() {
     let mut world = approved(vec![rule("r")], EventKind::Freeze);
     world.announce("B", EventKind::Reboot, QUARTER);
     world.poll();
@@ -13,7 +13,7 @@ fn while_a_second_event_keeps_the_vm_out_it_stays_out() {
     world.remove("A");
     world.poll();
     assert!(world.running.is_empty());
-    assert!(told(&world, "A", &What::RestoreHeld { by: EventId::new("B") }));
+    assert!(has_fact(&world, "A", &FactKind::RestoreHeld { by: EventId::new("B") }));
     world.remove("B");
     world.poll();
     assert_eq!(world.only_run().event.id, EventId::new("B"), "what was taken out last is put back first");
@@ -23,7 +23,7 @@ fn while_a_second_event_keeps_the_vm_out_it_stays_out() {
 }
 
 #[test]
-fn an_event_that_comes_while_the_vm_is_put_back_goes_first() {
+fn new_event_preempts_restore() {
     let mut world = approved(vec![rule("r")], EventKind::Freeze);
     world.remove("A");
     world.poll();
@@ -44,7 +44,7 @@ fn an_event_that_comes_while_the_vm_is_put_back_goes_first() {
 }
 
 #[test]
-fn of_a_thousand_events_a_few_are_prepared_for_at_a_time() {
+fn concurrent_steps_are_limited() {
     let mut world = World::new(vec![Rule { before: vec![step("drain")], ..rule("r") }]);
     for number in 0..100 {
         world.announce(&number.to_string(), EventKind::Freeze, QUARTER);
@@ -58,8 +58,8 @@ fn of_a_thousand_events_a_few_are_prepared_for_at_a_time() {
 }
 
 #[test]
-fn this_vms_own_event_does_not_wait_for_those_of_others() {
-    let others = Match { resources: Whose::Others, ..Match::default() };
+fn own_event_is_not_delayed_by_other_vms_events() {
+    let others = Match { resources: ResourceMatch::Others, ..Match::default() };
     let log = Rule { matches: others, before: vec![step("log")], approve: Approve::Never, ..rule("others") };
     let mut world = World::new(vec![rule("mine"), log]);
     for number in 0..100 {

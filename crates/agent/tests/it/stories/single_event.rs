@@ -3,9 +3,9 @@
 use super::*;
 
 #[test]
-fn an_event_is_prepared_for_approved_and_undone() {
+fn event_is_prepared_approved_and_restored() {
     let mut world = with_event(vec![rule("r")], EventKind::Freeze, QUARTER);
-    assert!(world.state.draining());
+    assert!(world.state.is_draining());
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
     world.end(StepOutcome::Done);
     assert_eq!(world.only_run().step.name, "stop");
@@ -15,33 +15,33 @@ fn an_event_is_prepared_for_approved_and_undone() {
     world.answer(ApprovalAnswer::Accepted);
     world.start("A");
     world.poll();
-    assert!(told(&world, "A", &What::Started { prepared: true }));
+    assert!(has_fact(&world, "A", &FactKind::Started { prepared: true }));
     assert!(world.running.is_empty());
     world.remove("A");
     world.poll();
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
-    assert!(world.state.draining(), "until everything is put back");
+    assert!(world.state.is_draining(), "until everything is put back");
     world.end(StepOutcome::Done);
-    assert!(told(&world, "A", &What::Restored { whole: true }));
-    assert!(!world.state.draining());
+    assert!(has_fact(&world, "A", &FactKind::Restored { whole: true }));
+    assert!(!world.state.is_draining());
     world.wind_up();
 }
 
 #[test]
-fn a_cancelled_event_is_undone_and_the_step_that_runs_is_stopped() {
+fn cancelled_event_stops_running_step_and_restores() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     let drain = world.only_run().id;
     world.remove("A");
     world.poll();
     assert!(world.stopping.contains(&drain));
-    assert!(told(&world, "A", &What::Cancelled));
+    assert!(has_fact(&world, "A", &FactKind::Cancelled));
     world.end_run(drain, StepOutcome::Stopped);
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", true));
     world.wind_up();
 }
 
 #[test]
-fn a_refused_approval_is_sent_again_until_it_does_not_matter() {
+fn refused_approval_is_retried_until_moot() {
     let mut world = with_event(vec![Rule { before: vec![], ..rule("r") }], EventKind::Reboot, QUARTER);
     for _ in 0..20 {
         assert_eq!(world.approving.len(), 1);
@@ -58,7 +58,7 @@ fn a_refused_approval_is_sent_again_until_it_does_not_matter() {
 }
 
 #[test]
-fn an_event_that_comes_back_is_prepared_for_again() {
+fn reappearing_event_is_prepared_again() {
     let mut world = approved(vec![rule("r")], EventKind::Freeze);
     world.remove("A");
     world.poll();
@@ -72,21 +72,21 @@ fn an_event_that_comes_back_is_prepared_for_again() {
 }
 
 #[test]
-fn a_start_that_the_platform_takes_back_changes_nothing() {
+fn retracted_start_is_ignored() {
     let mut world = approved(vec![rule("r")], EventKind::Reboot);
     world.start("A");
     world.poll();
     world.go_back("A", QUARTER);
     world.poll();
     world.poll();
-    let backs = world.facts.iter().filter(|(_, what)| *what == What::WentBack).count();
+    let backs = world.facts.iter().filter(|(_, what)| *what == FactKind::WentBack).count();
     assert_eq!(backs, 1, "said once");
     assert!(world.running.is_empty() && world.approving.is_empty());
     world.wind_up();
 }
 
 #[test]
-fn an_event_that_begins_started_is_prepared_for_without_a_deadline_or_an_approval() {
+fn already_started_event_is_prepared_without_approval() {
     let mut world = World::new(vec![rule("r")]);
     world.announce("A", EventKind::Reboot, QUARTER);
     world.start("A");
@@ -99,7 +99,7 @@ fn an_event_that_begins_started_is_prepared_for_without_a_deadline_or_an_approva
 }
 
 #[test]
-fn what_an_older_version_has_no_word_for_is_not_gone() {
+fn kinds_missing_from_older_version_are_not_gone() {
     let mut world = World::new(vec![rule("all")]);
     world.announce("A", EventKind::Terminate, seconds(900));
     world.announce("B", EventKind::Reboot, seconds(900));
@@ -119,7 +119,7 @@ fn what_an_older_version_has_no_word_for_is_not_gone() {
 }
 
 #[test]
-fn an_approval_that_seemed_moot_is_sent_again_when_the_event_is_seen_to_wait() {
+fn moot_approval_is_resent_if_event_still_scheduled() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     world.end(StepOutcome::Done);
     world.end(StepOutcome::Done);
@@ -129,7 +129,7 @@ fn an_approval_that_seemed_moot_is_sent_again_when_the_event_is_seen_to_wait() {
 }
 
 #[test]
-fn an_approval_is_sent_as_soon_as_the_platform_is_back() {
+fn approval_is_resent_when_platform_is_back() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     world.end(StepOutcome::Done);
     world.end(StepOutcome::Done);
@@ -139,12 +139,12 @@ fn an_approval_is_sent_as_soon_as_the_platform_is_back() {
     }
     world.answer(ApprovalAnswer::Failed { reason: "down".into() });
     assert_eq!(world.approving, []);
-    world.tell(Input::Back);
+    world.handle(Input::Back);
     assert_eq!(world.approving.len(), 1);
 }
 
 #[test]
-fn an_event_that_had_started_was_not_cancelled_though_nobody_approved_it() {
+fn unapproved_started_event_is_not_cancelled() {
     let mut world =
         with_event(vec![Rule { approve: Approve::Never, ..rule("r") }], EventKind::Reboot, QUARTER);
     world.end(StepOutcome::Done);

@@ -32,7 +32,7 @@ pub const VARIABLES: [(&str, &str); 16] = [
 
 /// All that a hook is told.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct HookVariables {
     /// In the order of [`VARIABLES`].
     values: Vec<String>,
     /// The JSON object.
@@ -41,7 +41,7 @@ pub struct Facts {
 
 /// The object on stdin.
 #[derive(Serialize)]
-struct OnStdin<'a> {
+struct StdinDocument<'a> {
     vm: &'a str,
     rule: &'a str,
     stage: Stage,
@@ -52,9 +52,9 @@ struct OnStdin<'a> {
     event: &'a Value,
 }
 
-impl Facts {
+impl HookVariables {
     /// What one attempt is told.
-    pub fn new(run: &Run, vm: &str, dry_run: bool) -> Facts {
+    pub fn new(run: &Run, vm: &str, dry_run: bool) -> HookVariables {
         let event = &run.event;
         let budget_seconds = run.budget.as_secs();
         let values = [
@@ -75,7 +75,7 @@ impl Facts {
             run.cancelled.to_string(),
             dry_run.to_string(),
         ];
-        let on_stdin = OnStdin {
+        let on_stdin = StdinDocument {
             vm,
             rule: &run.rule,
             stage: run.stage,
@@ -87,7 +87,7 @@ impl Facts {
         };
         // Text and numbers always are JSON.
         let json = serde_json::to_string(&on_stdin).unwrap_or_default();
-        Facts { values: values.into_iter().map(fit).collect(), json }
+        HookVariables { values: values.into_iter().map(fit).collect(), json }
     }
 
     /// The variables, with their prefix.
@@ -166,10 +166,10 @@ pub mod tests {
 
     use super::*;
     use crate::machine::io::RunId;
-    use crate::rules::{Deed, OnFailure, OnInterrupt, Step};
+    use crate::rules::{OnFailure, OnInterrupt, Step, StepAction};
 
     /// An attempt at something.
-    pub fn run_of(does: Deed, budget: Duration) -> Run {
+    pub fn run_of(does: StepAction, budget: Duration) -> Run {
         Run {
             id: RunId(1),
             event: Event {
@@ -202,14 +202,18 @@ pub mod tests {
         }
     }
 
-    fn facts() -> Facts {
-        Facts::new(&run_of(Deed::Wait { time: Duration::ZERO }, Duration::from_millis(5_900)), "web-0", false)
+    fn sample() -> HookVariables {
+        HookVariables::new(
+            &run_of(StepAction::Wait { time: Duration::ZERO }, Duration::from_millis(5_900)),
+            "web-0",
+            false,
+        )
     }
 
     #[test]
-    fn a_hook_learns_the_event_from_variables_and_from_json() {
-        let facts = facts();
-        let said: Vec<String> = facts.variables().map(|(name, value)| format!("{name}={value}")).collect();
+    fn variables_and_json_describe_the_event() {
+        let sample = sample();
+        let said: Vec<String> = sample.variables().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             said,
             [
@@ -232,34 +236,34 @@ pub mod tests {
             ]
         );
         assert_eq!(
-            facts.json,
+            sample.json,
             r#"{"vm":"web-0","rule":"drain","stage":"before","step":"pool","attempt":2,"budget_seconds":5,"cancelled":false,"event":{"EventId":"A123","Novel":[1]}}"#
         );
     }
 
     #[test]
-    fn names_in_braces_are_replaced_and_other_braces_are_left() {
+    fn fill_replaces_known_names_only() {
         assert_eq!(
-            facts().fill("{\"id\":\"{EVENT_ID}\",\"x\":{}} {NOPE} {VM}{"),
+            sample().fill("{\"id\":\"{EVENT_ID}\",\"x\":{}} {NOPE} {VM}{"),
             "{\"id\":\"A123\",\"x\":{}} {NOPE} web-0{"
         );
         assert_eq!(unknown_names("{EVENT_ID} {\"a\":{}} {EVENT_IDD} {lower} {X"), ["EVENT_IDD"]);
     }
 
     #[test]
-    fn a_value_in_json_stays_within_its_quotes() {
-        let filled = facts().fill_json("{\"text\":\"{DESCRIPTION}\",\"n\":{DURATION}}");
+    fn fill_json_escapes_values() {
+        let filled = sample().fill_json("{\"text\":\"{DESCRIPTION}\",\"n\":{DURATION}}");
         let read: Value = serde_json::from_str(&filled).unwrap();
         assert_eq!((&read["text"], &read["n"]), (&"Host \"maintenance\"".into(), &(-1).into()));
         assert_eq!(
-            facts().fill("{DESCRIPTION}"),
+            sample().fill("{DESCRIPTION}"),
             "Host \"maintenance\"",
             "a text that is no JSON is left alone"
         );
     }
 
     #[test]
-    fn a_value_that_no_program_could_be_given_is_made_fit() {
+    fn nul_and_oversized_values_are_sanitised() {
         assert_eq!(fit("a\0b".to_owned()), "a\u{fffd}b");
         assert!(fit("ä".repeat(VALUE_BYTES_MAX)).len() <= VALUE_BYTES_MAX);
     }

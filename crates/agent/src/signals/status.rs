@@ -15,7 +15,7 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Shared by the loop, which writes, and the server, which reads.
 #[derive(Clone, Debug)]
-pub struct Board {
+pub struct StatusBoard {
     clock: Clock,
     inner: Arc<Mutex<Inner>>,
 }
@@ -60,17 +60,17 @@ pub struct Events {
 
 /// Yes, or no and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Readiness {
     /// Yes.
     Yes(String),
     /// No.
     No(String),
 }
 
-impl Board {
+impl StatusBoard {
     /// Nothing is known yet.
-    pub fn new(clock: Clock, dry_run: bool) -> Board {
-        Board { clock, inner: Arc::new(Mutex::new(Inner { dry_run, ..Inner::default() })) }
+    pub fn new(clock: Clock, dry_run: bool) -> StatusBoard {
+        StatusBoard { clock, inner: Arc::new(Mutex::new(Inner { dry_run, ..Inner::default() })) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -99,7 +99,7 @@ impl Board {
     }
 
     /// It does not.
-    pub fn troubled(&self, kind: &'static str, why: String) {
+    pub fn poll_failed(&self, kind: &'static str, why: String) {
         let mut inner = self.inner();
         inner.trouble = Some(why);
         inner.metrics.polled(kind);
@@ -145,17 +145,17 @@ impl Board {
     }
 
     /// Whether the agent can do its work.
-    pub fn ready(&self) -> Answer {
+    pub fn ready(&self) -> Readiness {
         let now = self.clock.now().tick;
         let inner = self.inner();
         match inner.why_not_ready(now) {
-            None => Answer::Yes("ready".to_owned()),
-            Some(why) => Answer::No(why),
+            None => Readiness::Yes("ready".to_owned()),
+            Some(why) => Readiness::No(why),
         }
     }
 
     /// Whether this VM may get new work.
-    pub fn in_service(&self) -> Answer {
+    pub fn in_service(&self) -> Readiness {
         let inner = self.inner();
         let draining: Vec<String> = inner
             .events
@@ -167,8 +167,8 @@ impl Board {
             })
             .collect();
         match draining.is_empty() {
-            true => Answer::Yes("in service".to_owned()),
-            false => Answer::No(format!("draining: {}", draining.join("; "))),
+            true => Readiness::Yes("in service".to_owned()),
+            false => Readiness::No(format!("draining: {}", draining.join("; "))),
         }
     }
 
@@ -228,19 +228,22 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_ready_while_the_platform_answers_and_the_journal_is_on_disk() {
-        let board = Board::new(Clock::start(), false);
-        board.troubled("unreachable", "nobody there".to_owned());
-        assert_eq!(board.ready(), Answer::No("the platform has not answered yet (nobody there)".to_owned()));
+    async fn ready_requires_platform_answer_and_saved_journal() {
+        let board = StatusBoard::new(Clock::start(), false);
+        board.poll_failed("unreachable", "nobody there".to_owned());
+        assert_eq!(
+            board.ready(),
+            Readiness::No("the platform has not answered yet (nobody there)".to_owned())
+        );
         board.answered("document");
-        assert_eq!(board.ready(), Answer::Yes("ready".to_owned()));
+        assert_eq!(board.ready(), Readiness::Yes("ready".to_owned()));
         tokio::time::advance(Duration::from_secs(121)).await;
-        assert_eq!(board.ready(), Answer::No("the platform has not answered for 121 s".to_owned()));
+        assert_eq!(board.ready(), Readiness::No("the platform has not answered for 121 s".to_owned()));
         board.answered("unchanged");
         board.named("web-0", false);
         assert_eq!(
             board.ready(),
-            Answer::No(
+            Readiness::No(
                 "the platform has not said what this VM is called: it goes by web-0 and approves nothing until it has, or name is set"
                     .to_owned()
             )
@@ -250,7 +253,7 @@ mod tests {
         board.config(Some("line 3".to_owned()));
         assert_eq!(
             board.ready(),
-            Answer::No("the journal is not on disk: no space; the configuration was changed and is not in force: line 3".to_owned())
+            Readiness::No("the journal is not on disk: no space; the configuration was changed and is not in force: line 3".to_owned())
         );
     }
 }

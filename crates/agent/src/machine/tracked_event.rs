@@ -23,11 +23,11 @@ use notbefore_client::document::Event;
 use serde::{Deserialize, Serialize};
 
 use super::io::{RunId, Stage};
-use crate::rules::{Restore, Rule, Step, Whose};
+use crate::rules::{ResourceMatch, Restore, Rule, Step};
 
 /// An event, and how far the agent has come with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handled {
+pub struct TrackedEvent {
     /// As it was last seen. It never goes back from started.
     pub event: Event,
     /// Whether this VM is among its resources.
@@ -113,9 +113,9 @@ pub enum Phase {
     Withheld { step: usize, undo: Undo },
     /// There is no reason for the rule any more, and the VM is to be put back. `waits` is what has to end
     /// before that.
-    Over { waits: Waits, next: Next },
+    Over { waits: RestoreWait, next: AfterRestore },
     /// The steps after it are run.
-    Restoring { progress: Progress, next: Next },
+    Restoring { progress: Progress, next: AfterRestore },
     /// All is done; the event is forgotten when it is no longer listed.
     Done,
 }
@@ -133,7 +133,7 @@ pub enum Undo {
 /// What has to end before a VM is put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Waits {
+pub enum RestoreWait {
     /// Nothing that is known of.
     Nothing,
     /// A step that was told to stop.
@@ -145,7 +145,7 @@ pub enum Waits {
 /// What comes after a VM was put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Next {
+pub enum AfterRestore {
     /// Nothing: the event is done with.
     Done,
     /// Another rule: the event has become this VM's, and the one that is undone was for other VMs' events.
@@ -160,7 +160,7 @@ pub struct Progress {
     /// Which attempt at it, from 1.
     pub attempt: u32,
     /// Whether it runs.
-    pub doing: Doing,
+    pub doing: StepState,
     /// Until when it may run because of NotBefore.
     pub bound: Bound,
     /// The first step, from 0, that was to be done and was not. Before an event that is one that may not fail, and for
@@ -171,7 +171,7 @@ pub struct Progress {
 /// Whether a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Doing {
+pub enum StepState {
     /// Not yet: it is begun at this tick.
     Due(Duration),
     /// It does.
@@ -215,7 +215,7 @@ pub enum Approval {
 impl Progress {
     /// At the first attempt of a step that is due at once.
     pub(super) fn at(step: usize) -> Progress {
-        Progress { step, attempt: 1, doing: Doing::Due(Duration::ZERO), bound: Bound::Open, flaw: None }
+        Progress { step, attempt: 1, doing: StepState::Due(Duration::ZERO), bound: Bound::Open, flaw: None }
     }
 
     /// At the first attempt of the step after this one, which may have failed.
@@ -227,9 +227,9 @@ impl Progress {
     /// Whether the last attempt at the step has failed, for good or until the next.
     pub(super) fn has_failed(&self) -> bool {
         match self.doing {
-            Doing::Halted => true,
-            Doing::Due(_) => self.attempt > 1,
-            Doing::Running(_) => false,
+            StepState::Halted => true,
+            StepState::Due(_) => self.attempt > 1,
+            StepState::Running(_) => false,
         }
     }
 }
@@ -246,7 +246,7 @@ impl Phase {
 
 impl Boot {
     /// Whether a document has spoken of the event since the last boot.
-    pub fn is_heard(self) -> bool {
+    pub fn is_confirmed(self) -> bool {
         match self {
             Boot::None | Boot::Heard => true,
             Boot::Unheard | Boot::UnheardAgain => false,
@@ -254,7 +254,7 @@ impl Boot {
     }
 
     /// Whether the VM may have booted because of the event.
-    pub(super) fn may_be_for_it(self) -> bool {
+    pub(super) fn may_be_caused_by_event(self) -> bool {
         match self {
             Boot::Unheard | Boot::Heard => true,
             Boot::None | Boot::UnheardAgain => false,
@@ -262,13 +262,13 @@ impl Boot {
     }
 
     /// A document speaks of the event. One that still waits is not what the VM booted for.
-    pub(super) fn heard(self, has_started: bool) -> Boot {
-        if has_started && self.may_be_for_it() { Boot::Heard } else { Boot::None }
+    pub(super) fn confirmed(self, has_started: bool) -> Boot {
+        if has_started && self.may_be_caused_by_event() { Boot::Heard } else { Boot::None }
     }
 
     /// The event begins again.
     fn for_next_start(self) -> Boot {
-        if self.is_heard() { Boot::None } else { Boot::UnheardAgain }
+        if self.is_confirmed() { Boot::None } else { Boot::UnheardAgain }
     }
 }
 
@@ -281,23 +281,23 @@ impl Course {
 
     /// Has nothing more to do until the event is over. What there is to do after an event that has nothing before it is no
     /// undoing, and is done whatever was begun.
-    pub(super) fn get_ready(&mut self, undo: Undo) {
+    pub(super) fn set_ready(&mut self, undo: Undo) {
         let has_only_after = self.rule.before.is_empty() && !self.rule.after.is_empty();
         self.phase = Phase::Ready { undo: if has_only_after { Undo::Owed } else { undo } };
     }
 
     /// Takes the rule over as it is written now, if it still is, and goes on with the first step that has not been dealt with:
     /// the one that failed, one that was put above it, or the next where it is gone.
-    pub(super) fn correct(&mut self, rules: &[Rule]) -> Corrected {
+    pub(super) fn apply_rules(&mut self, rules: &[Rule]) -> StepAfterReload {
         let Some(rule) = rules.iter().find(|rule| rule.name == self.rule.name) else {
-            return Corrected::Same;
+            return StepAfterReload::Same;
         };
         let before = std::mem::replace(&mut self.rule, rule.clone());
         let (stage, step, flaw) = match &mut self.phase {
             Phase::Withheld { step, .. } => (Stage::Before, step, None),
             Phase::Preparing { progress, .. } => (Stage::Before, &mut progress.step, progress.flaw.as_mut()),
             Phase::Restoring { progress, .. } => (Stage::After, &mut progress.step, progress.flaw.as_mut()),
-            Phase::Ready { .. } | Phase::Over { .. } | Phase::Done => return Corrected::Same,
+            Phase::Ready { .. } | Phase::Over { .. } | Phase::Done => return StepAfterReload::Same,
         };
         let (old, new) = (before.steps(stage), rule.steps(stage));
         let find = |name: &str| new.iter().position(|one| one.name == name);
@@ -309,15 +309,15 @@ impl Course {
             *flaw = old.get(*flaw).and_then(|one| find(&one.name)).unwrap_or(*step);
         }
         match failed {
-            Some(name) if find(name).is_none() => Corrected::Dropped(name.to_owned()),
-            Some(name) if find(name) != Some(*step) => Corrected::Another,
-            Some(_) | None => Corrected::Same,
+            Some(name) if find(name).is_none() => StepAfterReload::Dropped(name.to_owned()),
+            Some(name) if find(name) != Some(*step) => StepAfterReload::Another,
+            Some(_) | None => StepAfterReload::Same,
         }
     }
 }
 
 /// Which step comes next by a rule that was corrected.
-pub(super) enum Corrected {
+pub(super) enum StepAfterReload {
     /// The one that failed.
     Same,
     /// Another, before that one.
@@ -326,7 +326,7 @@ pub(super) enum Corrected {
     Dropped(String),
 }
 
-impl Handled {
+impl TrackedEvent {
     /// The event's rule.
     pub fn rule(&self) -> Option<&Rule> {
         self.course.as_ref().map(|course| &course.rule)
@@ -338,7 +338,7 @@ impl Handled {
     }
 
     /// The same in a word.
-    pub fn word(&self) -> &'static str {
+    pub fn phase_name(&self) -> &'static str {
         match self.phase() {
             None => "unmatched",
             Some(Phase::Preparing { .. }) => "preparing",
@@ -353,7 +353,10 @@ impl Handled {
 
     /// Whether a step after it has kept the VM from being put back.
     pub fn is_stranded(&self) -> bool {
-        matches!(self.phase(), Some(Phase::Restoring { progress: Progress { doing: Doing::Halted, .. }, .. }))
+        matches!(
+            self.phase(),
+            Some(Phase::Restoring { progress: Progress { doing: StepState::Halted, .. }, .. })
+        )
     }
 
     /// What has become of its approval.
@@ -370,7 +373,7 @@ impl Handled {
     }
 
     /// Whether it is listed, and has started.
-    pub fn started(&self) -> bool {
+    pub fn is_started(&self) -> bool {
         matches!(self.presence, Presence::Started(_))
     }
 
@@ -385,29 +388,29 @@ impl Handled {
     /// Whether the event will not happen to this VM: it was cancelled, or is other VMs' now.
     pub(super) fn is_cancelled(&self) -> bool {
         match self.presence {
-            Presence::Waiting { .. } | Presence::Started(_) => self.is_lost(),
+            Presence::Waiting { .. } | Presence::Started(_) => self.is_reassigned(),
             Presence::Gone(end) => end == End::Cancelled,
         }
     }
 
     /// Whether this VM is as ready for the event as its rule wants. For one that is other VMs' now it need not be.
     pub(super) fn is_prepared(&self) -> bool {
-        self.is_lost() || matches!(self.phase(), Some(Phase::Ready { .. }))
+        self.is_reassigned() || matches!(self.phase(), Some(Phase::Ready { .. }))
     }
 
     /// Whether this VM should get no new work because of it.
-    pub fn drains(&self) -> bool {
-        let wanted = self.rule().is_some_and(|rule| rule.drain) && (self.mine || self.is_lost());
+    pub fn is_draining(&self) -> bool {
+        let wanted = self.rule().is_some_and(|rule| rule.drain) && (self.mine || self.is_reassigned());
         wanted && self.phase() != Some(Phase::Done)
     }
 
     /// Whether the VM is out of service for it, or soon will be, and the event is still to come, or under way.
-    pub(super) fn keeps_out(&self) -> bool {
-        self.drains() && !self.is_over()
+    pub(super) fn blocks_restore(&self) -> bool {
+        self.is_draining() && !self.is_over()
     }
 
     /// Whether there is something to undo when it is over.
-    pub(super) fn owes(&self) -> bool {
+    pub(super) fn has_undo(&self) -> bool {
         match self.phase() {
             Some(Phase::Preparing { undo, .. } | Phase::Ready { undo } | Phase::Withheld { undo, .. }) => {
                 undo == Undo::Owed
@@ -418,8 +421,8 @@ impl Handled {
     }
 
     /// Whether the event is now for other VMs only, though it was this one's when its rule matched.
-    pub(super) fn is_lost(&self) -> bool {
-        !self.mine && self.rule().is_some_and(|rule| rule.matches.resources == Whose::Mine)
+    pub(super) fn is_reassigned(&self) -> bool {
+        !self.mine && self.rule().is_some_and(|rule| rule.matches.resources == ResourceMatch::Mine)
     }
 
     /// Whether there is no reason for its rule any more: it is gone, or no longer for this VM, or another rule is for it.
@@ -427,18 +430,18 @@ impl Handled {
         let is_replaced = matches!(
             self.phase(),
             Some(
-                Phase::Over { next: Next::AnotherRule, .. }
-                    | Phase::Restoring { next: Next::AnotherRule, .. }
+                Phase::Over { next: AfterRestore::AnotherRule, .. }
+                    | Phase::Restoring { next: AfterRestore::AnotherRule, .. }
             )
         );
-        !self.is_listed() || self.is_lost() || is_replaced
+        !self.is_listed() || self.is_reassigned() || is_replaced
     }
 
     /// Whether the VM may be put back: there is no reason for its rule, or it was this boot that it was about, if that is
     /// enough.
     pub(super) fn is_over(&self) -> bool {
         let enough = self.rule().is_some_and(|rule| rule.restore == Restore::Booted);
-        self.has_lapsed() || enough && self.boot.may_be_for_it() && self.started()
+        self.has_lapsed() || enough && self.boot.may_be_caused_by_event() && self.is_started()
     }
 
     /// Begins again with an event that was over: by the same rule, if there is something to undo by it.
@@ -451,13 +454,13 @@ impl Handled {
     }
 
     /// Takes leave of its rule, with nothing left to undo by it.
-    pub(super) fn finish(&mut self, next: Next) {
+    pub(super) fn finish(&mut self, next: AfterRestore) {
         if let Some(course) = &mut self.course {
             course.phase = Phase::Done;
         }
         match next {
-            Next::Done => {}
-            Next::AnotherRule => self.begin_again(),
+            AfterRestore::Done => {}
+            AfterRestore::AnotherRule => self.begin_again(),
         }
     }
 
@@ -476,11 +479,11 @@ impl Handled {
     pub(super) fn running(&self) -> Option<RunId> {
         match self.phase()? {
             Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => match progress.doing {
-                Doing::Running(run) => Some(run),
-                Doing::Due(_) | Doing::Halted => None,
+                StepState::Running(run) => Some(run),
+                StepState::Due(_) | StepState::Halted => None,
             },
-            Phase::Over { waits: Waits::Stopping(run), .. } => Some(run),
-            Phase::Over { waits: Waits::Nothing | Waits::Held, .. }
+            Phase::Over { waits: RestoreWait::Stopping(run), .. } => Some(run),
+            Phase::Over { waits: RestoreWait::Nothing | RestoreWait::Held, .. }
             | Phase::Ready { .. }
             | Phase::Withheld { .. }
             | Phase::Done => None,

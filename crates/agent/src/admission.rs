@@ -10,7 +10,7 @@ use std::time::Duration;
 use notbefore_client::document::{Document, EVENTS_MAX, Event, EventId, EventsVersion};
 use notbefore_client::identity::Identity;
 
-use crate::machine::handled::Handled;
+use crate::machine::tracked_event::TrackedEvent;
 
 /// Changes of this VM's own events that are taken in at once: a hundred events that come and start.
 const OWN_BURST: u32 = 200;
@@ -31,16 +31,16 @@ const BYTES_MAX: usize = 8 << 20;
 
 /// A token bucket. It is full, or will be at a tick.
 #[derive(Clone, Copy, Debug)]
-pub struct Bucket {
+pub struct TokenBucket {
     burst: u32,
     every: Duration,
     full_at: Duration,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// It is full, and gets one token after each `every`.
     pub fn new(burst: u32, every: Duration) -> Self {
-        Bucket { burst, every, full_at: Duration::ZERO }
+        TokenBucket { burst, every, full_at: Duration::ZERO }
     }
 
     /// Takes a token, if there is one.
@@ -56,9 +56,9 @@ impl Bucket {
 
 /// The pace of changes. One for each run of an agent.
 #[derive(Clone, Debug)]
-pub struct Intake {
-    own: Bucket,
-    others: Bucket,
+pub struct Admission {
+    own: TokenBucket,
+    others: TokenBucket,
 }
 
 /// What the machine is told of a document.
@@ -81,14 +81,14 @@ struct Room {
 }
 
 impl Room {
-    fn taken_by(known: &[Handled]) -> Self {
+    fn taken_by(known: &[TrackedEvent]) -> Self {
         let own = known.iter().filter(|handled| handled.mine).count();
         let bytes = known.iter().map(|handled| size(&handled.event)).sum();
         Room { own, others: known.len() - own, bytes }
     }
 
     /// Takes room for an event, or for what it has grown by.
-    fn take(&mut self, is_own: bool, event: &Event, before: Option<&Handled>) -> bool {
+    fn take(&mut self, is_own: bool, event: &Event, before: Option<&TrackedEvent>) -> bool {
         let (count, max) = if is_own { (&mut self.own, OWN_MAX) } else { (&mut self.others, OTHERS_MAX) };
         let growth = size(event).saturating_sub(before.map_or(0, |before| size(&before.event)));
         let bytes = self.bytes.saturating_add(growth);
@@ -101,10 +101,13 @@ impl Room {
     }
 }
 
-impl Intake {
+impl Admission {
     /// All buckets are full.
     pub fn new() -> Self {
-        Intake { own: Bucket::new(OWN_BURST, OWN_EVERY), others: Bucket::new(OTHERS_BURST, OTHERS_EVERY) }
+        Admission {
+            own: TokenBucket::new(OWN_BURST, OWN_EVERY),
+            others: TokenBucket::new(OTHERS_BURST, OTHERS_EVERY),
+        }
     }
 
     /// What of a document is taken in now, by a machine that knows these events. This VM's own events come first.
@@ -112,18 +115,18 @@ impl Intake {
         &mut self,
         document: &Document,
         version: EventsVersion,
-        known: &[Handled],
+        known: &[TrackedEvent],
         me: &Identity,
         now: Duration,
     ) -> Admitted {
-        let by_id: HashMap<&EventId, &Handled> = known.iter().map(|one| (&one.event.id, one)).collect();
+        let by_id: HashMap<&EventId, &TrackedEvent> = known.iter().map(|one| (&one.event.id, one)).collect();
         let is_own = |event: &Event| event.resources.iter().any(|resource| me.is(resource));
         // What is gone, and what was not heard of since the agent was started, is told and costs nothing.
         let there: HashSet<&EventId> = document.events.iter().map(|event| &event.id).collect();
-        let is_told = |handled: &&Handled| match there.contains(&handled.event.id) {
-            true => !handled.boot.is_heard(),
+        let is_told = |handled: &&TrackedEvent| match there.contains(&handled.event.id) {
+            true => !handled.boot.is_confirmed(),
             false => {
-                !handled.boot.is_heard() || handled.is_listed() && handled.event.kind.is_shown_at(version)
+                !handled.boot.is_confirmed() || handled.is_listed() && handled.event.kind.is_shown_at(version)
             }
         };
         let mut changes = known.iter().filter(is_told).count();
@@ -195,9 +198,9 @@ mod tests {
             .unwrap()
     }
 
-    /// A machine without rules behind an intake.
+    /// A machine without rules behind an admission.
     struct Agent {
-        intake: Intake,
+        admission: Admission,
         setup: Setup,
         state: State,
     }
@@ -205,13 +208,13 @@ mod tests {
     impl Agent {
         fn new() -> Self {
             let setup = Setup { rules: Vec::new(), me: Identity::named("me"), sure: true };
-            Agent { intake: Intake::new(), setup, state: State::new(None) }
+            Agent { admission: Admission::new(), setup, state: State::new(None) }
         }
 
         fn read(&mut self, document: &Document, second: u64) -> Admitted {
             let tick = Duration::from_secs(second);
             let known = self.state.events().to_vec();
-            let admitted = self.intake.admit(document, VERSION, &known, &self.setup.me, tick);
+            let admitted = self.admission.admit(document, VERSION, &known, &self.setup.me, tick);
             let now = Moment { tick, wall: jiff::Timestamp::UNIX_EPOCH };
             let input =
                 Input::Document { document: admitted.document.clone(), served_at: None, version: VERSION };

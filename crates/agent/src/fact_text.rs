@@ -1,0 +1,253 @@
+//! Facts, told: each as one line of the log with its fields, and as a sentence for people.
+
+use jiff::SignedDuration;
+use notbefore_wire::text::shorten;
+
+use crate::config::NotifyOn;
+use crate::machine::io::{AfterFailure, Fact, FactKind, Stage};
+
+/// How much of a sentence is logged: a platform chooses names and kinds, and must not fill the disk with them.
+const LINE_CHARACTERS_MAX: usize = 2_000;
+/// How much of an event's kind is logged.
+const WORD_CHARACTERS_MAX: usize = 100;
+
+/// Writes a fact to the log.
+pub fn log(fact: &Fact, dry_run: bool) {
+    let text = match dry_run {
+        true => format!("dry run: {}", sentence(fact)),
+        false => sentence(fact),
+    };
+    let text = shorten(&text, LINE_CHARACTERS_MAX);
+    let (event, kind) = (fact.event.id.to_string(), shorten(fact.event.kind.as_str(), WORD_CHARACTERS_MAX));
+    let rule = fact.rule.as_deref().map(tracing::field::display);
+    let step = step(&fact.kind).map(tracing::field::display);
+    match sort(fact).1 {
+        Severity::Info => tracing::info!(event, r#type = kind, rule, step, "{text}"),
+        Severity::Warn => tracing::warn!(event, r#type = kind, rule, step, "{text}"),
+    }
+}
+
+/// What happened, in a sentence without its full stop.
+pub fn sentence(fact: &Fact) -> String {
+    let event = &fact.event;
+    let kind = &event.kind;
+    let place = |stage: &Stage| format!("{} the {kind}", stage.as_str());
+    match &fact.kind {
+        FactKind::Appeared { time_left, mine } => {
+            let when = match (event.not_before, time_left) {
+                (Some(at), Some(left)) => format!("not before {at}, in {}", span(*left)),
+                (Some(_) | None, _) => event.status.as_str().to_lowercase(),
+            };
+            let whose = if *mine { "this VM" } else { "other VMs only" };
+            format!("{kind} of {whose} ({}): {when}", event.resources.join(", "))
+        }
+        FactKind::Matched => format!("rule {} is for it", fact.rule.as_deref().unwrap_or("none")),
+        FactKind::StepBegun { step, stage, attempt, budget } => {
+            let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            format!("step {step} {} begins: {} at most{again}", place(stage), span(*budget))
+        }
+        FactKind::StepDone { step, stage } => format!("step {step} {} is done", place(stage)),
+        FactKind::StepFailed { step, stage, reason, then } => {
+            let then = match (then, stage) {
+                (AfterFailure::Retry, _) => "it is tried again",
+                (AfterFailure::GoOn, _) => "the next one runs all the same",
+                (AfterFailure::Withhold, Stage::Before) => "the rest is not run, and the event not approved",
+                (AfterFailure::Withhold, Stage::After) => "the rest is not run, and the VM not put back",
+                (AfterFailure::WithholdAndGoOn, _) => {
+                    "the rest is run with the time that is left, and the event not approved"
+                }
+            };
+            format!("step {step} {} failed: {reason}; {then}", place(stage))
+        }
+        FactKind::StepInterrupted { step, stage, rerun } => {
+            let then = if *rerun { "it is run again" } else { "it is taken for done" };
+            format!("step {step} {} had begun when the agent ended: {then}", place(stage))
+        }
+        FactKind::Prepared => format!("this VM is ready for the {kind}"),
+        FactKind::NotApproving { reason } => format!("this VM does not approve the {kind}: {reason}"),
+        FactKind::TriedAgain { step, stage } => {
+            format!("step {step} {} is tried again", place(stage))
+        }
+        FactKind::StepDropped { step, stage } => {
+            format!("step {step} {} is no longer in its rule, and is not tried again", place(stage))
+        }
+        FactKind::Withheld { reason } => format!(
+            "the {kind} is not approved: {reason}; see to it and reload the agent, which tries it again, or approve by \
+             hand: notbefore approve {}",
+            event.id
+        ),
+        FactKind::Approved => format!("the {kind} is approved"),
+        FactKind::ApprovalMoot => format!("the {kind} needs no approval any more: it has started or is gone"),
+        FactKind::ApprovalFailed { reason, again_in } => {
+            format!("the {kind} could not be approved: {reason}; tried again in {}", span(*again_in))
+        }
+        FactKind::Started { .. } if is_unprepared(fact) => {
+            format!("the {kind} has started, and this VM was not ready")
+        }
+        FactKind::Started { .. } => format!("the {kind} has started"),
+        FactKind::WentBack => {
+            format!("the platform takes back that the {kind} has started; it is not believed")
+        }
+        FactKind::Changed => format!("the {kind} is another than before"),
+        FactKind::Booted => format!("this VM has booted since the {kind} was last seen"),
+        FactKind::Cancelled => format!("the {kind} is cancelled"),
+        FactKind::Ended => format!("the {kind} is over"),
+        FactKind::RestoreHeld { by } => format!("this VM is put back when event {by} is over, too"),
+        FactKind::Stranded { step } => format!(
+            "this VM is not put back after the {kind}: see to the step {step} and reload the agent, which tries it again"
+        ),
+        FactKind::Restored { whole: true } => format!("this VM is back after the {kind}"),
+        FactKind::Restored { whole: false } => format!("not every step after the {kind} went well"),
+    }
+}
+
+/// The facts, by name, that say that something is not as it should be.
+pub const ALARMS: [&str; 6] =
+    ["step_failed", "withheld", "approval_failed", "started_unprepared", "stranded", "restored_in_part"];
+
+/// What happened, in a word for programs.
+pub fn name(fact: &Fact) -> &'static str {
+    sort(fact).0
+}
+
+/// What an administrator may want to hear of it.
+pub fn notify_on(fact: &Fact) -> Option<NotifyOn> {
+    sort(fact).2
+}
+
+/// How loud a fact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Info,
+    Warn,
+}
+
+/// What sort of fact it is: its name, how loud it is, and what an administrator may want to hear of it.
+fn sort(fact: &Fact) -> (&'static str, Severity, Option<NotifyOn>) {
+    use Severity::{Info, Warn};
+    match &fact.kind {
+        FactKind::Appeared { .. } => ("appeared", Info, Some(NotifyOn::Appeared)),
+        FactKind::Matched => ("matched", Info, None),
+        FactKind::StepBegun { .. } => ("step_begun", Info, None),
+        FactKind::StepDone { .. } => ("step_done", Info, None),
+        FactKind::StepFailed { then: AfterFailure::Retry, .. } => ("step_retried", Warn, None),
+        FactKind::StepFailed {
+            then: AfterFailure::GoOn | AfterFailure::Withhold | AfterFailure::WithholdAndGoOn,
+            ..
+        } => ("step_failed", Warn, Some(NotifyOn::Failed)),
+        FactKind::StepInterrupted { .. } => ("step_interrupted", Info, None),
+        FactKind::TriedAgain { .. } => ("step_tried_again", Info, None),
+        FactKind::StepDropped { .. } => ("step_dropped", Info, None),
+        FactKind::Prepared => ("prepared", Info, None),
+        FactKind::NotApproving { .. } => ("not_approving", Info, None),
+        FactKind::Withheld { .. } => ("withheld", Warn, Some(NotifyOn::Withheld)),
+        FactKind::Approved => ("approved", Info, Some(NotifyOn::Approved)),
+        FactKind::ApprovalMoot => ("approval_moot", Info, None),
+        FactKind::ApprovalFailed { .. } => ("approval_failed", Warn, None),
+        FactKind::Started { .. } if is_unprepared(fact) => {
+            ("started_unprepared", Warn, Some(NotifyOn::Started))
+        }
+        FactKind::Started { .. } => ("started", Info, Some(NotifyOn::Started)),
+        FactKind::WentBack => ("went_back", Warn, None),
+        FactKind::Changed => ("changed", Info, None),
+        FactKind::Booted => ("booted", Info, None),
+        FactKind::Cancelled => ("cancelled", Info, Some(NotifyOn::Cancelled)),
+        FactKind::Ended => ("ended", Info, Some(NotifyOn::Ended)),
+        FactKind::RestoreHeld { .. } => ("restore_held", Info, None),
+        FactKind::Stranded { .. } => ("stranded", Warn, None),
+        FactKind::Restored { whole: true } => ("restored", Info, Some(NotifyOn::Restored)),
+        FactKind::Restored { whole: false } => ("restored_in_part", Warn, Some(NotifyOn::Restored)),
+    }
+}
+
+/// Whether an event has started that this VM should have been ready for. Where no rule is for it there is nothing to be
+/// ready with: other VMs' events, as a rule.
+fn is_unprepared(fact: &Fact) -> bool {
+    matches!(fact.kind, FactKind::Started { prepared: false }) && fact.rule.is_some()
+}
+
+/// The step that it is about.
+fn step(what: &FactKind) -> Option<&str> {
+    let (FactKind::StepBegun { step, .. }
+    | FactKind::StepDone { step, .. }
+    | FactKind::StepFailed { step, .. }
+    | FactKind::StepInterrupted { step, .. }
+    | FactKind::TriedAgain { step, .. }
+    | FactKind::StepDropped { step, .. }
+    | FactKind::Stranded { step }) = what
+    else {
+        return None;
+    };
+    Some(step)
+}
+
+/// `14m 59s`, `500ms`: to the second, but for what is shorter than ten.
+fn span(length: std::time::Duration) -> String {
+    let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
+    let unit = if length.as_secs() < 10 { jiff::Unit::Millisecond } else { jiff::Unit::Second };
+    length.round(unit).map_or_else(|_| format!("{length:#}"), |rounded| format!("{rounded:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::hooks::variables::tests::run_of;
+    use crate::rules::StepAction;
+
+    fn fact(what: FactKind) -> Fact {
+        let event = run_of(StepAction::Wait { time: Duration::ZERO }, Duration::ZERO).event;
+        Fact { event, rule: Some("drain".to_owned()), kind: what }
+    }
+
+    fn said(what: FactKind) -> String {
+        sentence(&fact(what))
+    }
+
+    #[test]
+    fn unapproved_by_rule_is_debug_severity() {
+        let reason = || "web-1 is first in Resources".to_owned();
+        let not_mine = sort(&fact(FactKind::NotApproving { reason: reason() }));
+        assert_eq!(not_mine, ("not_approving", Severity::Info, None));
+        let withheld = sort(&fact(FactKind::Withheld { reason: reason() }));
+        assert_eq!(withheld, ("withheld", Severity::Warn, Some(NotifyOn::Withheld)));
+    }
+
+    #[test]
+    fn unprepared_start_without_rule_is_not_an_alarm() {
+        let unready = fact(FactKind::Started { prepared: false });
+        let started = Some(NotifyOn::Started);
+        assert_eq!(sort(&unready), ("started_unprepared", Severity::Warn, started));
+        assert_eq!(sentence(&unready), "the Reboot has started, and this VM was not ready");
+        let anothers = Fact { rule: None, ..unready };
+        assert_eq!(sort(&anothers), ("started", Severity::Info, started));
+        assert_eq!(sentence(&anothers), "the Reboot has started");
+    }
+
+    #[test]
+    fn facts_are_sentences() {
+        assert_eq!(
+            said(FactKind::Appeared { time_left: Some(Duration::from_millis(899_600)), mine: true }),
+            "Reboot of this VM (web-0, web-1): not before 2026-11-16T08:00:00Z, in 15m"
+        );
+        assert_eq!(
+            said(FactKind::StepBegun {
+                step: "pool".to_owned(),
+                stage: Stage::Before,
+                attempt: 2,
+                budget: Duration::from_millis(2_500)
+            }),
+            "step pool before the Reboot begins: 2s 500ms at most, attempt 2"
+        );
+        assert_eq!(
+            said(FactKind::StepFailed {
+                step: "1".to_owned(),
+                stage: Stage::Before,
+                reason: "exit code 3".to_owned(),
+                then: AfterFailure::Withhold
+            }),
+            "step 1 before the Reboot failed: exit code 3; the rest is not run, and the event not approved"
+        );
+    }
+}
