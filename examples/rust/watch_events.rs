@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let value = |name: &str| words.iter().skip_while(|word| *word != name).nth(1).cloned();
     let has = |name: &str| words.iter().any(|word| word == name);
 
-    let endpoint = value("--endpoint").map_or(Ok(Endpoint::usual()), |url| url.parse())?;
+    let endpoint = value("--endpoint").map_or(Ok(Endpoint::azure_default()), |url| url.parse())?;
     let newest = match value("--api-version") {
         Some(version) => EventsVersion::parse(&version).ok_or("there is no such api-version")?,
         None => EventsVersion::NEWEST,
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Update::Document { document, .. } => last = Some(document),
             Update::Unchanged { .. } => {}
             // What was last read still holds: this is no "no events".
-            Update::Trouble(trouble) => eprintln!("{}", trouble.text),
+            Update::Outage(outage) => eprintln!("{}", outage.text),
         }
         // The name may be told only now, and an approval that did not get through is sent again.
         sample.learn_name().await;
@@ -81,7 +81,8 @@ impl Sample {
         if self.me.is_some() {
             return;
         }
-        let told = match tokio::time::timeout(NAME_PATIENCE, Identity::told(&self.client)).await {
+        let told = match tokio::time::timeout(NAME_PATIENCE, Identity::from_metadata_once(&self.client)).await
+        {
             Ok(told) => told.map_err(|failure| failure.to_string()),
             Err(_) => Err(format!("it takes longer than {NAME_PATIENCE:?}")),
         };

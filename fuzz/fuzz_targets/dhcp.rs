@@ -5,10 +5,10 @@
 #![no_main]
 
 use notbefore_fuzz::mutate::Rng;
-use notbefore_fuzz::packet::{Asker, endpoint_in};
+use notbefore_fuzz::packet::{Transaction, endpoint_in};
 use notbefore_fuzz::target::planted_bug;
 
-const ASKER: Asker = Asker { xid: [1, 2, 3, 4], mac: [2, 0, 0, 0, 0, 9] };
+const ASKER: Transaction = Transaction { xid: [1, 2, 3, 4], mac: [2, 0, 0, 0, 0, 9] };
 
 /// Where the options begin.
 const OPTIONS: usize = 240;

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use notbefore_client::document::{Document, EventKind, EventStatus, EventsVersion, Oddity};
+use notbefore_client::document::{Document, EventKind, EventStatus, EventsVersion, ReadWarning};
 use notbefore_fuzz::mutate;
 use notbefore_fuzz::target::planted_bug;
 use notbefore_wire::guest::document as wire;
@@ -13,12 +13,12 @@ use serde_json::Value;
 use uuid::Uuid;
 
 fn check(body: &[u8]) -> bool {
-    let read = EventsVersion::ALL.map(|version| (version, Document::read_closely(body, version)));
+    let read = EventsVersion::ALL.map(|version| (version, Document::read_with_warnings(body, version)));
     let passed = read.iter().filter(|(_, read)| read.is_ok()).count();
     assert!(passed == 0 || passed == read.len(), "some versions read it and some do not");
     for (version, read) in read {
-        let Ok((document, oddities)) = read else { return false };
-        none_is_lost(body, &document, &oddities);
+        let Ok((document, warnings)) = read else { return false };
+        none_is_lost(body, &document, &warnings);
         render_and_read(&document, version);
         let is_bug = |event: &notbefore_client::document::Event| {
             event.kind == EventKind::Preempt && event.duration_seconds.is_some_and(|seconds| seconds > 1_000)
@@ -28,8 +28,8 @@ fn check(body: &[u8]) -> bool {
     true
 }
 
-fn none_is_lost(body: &[u8], document: &Document, oddities: &[Oddity]) {
-    let repeated = oddities.iter().filter(|oddity| matches!(oddity, Oddity::Repeated { .. })).count();
+fn none_is_lost(body: &[u8], document: &Document, warnings: &[ReadWarning]) {
+    let repeated = warnings.iter().filter(|warning| matches!(warning, ReadWarning::Repeated { .. })).count();
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     match serde_json::from_slice::<Value>(body) {
         Ok(value) => {
@@ -38,7 +38,7 @@ fn none_is_lost(body: &[u8], document: &Document, oddities: &[Oddity]) {
         }
         // Not quite JSON: at least the list has to be there.
         Err(_) => {
-            assert!(oddities.contains(&Oddity::NotQuiteJson));
+            assert!(warnings.contains(&ReadWarning::NotQuiteJson));
             assert!(body.contains(&b'[') && body.contains(&b']'), "no list, and no error");
         }
     }
@@ -49,8 +49,8 @@ fn render_and_read(document: &Document, version: EventsVersion) {
     let events: Vec<wire::Event> = document.events.iter().filter_map(as_rendered).collect();
     let style = wire::RenderStyle::default();
     let bytes = wire::Document { incarnation: 7, events: events.clone() }.render(version, &style);
-    let (read, oddities) = Document::read_closely(&bytes, version).expect("what is rendered is read");
-    assert_eq!(oddities, []);
+    let (read, warnings) = Document::read_with_warnings(&bytes, version).expect("what is rendered is read");
+    assert_eq!(warnings, []);
     assert_eq!(read.incarnation, "7");
     let shown: Vec<&wire::Event> = events.iter().filter(|event| version.knows(event.event_type)).collect();
     assert_eq!(read.events.len(), shown.len());

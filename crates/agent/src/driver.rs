@@ -14,7 +14,7 @@ use notbefore_client::client::{Approval, ApproveError, Client};
 use notbefore_client::clock::{Clock, Moment};
 use notbefore_client::document::{Document, EventId, EventsVersion};
 use notbefore_client::identity::Identity;
-use notbefore_client::watch::{Trouble, Update};
+use notbefore_client::watch::{Outage, Update};
 use tokio::sync::mpsc;
 
 use crate::admission::{Admission, TokenBucket};
@@ -34,7 +34,7 @@ use crate::{boot, fact_text, overview};
 const JOURNAL_REST: Duration = Duration::from_secs(5);
 /// How many answers to approvals may wait to be taken in; each event has one under way at most.
 const ANSWERS_MAX: usize = 64;
-/// Trouble that goes on is said aloud once in so many polls: about every ten minutes.
+/// Outage that goes on is said aloud once in so many polls: about every ten minutes.
 const FAILURE_LOGGED_EVERY: u32 = 60;
 /// How often it is said at most that changes wait.
 const WAITING_LOGGED_EVERY: Duration = Duration::from_secs(60);
@@ -247,7 +247,7 @@ impl Agent {
                 }
                 self.on_platform_answer().await;
             }
-            Update::Trouble(Trouble { kind, text, since: _, tries }) => {
+            Update::Outage(Outage { kind, text, since: _, tries }) => {
                 self.awaiting_answer = true;
                 // Whoever answers is there, whatever the answer: it is not looked for elsewhere.
                 match kind.is_silence() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use notbefore_client::client::{Client, Options, Reading};
 use notbefore_client::discovery::{Discovery, Found};
-use notbefore_client::identity::{self, By, Identity, Name};
+use notbefore_client::identity::{self, Identity, Name, NameSource};
 
 use crate::config::Config;
 use crate::journal;
@@ -85,19 +85,19 @@ impl NameLookup {
 
     /// Begins to ask. The answer has a moment to come.
     async fn begin(self, client: Client) -> Name {
-        Name::soon(self.ask(client)).await
+        Name::start_lookup(self.ask(client)).await
     }
 
     /// Asks until there is an answer.
     async fn ask(self, client: Client) -> Identity {
         let mut is_said = false;
-        let me = Identity::told_after(&client, |failure| {
+        let me = Identity::from_metadata_with(&client, |failure| {
             if std::mem::replace(&mut is_said, true) {
                 return;
             }
-            let approves = match self.otherwise.by() {
-                By::Setting => "as it was set",
-                By::Platform | By::HostName => "and approves nothing until it can",
+            let approves = match self.otherwise.source() {
+                NameSource::Setting => "as it was set",
+                NameSource::Platform | NameSource::HostName => "and approves nothing until it can",
             };
             tracing::warn!(
                 "the instance metadata cannot say what this VM is called; it goes by {}, {approves}: {failure}",

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use notbefore_client::client::{Approval, Client, Options, Reading};
 use notbefore_client::discovery::{Discovery, Found};
 use notbefore_client::document::{Document, Event, EventId, EventStatus};
-use notbefore_client::identity::{self, By, Identity};
+use notbefore_client::identity::{self, Identity, NameSource};
 use notbefore_client::watch::Watch;
 use notbefore_wire::text::printable;
 use serde_json::{Value, json};
@@ -132,9 +132,9 @@ async fn all_mine(client: &Client, platform: &args::Platform, document: &Documen
         return Ok(Vec::new());
     }
     let me = identity(client, platform).await;
-    match me.by() {
-        By::Platform => {}
-        By::Setting => match Identity::told(client).await {
+    match me.source() {
+        NameSource::Platform => {}
+        NameSource::Setting => match Identity::from_metadata_once(client).await {
             Ok(told) if !me.is(told.name()) => bail!(
                 "nothing is approved: {} is named, and the platform calls this VM {}; leave --name out, or name the events \
                  by their ids",
@@ -143,7 +143,7 @@ async fn all_mine(client: &Client, platform: &args::Platform, document: &Documen
             ),
             Ok(_) | Err(_) => {}
         },
-        By::HostName => bail!(
+        NameSource::HostName => bail!(
             "nothing is approved: the platform does not say what this VM is called, which need not be its host name {}; name \
              it with --name, or the events by their ids",
             me.name()
@@ -200,8 +200,8 @@ fn is_mine(event: &Event, me: &Identity) -> bool {
 
 fn show(found: &Found, me: &Identity, output: Output) -> Result<()> {
     let reading = &found.reading;
-    for oddity in &reading.oddities {
-        output::complain(&format!("notbefore: {oddity}"));
+    for warning in &reading.warnings {
+        output::complain(&format!("notbefore: {warning}"));
     }
     let events = &reading.document.events;
     match output {

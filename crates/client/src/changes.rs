@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use crate::document::{Document, Event, EventId, EventStatus, EventsVersion};
-use crate::watch::{Trouble, Update, Watch};
+use crate::watch::{Outage, Update, Watch};
 
 /// Something that has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Tracker {
 impl Tracker {
     /// What has changed since the last document, now that there is this one of this version: what is gone first, then the
     /// rest in the document's order.
-    pub fn take(&mut self, document: &Document, version: EventsVersion) -> Vec<Change> {
+    pub fn update(&mut self, document: &Document, version: EventsVersion) -> Vec<Change> {
         let before = std::mem::replace(&mut self.events, document.events.clone());
         let by_id = |events: &'_ [Event]| -> HashMap<EventId, usize> {
             events.iter().enumerate().map(|(index, event)| (event.id.clone(), index)).collect()
@@ -70,17 +70,17 @@ impl Tracker {
     }
 }
 
-/// A [`Watch`] that says what changes. Troubles are logged and sat out; [`Changes::trouble`] says whether there is any.
+/// A [`Watch`] that says what changes. Troubles are logged and sat out; [`Changes::outage`] says whether there is any.
 pub struct Changes {
     watch: Watch,
     tracker: Tracker,
     found: VecDeque<Change>,
-    trouble: Option<Trouble>,
+    outage: Option<Outage>,
 }
 
 impl Changes {
     pub(crate) fn of(watch: Watch) -> Self {
-        Changes { watch, tracker: Tracker::default(), found: VecDeque::new(), trouble: None }
+        Changes { watch, tracker: Tracker::default(), found: VecDeque::new(), outage: None }
     }
 
     /// The next change. It may be dropped at any time, and called again.
@@ -89,15 +89,15 @@ impl Changes {
             if let Some(change) = self.found.pop_front() {
                 return change;
             }
-            self.trouble = match self.watch.next().await {
+            self.outage = match self.watch.next().await {
                 Update::Document { document, version, .. } => {
-                    self.found.extend(self.tracker.take(&document, version));
+                    self.found.extend(self.tracker.update(&document, version));
                     None
                 }
                 Update::Unchanged { .. } => None,
-                Update::Trouble(trouble) => {
-                    tracing::warn!(tries = trouble.tries, "the platform was asked in vain: {}", trouble.text);
-                    Some(trouble)
+                Update::Outage(outage) => {
+                    tracing::warn!(tries = outage.tries, "the platform was asked in vain: {}", outage.text);
+                    Some(outage)
                 }
             };
         }
@@ -105,13 +105,13 @@ impl Changes {
 
     /// Why the platform was last asked in vain, and since when, if it was: no change may mean that nobody says so. It can be
     /// looked at between two calls of [`Changes::next`], and where one was dropped.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.trouble.as_ref()
+    pub fn outage(&self) -> Option<&Outage> {
+        self.outage.as_ref()
     }
 
     /// The same for what wants a [`Stream`]. It never ends.
     pub fn into_stream(self) -> ChangeStream {
-        ChangeStream { next: next_of(self) }
+        ChangeStream { next: next_change(self) }
     }
 }
 
@@ -120,7 +120,7 @@ pub struct ChangeStream {
     next: Pin<Box<dyn Future<Output = (Change, Changes)> + Send>>,
 }
 
-fn next_of(mut changes: Changes) -> Pin<Box<dyn Future<Output = (Change, Changes)> + Send>> {
+fn next_change(mut changes: Changes) -> Pin<Box<dyn Future<Output = (Change, Changes)> + Send>> {
     Box::pin(async move { (changes.next().await, changes) })
 }
 
@@ -129,7 +129,7 @@ impl Stream for ChangeStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Change>> {
         self.next.as_mut().poll(context).map(|(change, changes)| {
-            self.next = next_of(changes);
+            self.next = next_change(changes);
             Some(change)
         })
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     /// The changes in words.
-    fn told(changes: Vec<Change>) -> Vec<String> {
+    fn describe(changes: Vec<Change>) -> Vec<String> {
         let word = |change| match change {
             Change::Appeared(event) => format!("{} appeared {}", event.id, event.status.as_str()),
             Change::Started(event) => format!("{} started", event.id),
@@ -162,10 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn an_event_appears_starts_and_is_gone() {
+    fn event_lifecycle_yields_changes() {
         let mut tracker = Tracker::default();
-        let mut take =
-            |events: &[(&str, &str, &str)]| told(tracker.take(&document(events), EventsVersion::NEWEST));
+        let mut take = |events: &[(&str, &str, &str)]| {
+            describe(tracker.update(&document(events), EventsVersion::NEWEST))
+        };
         assert!(take(&[]).is_empty());
         assert_eq!(take(&[("a", "Scheduled", "2016-09-19T18:29:47Z")]), ["a appeared Scheduled"]);
         assert!(take(&[("A", "Scheduled", "2016-09-19T18:29:47Z")]).len() < 2);
@@ -176,10 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn another_time_is_a_change_and_so_is_a_status_that_goes_back() {
+    fn changed_time_or_reverted_status_is_a_change() {
         let mut tracker = Tracker::default();
-        let mut take =
-            |events: &[(&str, &str, &str)]| told(tracker.take(&document(events), EventsVersion::NEWEST));
+        let mut take = |events: &[(&str, &str, &str)]| {
+            describe(tracker.update(&document(events), EventsVersion::NEWEST))
+        };
         take(&[("a", "Scheduled", "2016-09-19T18:29:47Z")]);
         assert_eq!(take(&[("a", "Scheduled", "2016-09-19T19:29:47Z")]), ["a changed Scheduled to Scheduled"]);
         take(&[("a", "Started", "")]);
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_has_no_word_for_is_not_gone() {
+    fn kinds_hidden_by_version_are_not_gone() {
         let (newer, older) = (EventsVersion::NEWEST, EventsVersion::V2017_11_01);
         let read = |kinds: &[&str], version| {
             let event = |kind: &&str| json!({"EventId": kind, "EventStatus": "Scheduled", "EventType": kind});
@@ -197,7 +199,7 @@ mod tests {
             Document::read(body.as_bytes(), version).unwrap()
         };
         let mut tracker = Tracker::default();
-        let mut take = |kinds: &[&str], version| told(tracker.take(&read(kinds, version), version));
+        let mut take = |kinds: &[&str], version| describe(tracker.update(&read(kinds, version), version));
         assert_eq!(take(&["Terminate", "Reboot"], newer).len(), 2);
         assert_eq!(take(&[], older), ["Reboot gone"]);
         assert_eq!(take(&["Freeze"], older), ["Freeze appeared Scheduled"]);

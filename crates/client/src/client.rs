@@ -15,12 +15,12 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::clock::Clock;
-use crate::dice;
-use crate::document::{self, Document, EventId, EventKind, EventStatus, EventsVersion, Oddity};
+use crate::document::{self, Document, EventId, EventKind, EventStatus, EventsVersion, ReadWarning};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
-use crate::http::{Received, Sent, Transport};
-use crate::poll::{self, Answer, Ask, FIRST_TIMEOUT, PACE, rest_after};
+use crate::http::{HttpRequest, HttpResponse, Transport};
+use crate::poll::{self, FIRST_TIMEOUT, PACE, PollRequest, PollResponse, backoff_after};
+use crate::random;
 use crate::versions::{Versions, is_refused};
 
 /// How long an approval may take once the platform has answered anything at all. It is committed to a disk there, and
@@ -61,14 +61,14 @@ struct Inner {
     transport: Transport,
     options: Options,
     clock: Clock,
-    learnt: Mutex<Learnt>,
+    shared: Mutex<SharedState>,
     /// Whether the platform has answered anything yet.
-    heard: AtomicBool,
+    has_answered: AtomicBool,
 }
 
 /// What all clones go by.
 #[derive(Debug)]
-struct Learnt {
+struct SharedState {
     versions: Versions,
     /// When the document was last asked for.
     asked_at: Option<Duration>,
@@ -80,7 +80,7 @@ pub struct Reading {
     /// The document.
     pub document: Document,
     /// What was odd about it.
-    pub oddities: Vec<Oddity>,
+    pub warnings: Vec<ReadWarning>,
     /// What the platform's clock said, if it did.
     pub served_at: Option<Timestamp>,
     /// At which version it was read.
@@ -116,9 +116,9 @@ pub enum ApproveError {
 impl Client {
     /// A client of this endpoint. Nothing is sent yet.
     pub fn new(endpoint: Endpoint, options: Options) -> Self {
-        let learnt = Mutex::new(Learnt { versions: Versions::new(options.newest), asked_at: None });
-        let (transport, heard) = (Transport::new(endpoint), AtomicBool::new(false));
-        Client { inner: Arc::new(Inner { transport, options, clock: Clock::start(), learnt, heard }) }
+        let shared = Mutex::new(SharedState { versions: Versions::new(options.newest), asked_at: None });
+        let (transport, has_answered) = (Transport::new(endpoint), AtomicBool::new(false));
+        Client { inner: Arc::new(Inner { transport, options, clock: Clock::start(), shared, has_answered }) }
     }
 
     /// Where it asks.
@@ -137,10 +137,10 @@ impl Client {
     }
 
     async fn get_within(&self, timeout: Duration) -> Result<Reading, Failure> {
-        let mut version = self.learnt().versions.begin_with(self.now());
+        let mut version = self.shared().versions.first_version(self.now());
         loop {
             let began = self.now();
-            let ask = Ask { version, if_none_match: None, wait: None, timeout };
+            let ask = PollRequest { version, if_none_match: None, wait: None, timeout };
             let answer = self.poll(ask).await?;
             match answer.status {
                 200 => {
@@ -148,7 +148,7 @@ impl Client {
                     return self.reading(answer, version);
                 }
                 status if is_refused(version, status, &answer.body) => {
-                    let older = self.after_refusal(version, began).await;
+                    let older = self.version_after_refusal(version, began).await;
                     version = older.ok_or_else(|| self.unexpected(&answer))?;
                 }
                 _ => return Err(self.unexpected(&answer)),
@@ -157,8 +157,8 @@ impl Client {
     }
 
     /// The version to ask for after this one was refused, once it may be: the pace is kept whatever is answered.
-    async fn after_refusal(&self, refused: EventsVersion, began: Duration) -> Option<EventsVersion> {
-        let next = self.learnt().versions.after(refused)?;
+    async fn version_after_refusal(&self, refused: EventsVersion, began: Duration) -> Option<EventsVersion> {
+        let next = self.shared().versions.after(refused)?;
         tracing::warn!(
             endpoint = %self.endpoint(),
             "the platform does not know api-version {refused}: asking for {next}"
@@ -167,33 +167,33 @@ impl Client {
         Some(next)
     }
 
-    fn reading(&self, answer: Answer, version: EventsVersion) -> Result<Reading, Failure> {
+    fn reading(&self, answer: PollResponse, version: EventsVersion) -> Result<Reading, Failure> {
         let unreadable = |error| Failure::unreadable(self.endpoint(), error);
-        let (document, oddities) = Document::read_closely(&answer.body, version).map_err(unreadable)?;
-        let Answer { served_at, body, etag, .. } = answer;
-        Ok(Reading { document, oddities, served_at, version, body, etag, read_at: self.now() })
+        let (document, warnings) = Document::read_with_warnings(&answer.body, version).map_err(unreadable)?;
+        let PollResponse { served_at, body, etag, .. } = answer;
+        Ok(Reading { document, warnings, served_at, version, body, etag, read_at: self.now() })
     }
 
     /// Approves this event and no other. An event that has started or is gone meanwhile needs no approval; one that is not
     /// listed at an older version, which has no word for some kinds, may still be there.
     pub async fn approve(&self, event: &EventId) -> Result<Approval, ApproveError> {
-        if event.is_made_up() {
+        if event.is_synthetic() {
             return Err(ApproveError::Refused(
                 "the platform gave this event no id to approve it by".to_owned(),
             ));
         }
-        let mut version = self.learnt().versions.used();
+        let mut version = self.shared().versions.used();
         let refused = loop {
             let began = self.now();
             let received = self.post(event, version).await.map_err(ApproveError::Transient)?;
-            let answer = Answer::from(received);
+            let answer = PollResponse::from(received);
             match answer.status {
                 200..=299 => {
                     self.uses(version);
                     return Ok(Approval::Accepted);
                 }
                 status if is_refused(version, status, &answer.body) => {
-                    match self.after_refusal(version, began).await {
+                    match self.version_after_refusal(version, began).await {
                         Some(older) => version = older,
                         None => break self.unexpected(&answer),
                     }
@@ -210,7 +210,7 @@ impl Client {
         match reading.document.events.iter().find(|listed| listed.id == *event) {
             Some(listed) if listed.status == EventStatus::Started => Ok(Approval::Moot),
             Some(_) => Err(ApproveError::Refused(refused.text)),
-            None if self.may_hide(reading.version) => Err(ApproveError::Transient(Failure {
+            None if self.hides_events(reading.version) => Err(ApproveError::Transient(Failure {
                 text: format!(
                     "{}; whether the event still waits cannot be seen at api-version {}",
                     refused.text, reading.version
@@ -222,7 +222,7 @@ impl Client {
     }
 
     /// Whether documents of this version say nothing of events that the newest would speak of.
-    fn may_hide(&self, version: EventsVersion) -> bool {
+    fn hides_events(&self, version: EventsVersion) -> bool {
         EventKind::hidden_at(version) != EventKind::hidden_at(self.inner.options.newest)
     }
 
@@ -236,7 +236,7 @@ impl Client {
                 Err(ApproveError::Transient(failure)) => failure,
                 settled => return settled,
             };
-            let due = self.now().saturating_add(rest_after(&failure, failures, dice::throw()));
+            let due = self.now().saturating_add(backoff_after(&failure, failures, random::number()));
             if due > give_up_at {
                 return Err(ApproveError::Transient(failure));
             }
@@ -245,18 +245,18 @@ impl Client {
         }
     }
 
-    async fn post(&self, event: &EventId, version: EventsVersion) -> Result<Received, Failure> {
+    async fn post(&self, event: &EventId, version: EventsVersion) -> Result<HttpResponse, Failure> {
         let body = json!({"StartRequests": [{"EventId": event.as_str()}]}).to_string();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let sent = Sent { method: Method::POST, target: target(version), headers, body: body.into() };
-        let heard = self.inner.heard.load(Ordering::Relaxed);
-        self.exchange(sent, if heard { APPROVE_TIMEOUT } else { FIRST_TIMEOUT }).await
+        let sent = HttpRequest { method: Method::POST, target: target(version), headers, body: body.into() };
+        let has_answered = self.inner.has_answered.load(Ordering::Relaxed);
+        self.exchange(sent, if has_answered { APPROVE_TIMEOUT } else { FIRST_TIMEOUT }).await
     }
 
     /// One poll, as it is to be asked.
-    pub(crate) async fn poll(&self, ask: Ask) -> Result<Answer, Failure> {
-        let mut sent = Sent::get(target(ask.version));
+    pub(crate) async fn poll(&self, ask: PollRequest) -> Result<PollResponse, Failure> {
+        let mut sent = HttpRequest::get(target(ask.version));
         // A tag that came in a header fits into one.
         if let Some(tag) = ask.if_none_match.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
             sent.headers.insert(IF_NONE_MATCH, tag);
@@ -266,45 +266,45 @@ impl Client {
         {
             sent.headers.insert("prefer", wait);
         }
-        self.learnt().asked_at = Some(self.now());
-        self.exchange(sent, ask.timeout).await.map(Answer::from)
+        self.shared().asked_at = Some(self.now());
+        self.exchange(sent, ask.timeout).await.map(PollResponse::from)
     }
 
     /// A value of the instance metadata, as text.
     pub(crate) async fn metadata(&self, path: &str, version: &str) -> Result<String, Failure> {
-        let sent = Sent::get(format!("/metadata/instance/{path}?api-version={version}&format=text"));
+        let sent = HttpRequest::get(format!("/metadata/instance/{path}?api-version={version}&format=text"));
         let received = self.exchange(sent, METADATA_TIMEOUT).await?;
         match received.status {
             200 => Ok(String::from_utf8_lossy(&received.body).into_owned()),
-            _ => Err(self.unexpected(&Answer::from(received))),
+            _ => Err(self.unexpected(&PollResponse::from(received))),
         }
     }
 
-    async fn exchange(&self, sent: Sent, answer_within: Duration) -> Result<Received, Failure> {
+    async fn exchange(&self, sent: HttpRequest, answer_within: Duration) -> Result<HttpResponse, Failure> {
         let received = self.inner.transport.exchange(sent, answer_within).await?;
-        self.inner.heard.store(true, Ordering::Relaxed);
+        self.inner.has_answered.store(true, Ordering::Relaxed);
         Ok(received)
     }
 
-    fn unexpected(&self, answer: &Answer) -> Failure {
-        let text = format!("{}: {}", self.endpoint(), poll::said(answer.status, &answer.body));
+    fn unexpected(&self, answer: &PollResponse) -> Failure {
+        let text = format!("{}: {}", self.endpoint(), poll::describe_response(answer.status, &answer.body));
         let failure = Failure::new(FailureKind::Status(answer.status), text);
         Failure { retry_after: answer.retry_after, ..failure }
     }
 
     /// Remembers a version that the platform has answered at, for approvals and later questions.
     fn uses(&self, version: EventsVersion) {
-        self.learnt().versions.uses(version, self.now());
+        self.shared().versions.uses(version, self.now());
     }
 
     /// What all clones know about versions, for whoever follows the document.
     pub(crate) fn with_versions<T>(&self, use_them: impl FnOnce(&mut Versions) -> T) -> T {
-        use_them(&mut self.learnt().versions)
+        use_them(&mut self.shared().versions)
     }
 
     /// When the document may be asked for again, in ticks of [`Client::clock`].
     pub(crate) fn due(&self) -> Duration {
-        self.learnt().asked_at.map(|at| at.saturating_add(PACE)).unwrap_or_default()
+        self.shared().asked_at.map(|at| at.saturating_add(PACE)).unwrap_or_default()
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -315,15 +315,15 @@ impl Client {
         self.inner.clock.now().tick
     }
 
-    fn learnt(&self) -> MutexGuard<'_, Learnt> {
-        self.inner.learnt.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self) -> MutexGuard<'_, SharedState> {
+        self.inner.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl From<Received> for Answer {
-    fn from(received: Received) -> Self {
+impl From<HttpResponse> for PollResponse {
+    fn from(received: HttpResponse) -> Self {
         let served_at = received.header("date").and_then(document::time::read);
-        Answer {
+        PollResponse {
             status: received.status,
             etag: received.header("etag").map(str::to_owned),
             waited: received.header("preference-applied").is_some_and(waited),
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_wait_is_a_wait() {
+    fn preference_applied_wait_is_parsed() {
         for (applied, expected) in [
             ("wait=60", true),
             ("Wait = \"5\"", true),

@@ -21,19 +21,19 @@ use std::time::Duration;
 
 use crate::client::{Client, Options, Reading};
 use crate::clock::Clock;
-use crate::dice;
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
-use crate::poll::rest_after;
+use crate::poll::backoff_after;
+use crate::random;
 
+#[cfg(target_os = "linux")]
+mod backoff;
 #[cfg(target_os = "linux")]
 mod dhcp;
 mod lease;
 mod leases;
 #[cfg(target_os = "linux")]
 mod packet;
-#[cfg(target_os = "linux")]
-mod rarely;
 
 /// The variable that the platform's own sample sets.
 pub const VARIABLE: &str = "SCHEDULEDEVENTSIP";
@@ -57,7 +57,7 @@ pub struct Discovery {
     /// How the client that is found behaves.
     pub options: Options,
     #[cfg(target_os = "linux")]
-    dhcp: rarely::Rarely,
+    dhcp: backoff::Backoff,
 }
 
 impl Discovery {
@@ -71,7 +71,7 @@ impl Discovery {
             besides: None,
             options,
             #[cfg(target_os = "linux")]
-            dhcp: rarely::Rarely::new(),
+            dhcp: backoff::Backoff::new(),
         }
     }
 
@@ -81,57 +81,61 @@ impl Discovery {
         let mut search = Search { options: self.options, clock: Clock::start(), tried: Vec::new() };
         if let Some(followed) = &self.besides {
             let (what, reason) = (followed.to_string(), "it is asked already".to_owned());
-            search.tried.push(Tried { what, way: Way::Followed, reason });
+            search.tried.push(FailedAttempt { what, source: DiscoverySource::Followed, reason });
         }
         let found = match &self.setting {
-            Some(endpoint) => search.each_port(endpoint, Way::Setting).await,
-            None => self.find_by_itself(&mut search).await,
+            Some(endpoint) => search.each_port(endpoint, DiscoverySource::Setting).await,
+            None => self.discover(&mut search).await,
         };
         let found = found.ok_or(NotFound { tried: search.tried })?;
-        if let (Some(memory), Way::Lease(_) | Way::Dhcp(_)) = (&self.memory, &found.by) {
+        if let (Some(memory), DiscoverySource::Lease(_) | DiscoverySource::Dhcp(_)) =
+            (&self.memory, &found.by)
+        {
             remember(memory, found.client.endpoint());
         }
         Ok(found)
     }
 
-    async fn find_by_itself(&self, search: &mut Search) -> Option<Found> {
+    async fn discover(&self, search: &mut Search) -> Option<Found> {
         if let Some(text) = &self.environment
-            && let Some(found) = search.text(text, Way::Environment).await
+            && let Some(found) = search.text(text, DiscoverySource::Environment).await
         {
             return Some(found);
         }
         #[cfg(windows)]
         if let Some(text) = crate::registry::published_endpoint()
-            && let Some(found) = search.text(&text, Way::Registry).await
+            && let Some(found) = search.text(&text, DiscoverySource::Registry).await
         {
             return Some(found);
         }
-        if let Some(found) = search.each_port(&Endpoint::usual(), Way::Usual).await {
+        if let Some(found) = search.each_port(&Endpoint::azure_default(), DiscoverySource::Usual).await {
             return Some(found);
         }
         let remembered = self.memory.as_deref().and_then(|memory| std::fs::read_to_string(memory).ok());
         if let Some(text) = remembered
-            && let Some(found) = search.text(text.trim(), Way::Memory).await
+            && let Some(found) = search.text(text.trim(), DiscoverySource::Memory).await
         {
             return Some(found);
         }
-        for (file, address) in leases::found_below(Path::new("/")).into_iter().take(LEASES_MAX) {
-            if let Some(found) = search.text(&address.to_string(), Way::Lease(file)).await {
+        for (file, address) in leases::find_leases(Path::new("/")).into_iter().take(LEASES_MAX) {
+            if let Some(found) = search.text(&address.to_string(), DiscoverySource::Lease(file)).await {
                 return Some(found);
             }
         }
         #[cfg(target_os = "linux")]
         for (interface, answer) in self.ask_dhcp().await {
-            let way = Way::Dhcp(interface);
+            let source = DiscoverySource::Dhcp(interface);
             match answer {
                 Ok(address) => {
-                    if let Some(found) = search.text(&address.to_string(), way).await {
+                    if let Some(found) = search.text(&address.to_string(), source).await {
                         return Some(found);
                     }
                 }
-                Err(error) => {
-                    search.tried.push(Tried { what: "DHCP".to_owned(), way, reason: error.to_string() })
-                }
+                Err(error) => search.tried.push(FailedAttempt {
+                    what: "DHCP".to_owned(),
+                    source,
+                    reason: error.to_string(),
+                }),
             }
         }
         None
@@ -139,8 +143,8 @@ impl Discovery {
 
     /// Asks DHCP, unless that was done a moment ago.
     #[cfg(target_os = "linux")]
-    async fn ask_dhcp(&self) -> dhcp::Asked {
-        match self.dhcp.may_be_done() {
+    async fn ask_dhcp(&self) -> dhcp::InterfaceResults {
+        match self.dhcp.try_start() {
             true => dhcp::ask().await,
             false => Vec::new(),
         }
@@ -154,14 +158,14 @@ pub struct Found {
     /// A client of it, with its connection.
     pub client: Client,
     /// How it was found.
-    pub by: Way,
+    pub by: DiscoverySource,
     /// What it answered. [`Watch::after`](crate::watch::Watch::after) goes on from there.
     pub reading: Reading,
 }
 
 /// How an endpoint was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DiscoverySource {
     /// Its owner has set it.
     Setting,
     /// The environment says so.
@@ -180,17 +184,17 @@ pub enum Way {
     Followed,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for DiscoverySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Setting => f.write_str("as set"),
-            Way::Environment => f.write_str(VARIABLE),
-            Way::Registry => f.write_str("the registry"),
-            Way::Usual => f.write_str("the usual address"),
-            Way::Memory => f.write_str("DHCP, the last time"),
-            Way::Lease(file) => write!(f, "the DHCP lease {}", file.display()),
-            Way::Dhcp(interface) => write!(f, "a DHCP answer on {interface}"),
-            Way::Followed => f.write_str("as found before"),
+            DiscoverySource::Setting => f.write_str("as set"),
+            DiscoverySource::Environment => f.write_str(VARIABLE),
+            DiscoverySource::Registry => f.write_str("the registry"),
+            DiscoverySource::Usual => f.write_str("the usual address"),
+            DiscoverySource::Memory => f.write_str("DHCP, the last time"),
+            DiscoverySource::Lease(file) => write!(f, "the DHCP lease {}", file.display()),
+            DiscoverySource::Dhcp(interface) => write!(f, "a DHCP answer on {interface}"),
+            DiscoverySource::Followed => f.write_str("as found before"),
         }
     }
 }
@@ -198,50 +202,51 @@ impl fmt::Display for Way {
 /// No endpoint answers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct NotFound {
-    tried: Vec<Tried>,
+    tried: Vec<FailedAttempt>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Tried {
+struct FailedAttempt {
     what: String,
-    way: Way,
+    source: DiscoverySource,
     reason: String,
 }
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let was_named = self.tried.iter().all(|tried| tried.way == Way::Setting) && !self.tried.is_empty();
+        let was_named =
+            self.tried.iter().all(|tried| tried.source == DiscoverySource::Setting) && !self.tried.is_empty();
         f.write_str(match was_named {
             true => "the endpoint that was named does not answer:",
             false => "no endpoint of scheduled events answers; name one, or see why not:",
         })?;
-        self.tried
-            .iter()
-            .try_for_each(|Tried { what, way, reason }| write!(f, "\n  {what} ({way}): {reason}"))
+        self.tried.iter().try_for_each(|FailedAttempt { what, source, reason }| {
+            write!(f, "\n  {what} ({source}): {reason}")
+        })
     }
 }
 
-/// A search under way: what was tried in vain.
+/// A running search: what was tried in vain.
 struct Search {
     options: Options,
     clock: Clock,
-    tried: Vec<Tried>,
+    tried: Vec<FailedAttempt>,
 }
 
 impl Search {
     /// Tries an endpoint as somebody has written it.
-    async fn text(&mut self, text: &str, way: Way) -> Option<Found> {
+    async fn text(&mut self, text: &str, source: DiscoverySource) -> Option<Found> {
         match text.parse() {
-            Ok(endpoint) => self.each_port(&endpoint, way).await,
+            Ok(endpoint) => self.each_port(&endpoint, source).await,
             Err(error) => {
                 let error: crate::endpoint::EndpointError = error;
-                self.tried.push(Tried { what: text.to_owned(), way, reason: error.to_string() });
+                self.tried.push(FailedAttempt { what: text.to_owned(), source, reason: error.to_string() });
                 None
             }
         }
     }
 
-    async fn each_port(&mut self, endpoint: &Endpoint, way: Way) -> Option<Found> {
+    async fn each_port(&mut self, endpoint: &Endpoint, source: DiscoverySource) -> Option<Found> {
         for endpoint in endpoint.at_each_port() {
             let what = endpoint.to_string();
             if self.tried.iter().any(|tried| tried.what == what) {
@@ -249,11 +254,15 @@ impl Search {
             }
             let client = Client::new(endpoint, self.options);
             match self.ask(&client).await {
-                Ok(reading) => return Some(Found { client, by: way, reading }),
+                Ok(reading) => return Some(Found { client, by: source, reading }),
                 Err(failure) => {
                     // The endpoint stands before it already.
                     let reason = failure.text.strip_prefix(&format!("{what}: ")).unwrap_or(&failure.text);
-                    self.tried.push(Tried { what, way: way.clone(), reason: reason.to_owned() });
+                    self.tried.push(FailedAttempt {
+                        what,
+                        source: source.clone(),
+                        reason: reason.to_owned(),
+                    });
                 }
             }
         }
@@ -269,7 +278,8 @@ impl Search {
                 Ok(reading) => return Ok(reading),
                 Err(failure) => failure,
             };
-            let due = self.clock.now().tick.saturating_add(rest_after(&failure, failures, dice::throw()));
+            let due =
+                self.clock.now().tick.saturating_add(backoff_after(&failure, failures, random::number()));
             if !is_busy(failure.kind) || due > give_up_at {
                 return Err(failure);
             }

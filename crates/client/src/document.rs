@@ -18,8 +18,8 @@ mod read;
 mod repair;
 pub(crate) mod time;
 
-pub(crate) use read::start_of;
-pub use read::{BODY_BYTES_MAX, EVENTS_MAX, Oddity, ReadError};
+pub(crate) use read::excerpt;
+pub use read::{BODY_BYTES_MAX, EVENTS_MAX, ReadError, ReadWarning};
 
 /// The events that are live, and the number that tells one document from another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Event {
 }
 
 /// How the name of an event begins to which the platform gave none. No GUID does.
-const MADE_UP: &str = "no-id:";
+const SYNTHETIC_PREFIX: &str = "no-id:";
 
 /// What an event is called. A GUID, compared without regard to case and sent back as it came.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,13 +83,13 @@ impl EventId {
 
     /// The name that an event goes by to which the platform gave none: the same for as long as its kind and its
     /// resources are. It can be followed by it, not approved.
-    pub(crate) fn made_up(kind: &EventKind, resources: &[String]) -> Self {
-        EventId(format!("{MADE_UP}{kind}:{}", resources.join(",")))
+    pub(crate) fn synthetic(kind: &EventKind, resources: &[String]) -> Self {
+        EventId(format!("{SYNTHETIC_PREFIX}{kind}:{}", resources.join(",")))
     }
 
     /// Whether the platform gave the event no id. Nobody can approve it then.
-    pub fn is_made_up(&self) -> bool {
-        self.0.starts_with(MADE_UP)
+    pub fn is_synthetic(&self) -> bool {
+        self.0.starts_with(SYNTHETIC_PREFIX)
     }
 
     fn folded(&self) -> impl Iterator<Item = u8> + '_ {
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_versions_do_not_speak_of_evictions() {
+    fn older_versions_hide_preempt() {
         assert_eq!(EventKind::hidden_at(EventsVersion::NEWEST), []);
         assert_eq!(EventKind::hidden_at(EventsVersion::V2017_11_01), [EventKind::Terminate]);
         let hidden = [EventKind::Preempt, EventKind::Terminate];

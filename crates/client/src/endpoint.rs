@@ -38,7 +38,7 @@ pub struct EndpointError {
 
 impl Endpoint {
     /// The link-local address that published clients call.
-    pub fn usual() -> Self {
+    pub fn azure_default() -> Self {
         Endpoint { host: "169.254.169.254".to_owned(), port: None }
     }
 
@@ -87,7 +87,7 @@ impl FromStr for Endpoint {
         let rest = match rest.split_once('/') {
             None => rest,
             Some((host, "")) => host,
-            Some((host, _)) if is_the_path(&rest[host.len()..]) => host,
+            Some((host, _)) if is_events_path(&rest[host.len()..]) => host,
             Some(_) => return Err(wrong("it has a path, which is not that of scheduled events")),
         };
         let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -115,7 +115,7 @@ impl FromStr for Endpoint {
 }
 
 /// Whether a path is the one that platforms answer at, with whatever query.
-fn is_the_path(path: &str) -> bool {
+fn is_events_path(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or(path);
     path.strip_suffix('/').unwrap_or(path).eq_ignore_ascii_case(PATH)
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_written_in_several_ways() {
+    fn endpoint_forms_are_parsed() {
         for (text, shown) in [
             ("169.254.169.254", "http://169.254.169.254"),
             ("http://169.254.169.254/", "http://169.254.169.254"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_the_cure() {
+    fn invalid_endpoint_error_names_fix() {
         for text in [
             "",
             "http://",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_port_both_usual_ones_are_tried() {
+    fn missing_port_tries_80_and_8080() {
         let shown = |text: &str| {
             let endpoint: Endpoint = text.parse().unwrap();
             endpoint.at_each_port().iter().map(ToString::to_string).collect::<Vec<_>>()

@@ -40,7 +40,7 @@ const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What is sent, beside what every request has.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct HttpRequest {
     /// GET or POST.
     pub method: Method,
     /// Path and query.
@@ -51,16 +51,16 @@ pub struct Sent {
     pub body: Bytes,
 }
 
-impl Sent {
+impl HttpRequest {
     /// A GET.
     pub fn get(target: String) -> Self {
-        Sent { method: Method::GET, target, headers: HeaderMap::new(), body: Bytes::new() }
+        HttpRequest { method: Method::GET, target, headers: HeaderMap::new(), body: Bytes::new() }
     }
 }
 
 /// What came back.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// The headers.
@@ -69,7 +69,7 @@ pub struct Received {
     pub body: Bytes,
 }
 
-impl Received {
+impl HttpResponse {
     /// A header's text, as far as it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -97,22 +97,26 @@ impl Transport {
     }
 
     /// Sends a request and reads the answer, all of it within a time; connecting has a limit of its own.
-    pub async fn exchange(&self, sent: Sent, answer_within: Duration) -> Result<Received, Failure> {
+    pub async fn exchange(
+        &self,
+        sent: HttpRequest,
+        answer_within: Duration,
+    ) -> Result<HttpResponse, Failure> {
         let late = |_| self.failure(FailureKind::TimedOut, format!("no answer within {answer_within:?}"));
         let request = self.request(sent)?;
         let kept = self.idle().take().filter(|sender| !sender.is_closed());
         let answered = match kept {
             Some(sender) => timeout(answer_within, self.send(sender, request)).await.map_err(late)?,
-            None => Err(Unsent::Closed(Box::new(request))),
+            None => Err(SendError::Closed(Box::new(request))),
         };
         let (response, sender) = match answered {
             Ok(answered) => answered,
-            Err(Unsent::Closed(request)) => {
+            Err(SendError::Closed(request)) => {
                 let sender = self.connect().await?;
                 let again = timeout(answer_within, self.send(sender, *request)).await.map_err(late)?;
                 again.map_err(|unsent| unsent.failure(self))?
             }
-            Err(Unsent::Failed(failure)) => return Err(failure),
+            Err(SendError::Failed(failure)) => return Err(failure),
         };
         *self.idle() = Some(sender);
         Ok(response)
@@ -127,7 +131,7 @@ impl Transport {
         Failure::new(kind, format!("{}: {what}", self.endpoint))
     }
 
-    fn request(&self, sent: Sent) -> Result<Request<Full<Bytes>>, Failure> {
+    fn request(&self, sent: HttpRequest) -> Result<Request<Full<Bytes>>, Failure> {
         let mut request = Request::new(Full::new(sent.body));
         *request.method_mut() = sent.method;
         *request.uri_mut() = sent.target.parse().map_err(|error| self.failure(FailureKind::Broken, error))?;
@@ -170,16 +174,16 @@ impl Transport {
         &self,
         mut sender: SendRequest<Full<Bytes>>,
         request: Request<Full<Bytes>>,
-    ) -> Result<(Received, SendRequest<Full<Bytes>>), Unsent> {
+    ) -> Result<(HttpResponse, SendRequest<Full<Bytes>>), SendError> {
         if sender.ready().await.is_err() {
-            return Err(Unsent::Closed(Box::new(request)));
+            return Err(SendError::Closed(Box::new(request)));
         }
         let response = match sender.try_send_request(request).await {
             Ok(response) => response,
             Err(mut error) => {
                 return Err(match error.take_message() {
-                    Some(request) => Unsent::Closed(Box::new(request)),
-                    None => Unsent::Failed(self.failure(FailureKind::Broken, reason(error.error()))),
+                    Some(request) => SendError::Closed(Box::new(request)),
+                    None => SendError::Failed(self.failure(FailureKind::Broken, reason(error.error()))),
                 });
             }
         };
@@ -190,10 +194,10 @@ impl Transport {
             } else {
                 format!("the answer broke off: {}", reason(error.as_ref()))
             };
-            Unsent::Failed(self.failure(FailureKind::Broken, what))
+            SendError::Failed(self.failure(FailureKind::Broken, what))
         })?;
         let received =
-            Received { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() };
+            HttpResponse { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() };
         Ok((received, sender))
     }
 }
@@ -207,18 +211,20 @@ fn reason(error: &dyn std::error::Error) -> String {
 }
 
 /// Why there is no answer.
-enum Unsent {
+enum SendError {
     /// The connection was closed before the request was on it.
     Closed(Box<Request<Full<Bytes>>>),
     /// Anything else.
     Failed(Failure),
 }
 
-impl Unsent {
+impl SendError {
     fn failure(self, transport: &Transport) -> Failure {
         match self {
-            Unsent::Closed(_) => transport.failure(FailureKind::Broken, "the connection was closed at once"),
-            Unsent::Failed(failure) => failure,
+            SendError::Closed(_) => {
+                transport.failure(FailureKind::Broken, "the connection was closed at once")
+            }
+            SendError::Failed(failure) => failure,
         }
     }
 }

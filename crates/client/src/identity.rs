@@ -2,7 +2,7 @@
 //!
 //! `compute.name` of the instance metadata is what stands there, so that is asked for. No answer is the last word: a
 //! platform says 404 of a VM that it does not know yet, and 500 while it looks. Whoever goes on for longer than a
-//! command asks with [`Identity::told_at_last`], beside what else there is to do, and with the head start of [`Name::soon`];
+//! command asks with [`Identity::from_metadata`], beside what else there is to do, and with the head start of [`Name::start_lookup`];
 //! meanwhile the host name has to do, and [`Identity::by`] says that it is no more than that. In a uniform scale set these
 //! differ: instance 36 of `web` is called `web_36` by the platform and `web000010` by its own system, six digits to the base
 //! of 36.
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::client::Client;
-use crate::document::start_of;
+use crate::document::excerpt;
 use crate::failure::{Failure, FailureKind};
 
 /// How many digits a scale set's host names end in.
@@ -45,12 +45,12 @@ pub struct Identity {
     name: String,
     /// What the same VM may be called in a scale set.
     also: Vec<String>,
-    by: By,
+    source: NameSource,
 }
 
 /// How much a name is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum NameSource {
     /// The platform says so.
     Platform,
     /// The VM's owner says so.
@@ -63,13 +63,17 @@ pub enum By {
 impl Identity {
     /// A VM that the platform calls exactly this, without regard to case.
     pub fn named(name: impl Into<String>) -> Self {
-        Identity { name: name.into(), also: Vec::new(), by: By::Platform }
+        Identity { name: name.into(), also: Vec::new(), source: NameSource::Platform }
     }
 
     /// A VM whose owner calls it this: as the platform does, or as its own system does, which may be the scale set's form.
     pub fn set(name: &str) -> Self {
         let Identity { name: label, also, .. } = Identity::of_host(name);
-        Identity { name: name.to_owned(), also: [label].into_iter().chain(also).collect(), by: By::Setting }
+        Identity {
+            name: name.to_owned(),
+            also: [label].into_iter().chain(also).collect(),
+            source: NameSource::Setting,
+        }
     }
 
     /// A VM whose own system is called this: by its first label, or as a scale set would call it.
@@ -78,7 +82,7 @@ impl Identity {
         Identity {
             name: name.to_owned(),
             also: [scale_set_name(name), scale_set_host(name)].into_iter().flatten().collect(),
-            by: By::HostName,
+            source: NameSource::HostName,
         }
     }
 
@@ -86,8 +90,8 @@ impl Identity {
     /// what was set, or the host name.
     pub async fn find(client: &Client, otherwise: Identity) -> Self {
         let mut last = Failure::new(FailureKind::TimedOut, format!("no answer within {FIND_TIME_MAX:?}"));
-        match timeout(FIND_TIME_MAX, Identity::told_after(client, |failure| last = failure)).await {
-            Ok(told) => otherwise.corrected_by(told),
+        match timeout(FIND_TIME_MAX, Identity::from_metadata_with(client, |failure| last = failure)).await {
+            Ok(platform) => otherwise.corrected_by(platform),
             Err(_) => {
                 tracing::warn!(
                     "the instance metadata has no name for this VM, so it goes by {}: {last}",
@@ -99,22 +103,22 @@ impl Identity {
     }
 
     /// The name that the instance metadata gives, asked for once.
-    pub async fn told(client: &Client) -> Result<Self, Failure> {
+    pub async fn from_metadata_once(client: &Client) -> Result<Self, Failure> {
         metadata_name(client).await.map(Identity::named)
     }
 
     /// The name that the instance metadata gives, asked for until it does, however long that takes.
-    pub async fn told_at_last(client: &Client) -> Self {
-        Identity::told_after(client, |_| {}).await
+    pub async fn from_metadata(client: &Client) -> Self {
+        Identity::from_metadata_with(client, |_| {}).await
     }
 
     /// The same, and every failure on the way is handed out. All of them may pass.
-    pub async fn told_after(client: &Client, mut in_vain: impl FnMut(Failure)) -> Self {
+    pub async fn from_metadata_with(client: &Client, mut on_failure: impl FnMut(Failure)) -> Self {
         let mut rest = REST;
         loop {
-            match Identity::told(client).await {
-                Ok(told) => return told,
-                Err(failure) => in_vain(failure),
+            match Identity::from_metadata_once(client).await {
+                Ok(platform) => return platform,
+                Err(failure) => on_failure(failure),
             }
             tokio::time::sleep(rest).await;
             rest = (rest * 2).min(REST_MAX);
@@ -122,16 +126,16 @@ impl Identity {
     }
 
     /// What the platform says, after this was gone by. That a setting says otherwise is something for its owner to know.
-    pub fn corrected_by(self, told: Identity) -> Self {
-        if self.by == By::Setting && !self.is(&told.name) {
+    pub fn corrected_by(self, platform: Identity) -> Self {
+        if self.source == NameSource::Setting && !self.is(&platform.name) {
             tracing::warn!(
                 "this VM is set to be {}, and its instance metadata says {}, which is what events name and what it goes by: \
                  take the setting out, or correct it",
                 self.name,
-                told.name
+                platform.name
             );
         }
-        told
+        platform
     }
 
     /// Whether a name in an event's resources is this VM's.
@@ -146,8 +150,8 @@ impl Identity {
     }
 
     /// How much it is worth.
-    pub fn by(&self) -> By {
-        self.by
+    pub fn source(&self) -> NameSource {
+        self.source
     }
 }
 
@@ -156,19 +160,19 @@ pub enum Name {
     /// This.
     Known(Identity),
     /// The platform has not said so yet; it comes out of this.
-    Awaited(Naming),
+    Awaited(NameFuture),
 }
 
 /// A name that is being asked for.
-pub type Naming = Pin<Box<dyn Future<Output = Identity> + Send>>;
+pub type NameFuture = Pin<Box<dyn Future<Output = Identity> + Send>>;
 
 impl Name {
-    /// Gives a question, as [`Identity::told_at_last`], half a second to be answered. After that nothing should wait for it.
-    pub async fn soon(asked: impl Future<Output = Identity> + Send + 'static) -> Self {
-        let mut naming: Naming = Box::pin(asked);
-        match timeout(HEAD_START, &mut naming).await {
+    /// Gives a question, as [`Identity::from_metadata`], half a second to be answered. After that nothing should wait for it.
+    pub async fn start_lookup(asked: impl Future<Output = Identity> + Send + 'static) -> Self {
+        let mut future: NameFuture = Box::pin(asked);
+        match timeout(HEAD_START, &mut future).await {
             Ok(me) => Name::Known(me),
-            Err(_) => Name::Awaited(naming),
+            Err(_) => Name::Awaited(future),
         }
     }
 }
@@ -188,7 +192,7 @@ async fn metadata_name(client: &Client) -> Result<String, Failure> {
     match !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(plain) {
         true => Ok(name.to_owned()),
         false => {
-            let start = start_of(name.as_bytes());
+            let start = excerpt(name.as_bytes());
             Err(Failure::unreadable(client.endpoint(), format_args!("compute.name is no name: {start}")))
         }
     }
@@ -222,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_compared_without_regard_to_case() {
+    fn names_compare_case_insensitively() {
         let me = Identity::named("Web-0");
         assert!(me.is("web-0") && me.is("WEB-0"));
         assert!(!me.is("web-00") && !me.is("_web-0") && !me.is(""));
@@ -230,22 +234,22 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_platform_is_not_read_as_anything_else() {
+    fn platform_name_has_no_aliases() {
         assert!(!Identity::named("web000010").is("web_36"));
     }
 
     #[test]
-    fn a_name_that_was_set_may_be_of_either_form() {
+    fn configured_name_matches_host_and_scale_set_forms() {
         for set in ["web_36", "web000010", "web000010.internal.example"] {
             let me = Identity::set(set);
             assert!(me.is("web_36") && me.is("WEB000010") && !me.is("web_37"), "{set}");
-            assert_eq!((me.name(), me.by()), (set, By::Setting));
+            assert_eq!((me.name(), me.source()), (set, NameSource::Setting));
         }
         assert!(Identity::set("web.36").is("web.36"), "a VM's name may have a dot");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_has_a_moment_to_come_and_is_not_lost_if_it_comes_later() {
+    async fn late_name_is_awaited() {
         let me = Identity::named("web_3");
         let after = |rest: Duration| {
             let me = me.clone();
@@ -255,15 +259,17 @@ mod tests {
             }
         };
         let a_moment = Duration::from_millis(1);
-        assert!(matches!(Name::soon(after(HEAD_START - a_moment)).await, Name::Known(known) if known == me));
-        let Name::Awaited(naming) = Name::soon(after(HEAD_START + a_moment)).await else {
+        assert!(
+            matches!(Name::start_lookup(after(HEAD_START - a_moment)).await, Name::Known(known) if known == me)
+        );
+        let Name::Awaited(future) = Name::start_lookup(after(HEAD_START + a_moment)).await else {
             panic!("it was waited for")
         };
-        assert_eq!(timeout(a_moment * 2, naming).await, Ok(me));
+        assert_eq!(timeout(a_moment * 2, future).await, Ok(me));
     }
 
     #[test]
-    fn a_host_goes_by_its_scale_sets_name_and_the_other_way_round() {
+    fn host_and_scale_set_names_convert() {
         for (host, instance) in [
             ("aks-pool1-vmss000000", "aks-pool1-vmss_0"),
             ("web00000A", "web_10"),
@@ -290,7 +296,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_instance_has_one_host_and_every_host_one_instance(number in 0..BASE.pow(DIGITS as u32)) {
+        fn scale_set_names_round_trip(number in 0..BASE.pow(DIGITS as u32)) {
             let name = format!("web_{number}");
             let host = scale_set_host(&name).unwrap();
             prop_assert_eq!(host.len(), 3 + DIGITS);
@@ -298,7 +304,7 @@ mod tests {
         }
 
         #[test]
-        fn no_host_name_is_too_odd(host in "\\PC{0,20}") {
+        fn any_host_name_is_accepted(host in "\\PC{0,20}") {
             let me = Identity::of_host(&host);
             prop_assert!(me.is(me.name()));
         }

@@ -21,7 +21,7 @@
 //!
 //! # async fn follow() -> Result<(), NotFound> {
 //! let found = Discovery::new(None, Options::default()).find().await?;
-//! let (client, me) = (found.client.clone(), Identity::told_at_last(&found.client).await);
+//! let (client, me) = (found.client.clone(), Identity::from_metadata(&found.client).await);
 //! let mut changes = Watch::after(found.client, found.reading).changes();
 //! loop {
 //!     if let Change::Appeared(event) = changes.next().await
@@ -41,7 +41,6 @@
 pub mod changes;
 pub mod client;
 pub mod clock;
-mod dice;
 pub mod discovery;
 pub mod document;
 pub mod endpoint;
@@ -49,6 +48,7 @@ pub mod failure;
 mod http;
 pub mod identity;
 pub mod poll;
+mod random;
 #[cfg(windows)]
 mod registry;
 mod versions;

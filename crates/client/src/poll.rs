@@ -4,7 +4,7 @@
 //!
 //! - **At most one poll a second**, counted from one poll's beginning to the next's, whatever the answer. Only a server
 //!   that has said `Preference-Applied: wait` holds polls, and is asked again when it has answered one; even then there
-//!   are no more than [`HURRIED_MAX`] polls ahead of that pace.
+//!   are no more than [`AHEAD_OF_PACE_MAX`] polls ahead of that pace.
 //! - **Every poll that has a tag asks to wait** (`Prefer: wait`). A server that does not know that passes over it, and
 //!   nothing about the pace changes. It costs nothing to ask, and there is no other way to learn that it can be had.
 //! - **The first answer may take two minutes**, because a platform may only now begin to look for events. Later ones may
@@ -21,16 +21,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::document::{Document, EventsVersion, Oddity, start_of};
+use crate::document::{Document, EventsVersion, ReadWarning, excerpt};
 use crate::failure::{Failure, FailureKind};
 use crate::versions::is_refused;
-pub use crate::versions::{AGAIN, RAISE, Versions};
+pub use crate::versions::{RAISE_INTERVAL, RETRY_INTERVAL, Versions};
 
 /// From the beginning of a poll to the beginning of the next.
 pub const PACE: Duration = Duration::from_secs(1);
 /// How many polls may be ahead of [`PACE`] where the server lets polls wait: so many changes in a row are heard of at
 /// once. Azure grants a VM five requests a second.
-pub const HURRIED_MAX: u32 = 4;
+pub const AHEAD_OF_PACE_MAX: u32 = 4;
 /// How long the first answer may take: the platform's documents say two minutes.
 pub const FIRST_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long any later answer may take, beside the time that it was asked to wait.
@@ -40,7 +40,7 @@ pub const SLOW_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a poll asks to wait where waiting was granted before. A broken connection is noticed after this, at the latest.
 pub const WAIT: Duration = Duration::from_secs(30);
 /// How long it asks to wait where it was not: short, for a server that waits without saying so.
-pub const WAIT_AT_FIRST: Duration = Duration::from_secs(5);
+pub const INITIAL_WAIT: Duration = Duration::from_secs(5);
 /// How often the document is asked for without its tag, so that a tag that means something else by now does no harm.
 pub const REFRESH: Duration = Duration::from_secs(60);
 /// The rest after a failure doubles up to this, and has up to half of it as jitter on top.
@@ -50,7 +50,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// What to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct PollRequest {
     /// At which version.
     pub version: EventsVersion,
     /// The tag of the document that is held, as it came.
@@ -63,7 +63,7 @@ pub struct Ask {
 
 /// What was answered.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct PollResponse {
     /// The status.
     pub status: u16,
     /// `ETag`, verbatim.
@@ -80,18 +80,18 @@ pub struct Answer {
 
 /// What an answer means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PollOutcome {
     /// Another document than before.
-    News {
+    Changed {
         /// It.
         document: Document,
         /// At which version it was read.
         version: EventsVersion,
         /// What was odd about it.
-        oddities: Vec<Oddity>,
+        warnings: Vec<ReadWarning>,
     },
     /// The same as before.
-    Same,
+    Unchanged,
     /// The version was refused, and another will be asked for.
     OtherVersion {
         /// What was refused.
@@ -108,7 +108,7 @@ pub enum Verdict {
 pub struct Poller {
     /// What comes after the version that was refused last, until one is answered.
     next_version: Option<EventsVersion>,
-    held: Option<Held>,
+    cached: Option<CachedDocument>,
     /// The next poll may begin then.
     due: Duration,
     /// Where the pace is: a poll at every second since the first would begin the next then.
@@ -119,12 +119,12 @@ pub struct Poller {
     failures: u32,
     /// Whether the last poll took too long; none does before the first answer.
     slow: bool,
-    heard: bool,
+    has_answer: bool,
     refresh_at: Duration,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct CachedDocument {
     version: EventsVersion,
     etag: Option<String>,
     document: Document,
@@ -132,9 +132,9 @@ struct Held {
 
 /// A poll that was begun.
 #[derive(Clone, Debug)]
-pub struct Begun {
+pub struct StartedPoll {
     /// What is asked.
-    pub ask: Ask,
+    pub ask: PollRequest,
     at: Duration,
 }
 
@@ -152,9 +152,9 @@ impl Poller {
         etag: Option<String>,
         at: Duration,
     ) {
-        self.heard = true;
+        self.has_answer = true;
         self.refresh_at = at + REFRESH;
-        self.held = Some(Held { version, etag, document });
+        self.cached = Some(CachedDocument { version, etag, document });
     }
 
     /// At which tick the next poll may begin.
@@ -163,68 +163,69 @@ impl Poller {
     }
 
     /// Begins a poll.
-    pub fn begin(&mut self, versions: &mut Versions, now: Duration) -> Begun {
+    pub fn begin(&mut self, versions: &mut Versions, now: Duration) -> StartedPoll {
         let version = match self.next_version {
             Some(next) => next,
             // While nothing is answered, what worked last is as good as anything.
             None if self.failures > 0 => versions.used(),
-            None => versions.begin_with(now),
+            None => versions.first_version(now),
         };
         // After a failure the answer is wanted now, and not when something happens.
         let plain = self.failures > 0 || now >= self.refresh_at;
-        let held = self.held.as_ref().filter(|held| held.version == version && !plain);
+        let held = self.cached.as_ref().filter(|held| held.version == version && !plain);
         let if_none_match = held.and_then(|held| held.etag.clone());
-        let wait = if_none_match.is_some().then_some(if self.waits { WAIT } else { WAIT_AT_FIRST });
-        let patience = match (self.heard, self.slow) {
+        let wait = if_none_match.is_some().then_some(if self.waits { WAIT } else { INITIAL_WAIT });
+        let patience = match (self.has_answer, self.slow) {
             (false, _) => FIRST_TIMEOUT,
             (true, false) => TIMEOUT,
             (true, true) => SLOW_TIMEOUT,
         };
-        let ask = Ask { version, if_none_match, wait, timeout: patience + wait.unwrap_or_default() };
+        let ask = PollRequest { version, if_none_match, wait, timeout: patience + wait.unwrap_or_default() };
         self.paced = self.paced.max(now) + PACE;
-        Begun { ask, at: now }
+        StartedPoll { ask, at: now }
     }
 
-    /// Takes in what was answered. `dice` is any number, and decides how long a failed poller rests.
+    /// Takes in what was answered. `random` is any number, and decides how long a failed poller rests.
     pub fn answered(
         &mut self,
         versions: &mut Versions,
-        begun: &Begun,
-        heard: Result<Answer, Failure>,
+        begun: &StartedPoll,
+        response: Result<PollResponse, Failure>,
         now: Duration,
-        dice: u32,
-    ) -> Verdict {
-        let Begun { ask, at } = begun;
+        random: u32,
+    ) -> PollOutcome {
+        let StartedPoll { ask, at } = begun;
         self.due = (*at + PACE).max(now);
-        let answer = match heard {
+        let answer = match response {
             Ok(answer) => answer,
-            Err(failure) => return self.failed(failure, now, dice),
+            Err(failure) => return self.failed(failure, now, random),
         };
         self.slow = false;
         match answer.status {
-            200 => self.read(versions, ask, answer, now, dice),
-            304 => match &mut self.held {
+            200 => self.read(versions, ask, answer, now, random),
+            304 => match &mut self.cached {
                 Some(held) if held.version == ask.version && ask.if_none_match.is_some() => {
                     // Some servers send the tag anew, in another spelling.
                     if answer.etag.is_some() {
                         held.etag = answer.etag;
                     }
                     let in_vain = now < *at + PACE;
-                    self.went_well(answer.waited && !in_vain, Some(answer.waited), now);
-                    Verdict::Same
+                    self.record_success(answer.waited && !in_vain, Some(answer.waited), now);
+                    PollOutcome::Unchanged
                 }
                 _ => {
-                    self.held = None;
+                    self.cached = None;
                     let text = "304 Not Modified, and nothing was there to be modified";
-                    self.failed(Failure::new(FailureKind::Status(304), text), now, dice)
+                    self.failed(Failure::new(FailureKind::Status(304), text), now, random)
                 }
             },
             status if is_refused(ask.version, status, &answer.body) => {
-                self.refused(versions, ask, &answer, now, dice)
+                self.refused(versions, ask, &answer, now, random)
             }
             status => {
-                let failure = Failure::new(FailureKind::Status(status), said(status, &answer.body));
-                self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, dice)
+                let failure =
+                    Failure::new(FailureKind::Status(status), describe_response(status, &answer.body));
+                self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, random)
             }
         }
     }
@@ -232,85 +233,87 @@ impl Poller {
     fn read(
         &mut self,
         versions: &mut Versions,
-        ask: &Ask,
-        answer: Answer,
+        ask: &PollRequest,
+        answer: PollResponse,
         now: Duration,
-        dice: u32,
-    ) -> Verdict {
-        let (document, oddities) = match Document::read_closely(&answer.body, ask.version) {
+        random: u32,
+    ) -> PollOutcome {
+        let (document, warnings) = match Document::read_with_warnings(&answer.body, ask.version) {
             Ok(read) => read,
             Err(error) => {
                 let failure = Failure::new(FailureKind::Unreadable, error.to_string());
-                return self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, dice);
+                return self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, random);
             }
         };
         // What was asked for without its tag is answered at once by everybody, so it says nothing about waiting.
         let waited = ask.wait.map(|_| answer.waited);
-        self.went_well(waited.unwrap_or(self.waits), waited, now);
+        self.record_success(waited.unwrap_or(self.waits), waited, now);
         versions.uses(ask.version, now);
         self.refresh_at = now + REFRESH;
         let same =
-            self.held.as_ref().is_some_and(|held| held.version == ask.version && held.document == document);
-        self.held = Some(Held { version: ask.version, etag: answer.etag, document: document.clone() });
+            self.cached.as_ref().is_some_and(|held| held.version == ask.version && held.document == document);
+        self.cached =
+            Some(CachedDocument { version: ask.version, etag: answer.etag, document: document.clone() });
         match same {
-            true => Verdict::Same,
-            false => Verdict::News { document, version: ask.version, oddities },
+            true => PollOutcome::Unchanged,
+            false => PollOutcome::Changed { document, version: ask.version, warnings },
         }
     }
 
     /// A poll was answered as it should be; `at_once` where the next may begin ahead of the pace.
-    fn went_well(&mut self, at_once: bool, waited: Option<bool>, now: Duration) {
+    fn record_success(&mut self, at_once: bool, waited: Option<bool>, now: Duration) {
         self.failures = 0;
         self.next_version = None;
-        self.heard = true;
+        self.has_answer = true;
         self.waits = waited.unwrap_or(self.waits);
         if at_once {
-            self.due = self.paced.saturating_sub(PACE * HURRIED_MAX).max(now);
+            self.due = self.paced.saturating_sub(PACE * AHEAD_OF_PACE_MAX).max(now);
         }
     }
 
-    fn failed(&mut self, failure: Failure, now: Duration, dice: u32) -> Verdict {
-        let late = failure.kind == FailureKind::TimedOut && self.heard;
+    fn failed(&mut self, failure: Failure, now: Duration, random: u32) -> PollOutcome {
+        let late = failure.kind == FailureKind::TimedOut && self.has_answer;
         // One that was late was waited for already.
-        let rest = rest_after(&failure, if late { 0 } else { self.failures }, dice);
+        let rest = backoff_after(&failure, if late { 0 } else { self.failures }, random);
         self.failures = self.failures.saturating_add(1);
         self.slow |= late;
         self.due = self.due.max(now + rest);
-        Verdict::Failed(failure)
+        PollOutcome::Failed(failure)
     }
 
     /// The version was refused: another comes next, or all were, and it begins anew after a rest.
     fn refused(
         &mut self,
         versions: &mut Versions,
-        ask: &Ask,
-        answer: &Answer,
+        ask: &PollRequest,
+        answer: &PollResponse,
         now: Duration,
-        dice: u32,
-    ) -> Verdict {
+        random: u32,
+    ) -> PollOutcome {
         self.next_version = versions.after(ask.version);
         if let Some(next) = self.next_version {
-            return Verdict::OtherVersion { refused: ask.version, next };
+            return PollOutcome::OtherVersion { refused: ask.version, next };
         }
-        self.held = None;
-        let failure = Failure::new(FailureKind::Status(answer.status), said(answer.status, &answer.body));
-        self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, dice)
+        self.cached = None;
+        let failure =
+            Failure::new(FailureKind::Status(answer.status), describe_response(answer.status, &answer.body));
+        self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, random)
     }
 }
 
-/// How long to rest after a failure, and so many before it in a row. `dice` is any number.
-pub(crate) fn rest_after(failure: &Failure, failures_before: u32, dice: u32) -> Duration {
+/// How long to rest after a failure, and so many before it in a row. `random` is any number.
+pub(crate) fn backoff_after(failure: &Failure, failures_before: u32, random: u32) -> Duration {
     let rest = (PACE * 2_u32.saturating_pow(failures_before.min(8))).min(BACKOFF_MAX);
     let rest = rest.max(failure.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));
-    let jitter = rest.min(BACKOFF_MAX).mul_f64(f64::from(dice) / f64::from(u32::MAX) / 2.0);
+    let jitter = rest.min(BACKOFF_MAX).mul_f64(f64::from(random) / f64::from(u32::MAX) / 2.0);
     rest + jitter
 }
 
 /// A refusal in a line: the status, and how the body begins.
-pub(crate) fn said(status: u16, body: &[u8]) -> String {
+pub(crate) fn describe_response(status: u16, body: &[u8]) -> String {
     let reason = hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     let head = format!("{status} {}", reason.unwrap_or_default());
-    match start_of(body) {
+    match excerpt(body) {
         start if start.is_empty() => head.trim_end().to_owned(),
         start => format!("{}: {start}", head.trim_end()),
     }

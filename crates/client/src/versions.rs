@@ -2,7 +2,7 @@
 //!
 //! An older version is used only because newer ones were refused, one after the other: the versions that a refusal names
 //! are those of the instance metadata, and a version too old does not speak of evictions at all. One that has answered
-//! before is tried again after [`AGAIN`], and then twice that, up to an hour: a platform that was being updated does not
+//! before is tried again after [`RETRY_INTERVAL`], and then twice that, up to an hour: a platform that was being updated does not
 //! leave this VM with an older one for longer than need be. The newest of all is tried every hour, because a platform may
 //! have learnt it. If that is refused, what worked before comes next, and not every version in between.
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::document::EventsVersion;
 
 /// How often a newer api-version is tried where an older one is in use.
-pub const RAISE: Duration = Duration::from_secs(3_600);
+pub const RAISE_INTERVAL: Duration = Duration::from_secs(3_600);
 /// When a version that has answered before is tried again for the first time.
-pub const AGAIN: Duration = Duration::from_secs(5);
+pub const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Which api-version to ask for.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Versions {
     /// Nothing was refused yet.
     pub fn new(newest: EventsVersion) -> Self {
         let (raise_at, again_at) = (Duration::ZERO, Duration::ZERO);
-        Versions { newest, used: newest, best: None, raise_at, again_at, again: AGAIN }
+        Versions { newest, used: newest, best: None, raise_at, again_at, again: RETRY_INTERVAL }
     }
 
     /// The one that was answered last, or the newest.
@@ -42,15 +42,15 @@ impl Versions {
     }
 
     /// The one to begin with now.
-    pub fn begin_with(&mut self, now: Duration) -> EventsVersion {
+    pub fn first_version(&mut self, now: Duration) -> EventsVersion {
         if self.used < self.newest && now >= self.raise_at {
             // Whatever comes of it, once an hour is enough.
-            self.raise_at = now.saturating_add(RAISE);
+            self.raise_at = now.saturating_add(RAISE_INTERVAL);
             return self.newest;
         }
         match self.best.filter(|best| self.used < *best && now >= self.again_at) {
             Some(best) => {
-                self.again = (self.again * 2).min(RAISE);
+                self.again = (self.again * 2).min(RAISE_INTERVAL);
                 self.again_at = now.saturating_add(self.again);
                 best
             }
@@ -73,9 +73,9 @@ impl Versions {
     /// The platform has answered at this one.
     pub fn uses(&mut self, version: EventsVersion, now: Duration) {
         if version < self.used {
-            self.raise_at = now.saturating_add(RAISE);
-            self.again = AGAIN;
-            self.again_at = now.saturating_add(AGAIN);
+            self.raise_at = now.saturating_add(RAISE_INTERVAL);
+            self.again = RETRY_INTERVAL;
+            self.again_at = now.saturating_add(RETRY_INTERVAL);
         }
         self.used = version;
         self.best = self.best.max(Some(version));
@@ -116,40 +116,40 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_tried_once_an_hour_and_what_worked_comes_after_it() {
+    fn newest_version_is_retried_hourly() {
         let mut versions = Versions::new(NEWEST);
         let begun = seconds(7);
-        assert_eq!(versions.begin_with(begun), NEWEST);
+        assert_eq!(versions.first_version(begun), NEWEST);
         assert_eq!(versions.after(NEWEST), Some(EventsVersion::V2019_08_01));
         versions.uses(OLD, begun);
-        let hour = begun + RAISE;
-        assert_eq!(versions.begin_with(hour - seconds(1)), OLD);
-        assert_eq!(versions.begin_with(hour), NEWEST);
+        let hour = begun + RAISE_INTERVAL;
+        assert_eq!(versions.first_version(hour - seconds(1)), OLD);
+        assert_eq!(versions.first_version(hour), NEWEST);
         assert_eq!(versions.after(NEWEST), Some(OLD), "no walk through those that were refused before");
         // Refused, or not answered at all: not again before the next hour.
-        assert_eq!(versions.begin_with(hour + RAISE - seconds(1)), OLD);
-        assert_eq!(versions.begin_with(hour + RAISE), NEWEST);
-        versions.uses(NEWEST, hour + RAISE);
-        assert_eq!(versions.begin_with(hour + RAISE + RAISE), NEWEST);
+        assert_eq!(versions.first_version(hour + RAISE_INTERVAL - seconds(1)), OLD);
+        assert_eq!(versions.first_version(hour + RAISE_INTERVAL), NEWEST);
+        versions.uses(NEWEST, hour + RAISE_INTERVAL);
+        assert_eq!(versions.first_version(hour + RAISE_INTERVAL + RAISE_INTERVAL), NEWEST);
     }
 
     #[test]
-    fn what_worked_and_is_refused_now_is_followed_by_an_older_one() {
+    fn refused_version_falls_back_to_older() {
         let mut versions = Versions::new(NEWEST);
         versions.uses(OLD, Duration::ZERO);
         assert_eq!(versions.after(OLD), Some(EventsVersion::V2017_08_01));
     }
 
     #[test]
-    fn where_every_version_is_refused_it_begins_anew() {
+    fn all_versions_refused_starts_over() {
         let mut versions = Versions::new(NEWEST);
         versions.uses(EventsVersion::ALL[0], Duration::ZERO);
         assert_eq!(versions.after(EventsVersion::ALL[0]), None);
-        assert_eq!(versions.begin_with(seconds(1)), NEWEST);
+        assert_eq!(versions.first_version(seconds(1)), NEWEST);
     }
 
     #[test]
-    fn a_version_that_has_worked_is_tried_again_after_seconds_and_then_more_rarely() {
+    fn working_version_is_retried_with_backoff() {
         for best in [NEWEST, EventsVersion::V2019_08_01] {
             let mut versions = Versions::new(NEWEST);
             versions.uses(best, Duration::ZERO);
@@ -157,7 +157,7 @@ mod tests {
             versions.uses(EventsVersion::ALL[0], refused_at);
             let mut tried = Vec::new();
             for second in 100..20_000 {
-                match versions.begin_with(seconds(second)) {
+                match versions.first_version(seconds(second)) {
                     version if version == best => tried.push(second - 100),
                     version => assert!(version == EventsVersion::ALL[0] || version == NEWEST, "{version}"),
                 }
@@ -168,13 +168,13 @@ mod tests {
             // It answers again, and the next time begins anew.
             versions.uses(best, seconds(20_000));
             versions.uses(EventsVersion::ALL[0], seconds(20_010));
-            assert_eq!(versions.begin_with(seconds(20_014)), EventsVersion::ALL[0]);
-            assert_eq!(versions.begin_with(seconds(20_015)), best);
+            assert_eq!(versions.first_version(seconds(20_014)), EventsVersion::ALL[0]);
+            assert_eq!(versions.first_version(seconds(20_015)), best);
         }
     }
 
     #[test]
-    fn only_words_that_were_seen_of_a_refusal_are_taken_for_one() {
+    fn only_known_messages_count_as_version_refusal() {
         for (status, body, expected) in [
             (400, "{\"error\":\"Bad request. api-version is invalid or was not specified\"}", true),
             (400, "{\"newest-versions\":[\"2018-02-01\"]}", true),

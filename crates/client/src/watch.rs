@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 use crate::changes::Changes;
 use crate::client::{Client, Reading};
 use crate::clock::{Clock, Moment};
-use crate::dice;
-use crate::document::{Document, EventKind, EventsVersion, Oddity};
+use crate::document::{Document, EventKind, EventsVersion, ReadWarning};
 use crate::failure::{Failure, FailureKind};
-use crate::poll::{Answer, Begun, PACE, Poller, Verdict};
+use crate::poll::{PACE, PollOutcome, PollResponse, Poller, StartedPoll};
+use crate::random;
 
 /// How many of the things that are odd about a document are logged, each in a line.
-const ODDITIES_LOGGED_MAX: usize = 10;
+const WARNINGS_LOGGED_MAX: usize = 10;
 
 /// What a poll has brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +38,12 @@ pub enum Update {
         served_at: Option<Timestamp>,
     },
     /// No document. What was last read still holds, as far as anybody knows.
-    Trouble(Trouble),
+    Outage(Outage),
 }
 
 /// The platform was asked in vain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Outage {
     /// What sort of failure the last one was.
     pub kind: FailureKind,
     /// In a line for a person.
@@ -55,7 +55,7 @@ pub struct Trouble {
 }
 
 /// What was heard, and when.
-type Heard = (Result<Answer, Failure>, Duration);
+type TimedResponse = (Result<PollResponse, Failure>, Duration);
 
 /// Follows the document of one endpoint.
 pub struct Watch {
@@ -65,9 +65,9 @@ pub struct Watch {
     /// A document that was read before the first poll, and is news.
     first: Option<Reading>,
     /// A poll that was begun; what comes of it is one task's, or none's any more.
-    begun: Option<Begun>,
-    under_way: JoinSet<Heard>,
-    trouble: Option<Trouble>,
+    begun: Option<StartedPoll>,
+    under_way: JoinSet<TimedResponse>,
+    outage: Option<Outage>,
     version: Option<EventsVersion>,
 }
 
@@ -78,7 +78,7 @@ impl Watch {
         let poller = Poller::from(client.due());
         let clock = client.clock();
         let (begun, under_way) = (None, JoinSet::new());
-        Watch { client, clock, poller, first: None, begun, under_way, trouble: None, version: None }
+        Watch { client, clock, poller, first: None, begun, under_way, outage: None, version: None }
     }
 
     /// The same, and what the client has just read comes first. If that was longer ago than a poll is from the next, it
@@ -95,44 +95,44 @@ impl Watch {
 
     /// What the next poll brings. It may be dropped at any time, and called again.
     pub async fn next(&mut self) -> Update {
-        if let Some(Reading { document, oddities, served_at, version, read_at, .. }) = self.first.take() {
-            let served_at = self.by_now(served_at, read_at);
-            return self.news(document, served_at, version, oddities);
+        if let Some(Reading { document, warnings, served_at, version, read_at, .. }) = self.first.take() {
+            let served_at = self.platform_time_now(served_at, read_at);
+            return self.document_update(document, served_at, version, warnings);
         }
         loop {
-            let (verdict, served_at) = self.poll().await;
-            if !matches!(verdict, Verdict::Failed(_) | Verdict::OtherVersion { .. })
-                && let Some(trouble) = self.trouble.take()
+            let (outcome, served_at) = self.poll().await;
+            if !matches!(outcome, PollOutcome::Failed(_) | PollOutcome::OtherVersion { .. })
+                && let Some(outage) = self.outage.take()
             {
-                tracing::info!(endpoint = %self.client.endpoint(), tries = trouble.tries, "the platform answers again");
+                tracing::info!(endpoint = %self.client.endpoint(), tries = outage.tries, "the platform answers again");
             }
-            match verdict {
-                Verdict::News { document, version, oddities } => {
-                    return self.news(document, served_at, version, oddities);
+            match outcome {
+                PollOutcome::Changed { document, version, warnings } => {
+                    return self.document_update(document, served_at, version, warnings);
                 }
-                Verdict::Same => return Update::Unchanged { served_at },
-                Verdict::OtherVersion { refused, next } => {
+                PollOutcome::Unchanged => return Update::Unchanged { served_at },
+                PollOutcome::OtherVersion { refused, next } => {
                     tracing::warn!(
                         endpoint = %self.client.endpoint(),
                         "the platform does not know api-version {refused}: asking for {next}"
                     );
                 }
-                Verdict::Failed(failure) => return Update::Trouble(self.troubled(failure)),
+                PollOutcome::Failed(failure) => return Update::Outage(self.record_failure(failure)),
             }
         }
     }
 
-    fn news(
+    fn document_update(
         &mut self,
         document: Document,
         served_at: Option<Timestamp>,
         version: EventsVersion,
-        oddities: Vec<Oddity>,
+        warnings: Vec<ReadWarning>,
     ) -> Update {
-        for oddity in oddities.iter().take(ODDITIES_LOGGED_MAX) {
-            tracing::warn!(endpoint = %self.client.endpoint(), "{oddity}");
+        for warning in warnings.iter().take(WARNINGS_LOGGED_MAX) {
+            tracing::warn!(endpoint = %self.client.endpoint(), "{warning}");
         }
-        if let Some(more) = oddities.len().checked_sub(ODDITIES_LOGGED_MAX).filter(|more| *more > 0) {
+        if let Some(more) = warnings.len().checked_sub(WARNINGS_LOGGED_MAX).filter(|more| *more > 0) {
             tracing::warn!(endpoint = %self.client.endpoint(), "at least {more} more things are odd about the answer");
         }
         self.uses(version);
@@ -145,7 +145,7 @@ impl Watch {
     }
 
     /// What a poll has brought, and what the platform's clock says.
-    async fn poll(&mut self) -> (Verdict, Option<Timestamp>) {
+    async fn poll(&mut self) -> (PollOutcome, Option<Timestamp>) {
         let begun = match self.begun.take() {
             Some(begun) => begun,
             None => {
@@ -171,15 +171,15 @@ impl Watch {
         };
         self.begun = None;
         let served_at = heard.as_ref().ok().and_then(|answer| answer.served_at);
-        let served_at = self.by_now(served_at, heard_at);
-        let verdict = self
-            .client
-            .with_versions(|versions| self.poller.answered(versions, &begun, heard, heard_at, dice::throw()));
-        (verdict, served_at)
+        let served_at = self.platform_time_now(served_at, heard_at);
+        let outcome = self.client.with_versions(|versions| {
+            self.poller.answered(versions, &begun, heard, heard_at, random::number())
+        });
+        (outcome, served_at)
     }
 
     /// What the platform's clock says now, which said this at a tick. It is not asked; it has gone on as ours has.
-    fn by_now(&self, served_at: Option<Timestamp>, at: Duration) -> Option<Timestamp> {
+    fn platform_time_now(&self, served_at: Option<Timestamp>, at: Duration) -> Option<Timestamp> {
         let age = self.clock.now().tick.saturating_sub(at);
         served_at.map(|served_at| served_at.saturating_add(age).unwrap_or(served_at))
     }
@@ -203,15 +203,15 @@ impl Watch {
         }
     }
 
-    fn troubled(&mut self, Failure { kind, text, .. }: Failure) -> Trouble {
+    fn record_failure(&mut self, Failure { kind, text, .. }: Failure) -> Outage {
         // The poller does not know whom it asks.
         let endpoint = self.client.endpoint().to_string();
         let text = if text.starts_with(&endpoint) { text } else { format!("{endpoint}: {text}") };
-        let (since, tries) = match &self.trouble {
+        let (since, tries) = match &self.outage {
             Some(before) => (before.since, before.tries.saturating_add(1)),
             None => (self.clock.now(), 1),
         };
-        self.trouble.insert(Trouble { kind, text, since, tries }).clone()
+        self.outage.insert(Outage { kind, text, since, tries }).clone()
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
     use crate::client::Options;
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_waits_to_be_taken_in_ages() {
+    async fn served_at_accounts_for_read_delay() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let (asked, has_asked) = oneshot::channel();

@@ -55,7 +55,7 @@ async fn refused_approval_notifies_once_per_event() {
 async fn silent_endpoint_is_rediscovered_unless_configured() {
     let troubled = |kind: FailureKind, clock: &Clock| {
         let text = "in vain".to_owned();
-        Update::Trouble(Trouble { kind, text, since: clock.now(), tries: 2 })
+        Update::Outage(Outage { kind, text, since: clock.now(), tries: 2 })
     };
     let trouble = |clock: &Clock| troubled(FailureKind::Unreachable, clock);
     for (endpoint, looks) in [("", true), ("endpoint = 'http://127.0.0.1:1'\n", false)] {

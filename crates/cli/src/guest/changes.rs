@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use notbefore_client::changes::{Change, Tracker};
 use notbefore_client::client::Client;
 use notbefore_client::document::Event;
-use notbefore_client::identity::{self, Identity, Name, Naming};
-use notbefore_client::watch::{Trouble, Update, Watch};
+use notbefore_client::identity::{self, Identity, Name, NameFuture};
+use notbefore_client::watch::{Outage, Update, Watch};
 use serde_json::json;
 
 use super::{in_json, is_mine};
@@ -22,7 +22,7 @@ use crate::{output, time};
 pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Output) -> Result<()> {
     let name = match &get.platform.name {
         Some(name) => Name::Known(Identity::set(name)),
-        None => Name::soon(async move { Identity::told_at_last(&client).await }).await,
+        None => Name::start_lookup(async move { Identity::from_metadata(&client).await }).await,
     };
     let (me, mut naming) = match name {
         Name::Known(me) => (me, nothing_awaited()),
@@ -30,7 +30,7 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
     };
     let mut teller = Teller { me, left: get.count.unwrap_or(u64::MAX), output };
     output::complain(&format!("waiting for something to happen to {}; end with Ctrl-C", teller.me.name()));
-    let (mut tracker, mut trouble) = (Tracker::default(), None::<Trouble>);
+    let (mut tracker, mut outage) = (Tracker::default(), None::<Outage>);
     while teller.left > 0 {
         let update = tokio::select! {
             update = watch.next() => update,
@@ -42,20 +42,20 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
             }
         };
         match &update {
-            Update::Trouble(new) if trouble.as_ref().is_none_or(|old| old.kind != new.kind) => {
+            Update::Outage(new) if outage.as_ref().is_none_or(|old| old.kind != new.kind) => {
                 output::complain(&format!("notbefore: {}", new.text));
             }
-            Update::Document { .. } | Update::Unchanged { .. } if trouble.is_some() => {
+            Update::Document { .. } | Update::Unchanged { .. } if outage.is_some() => {
                 output::complain("notbefore: it answers again");
             }
-            Update::Trouble(_) | Update::Document { .. } | Update::Unchanged { .. } => {}
+            Update::Outage(_) | Update::Document { .. } | Update::Unchanged { .. } => {}
         }
-        trouble = match update {
-            Update::Trouble(new) => Some(new),
+        outage = match update {
+            Update::Outage(new) => Some(new),
             Update::Unchanged { .. } => None,
             Update::Document { document, served_at, version } => {
                 let now = served_at.unwrap_or_else(time::now);
-                for change in tracker.take(&document, version) {
+                for change in tracker.update(&document, version) {
                     teller.tell(&change, now)?;
                 }
                 None
@@ -66,7 +66,7 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
 }
 
 /// For a name that is known.
-fn nothing_awaited() -> Naming {
+fn nothing_awaited() -> NameFuture {
     Box::pin(pending())
 }
 

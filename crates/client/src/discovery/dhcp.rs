@@ -14,8 +14,8 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::packet::{self, Asker, MESSAGE_BYTES_MAX, PacketError};
-use crate::dice;
+use super::packet::{self, MESSAGE_BYTES_MAX, PacketError, Transaction};
+use crate::random;
 
 /// How long each try waits for an answer. A server may first look whether an address is in use, which takes one to
 /// three seconds.
@@ -24,7 +24,7 @@ const TRIES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Du
 /// hundreds of others, and nobody behind them.
 const INTERFACES_MAX: usize = 16;
 /// How many packets that do not help are read while one is waited for.
-const STRANGERS_MAX: usize = 1_000;
+const FOREIGN_PACKETS_MAX: usize = 1_000;
 
 const CLIENT_PORT: u16 = 68;
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::BROADCAST), 67);
@@ -41,7 +41,7 @@ struct Interface {
 }
 
 /// What came of it: an address, or why there is none, for each interface.
-pub type Asked = Vec<(String, Result<Ipv4Addr, AskError>)>;
+pub type InterfaceResults = Vec<(String, Result<Ipv4Addr, AskError>)>;
 
 /// Why no address came from an interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -55,12 +55,12 @@ pub enum AskError {
     /// Servers answer, and not with the endpoint.
     #[error("{0}")]
     Useless(String),
-    #[error("{STRANGERS_MAX} DHCP packets that do not help")]
+    #[error("{FOREIGN_PACKETS_MAX} DHCP packets that do not help")]
     Strangers,
 }
 
 /// Asks on all interfaces at once.
-pub async fn ask() -> Asked {
+pub async fn ask() -> InterfaceResults {
     let interfaces = interfaces(Path::new("/sys/class/net"));
     let mut asking = JoinSet::new();
     for interface in interfaces {
@@ -80,12 +80,12 @@ async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, AskError> {
             true => AskError::NeedsRoot,
             false => AskError::Socket(error.to_string()),
         })?;
-    let asker = Asker { xid: dice::throw().to_be_bytes(), mac: interface.mac };
-    let question = packet::discover(asker);
+    let transaction = Transaction { xid: random::number().to_be_bytes(), mac: interface.mac };
+    let question = packet::discover(transaction);
     let mut useless = None;
     for patience in TRIES {
         socket.send_to(&question, SERVER).await.map_err(|error| AskError::Socket(error.to_string()))?;
-        match timeout(patience, answer(&socket, asker, &mut useless)).await {
+        match timeout(patience, answer(&socket, transaction, &mut useless)).await {
             Ok(answered) => return answered,
             // Servers answer, and none of them knows.
             Err(_) if useless.is_some() => break,
@@ -99,14 +99,14 @@ async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, AskError> {
 /// The first answer to us that says where the endpoint is. One that does not is noted, and another server waited for.
 async fn answer(
     socket: &UdpSocket,
-    asker: Asker,
+    transaction: Transaction,
     useless: &mut Option<PacketError>,
 ) -> Result<Ipv4Addr, AskError> {
     let mut buffer = [0; MESSAGE_BYTES_MAX];
-    for _ in 0..STRANGERS_MAX {
+    for _ in 0..FOREIGN_PACKETS_MAX {
         let (bytes, _) =
             socket.recv_from(&mut buffer).await.map_err(|error| AskError::Socket(error.to_string()))?;
-        match packet::endpoint_in(&buffer[..bytes], asker) {
+        match packet::endpoint_in(&buffer[..bytes], transaction) {
             Ok(address) => return Ok(address),
             Err(PacketError::NotOurs | PacketError::NoAnswer) => {}
             Err(
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ethernet_that_is_up_is_asked_on() {
+    fn only_up_ethernet_interfaces_are_used() {
         let class = tempfile::tempdir().unwrap();
         let put = |name: &str, kind: &str, carrier: &str, address: &str| {
             let place = class.path().join(name);

@@ -105,7 +105,7 @@ lease {
     /// As systemd-networkd 252 keeps it, and NetworkManager 1.42 in what it remembers of a device: its lease file has
     /// the address and nothing else.
     #[test]
-    fn what_newer_clients_keep_is_read() {
+    fn newer_lease_formats_are_read() {
         let networkd = "# This is private data. Do not parse.\nADDRESS=10.0.0.4\nROUTER=10.0.0.1\nLIFETIME=3600\n\
             HOSTNAME=vm\nCLIENTID=ffae517bec00020000ab110033bdebf95e192c\nOPTION_245=a83f8110\n";
         let network_manager = "[device]\nmanaged=true\nnext-server=10.0.0.1\n\n[dhcp4]\ndhcp4.ip_address=10.0.0.4\n\
@@ -115,7 +115,7 @@ lease {
     }
 
     #[test]
-    fn each_clients_spelling_is_read() {
+    fn option_spellings_are_read() {
         for line in [
             "option option-245 a8:3f:81:10;",
             "  option unknown-245 168.63.129.16 ;",
@@ -130,7 +130,7 @@ lease {
     }
 
     #[test]
-    fn what_is_no_address_is_none() {
+    fn invalid_address_is_none() {
         for line in [
             "",
             "option unknown-245 a8:3f:81;",
@@ -153,7 +153,7 @@ lease {
 
     proptest! {
         #[test]
-        fn no_file_is_too_odd(value in "\\PC{0,12}") {
+        fn any_lease_file_is_accepted(value in "\\PC{0,12}") {
             let _ = addresses(&format!("option unknown-245 {value}\nOPTION_245={value}\n{value}"));
         }
 

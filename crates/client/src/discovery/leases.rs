@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 use super::lease;
 
 /// A directory, and how its lease files are named.
-struct Place {
+struct LeaseLocation {
     directory: &'static str,
     begins: &'static str,
     ends: &'static [&'static str],
 }
 
 /// In this order: what runs now before what may be left over from before.
-const PLACES: [Place; 6] = [
+const LEASE_LOCATIONS: [LeaseLocation; 6] = [
     // systemd-networkd: a file for each interface, by its number.
-    Place { directory: "run/systemd/netif/leases", begins: "", ends: &[""] },
+    LeaseLocation { directory: "run/systemd/netif/leases", begins: "", ends: &[""] },
     // NetworkManager: what it remembers of a device, and the leases of older ones and of its dhclient.
-    Place { directory: "run/NetworkManager/devices", begins: "", ends: &[""] },
-    Place { directory: "var/lib/NetworkManager", begins: "", ends: &[".lease", ".leases"] },
+    LeaseLocation { directory: "run/NetworkManager/devices", begins: "", ends: &[""] },
+    LeaseLocation { directory: "var/lib/NetworkManager", begins: "", ends: &[".lease", ".leases"] },
     // dhclient by itself or by ifupdown: Debian's place, and that of the others.
-    Place { directory: "var/lib/dhcp", begins: "dhclient", ends: &[".lease", ".leases"] },
-    Place { directory: "run", begins: "dhclient", ends: &[".lease", ".leases"] },
-    Place { directory: "var/lib/dhclient", begins: "", ends: &[".lease", ".leases"] },
+    LeaseLocation { directory: "var/lib/dhcp", begins: "dhclient", ends: &[".lease", ".leases"] },
+    LeaseLocation { directory: "run", begins: "dhclient", ends: &[".lease", ".leases"] },
+    LeaseLocation { directory: "var/lib/dhclient", begins: "", ends: &[".lease", ".leases"] },
 ];
 
 /// How many files of a place are read. A VM has a few interfaces; a place with more is for something else.
@@ -33,9 +33,9 @@ const FILES_MAX: usize = 64;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The addresses in all lease files below a root, each once, with the file it was found in.
-pub fn found_below(root: &Path) -> Vec<(PathBuf, Ipv4Addr)> {
+pub fn find_leases(root: &Path) -> Vec<(PathBuf, Ipv4Addr)> {
     let mut found: Vec<(PathBuf, Ipv4Addr)> = Vec::new();
-    for file in PLACES.iter().flat_map(|place| files(root, place)) {
+    for file in LEASE_LOCATIONS.iter().flat_map(|place| files(root, place)) {
         for address in read_end(&file).map(|text| lease::addresses(&text)).unwrap_or_default() {
             if !found.iter().any(|(_, known)| *known == address) {
                 found.push((file.clone(), address));
@@ -46,7 +46,7 @@ pub fn found_below(root: &Path) -> Vec<(PathBuf, Ipv4Addr)> {
 }
 
 /// The files of a place, the one that was written last first.
-fn files(root: &Path, place: &Place) -> Vec<PathBuf> {
+fn files(root: &Path, place: &LeaseLocation) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root.join(place.directory)) else {
         return Vec::new();
     };
@@ -86,7 +86,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        assert!(found_below(root.path()).is_empty());
+        assert!(find_leases(root.path()).is_empty());
         put("run/systemd/netif/leases/2", "ADDRESS=10.0.0.4\nOPTION_245=0a000001\n");
         put("var/lib/NetworkManager/internal-5d-eth0.lease", "OPTION_245=0a000002\n");
         put("var/lib/NetworkManager/dhclient-5d-eth0.lease", "option unknown-245 a:0:0:2;\n");
@@ -98,7 +98,7 @@ mod tests {
         put("var/lib/dhcp/dhclient.conf", "option unknown-245 a:0:0:8;\n");
         let long = format!("option unknown-245 a:0:0:9;\n{}\n", "# \n".repeat(FILE_BYTES_MAX as usize / 3));
         put("var/lib/dhclient/long.leases", &long);
-        let last: Vec<u8> = found_below(root.path()).iter().map(|(_, address)| address.octets()[3]).collect();
+        let last: Vec<u8> = find_leases(root.path()).iter().map(|(_, address)| address.octets()[3]).collect();
         assert_eq!(last, [1, 3, 2, 4, 5, 6]);
     }
 }

@@ -39,7 +39,7 @@ const END: u8 = 255;
 
 /// Whose question it is: an answer has to have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asker {
+pub struct Transaction {
     /// Any number.
     pub xid: [u8; 4],
     /// The interface's hardware address.
@@ -73,13 +73,13 @@ pub enum PacketError {
 }
 
 /// A DISCOVER that wants option 245.
-pub fn discover(asker: Asker) -> Vec<u8> {
+pub fn discover(transaction: Transaction) -> Vec<u8> {
     let mut packet = vec![0; OPTIONS];
     packet[OP] = REQUEST;
     packet[OP + 1..][..2].copy_from_slice(&ETHERNET);
-    packet[XID..][..4].copy_from_slice(&asker.xid);
+    packet[XID..][..4].copy_from_slice(&transaction.xid);
     packet[FLAGS] = BROADCAST;
-    packet[HARDWARE_ADDRESS..][..6].copy_from_slice(&asker.mac);
+    packet[HARDWARE_ADDRESS..][..6].copy_from_slice(&transaction.mac);
     packet[COOKIE..].copy_from_slice(&MAGIC);
     packet.extend([MESSAGE_TYPE, 1, DISCOVER, WANTED, 1, ENDPOINT_OPTION, END]);
     packet.resize(packet.len().max(MESSAGE_BYTES_MIN), PAD);
@@ -87,7 +87,7 @@ pub fn discover(asker: Asker) -> Vec<u8> {
 }
 
 /// The address in an answer to us.
-pub fn endpoint_in(packet: &[u8], asker: Asker) -> Result<Ipv4Addr, PacketError> {
+pub fn endpoint_in(packet: &[u8], transaction: Transaction) -> Result<Ipv4Addr, PacketError> {
     let short = PacketError::Short { bytes: packet.len() };
     if packet.len() <= OPTIONS {
         return Err(short);
@@ -95,7 +95,7 @@ pub fn endpoint_in(packet: &[u8], asker: Asker) -> Result<Ipv4Addr, PacketError>
     if packet[OP] != REPLY || packet[COOKIE..OPTIONS] != MAGIC {
         return Err(PacketError::NoAnswer);
     }
-    if packet[XID..][..4] != asker.xid || packet[HARDWARE_ADDRESS..][..6] != asker.mac {
+    if packet[XID..][..4] != transaction.xid || packet[HARDWARE_ADDRESS..][..6] != transaction.mac {
         return Err(PacketError::NotOurs);
     }
     let mut rest = &packet[OPTIONS..];
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    const ASKER: Asker = Asker { xid: [1, 2, 3, 4], mac: [2, 0, 0, 0, 0, 9] };
+    const ASKER: Transaction = Transaction { xid: [1, 2, 3, 4], mac: [2, 0, 0, 0, 0, 9] };
 
     /// An answer with these options.
     fn answer(options: &[u8]) -> Vec<u8> {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_found_wherever_it_stands() {
+    fn option_245_is_found_at_any_position() {
         let expected = Ok(Ipv4Addr::new(168, 63, 129, 16));
         for options in [
             &[245, 4, 168, 63, 129, 16, 255][..],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_to_us_is_none() {
+    fn foreign_reply_is_rejected() {
         let good = answer(&[245, 4, 168, 63, 129, 16, 255]);
         let changed = |at: usize| {
             let mut packet = good.clone();
@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_packet_is_too_odd(options in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn any_packet_is_accepted(options in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = endpoint_in(&answer(&options), ASKER);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Two rules. What is not a document is an error that says what came instead, and never "no events": handlers have
 //! slept through reboots because an empty answer looked like an empty document to them. And what can be kept of an
-//! event is kept: an event with a time that nobody can read is an event without a time, and an [`Oddity`] for the log.
+//! event is kept: an event with a time that nobody can read is an event without a time, and an [`ReadWarning`] for the log.
 //! The content type is not looked at.
 
 use std::collections::HashSet;
@@ -21,8 +21,8 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// How much of an answer a message shows: enough to tell a proxy's page from a platform's error.
 const SHOWN_CHARACTERS_MAX: usize = 80;
 
-/// How many oddities of an answer are kept: a platform may send a million of them in one, and each is a line of the log.
-const ODDITIES_MAX: usize = 100;
+/// How many warnings of an answer are kept: a platform may send a million of them in one, and each is a line of the log.
+const WARNINGS_MAX: usize = 100;
 
 /// Why an answer is no document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum ReadError {
 
 /// Something about an answer that is not as it should be, and was read all the same. `index` counts events from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
+pub enum ReadWarning {
     /// It was not quite JSON.
     #[error("the answer has raw control characters, or bytes that are no UTF-8, in its strings")]
     NotQuiteJson,
@@ -131,11 +131,14 @@ impl Document {
     /// # Ok::<(), notbefore_client::document::ReadError>(())
     /// ```
     pub fn read(body: &[u8], version: EventsVersion) -> Result<Document, ReadError> {
-        Document::read_closely(body, version).map(|(document, _)| document)
+        Document::read_with_warnings(body, version).map(|(document, _)| document)
     }
 
     /// The same, with what was odd about it.
-    pub fn read_closely(body: &[u8], version: EventsVersion) -> Result<(Document, Vec<Oddity>), ReadError> {
+    pub fn read_with_warnings(
+        body: &[u8],
+        version: EventsVersion,
+    ) -> Result<(Document, Vec<ReadWarning>), ReadError> {
         if body.len() > BODY_BYTES_MAX {
             return Err(ReadError::TooLarge { bytes: body.len() });
         }
@@ -143,25 +146,25 @@ impl Document {
             return Err(ReadError::Empty);
         }
         let (value, mended) = repair::parse(body)
-            .map_err(|error| ReadError::NotJson { error: error.to_string(), start: start_of(body) })?;
+            .map_err(|error| ReadError::NotJson { error: error.to_string(), start: excerpt(body) })?;
         let Value::Object(mut fields) = value else {
-            return Err(ReadError::NotAnObject { start: start_of(body) });
+            return Err(ReadError::NotAnObject { start: excerpt(body) });
         };
         let events = match fields.remove("Events") {
             Some(Value::Array(events)) => events,
             Some(other) => return Err(ReadError::EventsNotAList { start: shown(&other) }),
-            None => return Err(ReadError::NoEvents { start: start_of(body) }),
+            None => return Err(ReadError::NoEvents { start: excerpt(body) }),
         };
         if events.len() > EVENTS_MAX {
-            return Err(ReadError::TooManyEvents { events: events.len(), start: start_of(body) });
+            return Err(ReadError::TooManyEvents { events: events.len(), start: excerpt(body) });
         }
-        let mut oddities = Vec::new();
+        let mut warnings = Vec::new();
         if mended {
-            oddities.push(Oddity::NotQuiteJson);
+            warnings.push(ReadWarning::NotQuiteJson);
         }
         let incarnation = text_of(fields.get("DocumentIncarnation")).unwrap_or_default();
         if incarnation.is_empty() {
-            oddities.push(Oddity::NoIncarnation);
+            warnings.push(ReadWarning::NoIncarnation);
         }
         let mut document = Document { incarnation, events: Vec::with_capacity(events.len()) };
         let mut known = HashSet::new();
@@ -169,16 +172,16 @@ impl Document {
             let Value::Object(fields) = value else {
                 return Err(ReadError::EventNotAnObject { index, start: shown(&value) });
             };
-            let event = Reader { index, version, oddities: &mut oddities }.event(fields);
+            let event = Reader { index, version, warnings: &mut warnings }.event(fields);
             match known.insert(event.id.clone()) {
                 true => document.events.push(event),
-                false if oddities.len() < ODDITIES_MAX => {
-                    oddities.push(Oddity::Repeated { index, id: event.id })
+                false if warnings.len() < WARNINGS_MAX => {
+                    warnings.push(ReadWarning::Repeated { index, id: event.id })
                 }
                 false => {}
             }
         }
-        Ok((document, oddities))
+        Ok((document, warnings))
     }
 }
 
@@ -186,7 +189,7 @@ impl Document {
 struct Reader<'a> {
     index: usize,
     version: EventsVersion,
-    oddities: &'a mut Vec<Oddity>,
+    warnings: &'a mut Vec<ReadWarning>,
 }
 
 impl Reader<'_> {
@@ -195,8 +198,8 @@ impl Reader<'_> {
         let resources = self.resources(fields.get("Resources"));
         let id = match self.text(&fields, "EventId") {
             id if id.trim().is_empty() => {
-                self.odd(|index| Oddity::NoId { index });
-                EventId::made_up(&kind, &resources)
+                self.warn(|index| ReadWarning::NoId { index });
+                EventId::synthetic(&kind, &resources)
             }
             id => EventId::new(id),
         };
@@ -215,12 +218,12 @@ impl Reader<'_> {
     }
 
     fn unreadable(&mut self, field: &'static str, value: &Value) {
-        self.odd(|index| Oddity::Unreadable { index, field, start: shown(value) });
+        self.warn(|index| ReadWarning::Unreadable { index, field, start: shown(value) });
     }
 
-    fn odd(&mut self, oddity: impl FnOnce(usize) -> Oddity) {
-        if self.oddities.len() < ODDITIES_MAX {
-            self.oddities.push(oddity(self.index));
+    fn warn(&mut self, warning: impl FnOnce(usize) -> ReadWarning) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning(self.index));
         }
     }
 
@@ -302,11 +305,11 @@ fn text_of(value: Option<&Value>) -> Option<String> {
 }
 
 fn shown(value: &Value) -> String {
-    start_of(value.to_string().as_bytes())
+    excerpt(value.to_string().as_bytes())
 }
 
 /// How an answer begins, in one line that a terminal can show.
-pub(crate) fn start_of(body: &[u8]) -> String {
+pub(crate) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN_CHARACTERS_MAX)]);
     shorten(&printable(text.trim()), SHOWN_CHARACTERS_MAX)
 }
@@ -320,17 +323,17 @@ mod tests {
 
     const NEWEST: EventsVersion = EventsVersion::NEWEST;
 
-    fn closely(value: &Value) -> (Document, Vec<Oddity>) {
-        Document::read_closely(value.to_string().as_bytes(), NEWEST).unwrap()
+    fn closely(value: &Value) -> (Document, Vec<ReadWarning>) {
+        Document::read_with_warnings(value.to_string().as_bytes(), NEWEST).unwrap()
     }
 
-    fn one(event: Value) -> (Event, Vec<Oddity>) {
-        let (mut document, oddities) = closely(&json!({"DocumentIncarnation": 1, "Events": [event]}));
-        (document.events.remove(0), oddities)
+    fn one(event: Value) -> (Event, Vec<ReadWarning>) {
+        let (mut document, warnings) = closely(&json!({"DocumentIncarnation": 1, "Events": [event]}));
+        (document.events.remove(0), warnings)
     }
 
     #[test]
-    fn what_is_no_document_is_an_error_that_shows_what_came() {
+    fn invalid_document_error_shows_body() {
         for (body, said) in [
             ("", "the answer is empty"),
             (" \r\n", "the answer is empty"),
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn more_events_than_a_scope_can_have_are_an_error_and_not_fewer() {
+    fn too_many_events_are_an_error() {
         let of = |count: usize| {
             let events: Vec<Value> = (0..count).map(|index| json!({"EventId": index.to_string()})).collect();
             let body = json!({"DocumentIncarnation": 1, "Events": events}).to_string();
@@ -369,25 +372,25 @@ mod tests {
     #[test]
     fn an_incarnation_may_be_a_number_a_text_or_missing() {
         let incarnation = |value: Value| {
-            let (document, oddities) = closely(&json!({"DocumentIncarnation": value, "Events": []}));
-            (document.incarnation, oddities)
+            let (document, warnings) = closely(&json!({"DocumentIncarnation": value, "Events": []}));
+            (document.incarnation, warnings)
         };
         assert_eq!(incarnation(json!(7)), ("7".into(), vec![]));
         assert_eq!(incarnation(json!("7")), ("7".into(), vec![]));
         assert_eq!(incarnation(json!(u64::MAX)), (u64::MAX.to_string(), vec![]));
         assert_eq!(incarnation(json!(-1)), ("-1".into(), vec![]));
-        assert_eq!(incarnation(json!(null)), (String::new(), vec![Oddity::NoIncarnation]));
+        assert_eq!(incarnation(json!(null)), (String::new(), vec![ReadWarning::NoIncarnation]));
     }
 
     #[test]
-    fn a_whole_event_is_read_and_kept_as_it_came() {
+    fn complete_event_is_read() {
         let sent = json!({
             "EventId": "602d9444-D2CD-49C7-8624-8643E7171297", "EventStatus": "Scheduled", "EventType": "freeze",
             "ResourceType": "VirtualMachine", "Resources": ["_a", "b"], "NotBefore": "Sun, 19 Sep 2016 18:29:47 GMT",
             "Description": "Why\nnot", "EventSource": "Platform", "DurationInSeconds": 9, "Further": {"x": 1}
         });
-        let (event, oddities) = one(sent.clone());
-        assert_eq!(oddities, vec![]);
+        let (event, warnings) = one(sent.clone());
+        assert_eq!(warnings, vec![]);
         assert_eq!(event.id, EventId::new("602D9444-d2cd-49c7-8624-8643e7171297"));
         assert_eq!(event.kind, EventKind::Freeze);
         assert_eq!(event.status, EventStatus::Scheduled);
@@ -425,19 +428,22 @@ mod tests {
     #[test]
     fn an_event_without_a_time_is_an_event() {
         for nothing in [json!(""), json!("  "), json!(null)] {
-            let (event, oddities) = one(json!({"EventId": "a", "NotBefore": nothing}));
-            assert_eq!((event.not_before, oddities), (None, vec![]));
+            let (event, warnings) = one(json!({"EventId": "a", "NotBefore": nothing}));
+            assert_eq!((event.not_before, warnings), (None, vec![]));
         }
         assert_eq!(one(json!({"EventId": "a"})).0.not_before, None);
         for unreadable in [json!("soon"), json!(1_474_309_787), json!({})] {
-            let (event, oddities) = one(json!({"EventId": "a", "NotBefore": unreadable}));
+            let (event, warnings) = one(json!({"EventId": "a", "NotBefore": unreadable}));
             assert_eq!(event.not_before, None);
-            assert!(matches!(&oddities[..], [Oddity::Unreadable { field: "NotBefore", .. }]), "{oddities:?}");
+            assert!(
+                matches!(&warnings[..], [ReadWarning::Unreadable { field: "NotBefore", .. }]),
+                "{warnings:?}"
+            );
         }
     }
 
     #[test]
-    fn a_duration_is_a_number_that_somebody_knows() {
+    fn duration_minus_one_is_unknown() {
         let duration =
             |value: Value| one(json!({"EventId": "a", "DurationInSeconds": value})).0.duration_seconds;
         assert_eq!(duration(json!(0)), Some(0));
@@ -449,33 +455,36 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_an_id_is_kept_under_one_that_stays() {
-        let (event, oddities) =
+    fn event_without_id_gets_stable_synthetic_id() {
+        let (event, warnings) =
             one(json!({"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["a", "b"]}));
-        assert_eq!(oddities, vec![Oddity::NoId { index: 0 }]);
-        assert!(event.id.is_made_up());
+        assert_eq!(warnings, vec![ReadWarning::NoId { index: 0 }]);
+        assert!(event.id.is_synthetic());
         let (later, _) = one(
             json!({"EventId": "", "EventType": "Reboot", "EventStatus": "Started", "Resources": ["a", "b"]}),
         );
         assert_eq!(event.id, later.id);
-        assert!(!EventId::new("602d9444-d2cd-49c7-8624-8643e7171297").is_made_up());
+        assert!(!EventId::new("602d9444-d2cd-49c7-8624-8643e7171297").is_synthetic());
     }
 
     #[test]
-    fn of_events_with_one_id_the_first_counts() {
-        let (document, oddities) = closely(&json!({"DocumentIncarnation": 1, "Events": [
+    fn duplicate_event_id_keeps_first() {
+        let (document, warnings) = closely(&json!({"DocumentIncarnation": 1, "Events": [
             {"EventId": "A", "EventType": "Reboot"}, {"EventId": "b"}, {"EventId": "a", "EventType": "Freeze"}]}));
         assert_eq!(document.events.iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), ["A", "b"]);
         assert_eq!(document.events[0].kind, EventKind::Reboot);
-        assert_eq!(oddities, vec![Oddity::Repeated { index: 2, id: EventId::new("a") }]);
+        assert_eq!(warnings, vec![ReadWarning::Repeated { index: 2, id: EventId::new("a") }]);
     }
 
     #[test]
-    fn resources_of_another_shape_lose_no_event() {
+    fn malformed_resources_keep_event() {
         assert_eq!(one(json!({"EventId": "a", "Resources": "vm"})).0.resources, ["vm"]);
-        let (event, oddities) = one(json!({"EventId": "a", "Resources": ["vm", 5]}));
+        let (event, warnings) = one(json!({"EventId": "a", "Resources": ["vm", 5]}));
         assert_eq!(event.resources, ["vm"]);
-        assert!(matches!(&oddities[..], [Oddity::Unreadable { field: "Resources", .. }]), "{oddities:?}");
+        assert!(
+            matches!(&warnings[..], [ReadWarning::Unreadable { field: "Resources", .. }]),
+            "{warnings:?}"
+        );
     }
 
     /// Anything that JSON can say.
@@ -518,8 +527,8 @@ mod tests {
             let sent: Vec<Value> = events.iter().map(event).collect();
             let body = json!({"DocumentIncarnation": incarnation, "Events": sent}).to_string();
             for version in [EventsVersion::V2017_03_01, NEWEST] {
-                let (document, oddities) = Document::read_closely(body.as_bytes(), version).unwrap();
-                let repeated = oddities.iter().filter(|oddity| matches!(oddity, Oddity::Repeated { .. })).count();
+                let (document, warnings) = Document::read_with_warnings(body.as_bytes(), version).unwrap();
+                let repeated = warnings.iter().filter(|warning| matches!(warning, ReadWarning::Repeated { .. })).count();
                 prop_assert_eq!(document.events.len() + repeated, sent.len());
                 prop_assert!(document.events.iter().all(|event| sent.contains(&event.raw)));
             }
@@ -534,21 +543,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_told_without_what_a_terminal_would_obey() {
-        let told = Oddity::Repeated { index: 1, id: EventId::new("a\u{1b}[2Jb") }.to_string();
+    fn warnings_escape_control_characters() {
+        let told = ReadWarning::Repeated { index: 1, id: EventId::new("a\u{1b}[2Jb") }.to_string();
         assert_eq!(told, "Events[1] has the id a\\u{1b}[2Jb of an event before it, and is passed over");
     }
 
     /// The service's own bytes at every version, which other clients' tests hold to be Azure's.
     #[test]
-    fn every_golden_document_reads_without_an_oddity() {
+    fn golden_documents_read_without_warnings() {
         let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/golden");
         let mut count = 0;
         for version in EventsVersion::ALL {
             for what in ["empty", "scheduled", "started", "cloud-service", "preempt-terminate"] {
                 let body = std::fs::read(golden.join(format!("{version}.{what}.json"))).unwrap();
-                let (document, oddities) = Document::read_closely(&body, version).unwrap();
-                assert_eq!(oddities, vec![], "{version} {what}");
+                let (document, warnings) = Document::read_with_warnings(&body, version).unwrap();
+                assert_eq!(warnings, vec![], "{version} {what}");
                 assert_eq!(
                     document.events.is_empty(),
                     what == "empty" || (what == "preempt-terminate" && version < EventsVersion::V2017_11_01)

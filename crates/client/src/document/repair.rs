@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_line_ends_inside_of_strings_are_read_as_such() {
+    fn raw_newlines_in_strings_are_accepted() {
         let (value, mended) = parse(b"{\r\n \"a\\\"b\": \"one\r\ntwo\\\\\",\t\"c\": \"x\\\ny\"}").unwrap();
         assert_eq!(value, json!({"a\"b": "one\r\ntwo\\", "c": "x\\\ny"}));
         assert!(mended);
     }
 
     #[test]
-    fn what_is_json_is_left_alone_and_what_is_not_is_refused() {
+    fn valid_json_is_unchanged_and_invalid_refused() {
         assert_eq!(parse(b"\xef\xbb\xbf{\n\"a\": 1}").unwrap(), (json!({"a": 1}), false));
         assert_eq!(parse(b"\"\xff\"").unwrap(), (json!("\u{fffd}"), true));
         for body in ["", "<html>", "{\"a\": \"", "{} {}", "{\"a\": 1,}"] {

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn invalid_time_is_none() {
         for text in
             ["", " ", "soon", "Mon, 31 Feb 2016 18:29:47 GMT", "1474309787", "2016-13-01T00:00:00Z", ","]
         {

@@ -13,8 +13,8 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn answer(status: u16, body: &str) -> Result<Answer, Failure> {
-    Ok(Answer {
+fn answer(status: u16, body: &str) -> Result<PollResponse, Failure> {
+    Ok(PollResponse {
         status,
         etag: (status == 200).then(|| "7".to_owned()),
         waited: false,
@@ -24,94 +24,98 @@ fn answer(status: u16, body: &str) -> Result<Answer, Failure> {
     })
 }
 
-fn waited(status: u16, body: &str) -> Result<Answer, Failure> {
-    answer(status, body).map(|answer| Answer { waited: true, ..answer })
+fn waited(status: u16, body: &str) -> Result<PollResponse, Failure> {
+    answer(status, body).map(|answer| PollResponse { waited: true, ..answer })
 }
 
-fn failure(kind: FailureKind) -> Result<Answer, Failure> {
+fn failure(kind: FailureKind) -> Result<PollResponse, Failure> {
     Err(Failure::new(kind, "it failed"))
 }
 
 /// A poller with versions that nobody else uses.
 #[derive(Clone)]
-struct Alone {
+struct PollerWithVersions {
     poller: Poller,
     versions: Versions,
 }
 
-impl Alone {
+impl PollerWithVersions {
     fn new(newest: EventsVersion) -> Self {
-        Alone { poller: Poller::default(), versions: Versions::new(newest) }
+        PollerWithVersions { poller: Poller::default(), versions: Versions::new(newest) }
     }
 
     fn due(&self) -> Duration {
         self.poller.due()
     }
 
-    fn begin(&mut self, now: Duration) -> Begun {
+    fn begin(&mut self, now: Duration) -> StartedPoll {
         self.poller.begin(&mut self.versions, now)
     }
 
     fn answered(
         &mut self,
-        begun: &Begun,
-        heard: Result<Answer, Failure>,
+        begun: &StartedPoll,
+        response: Result<PollResponse, Failure>,
         now: Duration,
-        dice: u32,
-    ) -> Verdict {
-        self.poller.answered(&mut self.versions, begun, heard, now, dice)
+        random: u32,
+    ) -> PollOutcome {
+        self.poller.answered(&mut self.versions, begun, response, now, random)
     }
 }
 
-/// Polls when it is due; the answer takes so long. Gives the question, the verdict, and the rest until the next one.
-fn round(poller: &mut Alone, heard: Result<Answer, Failure>, takes: Duration) -> (Ask, Verdict, Duration) {
+/// Polls when it is due; the answer takes so long. Gives the question, the outcome, and the rest until the next one.
+fn round(
+    poller: &mut PollerWithVersions,
+    response: Result<PollResponse, Failure>,
+    takes: Duration,
+) -> (PollRequest, PollOutcome, Duration) {
     let at = poller.due();
     let begun = poller.begin(at);
-    let verdict = poller.answered(&begun, heard, at + takes, 0);
-    (begun.ask, verdict, poller.due() - at - takes)
+    let outcome = poller.answered(&begun, response, at + takes, 0);
+    (begun.ask, outcome, poller.due() - at - takes)
 }
 
-fn is_news(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::News { .. })
+fn is_changed(outcome: &PollOutcome) -> bool {
+    matches!(outcome, PollOutcome::Changed { .. })
 }
 
 #[test]
-fn a_poll_a_second_with_the_tag_echoed() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
-    let (ask, verdict, rest) = round(&mut poller, answer(200, EMPTY), seconds(0));
+fn polls_once_a_second_with_etag() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
+    let (ask, outcome, rest) = round(&mut poller, answer(200, EMPTY), seconds(0));
     assert_eq!((ask.if_none_match, ask.wait, ask.timeout), (None, None, FIRST_TIMEOUT));
-    assert!(is_news(&verdict));
+    assert!(is_changed(&outcome));
     assert_eq!(rest, PACE);
-    let (ask, verdict, rest) = round(&mut poller, answer(304, ""), Duration::from_millis(300));
+    let (ask, outcome, rest) = round(&mut poller, answer(304, ""), Duration::from_millis(300));
     assert_eq!(ask.if_none_match.as_deref(), Some("7"));
-    assert_eq!((ask.wait, ask.timeout), (Some(WAIT_AT_FIRST), TIMEOUT + WAIT_AT_FIRST));
-    assert_eq!((verdict, rest), (Verdict::Same, Duration::from_millis(700)));
+    assert_eq!((ask.wait, ask.timeout), (Some(INITIAL_WAIT), TIMEOUT + INITIAL_WAIT));
+    assert_eq!((outcome, rest), (PollOutcome::Unchanged, Duration::from_millis(700)));
     // An answer that took longer than the pace is followed at once by the next question.
-    let (_, verdict, rest) = round(&mut poller, answer(200, EVENT), seconds(3));
-    assert!(is_news(&verdict));
+    let (_, outcome, rest) = round(&mut poller, answer(200, EVENT), seconds(3));
+    assert!(is_changed(&outcome));
     assert_eq!(rest, seconds(0));
 }
 
 #[test]
-fn polls_wait_only_for_a_server_that_says_so_and_only_as_long_as_it_does() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn long_poll_requires_preference_applied() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
-    assert_eq!(round(&mut poller, waited(304, ""), seconds(5)).0.wait, Some(WAIT_AT_FIRST));
-    let (ask, verdict, rest) = round(&mut poller, waited(200, EVENT), Duration::from_millis(10));
+    assert_eq!(round(&mut poller, waited(304, ""), seconds(5)).0.wait, Some(INITIAL_WAIT));
+    let (ask, outcome, rest) = round(&mut poller, waited(200, EVENT), Duration::from_millis(10));
     assert_eq!((ask.wait, ask.timeout), (Some(WAIT), TIMEOUT + WAIT));
-    assert!(is_news(&verdict));
-    assert_eq!(rest, seconds(0), "what comes next is heard of at once, too");
+    assert!(is_changed(&outcome));
+    assert_eq!(rest, seconds(0), "the next change is delivered at once, too");
     // 304 at once: the server has too many that wait. No reason to ask faster.
     let (_, _, rest) = round(&mut poller, waited(304, ""), Duration::from_millis(10));
     assert_eq!(rest, PACE - Duration::from_millis(10));
     let (_, _, rest) = round(&mut poller, answer(304, ""), Duration::from_millis(10));
     assert_eq!(rest, PACE - Duration::from_millis(10));
-    assert_eq!(round(&mut poller, answer(304, ""), seconds(0)).0.wait, Some(WAIT_AT_FIRST));
+    assert_eq!(round(&mut poller, answer(304, ""), seconds(0)).0.wait, Some(INITIAL_WAIT));
 }
 
 #[test]
-fn a_server_that_waits_and_changes_all_the_time_is_not_hammered() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn frequent_changes_keep_the_pace() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     let mut at = Vec::new();
     for turn in 0..40 {
@@ -123,28 +127,28 @@ fn a_server_that_waits_and_changes_all_the_time_is_not_hammered() {
 }
 
 #[test]
-fn the_same_document_is_no_news_and_another_with_the_same_number_is() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn document_change_is_detected_by_content() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EVENT), seconds(0));
-    assert_eq!(round(&mut poller, answer(200, EVENT), seconds(0)).1, Verdict::Same);
+    assert_eq!(round(&mut poller, answer(200, EVENT), seconds(0)).1, PollOutcome::Unchanged);
     // The platform forgot the scope, counts anew, and has come to the same number.
     let other = EVENT.replace("\"a\"", "\"b\"");
-    assert!(is_news(&round(&mut poller, answer(200, &other), seconds(0)).1));
+    assert!(is_changed(&round(&mut poller, answer(200, &other), seconds(0)).1));
     // It falls, it skips.
-    assert!(is_news(&round(&mut poller, answer(200, EMPTY), seconds(0)).1));
-    assert!(is_news(&round(&mut poller, answer(200, &EMPTY.replace('1', "9")), seconds(0)).1));
+    assert!(is_changed(&round(&mut poller, answer(200, EMPTY), seconds(0)).1));
+    assert!(is_changed(&round(&mut poller, answer(200, &EMPTY.replace('1', "9")), seconds(0)).1));
 }
 
 #[test]
-fn once_a_minute_the_tag_is_left_out() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn etag_is_omitted_once_a_minute() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     let asked = (0..120).map(|_| round(&mut poller, answer(304, ""), seconds(0)).0);
     let without: Vec<usize> =
         asked.enumerate().filter(|(_, ask)| ask.if_none_match.is_none()).map(|(index, _)| index).collect();
     // The one without a tag was answered 304, which is a failure and forgets the document.
     assert_eq!(without.first(), Some(&59));
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     let mut without = 0;
     for _ in 0..600 {
@@ -156,8 +160,8 @@ fn once_a_minute_the_tag_is_left_out() {
 }
 
 #[test]
-fn the_question_without_a_tag_does_not_slow_down_a_server_that_waits() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn refresh_poll_does_not_slow_long_polls() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     for _ in 0..4 {
         round(&mut poller, waited(304, ""), WAIT);
@@ -168,45 +172,48 @@ fn the_question_without_a_tag_does_not_slow_down_a_server_that_waits() {
 }
 
 #[test]
-fn after_a_failure_nothing_is_waited_for() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn no_long_poll_after_failure() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
-    round(&mut poller, waited(304, ""), WAIT_AT_FIRST);
+    round(&mut poller, waited(304, ""), INITIAL_WAIT);
     round(&mut poller, failure(FailureKind::Broken), seconds(11));
-    let (ask, verdict, rest) = round(&mut poller, answer(200, EMPTY), Duration::from_millis(1));
+    let (ask, outcome, rest) = round(&mut poller, answer(200, EMPTY), Duration::from_millis(1));
     assert_eq!((ask.if_none_match, ask.wait), (None, None));
-    assert_eq!((verdict, rest), (Verdict::Same, seconds(0)));
+    assert_eq!((outcome, rest), (PollOutcome::Unchanged, seconds(0)));
     assert_eq!(round(&mut poller, waited(304, ""), WAIT).0.wait, Some(WAIT));
 }
 
 #[test]
 fn not_modified_without_a_document_is_an_error() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
-    let (_, verdict, _) = round(&mut poller, answer(304, ""), seconds(0));
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
+    let (_, outcome, _) = round(&mut poller, answer(304, ""), seconds(0));
     assert!(
-        matches!(verdict, Verdict::Failed(Failure { kind: FailureKind::Status(304), .. })),
-        "{verdict:?}"
+        matches!(outcome, PollOutcome::Failed(Failure { kind: FailureKind::Status(304), .. })),
+        "{outcome:?}"
     );
     // A document without a tag is asked for without one.
-    let no_tag = answer(200, EMPTY).map(|answer| Answer { etag: None, ..answer });
+    let no_tag = answer(200, EMPTY).map(|answer| PollResponse { etag: None, ..answer });
     round(&mut poller, no_tag, seconds(0));
-    let (ask, verdict, _) = round(&mut poller, answer(304, ""), seconds(0));
+    let (ask, outcome, _) = round(&mut poller, answer(304, ""), seconds(0));
     assert_eq!((ask.if_none_match, ask.wait), (None, None));
-    assert!(matches!(verdict, Verdict::Failed(_)));
+    assert!(matches!(outcome, PollOutcome::Failed(_)));
 }
 
 #[test]
-fn what_is_no_document_is_a_failure() {
+fn invalid_document_is_a_failure() {
     for body in ["", "<html>", "{}", r#"{"Events":null}"#] {
-        let mut poller = Alone::new(EventsVersion::NEWEST);
-        let (_, verdict, _) = round(&mut poller, answer(200, body), seconds(0));
-        assert!(matches!(verdict, Verdict::Failed(Failure { kind: FailureKind::Unreadable, .. })), "{body}");
+        let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
+        let (_, outcome, _) = round(&mut poller, answer(200, body), seconds(0));
+        assert!(
+            matches!(outcome, PollOutcome::Failed(Failure { kind: FailureKind::Unreadable, .. })),
+            "{body}"
+        );
     }
 }
 
 #[test]
-fn failures_back_off_with_jitter_and_are_over_with_the_first_answer() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn failures_back_off_with_jitter_until_success() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     for (status, least) in [(410, 1), (429, 2), (500, 4), (503, 8), (403, 8), (404, 8), (302, 8)] {
         let mut lucky = poller.clone();
         let at = poller.due();
@@ -224,15 +231,15 @@ fn failures_back_off_with_jitter_and_are_over_with_the_first_answer() {
 #[test]
 fn retry_after_is_honoured_up_to_a_minute() {
     for (said, rest) in [(0, 1), (7, 7), (60, 60), (3_600, 60)] {
-        let mut poller = Alone::new(EventsVersion::NEWEST);
-        let busy = answer(429, "").map(|answer| Answer { retry_after: Some(seconds(said)), ..answer });
+        let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
+        let busy = answer(429, "").map(|answer| PollResponse { retry_after: Some(seconds(said)), ..answer });
         assert_eq!(round(&mut poller, busy, seconds(0)).2, seconds(rest), "{said}");
     }
 }
 
 #[test]
-fn who_is_too_slow_gets_more_time_and_is_soon_asked_again() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn timeout_extends_next_timeout_without_backoff() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     assert_eq!(round(&mut poller, failure(FailureKind::TimedOut), FIRST_TIMEOUT).0.timeout, FIRST_TIMEOUT);
     assert_eq!(round(&mut poller, answer(200, EMPTY), seconds(100)).0.timeout, FIRST_TIMEOUT);
     let mut timeouts = Vec::new();
@@ -248,16 +255,16 @@ fn who_is_too_slow_gets_more_time_and_is_soon_asked_again() {
 }
 
 #[test]
-fn an_older_version_only_where_the_refusal_speaks_of_it_and_step_by_step() {
+fn version_refusal_falls_back_stepwise() {
     // The list is the instance metadata's, and says nothing of this document's versions.
     let general = r#"{"error":"api-version","newest-versions":["2018-02-01","2017-12-01","2017-08-01"]}"#;
     let not_found = "{ \"error\": \"Not found. Invalid version requested\" }";
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     for (status, body) in
         [(400, "Your browser's version"), (404, "{\"error\":\"Not found\"}"), (500, BAD_VERSION)]
     {
-        let (_, verdict, _) = round(&mut poller, answer(status, body), seconds(0));
-        assert!(matches!(verdict, Verdict::Failed(_)), "{body}");
+        let (_, outcome, _) = round(&mut poller, answer(status, body), seconds(0));
+        assert!(matches!(outcome, PollOutcome::Failed(_)), "{body}");
         assert_eq!(poller.clone().begin(poller.due()).ask.version, EventsVersion::NEWEST);
     }
     let mut versions = EventsVersion::ALL.into_iter().rev();
@@ -265,9 +272,9 @@ fn an_older_version_only_where_the_refusal_speaks_of_it_and_step_by_step() {
     for ((status, body), next) in
         [(400, BAD_VERSION), (400, general), (404, not_found)].into_iter().zip(versions)
     {
-        let (ask, verdict, rest) = round(&mut poller, answer(status, body), seconds(0));
+        let (ask, outcome, rest) = round(&mut poller, answer(status, body), seconds(0));
         assert_eq!(ask.version, refused);
-        assert_eq!((verdict, rest), (Verdict::OtherVersion { refused, next }, PACE), "{body}");
+        assert_eq!((outcome, rest), (PollOutcome::OtherVersion { refused, next }, PACE), "{body}");
         refused = next;
     }
     // What fails in between does not begin it anew.
@@ -277,28 +284,28 @@ fn an_older_version_only_where_the_refusal_speaks_of_it_and_step_by_step() {
 
 /// Some seconds in which the platform refuses what it knew before and will know again: it is being updated.
 #[test]
-fn who_was_brought_down_by_a_passing_refusal_is_up_again_within_seconds() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn transient_version_refusal_recovers_quickly() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
     for _ in 0..5 {
         round(&mut poller, answer(400, BAD_VERSION), seconds(0));
     }
-    let (ask, verdict, _) = round(&mut poller, answer(200, EMPTY), seconds(0));
-    assert!(ask.version < EventsVersion::V2017_11_01 && is_news(&verdict), "{ask:?}");
+    let (ask, outcome, _) = round(&mut poller, answer(200, EMPTY), seconds(0));
+    assert!(ask.version < EventsVersion::V2017_11_01 && is_changed(&outcome), "{ask:?}");
     let down_at = poller.due();
     while round(&mut poller, answer(200, EMPTY), seconds(0)).0.version < EventsVersion::NEWEST {
-        assert!(poller.due() - down_at < AGAIN + seconds(2));
+        assert!(poller.due() - down_at < RETRY_INTERVAL + seconds(2));
     }
     assert_eq!(round(&mut poller, answer(304, ""), seconds(0)).0.version, EventsVersion::NEWEST);
 }
 
 #[test]
-fn where_every_version_is_refused_it_begins_anew() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn all_versions_refused_starts_over() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     let mut asked = Vec::new();
     for turn in 0..8 {
-        let (ask, verdict, _) = round(&mut poller, answer(400, BAD_VERSION), seconds(0));
-        assert_eq!(matches!(verdict, Verdict::Failed(_)), turn == 6, "{turn}");
+        let (ask, outcome, _) = round(&mut poller, answer(400, BAD_VERSION), seconds(0));
+        assert_eq!(matches!(outcome, PollOutcome::Failed(_)), turn == 6, "{turn}");
         asked.push(ask.version);
     }
     let mut expected: Vec<_> = EventsVersion::ALL.into_iter().rev().collect();
@@ -307,8 +314,8 @@ fn where_every_version_is_refused_it_begins_anew() {
 }
 
 #[test]
-fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
-    let mut poller = Alone::new(EventsVersion::NEWEST);
+fn hourly_version_probe_keeps_old_etag() {
+    let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(400, BAD_VERSION), seconds(0));
     round(&mut poller, answer(400, BAD_VERSION), seconds(0));
     let works = EventsVersion::V2019_04_01;
@@ -321,7 +328,7 @@ fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
         assert!(polls < 4 * 3_600, "three times within as many hours");
         let begun = poller.begin(at);
         let ask = &begun.ask;
-        let heard = match (ask.version == works, ask.if_none_match.is_some()) {
+        let response = match (ask.version == works, ask.if_none_match.is_some()) {
             (false, tag) => {
                 assert!(!tag, "the tag is the other version's");
                 raised.push(at - *began.get_or_insert(at));
@@ -330,21 +337,21 @@ fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
             (true, true) => answer(304, ""),
             (true, false) => answer(200, EMPTY),
         };
-        let verdict = poller.answered(&begun, heard, at, 0);
+        let outcome = poller.answered(&begun, response, at, 0);
         if ask.version != works {
             // Not step by step: straight back to what worked, and its document is still held.
-            assert_eq!(verdict, Verdict::OtherVersion { refused: EventsVersion::NEWEST, next: works });
+            assert_eq!(outcome, PollOutcome::OtherVersion { refused: EventsVersion::NEWEST, next: works });
         }
     }
-    assert!(raised[1] >= RAISE && raised[1] < RAISE + seconds(3), "{raised:?}");
-    assert!(raised[2] - raised[1] >= RAISE, "{raised:?}");
+    assert!(raised[1] >= RAISE_INTERVAL && raised[1] < RAISE_INTERVAL + seconds(3), "{raised:?}");
+    assert!(raised[2] - raised[1] >= RAISE_INTERVAL, "{raised:?}");
     // The platform has learnt it.
     loop {
         polls += 1;
         assert!(polls < 5 * 3_600, "once more within another hour");
-        let (ask, verdict, _) = round(&mut poller, answer(200, EMPTY), seconds(0));
+        let (ask, outcome, _) = round(&mut poller, answer(200, EMPTY), seconds(0));
         if ask.version == EventsVersion::NEWEST {
-            assert!(is_news(&verdict));
+            assert!(is_changed(&outcome));
             break;
         }
     }
@@ -352,7 +359,7 @@ fn the_newest_version_is_tried_again_hourly_and_the_tag_of_the_old_one_kept() {
 }
 
 #[test]
-fn the_page_has_the_numbers() {
+fn documentation_matches_constants() {
     let page = include_str!("../../../../docs/guide/rust-client.md");
     for (said, number) in [
         ("at most {} poll a second", PACE),
@@ -360,7 +367,7 @@ fn the_page_has_the_numbers() {
         ("| first answer | within {} s", FIRST_TIMEOUT),
         ("| later ones | within {} s", TIMEOUT),
         ("after one that took longer, {} s", SLOW_TIMEOUT),
-        ("is tried again after {} s", AGAIN),
+        ("is tried again after {} s", RETRY_INTERVAL),
         ("| without its tag | once in {} s", REFRESH),
         ("then {} s, and up to half of that more", BACKOFF_MAX),
         ("honoured up to {} s", RETRY_AFTER_MAX),
@@ -370,10 +377,10 @@ fn the_page_has_the_numbers() {
         let said = said.replace("{}", &number.as_secs().to_string());
         assert!(page.contains(&said), "{said}");
     }
-    assert_eq!(RAISE, seconds(3_600), "every hour");
+    assert_eq!(RAISE_INTERVAL, seconds(3_600), "every hour");
 }
 
-fn any_answer() -> impl Strategy<Value = Result<Answer, Failure>> {
+fn any_answer() -> impl Strategy<Value = Result<PollResponse, Failure>> {
     let kinds =
         prop_oneof![Just(FailureKind::Unreachable), Just(FailureKind::TimedOut), Just(FailureKind::Broken)];
     let answered = (
@@ -385,7 +392,7 @@ fn any_answer() -> impl Strategy<Value = Result<Answer, Failure>> {
     );
     let answered = answered.prop_map(|(status, body, waited, retry_after, etag)| {
         let retry_after = retry_after.map(seconds);
-        answer(status, body).map(|answer| Answer { waited, retry_after, etag, ..answer })
+        answer(status, body).map(|answer| PollResponse { waited, retry_after, etag, ..answer })
     });
     prop_oneof![1 => kinds.prop_map(failure), 5 => answered]
 }
@@ -394,18 +401,18 @@ proptest! {
     /// Whatever is answered, and however fast: the pace is kept, no rest is longer than it may be, an error is never
     /// taken for a document, and every 200 that is one is believed.
     #[test]
-    fn under_any_answers(answers in prop::collection::vec((any_answer(), 0_u64..40_000, any::<u32>()), 1..80)) {
-        let mut poller = Alone::new(EventsVersion::NEWEST);
+    fn invariants_hold_for_random_responses(answers in prop::collection::vec((any_answer(), 0_u64..40_000, any::<u32>()), 1..80)) {
+        let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
         let mut began: Vec<Duration> = Vec::new();
         let (mut granted, mut read) = (false, false);
-        for (heard, takes, dice) in answers {
+        for (response, takes, random) in answers {
             let at = poller.due();
             // Without a server that waits, never two within a second; with one, never more than a few ahead.
             if let Some(last) = began.last() {
                 prop_assert!(granted || at - *last >= PACE);
             }
-            if began.len() > HURRIED_MAX as usize + 1 {
-                let before = began[began.len() - HURRIED_MAX as usize - 1];
+            if began.len() > AHEAD_OF_PACE_MAX as usize + 1 {
+                let before = began[began.len() - AHEAD_OF_PACE_MAX as usize - 1];
                 prop_assert!(at >= before + PACE, "{began:?} {at:?}");
             }
             began.push(at);
@@ -415,20 +422,20 @@ proptest! {
             prop_assert!(ask.timeout <= patience + ask.wait.unwrap_or_default());
             prop_assert_eq!(ask.wait.is_some(), ask.if_none_match.is_some());
             let now = at + Duration::from_millis(takes);
-            let expected = heard.as_ref().ok().filter(|answer| answer.status == 200);
+            let expected = response.as_ref().ok().filter(|answer| answer.status == 200);
             let expected = expected.and_then(|answer| Document::read(&answer.body, ask.version).ok());
             read |= expected.is_some();
-            granted |= heard.as_ref().is_ok_and(|answer| answer.waited);
-            let verdict = poller.answered(&begun, heard.clone(), now, dice);
+            granted |= response.as_ref().is_ok_and(|answer| answer.waited);
+            let outcome = poller.answered(&begun, response.clone(), now, random);
             prop_assert!(poller.due() <= now + RETRY_AFTER_MAX + BACKOFF_MAX);
-            match verdict {
-                Verdict::News { document, version, .. } => {
+            match outcome {
+                PollOutcome::Changed { document, version, .. } => {
                     prop_assert_eq!(Some(document), expected);
                     prop_assert_eq!(version, ask.version);
                 }
-                Verdict::Same => prop_assert!(expected.is_some() || (ask.if_none_match.is_some() && heard.is_ok_and(|answer| answer.status == 304))),
-                Verdict::OtherVersion { refused, next } => prop_assert!(next < refused && expected.is_none()),
-                Verdict::Failed(_) => prop_assert!(expected.is_none()),
+                PollOutcome::Unchanged => prop_assert!(expected.is_some() || (ask.if_none_match.is_some() && response.is_ok_and(|answer| answer.status == 304))),
+                PollOutcome::OtherVersion { refused, next } => prop_assert!(next < refused && expected.is_none()),
+                PollOutcome::Failed(_) => prop_assert!(expected.is_none()),
             }
         }
     }

@@ -14,10 +14,10 @@ use futures_core::Stream;
 use notbefore_client::changes::Change;
 use notbefore_client::client::{Approval, ApproveError, Client, Options};
 use notbefore_client::clock::Clock;
-use notbefore_client::discovery::{BUSY_TIME_MAX, Discovery, Way};
+use notbefore_client::discovery::{BUSY_TIME_MAX, Discovery, DiscoverySource};
 use notbefore_client::document::{Document, EventId, EventStatus, EventsVersion};
 use notbefore_client::failure::FailureKind;
-use notbefore_client::identity::{By, Identity};
+use notbefore_client::identity::{Identity, NameSource};
 use notbefore_client::watch::{Update, Watch};
 use platform::{Asked, Platform, Reply, answer, body, document, event};
 
@@ -29,7 +29,7 @@ const NOT_SERVED: &str = "{ \"error\": \"Not found. Invalid version requested\" 
 async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document {
     for kind in troubles {
         match watch.next().await {
-            Update::Trouble(trouble) => assert_eq!(trouble.kind, *kind, "{}", trouble.text),
+            Update::Outage(outage) => assert_eq!(outage.kind, *kind, "{}", outage.text),
             other @ (Update::Document { .. } | Update::Unchanged { .. }) => {
                 panic!("{other:?}, and a {kind:?} was expected")
             }
@@ -37,7 +37,7 @@ async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document
     }
     match watch.next().await {
         Update::Document { document, .. } => document,
-        other @ (Update::Unchanged { .. } | Update::Trouble(_)) => {
+        other @ (Update::Unchanged { .. } | Update::Outage(_)) => {
             panic!("{other:?}, and a document was expected")
         }
     }
@@ -47,15 +47,15 @@ async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document
 async fn trouble_of(reply: Reply) -> (FailureKind, String) {
     let platform = Platform::start([reply]).await;
     match Watch::new(platform.client()).next().await {
-        Update::Trouble(trouble) => (trouble.kind, trouble.text),
+        Update::Outage(outage) => (outage.kind, outage.text),
         other @ (Update::Document { .. } | Update::Unchanged { .. }) => {
-            panic!("{other:?}, and trouble was expected")
+            panic!("{other:?}, and outage was expected")
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_says_what_azure_wants_and_goes_over_one_connection() {
+async fn requests_have_required_headers_and_reuse_connection() {
     let platform = Platform::start([document(1, &[]), answer(304, "", "")]).await;
     let mut watch = Watch::new(platform.client());
     document_after(&mut watch, &[]).await;
@@ -76,7 +76,7 @@ async fn every_request_says_what_azure_wants_and_goes_over_one_connection() {
 
 /// Longer than any later answer may take.
 #[tokio::test(start_paused = true)]
-async fn the_first_answer_may_be_slow() {
+async fn first_poll_has_longer_timeout() {
     let slow = Reply::After(Duration::from_secs(11), Box::new(document(1, &[])));
     let platform = Platform::start([slow]).await;
     document_after(&mut Watch::new(platform.client()), &[]).await;
@@ -84,7 +84,7 @@ async fn the_first_answer_may_be_slow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_document_is_trouble_and_never_no_events() {
+async fn invalid_document_is_outage_not_empty() {
     for (reply, kind, said) in [
         (answer(200, "", ""), FailureKind::Unreadable, "the answer is empty"),
         (answer(200, "", "{\"DocumentIncarnation\":1}"), FailureKind::Unreadable, "no Events"),
@@ -111,7 +111,7 @@ async fn what_is_no_document_is_trouble_and_never_no_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn documents_that_are_nearly_right_are_read() {
+async fn malformed_documents_are_read_leniently() {
     let raw_newline = event("a", "Scheduled").replace("\"\"}", "\"\",\"Description\":\"one\r\ntwo\"}");
     for (headers, text) in [
         ("Content-Type: text/plain; charset=utf-8\r\n", body(1, &[&event("a", "Scheduled")])),
@@ -136,7 +136,7 @@ async fn documents_that_are_nearly_right_are_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_come_in_pieces_or_until_the_connection_ends() {
+async fn chunked_and_close_delimited_bodies_are_read() {
     let text = body(1, &[&event("a", "Scheduled")]);
     let (one, two) = text.split_at(20);
     let chunked = format!(
@@ -152,7 +152,7 @@ async fn bodies_come_in_pieces_or_until_the_connection_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_breaks_off_is_trouble_and_the_next_is_read() {
+async fn truncated_response_is_outage_then_recovers() {
     let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n{}", body(1, &[]));
     for cut in [20, 60] {
         let platform =
@@ -163,7 +163,7 @@ async fn an_answer_that_breaks_off_is_trouble_and_the_next_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_much_of_anything_is_trouble() {
+async fn oversized_response_is_outage() {
     let long = "x".repeat(1 << 20);
     let (kind, text) = trouble_of(answer(200, "", &format!("{long}y"))).await;
     assert_eq!(kind, FailureKind::Broken);
@@ -177,7 +177,7 @@ async fn too_much_of_anything_is_trouble() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_was_closed_while_idle_is_no_trouble() {
+async fn idle_close_reconnects_without_outage() {
     let closing = |incarnation| {
         let text = body(incarnation, &[]);
         Reply::SendAndClose(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into())
@@ -215,7 +215,7 @@ async fn tags_are_echoed_verbatim() {
 /// A platform forgets a scope that nobody has asked for in a day, and counts anew: the number falls, or is the same for
 /// something else.
 #[tokio::test(start_paused = true)]
-async fn an_incarnation_may_fall_skip_and_come_again() {
+async fn incarnation_order_is_ignored() {
     let (a, b) = (event("a", "Scheduled"), event("b", "Scheduled"));
     let script = [
         document(279, &[&a]),
@@ -233,7 +233,7 @@ async fn an_incarnation_may_fall_skip_and_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_started_and_is_scheduled_again_passes_as_it_is() {
+async fn reverted_status_is_passed_through() {
     let script =
         [document(1, &[&event("a", "Started")]), document(2, &[&event("a", "Scheduled")]), document(3, &[])];
     let platform = Platform::start(script).await;
@@ -245,31 +245,31 @@ async fn what_started_and_is_scheduled_again_passes_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_a_stream_and_know_of_trouble() {
+async fn change_stream_reports_outage() {
     let script = [document(1, &[&event("a", "Scheduled")]), answer(503, "", ""), document(2, &[])];
     let platform = Platform::start(script).await;
     let mut changes = Watch::new(platform.client()).changes();
     assert!(matches!(changes.next().await, Change::Appeared(_)));
-    assert!(changes.trouble().is_none());
-    while changes.trouble().is_none() {
+    assert!(changes.outage().is_none());
+    while changes.outage().is_none() {
         tokio::select! {
-            change = changes.next() => panic!("{change:?} in the middle of trouble"),
+            change = changes.next() => panic!("{change:?} in the middle of outage"),
             () = tokio::time::sleep(Duration::from_millis(20)) => {}
         }
     }
-    assert_eq!(changes.trouble().unwrap().kind, FailureKind::Status(503));
+    assert_eq!(changes.outage().unwrap().kind, FailureKind::Status(503));
     let mut stream = pin!(changes.into_stream());
     let next = poll_fn(|context| stream.as_mut().poll_next(context)).await;
     assert!(matches!(next, Some(Change::Gone(_))), "{next:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_says_since_when_and_is_sat_out() {
+async fn outage_has_start_time_and_polling_continues() {
     let script = [answer(410, "", "updating"), answer(503, "", ""), document(1, &[])];
     let platform = Platform::start(script).await;
     let mut watch = Watch::new(platform.client());
-    let Update::Trouble(first) = watch.next().await else { panic!("410 is trouble") };
-    let Update::Trouble(second) = watch.next().await else { panic!("503 is trouble") };
+    let Update::Outage(first) = watch.next().await else { panic!("410 is outage") };
+    let Update::Outage(second) = watch.next().await else { panic!("503 is outage") };
     assert_eq!((first.tries, second.tries), (1, 2));
     assert_eq!(first.since, second.since);
     document_after(&mut watch, &[]).await;
@@ -309,7 +309,7 @@ async fn one_poll_a_second_for_a_server_that_does_not_wait() {
 
 /// The number that hangs on this: an event is heard of within 100 ms of its being on the wire.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_waits_is_asked_again_at_once() {
+async fn long_poll_server_is_polled_again_immediately() {
     let waits = "Preference-Applied: wait=30\r\n";
     let news = |incarnation, events: &[&str]| {
         let reply = answer(200, &format!("ETag: {incarnation}\r\n{waits}"), &body(incarnation, events));
@@ -342,7 +342,7 @@ async fn a_server_that_waits_is_asked_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_loses_nothing_and_sends_nothing_twice() {
+async fn next_is_cancel_safe() {
     let slow = Reply::After(Duration::from_millis(300), Box::new(document(1, &[])));
     let platform = Platform::start([slow, document(2, &[])]).await;
     let mut watch = Watch::new(platform.client());
@@ -359,7 +359,7 @@ async fn a_call_that_is_dropped_loses_nothing_and_sends_nothing_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_version_is_asked_for_where_the_refusal_speaks_of_it_and_approvals_follow() {
+async fn version_fallback_applies_to_approvals() {
     // The list is of other documents' versions: who believes it skips one that would have been answered.
     let named =
         BAD_VERSION.replace('}', ",\"newest-versions\":[\"2018-02-01\",\"2017-12-01\",\"2017-08-01\"]}");
@@ -377,7 +377,7 @@ async fn an_older_version_is_asked_for_where_the_refusal_speaks_of_it_and_approv
             assert_eq!(version, EventsVersion::V2019_04_01);
             assert_eq!(document.events[0].resources, ["_web-0"], "the underscore is the preview's only");
         }
-        other @ (Update::Unchanged { .. } | Update::Trouble(_)) => panic!("{other:?}"),
+        other @ (Update::Unchanged { .. } | Update::Outage(_)) => panic!("{other:?}"),
     }
     assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
     assert_eq!(versions(&platform.asked()), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
@@ -394,7 +394,7 @@ fn paced(asked: &[Asked]) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_question_falls_back_as_well_and_at_the_pace_of_polls() {
+async fn single_get_falls_back_at_poll_pace() {
     let platform = Platform::start([answer(400, "", BAD_VERSION), document(7, &[])]).await;
     let reading = platform.client().get().await.unwrap();
     assert_eq!((reading.version, reading.document.incarnation.as_str()), (EventsVersion::V2019_08_01, "7"));
@@ -405,7 +405,7 @@ async fn one_question_falls_back_as_well_and_at_the_pace_of_polls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_falls_back_at_the_pace_of_polls_and_the_next_begins_there() {
+async fn approval_falls_back_at_poll_pace() {
     let script = [answer(404, "", NOT_SERVED), answer(400, "", BAD_VERSION), answer(200, "", "")];
     let platform = Platform::start(script).await;
     let client = platform.client();
@@ -419,7 +419,7 @@ async fn an_approval_falls_back_at_the_pace_of_polls_and_the_next_begins_there()
 
 /// What was refused once is not asked for again by whoever comes next, and what was read is not read again.
 #[tokio::test(start_paused = true)]
-async fn who_follows_the_document_goes_on_where_it_was_found() {
+async fn watch_continues_from_discovery_reading() {
     let script = [answer(400, "", BAD_VERSION), document(1, &[]), answer(304, "", "")];
     let platform = Platform::start(script).await;
     let found = Discovery::new(Some(platform.endpoint.clone()), Options::default()).find().await.unwrap();
@@ -434,7 +434,7 @@ async fn who_follows_the_document_goes_on_where_it_was_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_follows_without_what_was_read_keeps_the_pace_and_the_version() {
+async fn watch_without_reading_keeps_pace_and_version() {
     let script = [answer(400, "", BAD_VERSION), document(1, &[])];
     let platform = Platform::start(script).await;
     let client = platform.client();
@@ -453,7 +453,7 @@ async fn who_follows_without_what_was_read_keeps_the_pace_and_the_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_names_one_event_as_the_platform_spells_it() {
+async fn approval_sends_platform_event_id() {
     let platform = Platform::start([answer(200, "", "")]).await;
     let id = EventId::new("602d9444-D2CD-49c7-8624-8643e7171297");
     assert_eq!(platform.client().approve(&id).await, Ok(Approval::Accepted));
@@ -467,7 +467,7 @@ async fn an_approval_names_one_event_as_the_platform_spells_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_counts_as_done_where_nothing_is_left_to_approve() {
+async fn refused_approval_of_gone_event_is_moot() {
     let refusal = || answer(400, "", "{\"error\":\"Bad request. Unknown event\"}");
     for (events, expected) in [
         (vec![], Ok(Approval::Moot)),
@@ -488,7 +488,7 @@ async fn a_refusal_counts_as_done_where_nothing_is_left_to_approve() {
 
 /// 2017-11-01 has no word for a Terminate, so what it does not list may still wait.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_not_done_where_the_version_may_say_nothing_of_the_event() {
+async fn refusal_is_not_moot_if_version_hides_event() {
     let refusal = || answer(400, "", "{\"error\":\"Bad request. Unknown event\"}");
     let unknown = || answer(400, "", BAD_VERSION);
     let fallen_back = |events: &[&str]| [unknown(), refusal(), unknown(), document(3, events)];
@@ -512,7 +512,7 @@ async fn a_refusal_is_not_done_where_the_version_may_say_nothing_of_the_event() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_that_may_get_through_later_is_not_refused() {
+async fn transient_approval_failure_is_not_refusal() {
     let refusal = || answer(400, "", "{\"error\":\"no\"}");
     for script in [
         vec![answer(410, "", "")],
@@ -533,7 +533,7 @@ async fn an_approval_that_may_get_through_later_is_not_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_is_sent_until_it_gets_through_or_its_time_is_up() {
+async fn approve_within_retries_until_timeout() {
     let busy = || answer(429, "Retry-After: 5\r\n", "");
     let limit = Duration::from_secs(20);
     let id = EventId::new("a");
@@ -557,7 +557,7 @@ async fn an_approval_is_sent_until_it_gets_through_or_its_time_is_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_without_an_id_is_followed_and_cannot_be_approved() {
+async fn event_without_id_cannot_be_approved() {
     let platform = Platform::start([document(1, &[&event("", "Scheduled")])]).await;
     let client = platform.client();
     let document = document_after(&mut Watch::new(client.clone()), &[]).await;
@@ -590,7 +590,7 @@ async fn an_approval_does_not_wait_for_a_poll() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn this_vm_is_who_its_metadata_says() {
+async fn identity_comes_from_metadata() {
     let name = || answer(200, "Content-Type: text/plain\r\n", "web_36\n");
     let platform = Platform::start([name()]).await;
     assert_eq!(
@@ -609,7 +609,7 @@ async fn this_vm_is_who_its_metadata_says() {
     assert_eq!(Identity::find(&platform.client(), Identity::of_host("web000010")).await.name(), "web_36");
     // What is no name is shown without what a terminal would obey.
     let odd = Platform::start([answer(200, "", "web\u{1b}[2J")]).await;
-    let told = Identity::told(&odd.client()).await.unwrap_err().text;
+    let told = Identity::from_metadata_once(&odd.client()).await.unwrap_err().text;
     assert!(told.ends_with("compute.name is no name: web\\u{1b}[2J"), "{told}");
     // It may not know the VM yet, or have something else in its place.
     let script = [answer(404, "", ""), answer(200, "", "<html>"), name()];
@@ -621,17 +621,17 @@ async fn this_vm_is_who_its_metadata_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_goes_by_the_host_name_after_a_while_and_who_follows_asks_on() {
+async fn find_falls_back_to_host_name_and_watch_keeps_asking() {
     let script = [404, 403, 500, 404].map(|status| answer(status, "", "")).into_iter();
     let platform = Platform::start(script.chain([answer(200, "", "web_36")])).await;
     let me = Identity::find(&platform.client(), Identity::of_host("web000010")).await;
     assert!(me.is("web_36") && me.is("WEB000010"));
-    assert_eq!(me.by(), By::HostName, "it may be another's");
-    assert_eq!(Identity::told_at_last(&platform.client()).await, Identity::named("web_36"));
+    assert_eq!(me.source(), NameSource::HostName, "it may be another's");
+    assert_eq!(Identity::from_metadata(&platform.client()).await, Identity::named("web_36"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_set_is_final_and_the_environment_comes_next() {
+async fn configured_endpoint_is_final_then_environment() {
     let dir = tempfile::tempdir().unwrap();
     let memory = dir.path().join("endpoint");
     let good = Platform::start([document(1, &[])]).await;
@@ -639,7 +639,7 @@ async fn what_is_set_is_final_and_the_environment_comes_next() {
     discovery.environment = Some(good.endpoint.to_string());
     discovery.memory = Some(memory.clone());
     let found = discovery.find().await.unwrap();
-    assert_eq!((found.client.endpoint(), &found.by), (&good.endpoint, &Way::Environment));
+    assert_eq!((found.client.endpoint(), &found.by), (&good.endpoint, &DiscoverySource::Environment));
     assert!(!memory.exists(), "the environment will say so again");
 
     // Where somebody has named one, no other is tried.
@@ -659,13 +659,13 @@ async fn what_is_set_is_final_and_the_environment_comes_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_is_there_and_busy_is_asked_again_before_anything_else_is_tried() {
+async fn busy_endpoint_is_retried_before_next_source() {
     let busy = [answer(410, "", ""), answer(200, "", ""), answer(503, "", ""), Reply::SendAndClose(vec![])];
     let script = busy.clone().into_iter().chain(busy.clone()).chain([document(1, &[])]);
     let platform = Platform::start(script).await;
     let mut discovery = Discovery::new(None, Options::default());
     discovery.environment = Some(platform.endpoint.to_string());
-    assert_eq!(discovery.find().await.unwrap().by, Way::Environment);
+    assert_eq!(discovery.find().await.unwrap().by, DiscoverySource::Environment);
     let asked = platform.asked();
     assert!(paced(&asked), "{asked:?}");
 

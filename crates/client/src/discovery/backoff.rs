@@ -13,25 +13,25 @@ const REST_MAX: Duration = Duration::from_secs(300);
 
 /// Something that is to be done ever more rarely. Clones know of each other.
 #[derive(Clone, Debug)]
-pub struct Rarely {
+pub struct Backoff {
     clock: Clock,
-    next: Arc<Mutex<Next>>,
+    next: Arc<Mutex<BackoffState>>,
 }
 
 #[derive(Debug)]
-struct Next {
+struct BackoffState {
     due: Duration,
     rest: Duration,
 }
 
-impl Rarely {
+impl Backoff {
     pub fn new() -> Self {
-        let next = Next { due: Duration::ZERO, rest: REST };
-        Rarely { clock: Clock::start(), next: Arc::new(Mutex::new(next)) }
+        let next = BackoffState { due: Duration::ZERO, rest: REST };
+        Backoff { clock: Clock::start(), next: Arc::new(Mutex::new(next)) }
     }
 
     /// Whether it may be done now. If so, it counts as done.
-    pub fn may_be_done(&self) -> bool {
+    pub fn try_start(&self) -> bool {
         let now = self.clock.now().tick;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if now < next.due {
@@ -48,12 +48,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_done_ever_more_rarely_whoever_asks() {
-        let (one, second) = (Rarely::new(), Duration::from_secs(1));
+    async fn backoff_doubles_across_clones() {
+        let (one, second) = (Backoff::new(), Duration::from_secs(1));
         let other = one.clone();
         let mut done = Vec::new();
         for at in 0..1_500 {
-            if one.may_be_done() | other.may_be_done() {
+            if one.try_start() | other.try_start() {
                 done.push(at);
             }
             tokio::time::advance(second).await;
