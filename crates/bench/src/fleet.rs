@@ -137,7 +137,7 @@ impl Fleet {
         let member = |member: usize| Member {
             update_domain: member as u32 % 5,
             origin: Origin::Fleet,
-            ..Member::bare(
+            ..Member::with_defaults(
                 VmId(vm_id(scope * self.per_scope + member)),
                 // Fifteen characters, as in a cloud that has many.
                 name(&format!("web-{scope:06}-{member:04}")),

@@ -66,12 +66,12 @@ pub enum PrefixError {
 
 impl Prefix {
     /// Everything there is.
-    pub fn everywhere() -> Self {
+    pub fn root() -> Self {
         Self::default()
     }
 
     /// Whether it leaves nothing out.
-    pub fn is_everywhere(&self) -> bool {
+    pub fn is_root(&self) -> bool {
         self.text.is_empty()
     }
 
@@ -85,8 +85,7 @@ impl Prefix {
 
     /// Whether all that another covers is covered by this one too.
     pub fn contains(&self, other: &Self) -> bool {
-        self == other
-            || ((self.is_everywhere() || self.text.ends_with('/')) && other.text.starts_with(&self.text))
+        self == other || ((self.is_root() || self.text.ends_with('/')) && other.text.starts_with(&self.text))
     }
 
     /// Where, in the order of scopes' ids, that which it covers begins.
@@ -131,7 +130,7 @@ impl From<Prefix> for String {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_everywhere() {
+        match self.is_root() {
             true => f.write_str("everywhere"),
             false => f.write_str(self.text.trim_end_matches('/')),
         }
@@ -149,7 +148,7 @@ pub struct Grant {
 
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.path.is_everywhere() {
+        match self.path.is_root() {
             true => write!(f, "{} everywhere", self.role),
             false => write!(f, "{} on {}", self.role, self.path),
         }
@@ -187,13 +186,13 @@ impl Token {
     }
 
     /// The most that it may do everywhere.
-    pub fn role_everywhere(&self) -> Option<Role> {
-        self.grants.iter().filter(|grant| grant.path.is_everywhere()).map(|grant| grant.role).max()
+    pub fn role_at_root(&self) -> Option<Role> {
+        self.grants.iter().filter(|grant| grant.path.is_root()).map(|grant| grant.role).max()
     }
 
     /// Whether nothing is kept from it: hosts, tokens, whatever belongs to no scope.
-    pub fn rules_everything(&self) -> bool {
-        self.role_everywhere() == Some(Role::Operator)
+    pub fn is_full_operator(&self) -> bool {
+        self.role_at_root() == Some(Role::Operator)
     }
 }
 
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_covers_whole_segments_without_regard_to_case() {
+    fn prefix_covers_whole_segments_case_insensitively() {
         for (text, path, covered) in [
             ("", "a/b/c", true),
             ("/", "a/b/c", true),
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_contains_what_covers_less() {
+    fn prefix_contains_narrower_prefix() {
         assert!(prefix("").contains(&prefix("a")) && prefix("a").contains(&prefix("a/b/c")));
         assert!(prefix("a/b").contains(&prefix("a/b")));
         assert!(!prefix("a").contains(&prefix("")) && !prefix("a").contains(&prefix("ab")));
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_grant_that_covers_a_scope_counts() {
+    fn strongest_covering_grant_applies() {
         let grant = |role, path: &str| Grant { role, path: prefix(path) };
         let token = Token {
             name: "t".parse().unwrap(),
@@ -253,13 +252,13 @@ mod tests {
         assert_eq!(token.role_in(&scope("x/y/z")), Some(Role::Viewer));
         assert_eq!(token.role_in(&scope("a/y/z")), Some(Role::Tenant));
         assert_eq!(token.role_in(&scope("a/b/c")), Some(Role::Operator));
-        assert!(!token.rules_everything());
+        assert!(!token.is_full_operator());
         let blind = Token { grants: vec![grant(Role::Operator, "a")], ..token };
         assert_eq!(blind.role_in(&scope("x/y/z")), None);
     }
 
     #[test]
-    fn a_prefix_is_stored_as_it_is_written() {
+    fn prefix_round_trips() {
         for text in ["", "a", "a/b", "a/b/c"] {
             assert_eq!(String::from(prefix(text)), text);
             assert_eq!(Prefix::try_from(text.to_owned()), Ok(prefix(text)));

@@ -1,4 +1,4 @@
-//! `apply`: a scope, a command and the circumstances give the scope's next value and the facts of what
+//! `apply`: a scope, a command and the context give the scope's next value and the facts of what
 //! happened, or a refusal that leaves everything as it was.
 //!
 //! Each command does its own small thing and nothing more; then [`crate::settle`] starts and ends whatever is
@@ -17,7 +17,7 @@ use crate::event::{Approval, DriverKind, Event, Past, Phase, Resource, StartReas
 use crate::exec::Ran;
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
 use crate::ids::{EventId, Name, OperationId, VmId};
-use crate::joint_start::{Blocked, HostPart, HostStanding};
+use crate::joint_start::{Blocked, HostPart, HostStartState};
 use crate::operation::Release;
 use crate::refusal::Refusal;
 use crate::scope::{
@@ -30,7 +30,7 @@ use crate::time::{after, round_up};
 
 /// What a command may rely on but not decide.
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances<'a> {
+pub struct ApplyContext<'a> {
     /// What time it is.
     pub now: Timestamp,
     /// Who asks.
@@ -136,8 +136,8 @@ impl Applied {
 
     /// Applies a further command to what came of the ones before, as one change: guests see one, so the
     /// incarnation rises once.
-    pub fn apply(&mut self, command: Command, circumstances: Circumstances<'_>) -> Result<(), Refusal> {
-        let further = self.scope.apply(command, circumstances)?;
+    pub fn apply(&mut self, command: Command, context: ApplyContext<'_>) -> Result<(), Refusal> {
+        let further = self.scope.apply(command, context)?;
         self.scope = further.scope;
         if self.shows && further.shows {
             self.scope.incarnation -= 1;
@@ -154,7 +154,7 @@ pub struct Change<'a> {
     pub(crate) scope: Scope,
     pub(crate) facts: Vec<Recorded<Fact>>,
     pub(crate) past: Vec<Past>,
-    pub(crate) circumstances: Circumstances<'a>,
+    pub(crate) context: ApplyContext<'a>,
 }
 
 /// Works out the least notice of a cause under a policy; none where the cause gives none.
@@ -216,8 +216,8 @@ pub fn not_before(
 
 impl Scope {
     /// The scope's next value; see the module's page.
-    pub fn apply(&self, command: Command, circumstances: Circumstances<'_>) -> Result<Applied, Refusal> {
-        let mut change = Change { scope: self.clone(), facts: Vec::new(), past: Vec::new(), circumstances };
+    pub fn apply(&self, command: Command, context: ApplyContext<'_>) -> Result<Applied, Refusal> {
+        let mut change = Change { scope: self.clone(), facts: Vec::new(), past: Vec::new(), context };
         match command {
             Command::Pulse => {}
             Command::Open(events) => events.into_iter().try_for_each(|event| change.open(event))?,
@@ -226,17 +226,17 @@ impl Scope {
             Command::StartParts { operation, why } => change.start_parts(operation, why),
             Command::ReadyParts { operation, why } => change.ready_parts(operation, why),
             Command::Cancel(event) => change.cancel(event)?,
-            Command::Start(event) => change.start_by_hand(event)?,
+            Command::Start(event) => change.start_manually(event)?,
             Command::Complete { event, hosts } => change.complete(event, &hosts)?,
             Command::Ran(reports) => change.ran(reports),
             Command::Retry(event) => change.retry(event)?,
             Command::SetPolicy(policy) => change.set_policy(policy)?,
-            Command::Enrol(members) => change.enrol(members)?,
+            Command::Enrol(members) => change.add_members(members)?,
             Command::Remove(vms) => change.remove(&vms)?,
             Command::Revive(vm) => change.revive(vm)?,
         }
         change.settle();
-        let shows = !change.scope.shows_the_same(self);
+        let shows = !change.scope.has_same_document(self);
         if shows {
             change.scope.incarnation += 1;
         }
@@ -263,10 +263,10 @@ impl Change<'_> {
         if self.scope.events.len() >= EVENTS_MAX {
             return Err(Refusal::TooManyEvents);
         }
-        let Circumstances { now, by, enabled, settings, .. } = self.circumstances;
+        let ApplyContext { now, by, enabled, settings, .. } = self.context;
         let users = new.cause.source() == Source::User;
         let limit = settings.user_operations_max;
-        let others = self.scope.events.iter().filter(|event| !event.is_platforms());
+        let others = self.scope.events.iter().filter(|event| !event.is_platform_event());
         let others: HashSet<OperationId> = others.map(|event| event.operation).collect();
         if users && !others.contains(&new.operation) && others.len() >= limit {
             return Err(Refusal::TooManyUserOperations { limit });
@@ -319,7 +319,7 @@ impl Change<'_> {
                 return Err(Refusal::UnknownEvent(*id));
             }
         }
-        let Circumstances { now, by, .. } = self.circumstances;
+        let ApplyContext { now, by, .. } = self.context;
         for id in events {
             let Some(index) = self.position(*id) else { continue };
             let mut event = self.scope.events[index].clone();
@@ -333,7 +333,7 @@ impl Change<'_> {
     }
 
     fn release(&mut self, operation: OperationId) {
-        let by = self.circumstances.by;
+        let by = self.context.by;
         for index in 0..self.scope.events.len() {
             let mut event = self.scope.events[index].clone();
             if event.operation != operation {
@@ -356,27 +356,22 @@ impl Change<'_> {
 
     fn start_parts(&mut self, operation: OperationId, why: StartReason) {
         for index in self.parts_of(operation) {
-            let by = starter(&self.scope.events[index], why, self.circumstances.by.clone());
+            let by = starter(&self.scope.events[index], why, self.context.by.clone());
             self.begin(index, why, by);
         }
     }
 
     fn ready_parts(&mut self, operation: OperationId, why: StartReason) {
         for index in self.parts_of(operation) {
-            self.become_ready(index, why, self.circumstances.by.clone());
+            self.mark_ready(index, why, self.context.by.clone());
         }
     }
 
     /// Whether the event's host operation is released, so that nothing can call the event off any more.
     fn is_released(&self, event: &Event) -> bool {
-        let released = |part: &&HostPart| part.standing == HostStanding::Released;
+        let released = |part: &&HostPart| part.standing == HostStartState::Released;
         event.joint_start
-            && self
-                .circumstances
-                .host_parts
-                .iter()
-                .filter(released)
-                .any(|part| part.operation == event.operation)
+            && self.context.host_parts.iter().filter(released).any(|part| part.operation == event.operation)
     }
 
     fn cancel(&mut self, id: EventId) -> Result<(), Refusal> {
@@ -385,11 +380,11 @@ impl Change<'_> {
         if event.is_started() || self.is_released(event) {
             return Err(Refusal::EventStarted(id));
         }
-        self.call_off(index, self.circumstances.by.clone(), CancelReason::Asked);
+        self.cancel_event(index, self.context.by.clone(), CancelReason::Asked);
         Ok(())
     }
 
-    fn start_by_hand(&mut self, id: EventId) -> Result<(), Refusal> {
+    fn start_manually(&mut self, id: EventId) -> Result<(), Refusal> {
         let index = self.live(id)?;
         let event = &self.scope.events[index];
         let why = match &event.phase {
@@ -400,12 +395,12 @@ impl Change<'_> {
             Phase::Scheduled { ready: Some(ready), .. } => ready.why,
             Phase::Scheduled { ready: None, .. } => StartReason::Forced,
         };
-        let Circumstances { now, host_parts, .. } = self.circumstances;
+        let ApplyContext { now, host_parts, .. } = self.context;
         if let Some(blocker) = self.scope.blocker(event, host_parts, now) {
             let waiting = Blocked::Event(id);
             return Err(Refusal::UpdateDomainBusy { waiting, blockers: vec![blocker] });
         }
-        self.begin(index, why, self.circumstances.by.clone());
+        self.begin(index, why, self.context.by.clone());
         Ok(())
     }
 
@@ -414,10 +409,10 @@ impl Change<'_> {
         if !self.scope.events[index].is_started() {
             return Err(Refusal::EventNotStarted(id));
         }
-        if let Some((stranger, _)) = hosts.iter().find(|(vm, _)| !self.scope.events[index].touches(*vm)) {
+        if let Some((stranger, _)) = hosts.iter().find(|(vm, _)| !self.scope.events[index].includes_vm(*vm)) {
             return Err(Refusal::UnknownVm(*stranger));
         }
-        self.carried_out(index, self.circumstances.by.clone(), hosts);
+        self.complete_event(index, self.context.by.clone(), hosts);
         Ok(())
     }
 
@@ -434,7 +429,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn enrol(&mut self, members: Vec<Member>) -> Result<(), Refusal> {
+    fn add_members(&mut self, members: Vec<Member>) -> Result<(), Refusal> {
         for new in members {
             let known = self.scope.members.iter().position(|member| member.vm == new.vm);
             let named = self.scope.members.iter().position(|member| member.name == new.name);
@@ -466,7 +461,7 @@ impl Change<'_> {
             if self.scope.member(*vm).is_none() {
                 return Err(Refusal::UnknownVm(*vm));
             }
-            self.drop_member(*vm, self.circumstances.by.clone());
+            self.drop_member(*vm, self.context.by.clone());
         }
         Ok(())
     }
@@ -495,16 +490,16 @@ impl Change<'_> {
 
     /// Writes down what the command's own actor did.
     fn record(&mut self, fact: Fact) {
-        self.record_by(self.circumstances.by.clone(), fact);
+        self.record_by(self.context.by.clone(), fact);
     }
 
     pub(crate) fn record_by(&mut self, by: Actor, fact: Fact) {
-        self.facts.push(Recorded { at: self.circumstances.now, by, fact });
+        self.facts.push(Recorded { at: self.context.now, by, fact });
     }
 
     /// Writes a fact of an event into its own trail and into the scope's list.
     pub(crate) fn note(&mut self, event: &mut Event, by: Actor, what: EventFact) {
-        event.note(self.circumstances.now, by.clone(), what.clone());
+        event.note(self.context.now, by.clone(), what.clone());
         let resources = event.resources.iter().map(|resource| resource.name.clone()).collect();
         self.audit(event, by, resources, what);
     }
@@ -521,8 +516,10 @@ mod tests {
     use super::*;
     use crate::exec::Ending;
     use crate::joint_start::StartOrder;
-    use crate::samples::{Given, approved, at, event, event_id, member, new_event, now, operation_id};
-    use crate::samples::{scope, standalone, started, told, vm};
+    use crate::samples::{
+        ContextFixture, approved, at, event, event_id, member, new_event, now, operation_id,
+    };
+    use crate::samples::{outcome_text, scope, standalone, started, vm};
     use crate::scope::Ended;
 
     /// Two VMs and these events.
@@ -542,10 +539,10 @@ mod tests {
         Scope { policy, ..web([]) }
     }
 
-    /// Each row: what it shows, the scope, the circumstances, the command, and what is told of it.
-    fn check(rows: Vec<(&str, Scope, Given, Command, &str)>) {
+    /// Each row: what it shows, the scope, the context, the command, and what is told of it.
+    fn check(rows: Vec<(&str, Scope, ContextFixture, Command, &str)>) {
         for (name, scope, given, command, expected) in rows {
-            let result = scope.apply(command, given.circumstances());
+            let result = scope.apply(command, given.context());
             if let Ok(applied) = &result {
                 assert_eq!(applied.shows, applied.scope.incarnation == scope.incarnation + 1, "{name}");
                 assert!(
@@ -553,17 +550,17 @@ mod tests {
                     "{name}: a change without a fact"
                 );
             }
-            assert_eq!(told(result), expected, "{name}");
+            assert_eq!(outcome_text(result), expected, "{name}");
         }
     }
 
     #[test]
     fn open_announces_or_refuses() {
-        let given = Given::default;
+        let given = ContextFixture::default;
         let evicted = Member { state: MemberState::Deallocated, ..member(vm(1)) };
         let deallocated = Scope { members: vec![evicted], ..web([]) };
         let full = web((2..).take(EVENTS_MAX).map(|n| event(n, Cause::HostReboot, &[vm(1)])));
-        let unheard = || Given { enabled: false, ..Given::default() };
+        let unheard = || ContextFixture { enabled: false, ..ContextFixture::default() };
         let approves = Policy { automatically_approve_reboot: true, ..Policy::default() };
         let lone = |change: fn(&mut NewEvent)| {
             let mut new = new_event(1, Cause::HostReboot, &[vm(1)]);
@@ -618,7 +615,7 @@ mod tests {
             ),
             (
                 "a deletion with one gives its notice",
-                with_policy(Policy::for_trying()),
+                with_policy(Policy::for_first_run()),
                 given(),
                 open(Cause::Deletion),
                 "EventScheduled(+300) 1",
@@ -628,7 +625,7 @@ mod tests {
             (
                 "nobody listens, notice all the same",
                 web([]),
-                Given { settings: notices, ..unheard() },
+                ContextFixture { settings: notices, ..unheard() },
                 open(Cause::UserRestart),
                 "EventScheduled(+900) 1",
             ),
@@ -684,14 +681,14 @@ mod tests {
             (
                 "as many of users",
                 web([others.clone()]),
-                Given { settings: one_each.clone(), ..given() },
+                ContextFixture { settings: one_each.clone(), ..given() },
                 open(Cause::UserRestart),
                 "too_many_user_operations",
             ),
             (
                 "the platform is not counted",
                 web([others]),
-                Given { settings: one_each, ..given() },
+                ContextFixture { settings: one_each, ..given() },
                 open(Cause::HostReboot),
                 "EventScheduled(+900) 1",
             ),
@@ -709,8 +706,8 @@ mod tests {
     }
 
     #[test]
-    fn approvals_start_what_they_alone_release() {
-        let given = Given::default;
+    fn approval_starts_released_events() {
+        let given = ContextFixture::default;
         let approve = |events: &[u128]| Command::Approve(events.iter().copied().map(event_id).collect());
         let together = || Event { release: Release::Together, ..reboot() };
         let manual = Event { driver: DriverKind::Manual, ..reboot() };
@@ -756,8 +753,8 @@ mod tests {
     }
 
     #[test]
-    fn events_are_called_off_started_and_completed_in_their_phases() {
-        let given = Given::default;
+    fn event_commands_check_phase() {
+        let given = ContextFixture::default;
         let id = event_id(1);
         let cancel = || Command::Cancel(id);
         let start = || Command::Start(id);
@@ -767,14 +764,14 @@ mod tests {
         };
         let part = || Event { joint_start: true, ..reboot() };
         let (operation, update_domain) = (operation_id(1), 0);
-        let released = HostPart { operation, update_domain, standing: HostStanding::Released };
+        let released = HostPart { operation, update_domain, standing: HostStartState::Released };
         let order = StartOrder { not_before: at(0), requested_at: at(0), operation: operation_id(2) };
         let first = HostPart {
             operation: operation_id(2),
             update_domain: 1,
-            standing: HostStanding::Waiting { due_at: at(0), order },
+            standing: HostStartState::Waiting { due_at: at(0), order },
         };
-        let on = |part| Given { host_parts: vec![part], ..Given::default() };
+        let on = |part| ContextFixture { host_parts: vec![part], ..ContextFixture::default() };
         let ended = Ended { event: id, at: now(), outcome: crate::event::Outcome::Cancelled };
         let elsewhere = started(Event { update_domain: 1, ..event(2, Cause::HostReboot, &[vm(2)]) });
         let started_by = |cause| web([started(event(1, cause, &[vm(1)]))]);
@@ -855,8 +852,8 @@ mod tests {
     }
 
     #[test]
-    fn members_and_policy_change_within_their_limits() {
-        let given = Given::default;
+    fn member_and_policy_limits() {
+        let given = ContextFixture::default;
         let policy = |seconds| Policy { terminate_notice_s: Some(seconds), ..Policy::default() };
         let renamed = |n, name: &str| Member { name: name.parse().unwrap(), ..member(vm(n)) };
         let many: Vec<VmId> = (0..MEMBERS_MAX as u128).map(vm).collect();
@@ -909,12 +906,12 @@ mod tests {
     }
 
     #[test]
-    fn several_commands_are_one_change_to_guests() {
-        let given = Given::default();
+    fn several_commands_bump_incarnation_once() {
+        let given = ContextFixture::default();
         let mut applied = Applied::unchanged(web([]));
         for (n, cause) in [(1, Cause::HostReboot), (2, Cause::UserRestart)] {
             let open = Command::Open(vec![new_event(n, cause, &[vm(n)])]);
-            applied.apply(open, given.circumstances()).unwrap();
+            applied.apply(open, given.context()).unwrap();
         }
         assert_eq!((applied.scope.incarnation, applied.facts.len()), (2, 2));
     }

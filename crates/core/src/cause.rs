@@ -225,7 +225,7 @@ impl Cause {
     }
 
     /// Whether it happens to a whole host at one moment. The others happen to VM after VM.
-    pub fn starts_as_a_whole(self) -> bool {
+    pub fn has_joint_start(self) -> bool {
         match self {
             Self::HostFreeze | Self::HostReboot => true,
             Self::HostRedeploy
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_is_spelt_one_way_everywhere() {
+    fn cause_names_match_serde_and_display() {
         for cause in CAUSES {
             assert_eq!(cause.as_str().parse::<Cause>(), Ok(cause));
         }

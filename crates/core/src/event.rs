@@ -230,7 +230,7 @@ impl Event {
     }
 
     /// Whether it belongs to the platform; such events keep other update domains waiting once Started.
-    pub fn is_platforms(&self) -> bool {
+    pub fn is_platform_event(&self) -> bool {
         self.cause.source() == Source::Platform
     }
 
@@ -246,7 +246,7 @@ impl Event {
     }
 
     /// Whether it happens to this VM.
-    pub fn touches(&self, vm: VmId) -> bool {
+    pub fn includes_vm(&self, vm: VmId) -> bool {
         self.resources.iter().any(|resource| resource.vm == vm)
     }
 }

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::apply::{Change, Circumstances};
+use crate::apply::{ApplyContext, Change};
 use crate::event::{DriverKind, Event, Phase, Resource, Run};
 use crate::fact::EventFact;
 use crate::ids::{EventId, Name, VmId};
@@ -34,12 +34,12 @@ use crate::time::{after, round_up};
 
 /// How much is kept of why a command failed: a line of an ordinary program's complaint. The whole of a command's
 /// output is in the log.
-pub const WHY_BYTES_MAX: usize = 200;
+pub const REASON_BYTES_MAX: usize = 200;
 /// How much of that a large event can always afford: a scope's record holds one such text for each of up to a
 /// thousand VMs.
-const WHY_BYTES_MIN: usize = 96;
-/// What all reasons of one event take up together at most, as long as each has [`WHY_BYTES_MIN`].
-const WHYS_BYTES_MAX: usize = 1_000 * WHY_BYTES_MIN;
+const REASON_BYTES_MIN: usize = 96;
+/// What all reasons of one event take up together at most, as long as each has [`REASON_BYTES_MIN`].
+const REASONS_BYTES_MAX: usize = 1_000 * REASON_BYTES_MIN;
 /// The longest name of a host that a command may report.
 pub const HOST_BYTES_MAX: usize = 128;
 
@@ -111,22 +111,22 @@ pub enum Ending {
 }
 
 /// How much is kept of why each command of an event with so many resources failed.
-pub fn why_bytes_max(resources: usize) -> usize {
-    (WHYS_BYTES_MAX / resources.max(1)).clamp(WHY_BYTES_MIN, WHY_BYTES_MAX)
+pub fn reason_bytes_max(resources: usize) -> usize {
+    (REASONS_BYTES_MAX / resources.max(1)).clamp(REASON_BYTES_MIN, REASON_BYTES_MAX)
 }
 
 impl Ending {
     /// An ending that can be recorded: a host that nobody could record is a failure that says so, and reasons
     /// are cut to what a record has room for, without anything that would have to be escaped there.
-    fn checked(self, why_bytes_max: usize) -> Self {
+    fn checked(self, reason_bytes_max: usize) -> Self {
         let fits = |host: &str| (1..=HOST_BYTES_MAX).contains(&host.len()) && is_plain(host);
         match self {
             Self::Succeeded { host: Some(host) } if !fits(&host) => Self::Failed {
                 why: format!("it reported a host that is not 1 to {HOST_BYTES_MAX} plain characters"),
             },
             Self::Succeeded { host } => Self::Succeeded { host },
-            Self::Failed { why } => Self::Failed { why: brief(&why, why_bytes_max) },
-            Self::Blocked { why } => Self::Blocked { why: brief(&why, why_bytes_max) },
+            Self::Failed { why } => Self::Failed { why: shorten(&why, reason_bytes_max) },
+            Self::Blocked { why } => Self::Blocked { why: shorten(&why, reason_bytes_max) },
         }
     }
 }
@@ -136,7 +136,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// A reason in one line.
-fn brief(why: &str, bytes_max: usize) -> String {
+fn shorten(why: &str, bytes_max: usize) -> String {
     let mut brief = String::new();
     for c in why.trim().chars() {
         let c = match c {
@@ -212,25 +212,25 @@ impl Event {
 }
 
 /// What a change of one command makes known.
-enum News {
+enum CommandChange {
     Nothing,
     AttemptFailed { attempt: u32, why: String },
     Failed { attempts: u32, why: String },
 }
 
 /// What becomes of a command that is not tried again after this attempt.
-fn given_up(attempt: u32, why: String) -> (CommandState, News) {
-    (CommandState::Failed { attempt, why: why.clone() }, News::Failed { attempts: attempt, why })
+fn given_up(attempt: u32, why: String) -> (CommandState, CommandChange) {
+    (CommandState::Failed { attempt, why: why.clone() }, CommandChange::Failed { attempts: attempt, why })
 }
 
 impl Change<'_> {
     /// The run of an event that begins: every command is due at once, and settling sets them going.
     pub(crate) fn new_exec_run(&self, resources: &[Resource]) -> ExecRun {
-        let left = self.circumstances.settings.exec.attempts();
-        let due_at = self.circumstances.now;
+        let left = self.context.settings.exec.attempts();
+        let due_at = self.context.now;
         let command = |_: &Resource| CommandState::Waiting { attempt: 0, left, due_at, why: String::new() };
         ExecRun {
-            owner: self.circumstances.runner.to_owned(),
+            owner: self.context.runner.to_owned(),
             fence: 1,
             commands: resources.iter().map(command).collect(),
         }
@@ -250,24 +250,24 @@ impl Change<'_> {
             if (run.fence, running) != (fence, attempt) {
                 continue;
             }
-            let ending = ending.checked(why_bytes_max(run.commands.len()));
-            let (next, news) = self.ended_so(attempt, left, ending);
-            self.set_command(index, at, next, news);
+            let ending = ending.checked(reason_bytes_max(run.commands.len()));
+            let (next, command_change) = self.state_after(attempt, left, ending);
+            self.set_command(index, at, next, command_change);
         }
     }
 
     /// What becomes of a command whose attempt has ended so.
-    fn ended_so(&self, attempt: u32, left: u32, ending: Ending) -> (CommandState, News) {
-        let exec = &self.circumstances.settings.exec;
+    fn state_after(&self, attempt: u32, left: u32, ending: Ending) -> (CommandState, CommandChange) {
+        let exec = &self.context.settings.exec;
         match ending {
-            Ending::Succeeded { host } => (CommandState::Done { host }, News::Nothing),
+            Ending::Succeeded { host } => (CommandState::Done { host }, CommandChange::Nothing),
             Ending::Blocked { why } => given_up(attempt, why),
             Ending::Failed { why } if left == 0 => given_up(attempt, why),
             Ending::Failed { why } => {
                 let pause = exec.backoff(exec.attempts().saturating_sub(left));
-                let due_at = round_up(after(self.circumstances.now, pause));
+                let due_at = round_up(after(self.context.now, pause));
                 let next = CommandState::Waiting { attempt, left, due_at, why: why.clone() };
-                (next, News::AttemptFailed { attempt, why })
+                (next, CommandChange::AttemptFailed { attempt, why })
             }
         }
     }
@@ -275,7 +275,7 @@ impl Change<'_> {
     /// Gives what has failed, or waits to be tried again, all its attempts anew and no more waiting.
     pub(crate) fn retry(&mut self, id: EventId) -> Result<(), Refusal> {
         let index = self.live(id)?;
-        let Circumstances { now, by, settings, .. } = self.circumstances;
+        let ApplyContext { now, by, settings, .. } = self.context;
         let mut event = self.scope.events[index].clone();
         if event.driver != DriverKind::Exec {
             return Err(Refusal::NotExec { event: id, driver: event.driver });
@@ -306,7 +306,7 @@ impl Change<'_> {
     pub(crate) fn drive(&mut self) -> bool {
         let Some(index) = self.next_to_drive() else { return false };
         self.take_over(index);
-        let now = self.circumstances.now;
+        let now = self.context.now;
         let members = self.members();
         let mut event = self.scope.events[index].clone();
         let vms: Vec<VmId> = event.resources.iter().map(|resource| resource.vm).collect();
@@ -326,7 +326,7 @@ impl Change<'_> {
     }
 
     fn next_to_drive(&self) -> Option<usize> {
-        let Circumstances { now, runner, .. } = self.circumstances;
+        let ApplyContext { now, runner, .. } = self.context;
         if self.scope.events.iter().all(|event| event.exec_run().is_none()) {
             return None;
         }
@@ -345,7 +345,7 @@ impl Change<'_> {
     /// Makes a run that was another process's our own. That process is dead or has lost its claim; what it had
     /// running is run again, as far as there are attempts left.
     fn take_over(&mut self, index: usize) {
-        let runner = self.circumstances.runner;
+        let runner = self.context.runner;
         let mut event = self.scope.events[index].clone();
         let Some(run) = event.exec_run_mut().filter(|run| run.owner != runner) else { return };
         run.owner = runner.to_owned();
@@ -360,11 +360,13 @@ impl Change<'_> {
         self.scope.events[index] = event;
         for (at, attempt, left) in interrupted {
             let why = "the service ended while it ran".to_owned();
-            let (next, news) = match left {
+            let (next, command_change) = match left {
                 0 => given_up(attempt, why),
-                left => (CommandState::Running { attempt: attempt + 1, left: left - 1 }, News::Nothing),
+                left => {
+                    (CommandState::Running { attempt: attempt + 1, left: left - 1 }, CommandChange::Nothing)
+                }
             };
-            self.set_command(index, at, next, news);
+            self.set_command(index, at, next, command_change);
         }
     }
 
@@ -379,20 +381,20 @@ impl Change<'_> {
 
     /// Sets where one command stands, and writes down what that makes known. A single failure goes into the
     /// audit trail only; the event's own trail has the last word on those that are given up.
-    fn set_command(&mut self, index: usize, at: usize, next: CommandState, news: News) {
+    fn set_command(&mut self, index: usize, at: usize, next: CommandState, command_change: CommandChange) {
         let mut event = self.scope.events[index].clone();
         let Some(vm) = event.resources.get(at).map(|resource| resource.name.clone()) else { return };
         if let Some(command) = event.exec_run_mut().and_then(|run| run.commands.get_mut(at)) {
             *command = next;
         }
         let driver = Actor::Driver(DriverKind::Exec.to_string());
-        match news {
-            News::Nothing => {}
-            News::AttemptFailed { attempt, why } => {
+        match command_change {
+            CommandChange::Nothing => {}
+            CommandChange::AttemptFailed { attempt, why } => {
                 let what = EventFact::DriverAttemptFailed { vm: vm.clone(), attempt, why };
                 self.audit(&event, driver, vec![vm], what);
             }
-            News::Failed { attempts, why } => {
+            CommandChange::Failed { attempts, why } => {
                 let what = EventFact::DriverFailed { vm: vm.clone(), attempts, why };
                 self.note_driver(&mut event, driver, Some(vm), what);
             }
@@ -408,6 +410,6 @@ impl Change<'_> {
         self.audit(event, by.clone(), resources, what.clone());
         let same = std::mem::discriminant(&what);
         event.trail.retain(|fact| std::mem::discriminant(&fact.fact) != same);
-        event.note(self.circumstances.now, by, what);
+        event.note(self.context.now, by, what);
     }
 }

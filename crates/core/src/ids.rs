@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_refuse_what_a_path_or_a_document_could_trip_over() {
+    fn names_reject_unsafe_characters() {
         for (text, found) in [("a/b", '/'), ("a b", ' '), ("a\"b", '"'), ("ä", 'ä')] {
             assert_eq!(text.parse::<Name>(), Err(NameError::Character { name: text.into(), found }));
         }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_fill_in_what_is_not_said() {
+    fn paths_fill_in_defaults() {
         let path: ScopePath = "Web".parse().unwrap();
         assert_eq!(path.to_string(), "default/default/Web");
         assert_eq!(path.id().as_str(), "default/default/web");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn event_ids_differ_by_each_of_their_parts_and_by_nothing_else() {
+    fn event_id_depends_on_each_part_only() {
         let scope = "web".parse::<ScopePath>().unwrap().id();
         let [one, two] = [1, 2].map(|n| OperationId(Uuid::from_u128(n)));
         let vm = VmId(Uuid::from_u128(7));

@@ -61,12 +61,12 @@ pub struct HostPart {
     /// The part's update domain.
     pub update_domain: u32,
     /// Where the operation stands.
-    pub standing: HostStanding,
+    pub standing: HostStartState,
 }
 
 /// Where a host operation stands that has not started here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostStanding {
+pub enum HostStartState {
     /// It is decided; the part starts whatever else happens here.
     Released,
     /// It waits for its time, for approvals, or for others to end. `due_at` is the beginning of time where
@@ -76,12 +76,12 @@ pub enum HostStanding {
 
 impl HostPart {
     /// Whether it keeps a start of another operation, in this update domain, waiting at `now`.
-    pub fn holds_back(&self, order: StartOrder, update_domain: u32, now: Timestamp) -> bool {
+    pub fn blocks(&self, order: StartOrder, update_domain: u32, now: Timestamp) -> bool {
         self.operation != order.operation
             && self.update_domain != update_domain
             && match self.standing {
-                HostStanding::Released => true,
-                HostStanding::Waiting { due_at, order: mine } => due_at <= now && mine < order,
+                HostStartState::Released => true,
+                HostStartState::Waiting { due_at, order: mine } => due_at <= now && mine < order,
             }
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_as_a_whole_waits_for_any_other_update_domain() {
+    fn joint_start_waits_for_other_update_domains() {
         for (own, first, whole, apart) in [
             (&[0][..], &[0][..], false, false),
             (&[0], &[1], true, true),

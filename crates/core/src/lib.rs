@@ -5,7 +5,7 @@
 //! ids come in as arguments, what happened comes back as [facts](fact). That is what lets the simulator run
 //! the production rules through thousands of histories a second.
 //!
-//! The one verb is [`Scope::apply`]: a scope, a command and the circumstances give the scope's next value,
+//! The one verb is [`Scope::apply`]: a scope, a command and the context give the scope's next value,
 //! and that value is always *settled*, so that nothing that is due and free to happen is left undone. Where
 //! to look:
 //!
@@ -51,14 +51,14 @@ pub mod time;
 
 pub use access::{Grant, Prefix, Role, Token};
 pub use actor::Actor;
-pub use apply::{Applied, Change, Circumstances, Command, NewEvent};
+pub use apply::{Applied, ApplyContext, Change, Command, NewEvent};
 pub use cause::{Cause, EventType, Source};
 pub use clock_hold::ClockHold;
 pub use event::{Approval, DriverKind, Event, Outcome, Past, Phase, Resource, Run, StartReason};
 pub use exec::{CommandState, Ending, ExecRun, Ran};
 pub use fact::{EventFact, Fact, Recorded};
 pub use ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
-pub use joint_start::{Blocked, Blocker, HostPart, HostStanding, JointStart, StartOrder};
+pub use joint_start::{Blocked, Blocker, HostPart, HostStartState, JointStart, StartOrder};
 pub use operation::{Operation, OperationState, Release, Target, TargetState};
 pub use refusal::Refusal;
 pub use scope::{Member, MemberState, Origin, Policy, Scope, ScopeKind};

@@ -139,7 +139,7 @@ pub enum TargetState {
 
 /// A VM that an operation is to reach, and where it stands.
 #[derive(Clone, Debug)]
-pub struct Reached {
+pub struct TargetVm {
     /// Its scope.
     pub scope: ScopeId,
     /// Its update domain.
@@ -150,7 +150,7 @@ pub struct Reached {
 
 /// Splits the VMs of an operation into its parts, in the order of scope and update domain; within a part the
 /// VMs keep the order in which they were named.
-pub fn targets(id: OperationId, grouping: Grouping, reached: Vec<Reached>) -> Vec<Target> {
+pub fn targets(id: OperationId, grouping: Grouping, reached: Vec<TargetVm>) -> Vec<Target> {
     let mut parts: BTreeMap<(ScopeId, u32, usize), Vec<Resource>> = BTreeMap::new();
     for (position, vm) in reached.into_iter().enumerate() {
         let alone = match grouping {
@@ -204,11 +204,11 @@ impl Operation {
     /// How far the start of an operation is that has been made just now: a host's reboot or freeze starts as a
     /// whole if it has several parts. What it is does not change when parts leave.
     pub fn new_joint_start(host: Option<&str>, cause: Cause, parts: usize) -> Option<JointStart> {
-        (host.is_some() && cause.starts_as_a_whole() && parts > 1).then_some(JointStart::Waiting)
+        (host.is_some() && cause.has_joint_start() && parts > 1).then_some(JointStart::Waiting)
     }
 
     /// Whether it is a host operation whose start is decided.
-    pub fn is_released_as_a_whole(&self) -> bool {
+    pub fn has_joint_release(&self) -> bool {
         matches!(self.joint_start, Some(JointStart::Released { .. }))
     }
 
@@ -223,7 +223,7 @@ impl Operation {
 
     /// The update domains with which a part takes turns, since other parts of the operation are there in the same scope.
     /// None where all parts start together, or do not wait for other update domains.
-    pub fn takes_turns_with(&self, part: &Target) -> Vec<u32> {
+    pub fn other_update_domains(&self, part: &Target) -> Vec<u32> {
         if self.joint_start.is_some() || !self.cause.waits_for_other_update_domains() {
             return Vec::new();
         }
@@ -274,7 +274,7 @@ mod tests {
         use Grouping::{PerUpdateDomain, PerVm};
         type Parts<'a> = &'a [(&'a str, u32, &'a [u128])];
         let reached = |vms: &[(&str, u32, u128)]| {
-            let one = |(scope, update_domain, n): &(&str, u32, u128)| Reached {
+            let one = |(scope, update_domain, n): &(&str, u32, u128)| TargetVm {
                 scope: scope_id(scope),
                 update_domain: *update_domain,
                 resource: resource(vm(*n)),
@@ -355,12 +355,12 @@ mod tests {
             let targets = parts.iter().map(part).collect();
             let one = Operation { joint_start, ..operation(1, cause, targets) };
             assert_eq!(one.starts_in_one_scope(), in_one_scope, "{name}");
-            assert_eq!(one.takes_turns_with(&one.targets[0]), turns, "{name}");
+            assert_eq!(one.other_update_domains(&one.targets[0]), turns, "{name}");
         }
     }
 
     #[test]
-    fn a_part_never_goes_back() {
+    fn target_state_never_reverts() {
         for (from, to, expected) in
             [(WAITING, APPROVED, APPROVED), (APPROVED, WAITING, APPROVED), (ENDED, APPROVED, ENDED)]
         {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_start_as_a_whole_where_there_are_several_parts() {
+    fn host_operation_with_several_parts_starts_jointly() {
         for (host, cause, parts, whole) in [
             (Some("h1"), Cause::HostReboot, 2, true),
             (Some("h1"), Cause::HostFreeze, 2, true),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_part_has_nothing_to_wait_for() {
+    fn single_part_does_not_wait() {
         let part = |n| target("web", 0, n, &[vm(n)]);
         for (parts, released, expected) in [
             (vec![part(1)], false, true),

@@ -89,7 +89,7 @@ pub enum Refusal {
     #[error("its VMs were gone, deallocated or on another host before their scope could be told")]
     VmsGone,
     /// Less notice than the kind of event gives.
-    #[error("NotBefore {asked} is too near: a {event_type} gives {} of notice, so the earliest is {earliest}{}", human(.notice), without_time(*.at_once))]
+    #[error("NotBefore {asked} is too near: a {event_type} gives {} of notice, so the earliest is {earliest}{}", duration_text(.notice), without_time(*.at_once))]
     NotBeforeTooNear {
         /// What will happen.
         event_type: EventType,
@@ -161,7 +161,7 @@ pub enum Refusal {
     /// A notification time out of range.
     #[error(
         "a Terminate notification of {} is out of range; it may be {} to {}",
-        human(.0), human(&TERMINATE_NOTICE_MIN), human(&TERMINATE_NOTICE_MAX)
+        duration_text(.0), duration_text(&TERMINATE_NOTICE_MIN), duration_text(&TERMINATE_NOTICE_MAX)
     )]
     TerminateNoticeOutOfRange(Duration),
     /// The record would be too large to store.
@@ -276,7 +276,7 @@ fn moved(expected: u64, found: u64) -> String {
 }
 
 /// A span as a person would say it, to the second: `15 min`, `30 s`, `1 min 30 s`.
-fn human(span: &Duration) -> String {
+fn duration_text(span: &Duration) -> String {
     let (minutes, seconds) = (span.as_secs() / 60, span.as_secs() % 60);
     match (minutes, seconds) {
         (0, _) if span.subsec_millis() > 0 => format!("{:.1} s", span.as_secs_f64()),

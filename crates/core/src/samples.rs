@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::access::{Grant, Prefix, Role, Token};
 use crate::actor::Actor;
-use crate::apply::{Applied, Circumstances, NewEvent};
+use crate::apply::{Applied, ApplyContext, NewEvent};
 use crate::cause::Cause;
 use crate::clock_hold::ClockHold;
 use crate::event::{Approval, DriverKind, Event, Phase, Resource, Run, StartReason};
@@ -65,7 +65,7 @@ fn name(vm: VmId) -> Name {
 
 /// A running VM in update domain 0.
 pub fn member(vm: VmId) -> Member {
-    Member::bare(vm, name(vm))
+    Member::with_defaults(vm, name(vm))
 }
 
 /// A VM as an event names it.
@@ -185,16 +185,16 @@ pub fn token(name: &str) -> Token {
     Token {
         name: name.parse().unwrap(),
         hash: format!("hash of {name}"),
-        grants: vec![Grant { role: Role::Operator, path: Prefix::everywhere() }],
+        grants: vec![Grant { role: Role::Operator, path: Prefix::root() }],
         created_at: now(),
         created_by: None,
         expires_at: None,
     }
 }
 
-/// The circumstances of a command, owned: an operator asks [`now`] in a scope whose guests listen.
+/// The context of a command, owned: an operator asks [`now`] in a scope whose guests listen.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct ContextFixture {
     /// What time it is.
     pub now: Timestamp,
     /// Who asks.
@@ -209,7 +209,7 @@ pub struct Given {
     pub clock_hold: Option<ClockHold>,
 }
 
-impl Default for Given {
+impl Default for ContextFixture {
     fn default() -> Self {
         let (host_parts, clock_hold) = (Vec::new(), None);
         Self {
@@ -223,10 +223,10 @@ impl Default for Given {
     }
 }
 
-impl Given {
+impl ContextFixture {
     /// The same, as [`Scope::apply`] takes it; commands are run by the process `n1`.
-    pub fn circumstances(&self) -> Circumstances<'_> {
-        Circumstances {
+    pub fn context(&self) -> ApplyContext<'_> {
+        ApplyContext {
             now: self.now,
             by: &self.by,
             enabled: self.enabled,
@@ -240,7 +240,7 @@ impl Given {
 
 /// What came of a command, in one line for a table: the facts in their order, each with its reason and the number of
 /// its event or VM, or the code of the refusal.
-pub fn told(result: Result<Applied, crate::Refusal>) -> String {
+pub fn outcome_text(result: Result<Applied, crate::Refusal>) -> String {
     match result {
         Ok(applied) => {
             let facts = applied.facts.iter().map(|one| fact(&one.fact));

@@ -121,7 +121,7 @@ impl Policy {
 
     /// The policy of scopes that the service makes by itself: the shortest terminate notification, so that every type
     /// of event can be tried there.
-    pub fn for_trying() -> Self {
+    pub fn for_first_run() -> Self {
         let seconds = u32::try_from(TERMINATE_NOTICE_MIN.as_secs()).ok();
         Self { terminate_notice_s: seconds, ..Self::default() }
     }
@@ -164,7 +164,7 @@ pub struct Member {
 
 impl Member {
     /// A running VM of which nothing else is known.
-    pub fn bare(vm: VmId, name: Name) -> Self {
+    pub fn with_defaults(vm: VmId, name: Name) -> Self {
         Self {
             vm,
             name,
@@ -277,7 +277,7 @@ impl Scope {
     /// later than `now`: what was due has been done, and what is due but made to wait is set free by the
     /// command that ends what it waits for, not by time.
     ///
-    /// `parts` and `hold` are as in [`crate::Circumstances`]; what is held is due at no time.
+    /// `parts` and `hold` are as in [`crate::ApplyContext`]; what is held is due at no time.
     pub fn next_due(
         &self,
         parts: &[HostPart],
@@ -288,7 +288,7 @@ impl Scope {
     }
 
     /// Whether two values of a scope show their guests the same events. This is what the incarnation counts.
-    pub(crate) fn shows_the_same(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_document(&self, other: &Self) -> bool {
         let shown = |event: &Event| (event.id, event.is_started(), event.not_before());
         // Everything else a document shows of an event is fixed when the event is made.
         self.events.len() == other.events.len()

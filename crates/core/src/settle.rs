@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::actor::Actor;
-use crate::apply::{Change, Circumstances};
+use crate::apply::{ApplyContext, Change};
 use crate::cause::{Cause, EventType};
 use crate::clock_hold::ClockHold;
 use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartReason};
@@ -41,18 +41,18 @@ impl Scope {
         parts: &[HostPart],
         now: Timestamp,
     ) -> impl Iterator<Item = Blocker> {
-        let first = parts.iter().filter(move |part| part.holds_back(order, update_domain, now));
+        let first = parts.iter().filter(move |part| part.blocks(order, update_domain, now));
         let first = first.map(|part| {
             let HostPart { operation, update_domain, .. } = *part;
             Blocker::HostOperation { operation, update_domain }
         });
-        self.busy_elsewhere(update_domain).chain(first)
+        self.active_in_other_domains(update_domain).chain(first)
     }
 
     /// The started platform events of other update domains.
-    pub fn busy_elsewhere(&self, update_domain: u32) -> impl Iterator<Item = Blocker> {
+    pub fn active_in_other_domains(&self, update_domain: u32) -> impl Iterator<Item = Blocker> {
         let busy = move |other: &&Event| {
-            other.is_started() && other.is_platforms() && other.update_domain != update_domain
+            other.is_started() && other.is_platform_event() && other.update_domain != update_domain
         };
         let events = self.events.iter().filter(busy);
         events.map(|other| Blocker::Event { event: other.id, update_domain: other.update_domain })
@@ -132,28 +132,28 @@ impl Change<'_> {
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some(index) = self.next_to_end() {
-                self.carried_out(index, Actor::Driver(DriverKind::Simulated.to_string()), &[]);
+                self.complete_event(index, Actor::Driver(DriverKind::Simulated.to_string()), &[]);
             } else if let Some(index) = self.next_without_resources() {
                 match self.scope.events[index].is_started() {
-                    true => self.carried_out(index, Actor::Service, &[]),
-                    false => self.call_off(index, Actor::Service, CancelReason::ResourcesGone),
+                    true => self.complete_event(index, Actor::Service, &[]),
+                    false => self.cancel_event(index, Actor::Service, CancelReason::ResourcesGone),
                 }
             } else if let Some(index) = self.next_finished() {
-                self.carried_out(index, Actor::Driver(DriverKind::Exec.to_string()), &[]);
+                self.complete_event(index, Actor::Driver(DriverKind::Exec.to_string()), &[]);
             } else if let Some((index, why)) = self.next_to_begin() {
-                self.let_begin(index, why);
+                self.start_or_mark_ready(index, why);
             } else if !self.drive() {
                 break;
             }
         }
-        self.forget_old_endings();
+        self.drop_old_endings();
     }
 
     /// Ends go in the order of their time, so that history reads in the order in which things happened.
     fn next_to_end(&self) -> Option<usize> {
         let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
             let Phase::Started { run: Run::Simulated { ends_at }, .. } = event.phase else { return None };
-            let Circumstances { now, clock_hold, .. } = self.circumstances;
+            let ApplyContext { now, clock_hold, .. } = self.context;
             (ends_at <= now && !is_held(event, clock_hold)).then_some((ends_at, index))
         });
         ends.min().map(|(_, index)| index)
@@ -168,7 +168,7 @@ impl Change<'_> {
 
     fn next_to_begin(&self) -> Option<(usize, StartReason)> {
         let due = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
-            let Circumstances { now, host_parts, clock_hold, .. } = self.circumstances;
+            let ApplyContext { now, host_parts, clock_hold, .. } = self.context;
             let why = reason_to_begin(event, clock_hold, now)?;
             let is_free = self.scope.blocker(event, host_parts, now).is_none();
             is_free.then_some(((event.not_before(), event.id), index, why))
@@ -177,17 +177,17 @@ impl Change<'_> {
     }
 
     /// An event that may begin: it does, unless its driver wants to be told to.
-    fn let_begin(&mut self, index: usize, why: StartReason) {
+    fn start_or_mark_ready(&mut self, index: usize, why: StartReason) {
         let by = starter(&self.scope.events[index], why, Actor::Timer);
         match self.scope.events[index].driver {
             DriverKind::Simulated | DriverKind::Exec => self.begin(index, why, by),
-            DriverKind::Manual => self.become_ready(index, why, by),
+            DriverKind::Manual => self.mark_ready(index, why, by),
         }
     }
 
     /// Notes that an event of the manual driver might begin, if only it were started.
-    pub(crate) fn become_ready(&mut self, index: usize, why: StartReason, by: Actor) {
-        let now = self.circumstances.now;
+    pub(crate) fn mark_ready(&mut self, index: usize, why: StartReason, by: Actor) {
+        let now = self.context.now;
         let mut event = self.scope.events[index].clone();
         if let Phase::Scheduled { ready: ready @ None, .. } = &mut event.phase {
             *ready = Some(Ready { at: now, why });
@@ -198,7 +198,7 @@ impl Change<'_> {
 
     /// Moves an event to Started. Whoever calls has seen to it that nothing keeps it waiting.
     pub(crate) fn begin(&mut self, index: usize, why: StartReason, by: Actor) {
-        let now = self.circumstances.now;
+        let now = self.context.now;
         let mut event = self.scope.events[index].clone();
         let run = match event.driver {
             DriverKind::Simulated => Run::Simulated { ends_at: after(now, self.simulated_span(&event)) },
@@ -214,33 +214,33 @@ impl Change<'_> {
         };
         self.scope.events[index] = event;
         for resource in redeployed {
-            self.spare_from_predicted_failure(resource.vm, by_event);
+            self.cancel_predicted_failure(resource.vm, by_event);
         }
     }
 
     fn simulated_span(&self, event: &Event) -> std::time::Duration {
         match u64::try_from(event.duration_s) {
             Ok(seconds) => std::time::Duration::from_secs(seconds),
-            Err(_) => self.circumstances.settings.simulated_duration,
+            Err(_) => self.context.settings.simulated_duration,
         }
     }
 
     /// A VM whose owner moves it away no longer cares that its old host is expected to fail.
-    fn spare_from_predicted_failure(&mut self, vm: VmId, by_event: crate::ids::EventId) {
+    fn cancel_predicted_failure(&mut self, vm: VmId, by_event: crate::ids::EventId) {
         let predicted = |event: &Event| {
-            event.cause == Cause::PredictedFailure && !event.is_started() && event.touches(vm)
+            event.cause == Cause::PredictedFailure && !event.is_started() && event.includes_vm(vm)
         };
         while let Some(index) = self.scope.events.iter().position(predicted) {
-            self.call_off(index, self.circumstances.by.clone(), CancelReason::Redeployed { by_event });
+            self.cancel_event(index, self.context.by.clone(), CancelReason::Redeployed { by_event });
         }
     }
 
-    pub(crate) fn call_off(&mut self, index: usize, by: Actor, why: CancelReason) {
+    pub(crate) fn cancel_event(&mut self, index: usize, by: Actor, why: CancelReason) {
         self.end(index, by, Outcome::Cancelled, EventFact::EventCancelled { why });
     }
 
     /// Ends an event that was carried out, and lets the fleet know what that did.
-    pub(crate) fn carried_out(&mut self, index: usize, by: Actor, hosts: &[(VmId, String)]) {
+    pub(crate) fn complete_event(&mut self, index: usize, by: Actor, hosts: &[(VmId, String)]) {
         let event = self.end(index, by.clone(), Outcome::Completed, EventFact::EventCompleted);
         // The VM that was made for trying things out survives its own rehearsed end.
         let spared = self.scope.first_run && event.driver == DriverKind::Simulated;
@@ -259,7 +259,7 @@ impl Change<'_> {
     }
 
     fn end(&mut self, index: usize, by: Actor, outcome: Outcome, fact: EventFact) -> Event {
-        let now = self.circumstances.now;
+        let now = self.context.now;
         let mut event = self.scope.events.remove(index);
         self.note(&mut event, by, fact);
         self.scope.ended.push(Ended { event: event.id, at: now, outcome });
@@ -294,12 +294,11 @@ impl Change<'_> {
 
     /// Whether an ending is recent enough to be approved with a friendly answer.
     pub(crate) fn is_recent(&self, ended_at: Timestamp) -> bool {
-        self.circumstances.clock_hold.is_some()
-            || self.circumstances.now.duration_since(ended_at) < ENDED_KEPT
+        self.context.clock_hold.is_some() || self.context.now.duration_since(ended_at) < ENDED_KEPT
     }
 
     /// Old endings are dropped when a new one comes, so that a command that changes nothing writes nothing.
-    fn forget_old_endings(&mut self) {
+    fn drop_old_endings(&mut self) {
         if self.past.is_empty() {
             return;
         }
@@ -314,7 +313,9 @@ impl Change<'_> {
 mod tests {
     use super::*;
     use crate::apply::{Applied, Command};
-    use crate::samples::{Given, approved, at, event, event_id, operation_id, scope, started, told, vm};
+    use crate::samples::{
+        ContextFixture, approved, at, event, event_id, operation_id, outcome_text, scope, started, vm,
+    };
     use crate::scope::ENDED_KEPT;
 
     const REBOOT: Cause = Cause::HostReboot;
@@ -343,13 +344,16 @@ mod tests {
         Event { driver: DriverKind::Manual, ..event }
     }
 
-    fn then(seconds: i64) -> Given {
-        Given { now: at(seconds), ..Given::default() }
+    fn then(seconds: i64) -> ContextFixture {
+        ContextFixture { now: at(seconds), ..ContextFixture::default() }
     }
 
     #[test]
-    fn pulse_does_what_is_due_and_free() {
-        let held = |seconds| Given { clock_hold: Some(ClockHold::from_iter([event_id(1)])), ..then(seconds) };
+    fn pulse_starts_due_unblocked_events() {
+        let held = |seconds| ContextFixture {
+            clock_hold: Some(ClockHold::from_iter([event_id(1)])),
+            ..then(seconds)
+        };
         let other = |cause| in_domain(1, started(event(2, cause, &[vm(2)])));
         let first_run = Scope { first_run: true, ..web(&[started(one(Cause::Deletion))]) };
         let gone = |mut scope: Scope| {
@@ -361,10 +365,10 @@ mod tests {
             scope
         };
         let part = Event { joint_start: true, ..one(REBOOT) };
-        let standing = crate::joint_start::HostStanding::Released;
+        let standing = crate::joint_start::HostStartState::Released;
         let host_parts = vec![HostPart { operation: operation_id(9), update_domain: 1, standing }];
         let spare = [event(2, Cause::PredictedFailure, &[vm(1)]), approved(one(Cause::UserRedeploy))];
-        let rows: Vec<(&str, Scope, Given, &str)> = vec![
+        let rows: Vec<(&str, Scope, ContextFixture, &str)> = vec![
             ("before NotBefore", web(&[one(REBOOT)]), then(899), ""),
             ("at NotBefore", web(&[one(REBOOT)]), then(900), "EventStarted(NotBefore) 1"),
             ("the clock is not trusted", web(&[one(REBOOT)]), held(900), ""),
@@ -404,7 +408,12 @@ mod tests {
                 then(900),
                 "EventStarted(NotBefore) 1",
             ),
-            ("a host that is released elsewhere", web(&[one(REBOOT)]), Given { host_parts, ..then(900) }, ""),
+            (
+                "a host that is released elsewhere",
+                web(&[one(REBOOT)]),
+                ContextFixture { host_parts, ..then(900) },
+                "",
+            ),
             (
                 "the earlier goes first",
                 web(&[due_at(20, one(REBOOT)), in_domain(1, due_at(10, event(2, REBOOT, &[vm(2)])))]),
@@ -432,17 +441,17 @@ mod tests {
             ),
         ];
         for (name, scope, given, expected) in rows {
-            let result = scope.apply(Command::Pulse, given.circumstances());
+            let result = scope.apply(Command::Pulse, given.context());
             if let Ok(Applied { scope, .. }) = &result {
                 let due = scope.next_due(&given.host_parts, given.clock_hold.as_ref(), given.now);
                 assert!(due.is_none_or(|due| due > given.now), "{name}: something is overdue");
             }
-            assert_eq!(told(result), expected, "{name}");
+            assert_eq!(outcome_text(result), expected, "{name}");
         }
     }
 
     #[test]
-    fn next_due_is_when_something_happens_by_itself() {
+    fn next_due_is_next_automatic_change() {
         let other = in_domain(1, started(manual(event(2, REBOOT, &[vm(2)]))));
         let hold = ClockHold::from_iter([event_id(1)]);
         type Row<'a> = (&'a str, &'a [Event], Option<&'a ClockHold>, Option<Timestamp>);
@@ -463,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_forgotten_when_a_new_one_comes() {
+    fn old_endings_are_dropped_on_new_ending() {
         let ended = |at| Ended { event: event_id(9), at, outcome: Outcome::Completed };
         let old = at(0).checked_sub(ENDED_KEPT).unwrap();
         let rows = [
@@ -473,9 +482,9 @@ mod tests {
         ];
         for (name, ended, left) in rows {
             let scope = Scope { ended: ended.clone(), ..web(&[started(one(REBOOT))]) };
-            let still = scope.apply(Command::Pulse, then(0).circumstances()).unwrap().scope;
+            let still = scope.apply(Command::Pulse, then(0).context()).unwrap().scope;
             assert_eq!(still.ended, ended, "{name}: without a new one nothing is written");
-            let after = scope.apply(Command::Pulse, then(60).circumstances()).unwrap().scope;
+            let after = scope.apply(Command::Pulse, then(60).context()).unwrap().scope;
             assert_eq!(after.ended.len(), left, "{name}");
             assert_eq!(after.ended.last().map(|one| one.event), Some(event_id(1)), "{name}");
         }

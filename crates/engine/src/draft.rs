@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_core::exec::{WHY_BYTES_MAX, why_bytes_max};
+use notbefore_core::exec::{REASON_BYTES_MAX, reason_bytes_max};
 use notbefore_core::{
     Applied, CommandState, DriverKind, Event, Fact, Operation, OperationId, Recorded, Refusal, Release,
     Scope, ScopeId, ScopeKind,
@@ -35,7 +35,7 @@ const VMS_BYTES_PER_TXN: usize = 512 * 1024;
 const EVENT_GROWS_BY: usize = 640;
 /// What the exec driver may add besides: the newest fact of each of its kinds, one of them with a reason and the
 /// name of a VM.
-const DRIVER_FACTS_GROW_BY: usize = 704 + WHY_BYTES_MAX;
+const DRIVER_FACTS_GROW_BY: usize = 704 + REASON_BYTES_MAX;
 /// What one of its commands takes up at most besides a reason: numbers and a time.
 const COMMAND_BYTES_MAX: usize = 92;
 
@@ -371,7 +371,7 @@ fn growth_bytes(event: &Event) -> usize {
         DriverKind::Exec => {
             let commands = event.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
             // A command's result, a host, takes less than a reason.
-            let each = COMMAND_BYTES_MAX + why_bytes_max(event.resources.len());
+            let each = COMMAND_BYTES_MAX + reason_bytes_max(event.resources.len());
             let taken: usize = commands.iter().map(|command| bytes_not_needed(command, each)).sum();
             let commands = (event.resources.len() * each).saturating_sub(taken);
             EVENT_GROWS_BY + DRIVER_FACTS_GROW_BY + commands

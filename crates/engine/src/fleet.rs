@@ -99,10 +99,10 @@ impl Planner<'_> {
         let removed: Vec<VmId> = unnamed.iter().copied().take(REMOVED_PER_STEP).collect();
         progress.removed += removed.len();
 
-        let circumstances = self.circumstances(&id, self.by);
-        base.apply(ScopeCommand::SetPolicy(put.policy.clone()), circumstances)?;
-        base.apply(ScopeCommand::Enrol(members), circumstances)?;
-        base.apply(ScopeCommand::Remove(removed.clone()), circumstances)?;
+        let context = self.context(&id, self.by);
+        base.apply(ScopeCommand::SetPolicy(put.policy.clone()), context)?;
+        base.apply(ScopeCommand::Enrol(members), context)?;
+        base.apply(ScopeCommand::Remove(removed.clone()), context)?;
         draft.scope(held, base)?;
         let answer = Answer::Scope { scope: id, progress };
         if all_seen && removed.len() == unnamed.len() {
@@ -117,9 +117,9 @@ impl Planner<'_> {
         let known = by_name(&base.scope);
         let one = |spec: &VmSpec| member(spec, known.get(&spec.name.folded()).copied(), put.origin);
         let all = put.vms.iter().map(one).collect();
-        let circumstances = self.circumstances(&id, self.by);
-        base.apply(ScopeCommand::SetPolicy(put.policy.clone()), circumstances)?;
-        base.apply(ScopeCommand::Enrol(all), circumstances)?;
+        let context = self.context(&id, self.by);
+        base.apply(ScopeCommand::SetPolicy(put.policy.clone()), context)?;
+        base.apply(ScopeCommand::Enrol(all), context)?;
         encode_scope(self.state.scope(&id).map(|held| &*held.value), &base.scope)?;
         Ok(base)
     }
@@ -140,8 +140,8 @@ impl Planner<'_> {
             Some(held) => {
                 let of = held.value.id();
                 let vms = held.value.members.iter().map(|member| member.vm).collect();
-                let circumstances = self.circumstances(&of, self.by);
-                Some((held, held.value.apply(ScopeCommand::Remove(vms), circumstances)?))
+                let context = self.context(&of, self.by);
+                Some((held, held.value.apply(ScopeCommand::Remove(vms), context)?))
             }
             None => None,
         };
@@ -242,7 +242,7 @@ impl Planner<'_> {
         }
         let member = member(spec, None, Origin::Call);
         let vm = member.vm;
-        base.apply(ScopeCommand::Enrol(vec![member]), self.circumstances(&id, self.by))?;
+        base.apply(ScopeCommand::Enrol(vec![member]), self.context(&id, self.by))?;
         draft.scope(self.state.scope(&id), base)?;
         draft.vm(&Vm {
             id: vm,
@@ -269,7 +269,7 @@ impl Planner<'_> {
         let empties = last && all == held.value.members.len();
         progress.removed += some.len();
         let mut draft = self.draft();
-        let mut applied = held.value.apply(ScopeCommand::Remove(some), self.circumstances(id, self.by))?;
+        let mut applied = held.value.apply(ScopeCommand::Remove(some), self.context(id, self.by))?;
         if empties {
             applied.facts.push(self.recorded(Fact::ScopeRemoved { path: held.value.path.clone() }));
         }
@@ -291,11 +291,11 @@ impl Planner<'_> {
         }
         let path = name.as_str().parse::<ScopePath>().map_err(Refusal::from)?;
         let id = path.id();
-        let mut fresh = Scope::new(path, ScopeKind::Standalone, Policy::for_trying(), Origin::Call);
+        let mut fresh = Scope::new(path, ScopeKind::Standalone, Policy::for_first_run(), Origin::Call);
         fresh.first_run = true;
         let spec = VmSpec { spot: true, ..VmSpec::with_defaults(*vm, name.clone()) };
         let enrol = ScopeCommand::Enrol(vec![member(&spec, None, Origin::Call)]);
-        let applied = fresh.apply(enrol, self.circumstances(&id, self.by))?;
+        let applied = fresh.apply(enrol, self.context(&id, self.by))?;
         let mut draft = self.draft();
         draft.scope(None, applied)?;
         draft.vm(&Vm { id: *vm, scope: id, addresses: Vec::new(), instance: serde_json::Value::Null })?;

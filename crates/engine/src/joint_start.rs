@@ -78,7 +78,7 @@ impl Planner<'_> {
         let held = self.state.scope(scope).ok_or_else(nothing)?;
         let mut applied = Applied::unchanged((*held.value).clone());
         for (_, event) in events {
-            applied.apply(ScopeCommand::Start(event.id), self.circumstances(scope, self.by))?;
+            applied.apply(ScopeCommand::Start(event.id), self.context(scope, self.by))?;
         }
         let mut draft = self.draft();
         draft.scope(Some(held), applied)?;
@@ -95,7 +95,7 @@ impl Planner<'_> {
             OperationState::Opening => held.value.targets.len(),
             OperationState::Open | OperationState::Closed => self.scheduled(&held.value).count(),
         };
-        if scheduled > 0 && !held.value.is_released_as_a_whole() {
+        if scheduled > 0 && !held.value.has_joint_release() {
             return Err(Refusal::OperationNotStarted { operation: id, scheduled }.into());
         }
         let mut draft = self.draft();

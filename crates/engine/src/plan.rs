@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, Circumstances, Command as ScopeCommand, Fact, Recorded, Refusal, Scope, ScopeId, Settings, VmId,
+    Actor, ApplyContext, Command as ScopeCommand, Fact, Recorded, Refusal, Scope, ScopeId, Settings, VmId,
 };
 
 use crate::draft::{Draft, DraftedTxns};
@@ -50,9 +50,9 @@ impl<'a> Planner<'a> {
         Draft::new(self.state, self.now, self.node, self.count, self.from)
     }
 
-    /// The circumstances of a command to one scope.
-    pub fn circumstances(&self, scope: &ScopeId, by: &'a Actor) -> Circumstances<'a> {
-        Circumstances {
+    /// The context of a command to one scope.
+    pub fn context(&self, scope: &ScopeId, by: &'a Actor) -> ApplyContext<'a> {
+        ApplyContext {
             now: self.now,
             by,
             enabled: (self.enabled)(scope),
@@ -121,7 +121,7 @@ impl<'a> Planner<'a> {
     /// Plans a command to one scope that is known to exist.
     pub fn on_scope(&self, id: &ScopeId, command: ScopeCommand) -> Result<Plan, Failure> {
         let Some(held) = self.state.scope(id) else { return Ok(Plan::Settled(Answer::Done)) };
-        let applied = held.value.apply(command, self.circumstances(id, self.by))?;
+        let applied = held.value.apply(command, self.context(id, self.by))?;
         let mut draft = self.draft();
         draft.scope(Some(held), applied)?;
         Ok(self.write(draft, Answer::Done))

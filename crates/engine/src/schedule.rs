@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::apply::{NewEvent, not_before, notice};
-use notbefore_core::operation::{Reached, targets};
+use notbefore_core::operation::{TargetVm, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
     Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, Member, MemberState, Name, Operation,
@@ -48,8 +48,8 @@ impl<'a> Planner<'a> {
         if event.resources.is_empty() {
             return Err(Refusal::VmsGone.into());
         }
-        let circumstances = self.circumstances(&target.scope, &operation.by);
-        let applied = held.value.apply(ScopeCommand::Open(vec![event]), circumstances)?;
+        let context = self.context(&target.scope, &operation.by);
+        let applied = held.value.apply(ScopeCommand::Open(vec![event]), context)?;
         let mut draft = self.draft();
         draft.scope(Some(held), applied)?;
         if !draft.is_empty() {
@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The VMs that the caller has named.
-    fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<Reached>, Refusal> {
+    fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<TargetVm>, Refusal> {
         let mut reached = Vec::new();
         let mut named = HashSet::new();
         for vm in vms.iter().filter(|vm| named.insert(**vm)) {
@@ -149,7 +149,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The VMs that run on a host, in the order of scope and of members within it, and those that do not run.
-    fn on_host(&self, host: &str) -> Result<(Vec<Reached>, Vec<VmId>), Refusal> {
+    fn on_host(&self, host: &str) -> Result<(Vec<TargetVm>, Vec<VmId>), Refusal> {
         let (mut reached, mut deallocated) = (Vec::new(), Vec::new());
         for (id, held) in self.state.scopes_on(host) {
             for member in held.value.members.iter().filter(|member| member.host.as_deref() == Some(host)) {
@@ -173,7 +173,7 @@ impl<'a> Planner<'a> {
             Actor::Token(name) => name.parse::<Name>().ok().and_then(|name| self.state.token(&name)),
             Actor::Vm { .. } | Actor::Timer | Actor::Driver(_) | Actor::Service => None,
         };
-        if cause.source() != Source::User || token.is_none_or(|token| token.value.rules_everything()) {
+        if cause.source() != Source::User || token.is_none_or(|token| token.value.is_full_operator()) {
             return Ok(());
         }
         let limit = self.settings.stored_user_operations_max;
@@ -251,8 +251,8 @@ impl<'a> Planner<'a> {
         held: &Revisioned<Scope>,
     ) -> Result<(Applied, Bytes), Refusal> {
         let events = parts.iter().map(|target| self.event(operation, target, &held.value)).collect();
-        let circumstances = self.circumstances(&held.value.id(), self.by);
-        let applied = held.value.apply(ScopeCommand::Open(events), circumstances)?;
+        let context = self.context(&held.value.id(), self.by);
+        let applied = held.value.apply(ScopeCommand::Open(events), context)?;
         let bytes = encode_scope(Some(&held.value), &applied.scope)?;
         Ok((applied, bytes))
     }
@@ -285,7 +285,7 @@ impl<'a> Planner<'a> {
         if held.value.cancelled_by.is_some() {
             return Ok(Plan::Settled(Answer::Operation(id)));
         }
-        if held.value.is_released_as_a_whole() {
+        if held.value.has_joint_release() {
             return Err(Refusal::OperationStarted(id).into());
         }
         let mut operation = (*held.value).clone();
@@ -307,9 +307,9 @@ struct OneScope<'a> {
 /// Parts of an operation that their scopes will not have, and why.
 type RefusedParts = Vec<(EventId, Refusal)>;
 
-fn reach(scope: &ScopeId, member: &Member) -> Reached {
+fn reach(scope: &ScopeId, member: &Member) -> TargetVm {
     let resource = Resource { vm: member.vm, name: member.name.clone(), host: None };
-    Reached { scope: scope.clone(), update_domain: member.update_domain, resource }
+    TargetVm { scope: scope.clone(), update_domain: member.update_domain, resource }
 }
 
 /// The scopes that an operation reaches; its parts are in the order of their scopes.

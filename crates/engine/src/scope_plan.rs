@@ -110,7 +110,7 @@ impl Planner<'_> {
         let base = self.base(&mut self.draft(), &put.path, put.kind, put.origin)?;
         let mut whole = self.apply_put(put, base.clone())?;
         let removed = if put.prune { unlisted_vms(&base.scope, &put.vms) } else { Vec::new() };
-        whole.apply(ScopeCommand::Remove(removed.clone()), self.circumstances(&id, self.by))?;
+        whole.apply(ScopeCommand::Remove(removed.clone()), self.context(&id, self.by))?;
 
         let held = self.state.scope(&id).map(|held| (held.revision, &*held.value));
         let policy = held.map_or(Vec::new(), |(_, held)| policy_changes(&held.policy, &put.policy));
@@ -143,7 +143,7 @@ impl Planner<'_> {
         let held = self.known_scope(id)?;
         let removed = vms_to_remove(&held.value, fleet_only);
         let command = ScopeCommand::Remove(removed.clone());
-        let after = held.value.apply(command, self.circumstances(id, self.by))?.scope;
+        let after = held.value.apply(command, self.context(id, self.by))?.scope;
         let plan = self.outcome(held.value.path.clone(), &held.value, &removed);
         Ok(ScopePlan {
             revision: held.revision,

@@ -52,5 +52,5 @@ impl Planner<'_> {
 }
 
 fn is_lasting_operator(token: &Token) -> bool {
-    token.rules_everything() && token.expires_at.is_none()
+    token.is_full_operator() && token.expires_at.is_none()
 }

@@ -94,7 +94,7 @@ impl Delivery {
         if hearing.was_sent(scope.edition, version) {
             return;
         }
-        let concerned = scope.scope.events.iter().any(|event| event.touches(vm));
+        let concerned = scope.scope.events.iter().any(|event| event.includes_vm(vm));
         let note = || Note { vm, scope: Arc::clone(scope), version, at };
         // Where there is no room for the note the slot stays as it is, and the next poll tries again.
         if !concerned || self.notes.try_send(note()).is_ok() {

@@ -374,7 +374,7 @@ async fn prepare_fleet(
                     engine.ask(Request::new(Actor::Service, add)).await?;
                 } else {
                     let put = PutScope {
-                        policy: Policy::for_trying(),
+                        policy: Policy::for_first_run(),
                         ..PutScope::with_defaults(path, ScopeKind::Standalone, vec![vm])
                     };
                     engine.ask(Request::new(Actor::Service, ScopeChange::Put(put))).await?;
@@ -393,7 +393,7 @@ async fn prepare_fleet(
 
 /// Whether a VM calls from an address of this network.
 fn has_callers(view: &View, network: &str) -> bool {
-    let everywhere = Prefix::everywhere();
+    let everywhere = Prefix::root();
     let scopes = view.scopes_below(&everywhere, Bound::Unbounded);
     let vms = scopes.flat_map(|(_, scope)| scope.scope.members.iter().map(|member| member.vm));
     vms.flat_map(|vm| view.addresses(vm))

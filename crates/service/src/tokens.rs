@@ -163,7 +163,7 @@ pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> R
     let mut ruled = false;
     for (key, record) in &page.records {
         let token = records::decode::<Token>(key, &record.value)?;
-        ruled |= token.rules_everything() && !token.is_expired(now);
+        ruled |= token.is_full_operator() && !token.is_expired(now);
         if token.name.folded() == ROOT {
             root = Some(record.revision);
         }
@@ -207,7 +207,7 @@ async fn make_first(
         return Err(TokenError::TooShort { path, chars });
     }
     let name = ROOT.parse::<Name>().map_err(|error| TokenError::Store(error.to_string()))?;
-    let grants = vec![Grant { role: Role::Operator, path: Prefix::everywhere() }];
+    let grants = vec![Grant { role: Role::Operator, path: Prefix::root() }];
     let token = Token {
         name: name.clone(),
         hash: hash(&secret),

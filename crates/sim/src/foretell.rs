@@ -194,7 +194,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             let policy = Policy { terminate_notice_s: Some(300), ..Policy::default() };
             let mut scope = Scope::new(path.clone(), ScopeKind::Standalone, policy, Origin::Call);
             scope.first_run = true;
-            scope.members.push(Member { spot: true, ..Member::bare(*vm, name.clone()) });
+            scope.members.push(Member { spot: true, ..Member::with_defaults(*vm, name.clone()) });
             Ok(Writes {
                 scopes: BTreeMap::from([(path.id(), Some(scope))]),
                 addresses: BTreeMap::from([(*vm, Vec::new())]),

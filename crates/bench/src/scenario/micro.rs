@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, Cause, Circumstances, Command, DriverKind, EventId, NewEvent, OperationId, Release, Resource,
+    Actor, ApplyContext, Cause, Command, DriverKind, EventId, NewEvent, OperationId, Release, Resource,
     Scope, Settings,
 };
 use notbefore_engine::records;
@@ -47,7 +47,7 @@ fn apply(bench: &mut Bench, vms: usize) -> anyhow::Result<()> {
     let settings = Settings::default();
     let by = Actor::Token("root".to_owned());
     let now = Timestamp::UNIX_EPOCH;
-    let circumstances = Circumstances {
+    let context = ApplyContext {
         now,
         by: &by,
         enabled: true,
@@ -73,9 +73,9 @@ fn apply(bench: &mut Bench, vms: usize) -> anyhow::Result<()> {
         joint_start: false,
         released: false,
     };
-    let open = |scope: &Scope| scope.apply(Command::Open(vec![new.clone()]), circumstances);
+    let open = |scope: &Scope| scope.apply(Command::Open(vec![new.clone()]), context);
     let announced = open(&scope)?.scope;
-    let approve = |scope: &Scope| scope.apply(Command::Approve(vec![event]), circumstances);
+    let approve = |scope: &Scope| scope.apply(Command::Approve(vec![event]), context);
     approve(&announced)?;
     let (key, bytes) = (records::scope(&announced.id()), records::encode(&announced));
     let of = format!("a scope of {vms} VMs");

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use notbefore_core::exec::WHY_BYTES_MAX;
-use notbefore_core::samples::{self, Given};
+use notbefore_core::exec::REASON_BYTES_MAX;
+use notbefore_core::samples::{self, ContextFixture};
 use notbefore_core::{
-    Applied, Cause, Circumstances, Command, CommandState, DriverKind, Ending, Event, EventFact, EventId,
+    Applied, ApplyContext, Cause, Command, CommandState, DriverKind, Ending, Event, EventFact, EventId,
     ExecRun, ExecSettings, Fact, Member, NewEvent, Outcome, Ran, Refusal, Scope, Settings, VmId,
 };
 
@@ -65,9 +65,10 @@ impl Bench {
     }
 
     fn apply(&mut self, command: Command) -> Result<(), Refusal> {
-        let given = Given { now: self.now, settings: self.settings.clone(), ..Given::default() };
-        let circumstances = Circumstances { runner: &self.node, ..given.circumstances() };
-        let Applied { scope, facts, past, .. } = self.scope.apply(command, circumstances)?;
+        let given =
+            ContextFixture { now: self.now, settings: self.settings.clone(), ..ContextFixture::default() };
+        let context = ApplyContext { runner: &self.node, ..given.context() };
+        let Applied { scope, facts, past, .. } = self.scope.apply(command, context)?;
         assert!(scope.next_due(&[], None, self.now).is_none_or(|due| due > self.now), "invariant 10");
         self.scope = scope;
         let of_events = facts.into_iter().filter_map(|fact| {
@@ -106,7 +107,7 @@ impl Bench {
 }
 
 #[test]
-fn an_event_that_begins_runs_a_command_for_each_vm_and_ends_with_the_last() {
+fn event_runs_one_command_per_vm_and_ends_with_last() {
     let mut bench = Bench::new(2);
     assert_eq!((bench.run().owner.as_str(), bench.run().fence), ("n1", 1));
     assert_eq!(bench.run().commands, [running(1, 4), running(1, 4)]);
@@ -126,7 +127,7 @@ fn an_event_that_begins_runs_a_command_for_each_vm_and_ends_with_the_last() {
 }
 
 #[test]
-fn failures_wait_twice_as_long_each_time_and_are_given_up_at_the_limit() {
+fn failed_commands_back_off_until_attempt_limit() {
     let mut bench = Bench::new(1);
     for (attempt, pause) in [(1, 5), (2, 10), (3, 20), (4, 40)] {
         bench.ran(0, 1, attempt, fails("exit status 1"));
@@ -164,7 +165,7 @@ fn blocked_command_fails_at_once_and_can_be_retried() {
 }
 
 #[test]
-fn waits_end_at_the_longest() {
+fn backoff_is_capped() {
     let exec = ExecSettings::default();
     assert_eq!(exec.backoff(1), Duration::from_secs(5));
     assert_eq!(exec.backoff(6), Duration::from_secs(160));
@@ -173,7 +174,7 @@ fn waits_end_at_the_longest() {
 }
 
 #[test]
-fn a_report_counts_only_under_its_own_fence_and_attempt() {
+fn report_requires_current_fence_and_attempt() {
     let mut bench = Bench::new(1);
     bench.ran(0, 1, 1, fails("no"));
     bench.wait(5);
@@ -201,7 +202,7 @@ fn a_report_counts_only_under_its_own_fence_and_attempt() {
 }
 
 #[test]
-fn another_process_takes_over_and_runs_again_what_was_running() {
+fn new_process_reruns_running_commands() {
     let mut bench = Bench::new(3);
     bench.ran(0, 1, 1, succeeds());
     bench.ran(1, 1, 1, fails("no"));
@@ -221,7 +222,7 @@ fn another_process_takes_over_and_runs_again_what_was_running() {
 }
 
 #[test]
-fn takeovers_use_up_attempts_so_that_a_command_cannot_take_the_service_down_for_ever() {
+fn takeover_counts_as_attempt() {
     let mut bench = Bench::new(1);
     for restart in 2..=5 {
         bench.node = format!("n{restart}");
@@ -238,7 +239,7 @@ fn takeovers_use_up_attempts_so_that_a_command_cannot_take_the_service_down_for_
 }
 
 #[test]
-fn a_retry_gives_all_attempts_anew_under_numbers_never_used_before() {
+fn retry_resets_attempts_with_new_numbers() {
     let one = ExecSettings { attempts_max: 1, ..ExecSettings::default() };
     let mut bench = Bench::with(3, Settings { driver: DriverKind::Exec, exec: one, ..Settings::default() });
     assert_eq!(bench.apply(Command::Retry(EVENT)), Err(Refusal::NothingFailed(EVENT)));
@@ -266,7 +267,7 @@ fn only_commands_can_be_retried() {
 }
 
 #[test]
-fn a_vm_that_leaves_no_longer_counts() {
+fn removed_vm_does_not_block_event() {
     let mut bench = Bench::new(3);
     bench.ran(0, 1, 1, succeeds());
     bench.ok(Command::Remove(vec![vm(1)]));
@@ -280,7 +281,7 @@ fn a_vm_that_leaves_no_longer_counts() {
 }
 
 #[test]
-fn somebody_may_complete_it_by_hand_and_has_the_last_word() {
+fn manual_completion_overrides_commands() {
     let mut bench = Bench::new(2);
     bench.ran(0, 1, 1, Ending::Succeeded { host: Some("h2".to_owned()) });
     bench.ok(Command::Complete {
@@ -293,11 +294,11 @@ fn somebody_may_complete_it_by_hand_and_has_the_last_word() {
 }
 
 #[test]
-fn what_commands_report_is_cut_to_what_a_record_holds() {
+fn command_reports_are_truncated() {
     let mut bench = Bench::new(2);
     bench.ran(0, 1, 1, fails(&format!("a \"quoted\" \\ line\n{}", "ü".repeat(200))));
     let CommandState::Waiting { why, .. } = bench.command(0) else { panic!("{:?}", bench.command(0)) };
-    assert!(why.starts_with("a 'quoted' / line ü") && why.len() <= WHY_BYTES_MAX, "{why}");
+    assert!(why.starts_with("a 'quoted' / line ü") && why.len() <= REASON_BYTES_MAX, "{why}");
     assert!(!why.contains(['"', '\\', '\n']), "nothing has to be escaped: {why}");
     for host in ["", "h\n2", &"h".repeat(129)] {
         let CommandState::Running { attempt, .. } = *bench.command(1) else {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Blocker, ClockHold, EventId, HostPart, HostStanding, JointStart, Operation, OperationId, OperationState,
-    Phase, Scope, ScopeId, StartOrder, StartReason,
+    Blocker, ClockHold, EventId, HostPart, HostStartState, JointStart, Operation, OperationId,
+    OperationState, Phase, Scope, ScopeId, StartOrder, StartReason,
 };
 
 /// The host operations that have not closed.
@@ -278,11 +278,11 @@ impl OperationEntry {
     }
 
     /// What scopes are told of it; nothing of one that holds nothing back.
-    fn host_standing(&self) -> Option<HostStanding> {
+    fn host_standing(&self) -> Option<HostStartState> {
         match self.decision {
-            Decision::Released => Some(HostStanding::Released),
+            Decision::Released => Some(HostStartState::Released),
             Decision::Waiting => {
-                self.due.map(|due| HostStanding::Waiting { due_at: due.at, order: due.order })
+                self.due.map(|due| HostStartState::Waiting { due_at: due.at, order: due.order })
             }
             Decision::Ready | Decision::Never => None,
         }

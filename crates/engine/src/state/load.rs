@@ -107,7 +107,7 @@ mod tests {
         for n in 0..300_u16 {
             let vm = VmId(Uuid::from_u128(u128::from(n) * 7_919));
             let name: Name = format!("web_{n}").parse().unwrap();
-            let member = Member { host: Some("h1".into()), ..Member::bare(vm, name) };
+            let member = Member { host: Some("h1".into()), ..Member::with_defaults(vm, name) };
             scope.members.push(member);
             let [high, low] = n.to_be_bytes();
             let ip = match n % 3 {

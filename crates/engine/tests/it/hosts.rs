@@ -85,7 +85,7 @@ fn scope(name: &str, vms: u128) -> Scope {
     let member = |n: u128| Member {
         update_domain: n as u32,
         host: Some("h1".to_owned()),
-        ..Member::bare(
+        ..Member::with_defaults(
             VmId(Uuid::new_v5(&Uuid::from_u128(n), name.as_bytes())),
             format!("{name}-{n}").parse().unwrap(),
         )

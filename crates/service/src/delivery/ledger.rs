@@ -123,7 +123,7 @@ impl Ledger {
         let is_late = now.duration_since(note.at) >= ENDED_KEPT;
         let mut waited = Vec::new();
         for event in &scope.events {
-            if !event.touches(note.vm) || !note.version.knows(shown_type(event)) {
+            if !event.includes_vm(note.vm) || !note.version.knows(shown_type(event)) {
                 continue;
             }
             let entry = match self.events.entry(event.id) {

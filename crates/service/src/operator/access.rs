@@ -169,7 +169,7 @@ fn refused() -> Problem {
 /// what each caller may see.
 pub async fn require_everything(request: Request, next: Next) -> Result<Response, Problem> {
     let principal = request.extensions().get::<Principal>();
-    if principal.is_some_and(|principal| principal.token().rules_everything()) {
+    if principal.is_some_and(|principal| principal.token().is_full_operator()) {
         return Ok(next.run(request).await);
     }
     let (method, path) = (request.method(), super::path(&request));
@@ -292,7 +292,7 @@ impl Change {
     /// Holds a token that is not an operator's of everywhere to its pace. A repeat of what was done is free: it gets the
     /// answer that it had.
     async fn paced(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
-        if self.principal.token().rules_everything() {
+        if self.principal.token().is_full_operator() {
             return Ok(None);
         }
         if let Some(answer) = self.answered_before(operator).await? {

@@ -100,7 +100,7 @@ fn page(
         for event in events {
             let shown = cursor
                 .is_some_and(|(scope, shown)| id.as_str() == scope && event.id.to_string().as_str() <= shown);
-            let other = vm.is_some_and(|vm| !event.touches(vm))
+            let other = vm.is_some_and(|vm| !event.includes_vm(vm))
                 || started.is_some_and(|started| event.is_started() != started);
             if shown || other {
                 continue;

@@ -363,11 +363,11 @@ fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target) -> Option<
         return None;
     }
     if let Some(Blocker::Event { event, update_domain }) =
-        scope.scope.busy_elsewhere(part.update_domain).next()
+        scope.scope.active_in_other_domains(part.update_domain).next()
     {
         return Some(format!("the end of event {event} in update domain {update_domain}"));
     }
-    let others = operation.takes_turns_with(part);
+    let others = operation.other_update_domains(part);
     let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let domains = if others.len() == 1 { "domain" } else { "domains" };
     let turn = format!("its turn with update {domains} {list} of the scope: they go one after the other");

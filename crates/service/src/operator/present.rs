@@ -63,7 +63,13 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
         host: member.host.clone(),
         spot: member.spot,
         addresses,
-        events: scope.scope.events.iter().filter(|event| event.touches(id)).map(|event| event.id.0).collect(),
+        events: scope
+            .scope
+            .events
+            .iter()
+            .filter(|event| event.includes_vm(id))
+            .map(|event| event.id.0)
+            .collect(),
         listening: view.listening(id, now),
         last_poll_at: last_poll.map(|poll| poll.at),
         last_poll_version: last_poll.map(|poll| poll.version.to_string()),

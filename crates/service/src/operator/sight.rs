@@ -127,7 +127,7 @@ fn sees(roots: &[Prefix], scope: &ScopeId) -> bool {
 }
 
 fn sees_everything(roots: &[Prefix]) -> bool {
-    roots.iter().any(Prefix::is_everywhere)
+    roots.iter().any(Prefix::is_root)
 }
 
 impl Caller {
@@ -177,7 +177,7 @@ impl Caller {
             Some(scope) => self.sees(scope),
             None => sees_everything(&self.roots),
         };
-        self.principal.token().rules_everything() || (seen && !fact.is_some_and(Fact::is_about_tokens))
+        self.principal.token().is_full_operator() || (seen && !fact.is_some_and(Fact::is_about_tokens))
     }
 }
 
@@ -186,7 +186,7 @@ impl Part {
     /// All of a view.
     #[cfg(test)]
     pub fn everything(view: Arc<View>) -> Self {
-        Self { view, revision: 0, roots: [Prefix::everywhere()].into() }
+        Self { view, revision: 0, roots: [Prefix::root()].into() }
     }
 
     /// Whether a scope exists for the caller.
@@ -423,7 +423,7 @@ impl Sight {
         match self.scope_of_event(event) {
             Some(scope) => self.permit(needed, &scope.scope.id()),
             // The engine knows best whether there is one.
-            None if self.caller.principal.token().rules_everything() => Ok(Permit(())),
+            None if self.caller.principal.token().is_full_operator() => Ok(Permit(())),
             None => Err(self.unknown_event(event)),
         }
     }
@@ -431,7 +431,7 @@ impl Sight {
     /// Checks that the caller may call an operation off: all of it, so the role is needed in every scope that it
     /// reaches.
     pub fn permit_on_operation(&self, id: OperationId) -> Result<Permit, Problem> {
-        if self.caller.principal.token().rules_everything() {
+        if self.caller.principal.token().is_full_operator() {
             return Ok(Permit(()));
         }
         let unknown = || Problem::from(Refusal::UnknownOperation(id));
@@ -451,7 +451,7 @@ impl Sight {
     pub fn permit_to_carry_out(&self, id: OperationId) -> Result<Permit, Problem> {
         let permit = self.permit_on_operation(id)?;
         match self.view.operation(id) {
-            Some(held) if !self.caller.principal.token().rules_everything() => {
+            Some(held) if !self.caller.principal.token().is_full_operator() => {
                 self.permit_all(Role::Operator, held.value.targets.iter().map(|target| &target.scope))
             }
             Some(_) | None => Ok(permit),

@@ -49,7 +49,7 @@ fn shown(token: &Token, now: Timestamp, last_used_at: Option<Timestamp>) -> api:
 
 /// A grant as operators are shown it.
 pub fn grant(Grant { role, path }: &Grant) -> api::Grant {
-    let path = if path.is_everywhere() { "/".to_owned() } else { path.to_string() };
+    let path = if path.is_root() { "/".to_owned() } else { path.to_string() };
     api::Grant { role: role.word(), path }
 }
 
