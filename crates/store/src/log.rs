@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_that_falls_behind_is_told_where_to_begin() {
+    async fn lagging_watch_gets_oldest_revision() {
         let log = Log::new(Revision(0), Limits { batches: 2, bytes: 1000 });
         let mut slow = log.watch(Revision(0)).unwrap();
         for revision in 1..=3 {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_are_limited_but_the_newest_batch_stays() {
+    async fn byte_limit_keeps_newest_batch() {
         let log = Log::new(Revision(0), Limits { batches: 100, bytes: 8 });
         log.append([batch(1, "four")]);
         log.append([batch(2, "1234567890")]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_begins_later_has_no_past() {
+    async fn log_started_later_rejects_older_watch() {
         let log = Log::new(Revision(7), Limits::default());
         assert_eq!(log.watch(Revision(6)).err(), Some(WatchError::Compacted { oldest: Revision(7) }));
         let mut watch = log.watch(Revision(7)).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_log_yields_what_it_holds_and_then_ends() {
+    async fn closed_log_drains_then_ends() {
         let log = Log::new(Revision(0), Limits::default());
         let mut watch = log.watch(Revision(0)).unwrap();
         log.append([batch(1, "v")]);

@@ -144,7 +144,7 @@ impl Snapshot for State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::contract::{self, Subject};
+    use crate::tests::contract::{self, StoreFactory};
 
     /// Short enough for the suite to outrun.
     const LIMITS: Limits = Limits { batches: 256, bytes: 1024 * 1024 };
@@ -152,7 +152,7 @@ mod tests {
     struct InMemory;
 
     #[async_trait]
-    impl Subject for InMemory {
+    impl StoreFactory for InMemory {
         type Store = MemoryStore;
 
         async fn make(&self) -> MemoryStore {
@@ -160,7 +160,7 @@ mod tests {
         }
 
         async fn forget(&self, store: &MemoryStore) {
-            contract::outrun(store, LIMITS.batches).await;
+            contract::overflow_log(store, LIMITS.batches).await;
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_no_runtime_to_be_made_and_begins_at_zero() {
+    fn new_store_needs_no_runtime_and_starts_at_zero() {
         let store = MemoryStore::new();
         assert_eq!(store.inner.state.lock().unwrap().revision, Revision(0));
     }

@@ -2,8 +2,8 @@
 //!
 //! **Layout.** `format` says how records lie in the file. [`RedbStore`] is a handle; behind it `owner` is the
 //! thread that evaluates and commits transactions, `read` is what a snapshot does, `open` is how the file is
-//! opened, `load` how a whole one is made from records, `overlay` how one is read and left as it is. The door between
-//! them (`Door`) holds the open database, or the reason why there is none.
+//! opened, `load` how a whole one is made from records, `overlay` how one is read and left as it is. The state between
+//! them (`DatabaseState`) holds the open database, or the reason why there is none.
 //!
 //! **A commit.** Callers queue their transactions. The thread takes all that wait, up to a number and a size,
 //! evaluates each against the state that the one before left, and makes one durable redb commit of them: at one sync a transaction a
@@ -38,10 +38,10 @@ mod format;
 mod load;
 mod open;
 mod overlay;
-mod owner;
 mod read;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -57,10 +57,10 @@ use tokio::sync::{Semaphore, oneshot};
 
 use self::format::reading;
 pub use self::load::NewStore;
-use self::open::{Attempt, OpenDatabase, Opened, Opener};
 pub use self::open::{DirLock, OpenError};
+use self::open::{OpenAttempt, OpenDatabase, Opened, Opener};
 pub use self::overlay::pages_are_whole;
-use self::owner::{Message, Owner, Request};
+use self::writer::{Message, Request, Writer};
 use crate::log::{Limits, Log};
 use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};
 
@@ -89,24 +89,24 @@ struct Inner {
 
 /// What the thread and the handles both see.
 struct Shared {
-    door: RwLock<Door>,
+    database: RwLock<DatabaseState>,
     log: Arc<Log>,
     /// Whether the thread has been told, and has not yet looked, that a read failed.
-    suspected: AtomicBool,
+    check_requested: AtomicBool,
     /// The damaged records that were met, by their keys as they were found.
     damaged: Mutex<BTreeSet<String>>,
 }
 
-/// The database, or why there is none. Only the owner's thread changes it, so that it may hold the lock for
+/// The database, or why there is none. Only the writer's thread changes it, so that it may hold the lock for
 /// reading through a whole commit while snapshots are taken.
-enum Door {
+enum DatabaseState {
     Open(OpenDatabase),
-    Shut(Shut),
+    Closed(Unavailable),
 }
 
 /// Why there is no database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Shut {
+enum Unavailable {
     #[error("{CLOSED}")]
     Closed,
     /// A commit or a look has failed, or the file does not open: the chain of what failed.
@@ -143,9 +143,9 @@ impl RedbStore {
 
     /// The same for a store that is damaged in what it says of itself: its revision and its counts become those of the
     /// records that can be read.
-    pub fn open_restated(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+    pub fn open_rebuilt(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
-        Self::start(Box::new(move |_| overlay::open_restated(&path)), Limits::default())
+        Self::start(Box::new(move |_| overlay::open_rebuilt(&path)), Limits::default())
     }
 
     /// Opens a store over the backends that `make` yields: one at once, and another after each I/O error. It
@@ -158,18 +158,18 @@ impl RedbStore {
     }
 
     fn start(mut open: Opener, limits: Limits) -> Result<Self, OpenError> {
-        let Opened { database, state, place } = open(Attempt::First)?;
+        let Opened { database, state, file } = open(OpenAttempt::First)?;
         let shared = Arc::new(Shared {
-            door: RwLock::new(Door::Open(database)),
+            database: RwLock::new(DatabaseState::Open(database)),
             log: Log::new(state.revision, limits),
-            suspected: AtomicBool::new(false),
+            check_requested: AtomicBool::new(false),
             damaged: Mutex::default(),
         });
         let (queue, messages) = mpsc::channel();
-        let owner = Owner::new(shared.clone(), messages, open, state, place);
+        let writer = Writer::new(shared.clone(), messages, open, state, file);
         let thread = thread::Builder::new()
             .name("notbefore-store".into())
-            .spawn(move || owner.run())
+            .spawn(move || writer.run())
             .map_err(OpenError::Thread)?;
         let room = Arc::new(Semaphore::new(QUEUE_KIB_MAX as usize));
         Ok(Self { inner: Arc::new(Inner { shared, queue, room, thread: Some(thread) }) })
@@ -183,7 +183,7 @@ fn backends<B: StorageBackend>(
     Box::new(move |attempt| {
         let backend = make().map_err(|source| OpenError::Io { path: name.clone(), source })?;
         let (database, state) = open::open_backend(&name, backend, attempt)?;
-        Ok(Opened { database: OpenDatabase::unlocked(database), state, place: None })
+        Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
     })
 }
 
@@ -199,15 +199,16 @@ impl Drop for Inner {
 
 impl Shared {
     /// Runs `work` on the database, or answers why there is none.
-    fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, Shut> {
-        match &*self.door.read().unwrap_or_else(PoisonError::into_inner) {
-            Door::Open(open) => Ok(work(&open.database)),
-            Door::Shut(reason) => Err(reason.clone()),
+    fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, Unavailable> {
+        match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
+            DatabaseState::Open(open) => Ok(work(&open.database)),
+            DatabaseState::Closed(reason) => Err(reason.clone()),
         }
     }
 
-    fn set_door(&self, door: Door) {
-        let before = mem::replace(&mut *self.door.write().unwrap_or_else(PoisonError::into_inner), door);
+    fn set_database(&self, database: DatabaseState) {
+        let before =
+            mem::replace(&mut *self.database.write().unwrap_or_else(PoisonError::into_inner), database);
         // Closing a database writes and syncs; readers need not wait for that. It fails where the file is damaged, and
         // nothing can be done about it.
         let _ = reading(|| {
@@ -228,10 +229,10 @@ impl Shared {
     }
 
     /// Asks the thread, once, to see whether the database still works.
-    fn suspect(&self, queue: &mpsc::Sender<Message>) {
-        if !self.suspected.swap(true, Ordering::AcqRel) {
+    fn request_check(&self, queue: &mpsc::Sender<Message>) {
+        if !self.check_requested.swap(true, Ordering::AcqRel) {
             // It fails only if the thread has ended, and then there is nobody to ask.
-            let _ = queue.send(Message::Suspect);
+            let _ = queue.send(Message::Check);
         }
     }
 }
@@ -243,7 +244,7 @@ impl Store for RedbStore {
     }
 
     async fn commit(&self, txn: Txn) -> Outcome {
-        self.commit_all(vec![txn]).await.pop().unwrap_or_else(unanswered)
+        self.commit_all(vec![txn]).await.pop().unwrap_or_else(unknown_outcome)
     }
 
     async fn commit_all(&self, txns: Vec<Txn>) -> Vec<Outcome> {
@@ -253,7 +254,7 @@ impl Store for RedbStore {
         let mut outcomes = self.inner.queued(fit.collect()).await.into_iter();
         let outcome = |refusal: Option<Refusal>| match refusal {
             Some(refusal) => Outcome::Refused(refusal),
-            None => outcomes.next().unwrap_or_else(unanswered),
+            None => outcomes.next().unwrap_or_else(unknown_outcome),
         };
         refusals.into_iter().map(outcome).collect()
     }
@@ -272,13 +273,13 @@ impl Inner {
     /// what becomes of each.
     async fn queued(&self, txns: Vec<Txn>) -> Vec<Outcome> {
         let mut waiting = Vec::new();
-        for part in owner::parts(txns) {
+        for part in writer::parts(txns) {
             waiting.push((part.len(), self.queue(part).await));
         }
         let mut outcomes = Vec::new();
         for (count, answered) in waiting {
             outcomes.extend(match answered {
-                Some(answered) => answered.await.unwrap_or_else(|_| vec![unanswered(); count]),
+                Some(answered) => answered.await.unwrap_or_else(|_| vec![unknown_outcome(); count]),
                 None => vec![Outcome::Refused(Refusal::Unavailable(CLOSED.into())); count],
             });
         }
@@ -295,7 +296,7 @@ impl Inner {
 }
 
 /// What is told of a transaction that was taken up and never answered.
-fn unanswered() -> Outcome {
+fn unknown_outcome() -> Outcome {
     Outcome::Unknown("the store's thread ended before it answered".into())
 }
 

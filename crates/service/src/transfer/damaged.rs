@@ -113,7 +113,7 @@ fn open(store: &Path, findings: &mut Vec<Finding>) -> Result<Option<RedbStore>, 
         Ok(opened) => Ok(Some(opened)),
         Err(error @ OpenError::Damaged { .. }) => {
             findings.push(Finding::of_file(chain(&error)));
-            Ok(RedbStore::open_restated(store).ok())
+            Ok(RedbStore::open_rebuilt(store).ok())
         }
         Err(error) => Err(error),
     }

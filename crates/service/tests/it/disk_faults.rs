@@ -26,7 +26,7 @@ use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
 
 use crate::PATIENCE;
-use crate::disk::{Disk, Trouble};
+use crate::disk::{Disk, FailureMode};
 
 struct Bench {
     disk: Disk,
@@ -155,14 +155,14 @@ async fn a_broken_disk_leaves_the_outcome_unknown_until_the_retry_finds_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_wrong_with_the_disk_polls_go_on_and_the_service_recovers() {
     for (trouble, says) in [
-        (Trouble::Full, "storage space"),
-        (Trouble::ReadOnly, "read-only"),
-        (Trouble::SyncFails, "the sync failed"),
+        (FailureMode::Full, "storage space"),
+        (FailureMode::ReadOnly, "read-only"),
+        (FailureMode::SyncFails, "the sync failed"),
     ] {
         let bench = Bench::new().await;
         bench.engine.ask(request("restart", bench.restart(7))).await.unwrap();
         let before = bench.document();
-        bench.disk.set_trouble(Some(trouble));
+        bench.disk.set_failure(Some(trouble));
         let mut acknowledged = 0;
         let refused = loop {
             match bench
@@ -187,7 +187,7 @@ async fn whatever_is_wrong_with_the_disk_polls_go_on_and_the_service_recovers() 
         assert!(!matches!(same, Ok(Answer::Operation(OperationId(id))) if id.as_u128() == 8), "{trouble:?}");
         assert!(!bench.engine.stats().store_is_well(), "{trouble:?}");
 
-        bench.disk.set_trouble(None);
+        bench.disk.set_failure(None);
         bench.recovered().await;
         for n in 0..=acknowledged {
             let again = bench.engine.ask(request(&format!("large-{n}"), Bench::large_vm(n))).await;

@@ -212,7 +212,7 @@ impl Counts {
         }
     }
 
-    fn take_away(&mut self, key: &str) {
+    fn subtract(&mut self, key: &str) {
         let kind = kind_of(key);
         if let Some(count) = self.0.get_mut(kind) {
             *count = count.saturating_sub(1);
@@ -228,12 +228,12 @@ fn kind_of(key: &str) -> &str {
 }
 
 /// The records of a transaction under way, and how many there are.
-pub(super) struct Writing<'t> {
+pub(super) struct TableWriter<'t> {
     pub table: Table<'t, &'static [u8], &'static [u8]>,
     pub counts: Counts,
 }
 
-impl Records for Writing<'_> {
+impl Records for TableWriter<'_> {
     type Error = Fault;
 
     /// Without a look at the checksum: what is compared is about to be written or removed, and what is written mends a
@@ -259,7 +259,7 @@ impl Records for Writing<'_> {
     fn delete(&mut self, key: &str) -> Result<bool, Fault> {
         let was_there = self.table.remove(key.as_bytes())?.is_some();
         if was_there {
-            self.counts.take_away(key);
+            self.counts.subtract(key);
         }
         Ok(was_there)
     }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_a_record_is_noticed() {
+    fn checksum_detects_every_flipped_bit() {
         let key = b"scope/web".to_vec();
         let raw = encode(&key, Revision(7), b"2 {}");
         let parts = [&key[..], &raw[..]].concat();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_record_is_named_and_not_a_panic() {
+    fn truncated_record_is_an_error() {
         for raw in [&[][..], &[1, 2, 3], &[0; 11]] {
             let error = decode(b"scope/web", raw).unwrap_err().to_string();
             assert_eq!(error, "record scope/web is damaged: its checksum does not match");
@@ -303,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn the_state_comes_back_as_it_went() {
+    fn state_round_trips() {
         let mut state = State { revision: Revision(3), ..State::new().unwrap() };
         for key in ["scope/a", "scope/b", "vm/a", "alive"] {
             state.counts.add(key);
         }
-        state.counts.take_away("vm/a");
+        state.counts.subtract("vm/a");
         assert_eq!(state.counts.kinds().collect::<Vec<_>>(), [("", 1), ("scope/", 2)]);
         assert_eq!(State::decode(&state.encode()).unwrap(), state);
         assert!(State::decode(&State::new().unwrap().encode()[1..]).is_err());

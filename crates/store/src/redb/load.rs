@@ -9,8 +9,8 @@ use std::path::Path;
 use ::redb::Database;
 
 use super::OpenError;
-use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, Writing};
-use super::open::{self, Attempt, NewFile};
+use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, TableWriter};
+use super::open::{self, NewFile, OpenAttempt};
 use crate::apply::Records;
 use crate::{Key, Revision, Versioned};
 
@@ -39,7 +39,7 @@ impl NewStore {
         let mut new =
             Self { database: None, file: Some(file), state: State::default(), waiting: Vec::new(), bytes: 0 };
         if let Some(file) = &new.file {
-            let (database, state) = open::open_backend(path, file.backend()?, Attempt::First)?;
+            let (database, state) = open::open_backend(path, file.backend()?, OpenAttempt::First)?;
             (new.database, new.state) = (Some(database), state);
         }
         Ok(new)
@@ -79,7 +79,7 @@ fn write(database: &Database, records: Vec<(Key, Versioned)>, state: &mut State)
     let transaction = open::begin_durable(database)?;
     {
         let counts = std::mem::take(&mut state.counts);
-        let mut writing = Writing { table: transaction.open_table(RECORDS)?, counts };
+        let mut writing = TableWriter { table: transaction.open_table(RECORDS)?, counts };
         for (key, record) in records {
             writing.put(&key, record)?;
         }

@@ -73,9 +73,9 @@ pub enum OpenError {
 
 /// Whether a store may be made where there is none.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum OpenAttempt {
     First,
-    Again,
+    Reopen,
 }
 
 /// A store that is ready for use.
@@ -83,7 +83,7 @@ pub(super) struct Opened {
     pub database: OpenDatabase,
     pub state: State,
     /// Where its file is; none for a backend that is no file.
-    pub place: Option<Place>,
+    pub file: Option<StoreFile>,
 }
 
 /// A database, and the lock of its directory, which is released when the file is closed. The fields are dropped in this
@@ -100,7 +100,7 @@ impl OpenDatabase {
 }
 
 /// Opens the store, as often as it takes.
-pub(super) type Opener = Box<dyn FnMut(Attempt) -> Result<Opened, OpenError> + Send>;
+pub(super) type Opener = Box<dyn FnMut(OpenAttempt) -> Result<Opened, OpenError> + Send>;
 
 /// The lock of a data directory: a file that is locked besides the store's own, so that two services do not run in one
 /// directory where the store's file was replaced. The file is never removed, or two could each hold the lock of one.
@@ -118,7 +118,7 @@ impl DirLock {
         let file = open_private(path).map_err(io)?;
         locked(file.try_lock(), path, directory)?;
         // An import that made the file and was refused has removed it, perhaps since it was opened here.
-        match Place::of(path, &file).map_err(io)?.check() {
+        match StoreFile::of(path, &file).map_err(io)?.check() {
             Ok(()) => Ok(Self { _file: file }),
             Err(_) => Err(OpenError::InUse { path: directory.into() }),
         }
@@ -151,22 +151,22 @@ pub(super) fn locked(tried: Result<(), TryLockError>, path: &Path, in_use: &Path
 
 /// Where a file was when it was opened, and how it looked when it was last written here.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct StoreFile {
     path: PathBuf,
     device: u64,
     inode: u64,
     /// How the file looked after the last commit, through a handle of its own: one that shared the lock would keep it
     /// after the store is closed. None before the first look.
-    look: Option<(Arc<File>, Look)>,
+    look: Option<(Arc<File>, FileHeader)>,
 }
 
 /// The length of a file and its first bytes, which every commit changes.
-type Look = (u64, [u8; HEADER_BYTES]);
+type FileHeader = (u64, [u8; HEADER_BYTES]);
 
 /// redb's header: its layout, and where its two newest commits are.
 const HEADER_BYTES: usize = 512;
 
-impl Place {
+impl StoreFile {
     pub fn of(path: &Path, file: &File) -> io::Result<Self> {
         let found = file.metadata()?;
         Ok(Self { path: path.into(), device: found.dev(), inode: found.ino(), look: None })
@@ -179,64 +179,64 @@ impl Place {
             None => File::open(&self.path).ok().map(Arc::new),
         };
         // What cannot be looked at is not compared.
-        self.look = file.and_then(|file| look_at(&file).map(|look| (file, look)));
+        self.look = file.and_then(|file| read_header(&file).map(|look| (file, look)));
     }
 
     /// Whether the file is as it was left, and still there under its name. One that was cut or copied over would take
     /// further commits and lose them.
-    pub fn check_untouched(&self) -> Result<(), NotInPlace> {
+    pub fn check_unchanged(&self) -> Result<(), FileMismatch> {
         self.check()?;
         match &self.look {
-            Some((file, look)) if look_at(file).as_ref() != Some(look) => {
-                Err(NotInPlace::Changed { path: self.path.to_path_buf() })
+            Some((file, look)) if read_header(file).as_ref() != Some(look) => {
+                Err(FileMismatch::Changed { path: self.path.to_path_buf() })
             }
             Some(_) | None => Ok(()),
         }
     }
 
     /// Whether the file is still there under its name; says what is there instead, and what to do.
-    pub fn check(&self) -> Result<(), NotInPlace> {
+    pub fn check(&self) -> Result<(), FileMismatch> {
         let path = || self.path.to_path_buf();
         match fs::symlink_metadata(&self.path).and_then(|_| fs::metadata(&self.path)) {
             Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => Ok(()),
-            Ok(_) => Err(NotInPlace::Another { path: path() }),
+            Ok(_) => Err(FileMismatch::Another { path: path() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(NotInPlace::Removed { path: path() })
+                Err(FileMismatch::Removed { path: path() })
             }
-            Err(error) => Err(NotInPlace::Hidden { path: path(), why: error.to_string() }),
+            Err(error) => Err(FileMismatch::Hidden { path: path(), why: error.to_string() }),
         }
     }
 }
 
 /// Why the open file is no longer the store, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotInPlace {
+pub enum FileMismatch {
     #[error("{} was changed by another process while it was open, so what is written to it may be lost; export from the running service, and restart from that export or from a copy", path.display())]
     Changed { path: PathBuf },
-    #[error("{} is another file than the one that is open; {PUT_IT_BACK}", path.display())]
+    #[error("{} is another file than the one that is open; {RESTORE_HINT}", path.display())]
     Another { path: PathBuf },
-    #[error("{} was removed while it was open; {PUT_IT_BACK}", path.display())]
+    #[error("{} was removed while it was open; {RESTORE_HINT}", path.display())]
     Removed { path: PathBuf },
-    #[error("{} cannot be looked at: {why}; {PUT_IT_BACK}", path.display())]
+    #[error("{} cannot be looked at: {why}; {RESTORE_HINT}", path.display())]
     Hidden { path: PathBuf, why: String },
 }
 
-const PUT_IT_BACK: &str =
+const RESTORE_HINT: &str =
     "put the same file back, or export from the running service, which still has it, and restart from that";
 
-fn look_at(file: &File) -> Option<Look> {
+fn read_header(file: &File) -> Option<FileHeader> {
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, 0).ok()?;
     Some((file.metadata().ok()?.len(), header))
 }
 
 /// Opens the file at `path`; makes it, on the first attempt, if there is none. The file `lock` is locked first.
-pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: Attempt) -> Result<Opened, OpenError> {
+pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: OpenAttempt) -> Result<Opened, OpenError> {
     let io = |source| OpenError::Io { path: path.into(), source };
     let lock = match lock.map(DirLock::take).transpose() {
         // The directory itself is gone.
         Err(OpenError::Io { source, .. })
-            if attempt == Attempt::Again && source.kind() == io::ErrorKind::NotFound =>
+            if attempt == OpenAttempt::Reopen && source.kind() == io::ErrorKind::NotFound =>
         {
             return Err(OpenError::Vanished { path: path.into() });
         }
@@ -245,14 +245,14 @@ pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: Attempt) -> R
     match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => {
             // Also at the first attempt: it may have been another process that the disk failed under.
-            forget_what_is_cached(&file).map_err(io)?;
-            let place = Place::of(path, &file).map_err(io)?;
+            drop_page_cache(&file).map_err(io)?;
+            let store_file = StoreFile::of(path, &file).map_err(io)?;
             let (database, state) = open_backend(path, file_backend(path, file)?, attempt)?;
-            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, place: Some(place) })
+            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, file: Some(store_file) })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => match attempt {
-            Attempt::First => create(path, lock),
-            Attempt::Again => Err(OpenError::Vanished { path: path.into() }),
+            OpenAttempt::First => create(path, lock),
+            OpenAttempt::Reopen => Err(OpenError::Vanished { path: path.into() }),
         },
         Err(error) => Err(io(error)),
     }
@@ -261,7 +261,7 @@ pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: Attempt) -> R
 /// Makes the system read the file from the disk again. After a failed sync its memory of the file holds bytes
 /// that the disk does not, and counts them as written. What is read must not be such bytes; and what is written
 /// over them is lost on ext4, though its sync succeeds: the blocks stay marked as never written.
-fn forget_what_is_cached(file: &File) -> io::Result<()> {
+fn drop_page_cache(file: &File) -> io::Result<()> {
     // Only what has nothing left to write can be forgotten.
     file.sync_all()?;
     Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
@@ -271,14 +271,14 @@ fn forget_what_is_cached(file: &File) -> io::Result<()> {
 fn create(path: &Path, lock: Option<DirLock>) -> Result<Opened, OpenError> {
     match NewFile::begin(path)? {
         Some(new) => {
-            let (database, state) = open_backend(path, new.backend()?, Attempt::First)?;
-            let place = Place::of(path, &new.file).map_err(|error| new.io(error))?;
+            let (database, state) = open_backend(path, new.backend()?, OpenAttempt::First)?;
+            let store_file = StoreFile::of(path, &new.file).map_err(|error| new.io(error))?;
             new.rename()?;
-            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, place: Some(place) })
+            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, file: Some(store_file) })
         }
         // Another process made it just now.
         None => {
-            let mut opened = open_file(path, None, Attempt::Again)?;
+            let mut opened = open_file(path, None, OpenAttempt::Reopen)?;
             opened.database._lock = lock;
             Ok(opened)
         }
@@ -357,10 +357,10 @@ fn file_backend(path: &Path, file: File) -> Result<FileBackend, OpenError> {
 pub(super) fn open_backend(
     name: &Path,
     backend: impl StorageBackend,
-    attempt: Attempt,
+    attempt: OpenAttempt,
 ) -> Result<(Database, State), OpenError> {
     let len = backend.len().map_err(|source| OpenError::Io { path: name.into(), source })?;
-    if attempt == Attempt::Again && len == 0 {
+    if attempt == OpenAttempt::Reopen && len == 0 {
         return Err(OpenError::Vanished { path: name.into() });
     }
     let database = open_database(name, backend)?;

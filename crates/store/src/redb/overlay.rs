@@ -14,7 +14,7 @@ use ::redb::{AccessGuard, Builder, Database, ReadableTable, StorageBackend, Stor
 
 use super::OpenError;
 use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, decode, reading};
-use super::open::{self, Attempt, OpenDatabase, Opened};
+use super::open::{self, OpenAttempt, OpenDatabase, Opened};
 
 type Entry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
@@ -46,19 +46,19 @@ fn overlay(path: &Path) -> Result<Overlay, OpenError> {
 
 /// Opens a store that is there and not empty.
 pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
-    let (database, state) = open::open_backend(path, overlay(path)?, Attempt::Again)?;
-    Ok(Opened { database: OpenDatabase::unlocked(database), state, place: None })
+    let (database, state) = open::open_backend(path, overlay(path)?, OpenAttempt::Reopen)?;
+    Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
 }
 
 /// Opens a store that does not open because what it says of itself is damaged: its revision and its counts become those of
 /// the records that can be read.
-pub(super) fn open_restated(path: &Path) -> Result<Opened, OpenError> {
+pub(super) fn open_rebuilt(path: &Path) -> Result<Opened, OpenError> {
     let database = open::open_database(path, overlay(path)?)?;
-    let state = reading(|| restate(&database)).map_err(|fault| open::damaged(path, fault))?;
-    Ok(Opened { database: OpenDatabase::unlocked(database), state, place: None })
+    let state = reading(|| rebuild_state(&database)).map_err(|fault| open::damaged(path, fault))?;
+    Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
 }
 
-fn restate(database: &Database) -> Result<State, Fault> {
+fn rebuild_state(database: &Database) -> Result<State, Fault> {
     let txn = open::begin_durable(database)?;
     let mut state = State::new()?;
     {

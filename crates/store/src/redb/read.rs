@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::format::{Fault, RECORDS, State, decode, reading, shown};
-use super::owner::Message;
+use super::writer::Message;
 use super::{Shared, open};
 use crate::{Page, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
 
@@ -53,7 +53,7 @@ fn failed(fault: Fault, shared: &Shared, queue: &mpsc::Sender<Message>) -> ReadE
             ReadError::Damaged { key }
         }
         fault @ (Fault::Redb(_) | Fault::Unfollowable) => {
-            shared.suspect(queue);
+            shared.request_check(queue);
             ReadError::Unavailable(open::chain(&fault))
         }
     }
@@ -71,7 +71,7 @@ impl Snapshot for RedbSnapshot {
 
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
         let key = key.to_owned();
-        self.aside(move |table| get(table, &key)).await
+        self.run_blocking(move |table| get(table, &key)).await
     }
 
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
@@ -103,14 +103,14 @@ impl RedbSnapshot {
     ) -> Result<Page, ReadError> {
         let (prefix, from) = (prefix.to_owned(), from.map(str::to_owned));
         let Scanned { page, strays } =
-            self.aside(move |table| scan(table, &prefix, from.as_deref(), limit)).await?;
+            self.run_blocking(move |table| scan(table, &prefix, from.as_deref(), limit)).await?;
         page.damaged.iter().for_each(|key| self.shared.note_damage(key));
         strays.iter().for_each(|key| self.shared.note_damage(key));
         Ok(page)
     }
 
     /// Reads something where it keeps nobody waiting.
-    async fn aside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Table) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ReadError> {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use self::disk::Disk;
 use self::files::Directory;
 use super::*;
-use crate::tests::contract::{self, Subject};
+use crate::tests::contract::{self, StoreFactory};
 use crate::{Batch, Versioned};
 
 fn put(key: &str, value: &str) -> Txn {
@@ -43,7 +43,7 @@ async fn next(watch: &mut Box<dyn Watch>) -> Result<Batch, WatchError> {
 }
 
 /// Everything in the newest snapshot, and its revision.
-async fn everything(store: &RedbStore) -> (Revision, Vec<(String, Versioned)>) {
+async fn read_all(store: &RedbStore) -> (Revision, Vec<(String, Versioned)>) {
     let snapshot = store.snapshot().await.unwrap();
     let page = snapshot.scan("", None, usize::MAX).await.unwrap();
     (snapshot.revision(), page.records.into_iter().map(|(key, record)| (key.to_string(), record)).collect())
@@ -72,7 +72,7 @@ const LIMITS: Limits = Limits { batches: 256, bytes: 1024 * 1024 };
 struct InMemory;
 
 #[async_trait]
-impl Subject for InMemory {
+impl StoreFactory for InMemory {
     type Store = RedbStore;
 
     async fn make(&self) -> RedbStore {
@@ -81,7 +81,7 @@ impl Subject for InMemory {
     }
 
     async fn forget(&self, store: &RedbStore) {
-        contract::outrun(store, LIMITS.batches).await;
+        contract::overflow_log(store, LIMITS.batches).await;
     }
 }
 
@@ -90,7 +90,7 @@ impl Subject for InMemory {
 struct OnDisk(Mutex<Vec<Directory>>);
 
 #[async_trait]
-impl Subject for OnDisk {
+impl StoreFactory for OnDisk {
     type Store = RedbStore;
 
     async fn make(&self) -> RedbStore {
@@ -101,7 +101,7 @@ impl Subject for OnDisk {
     }
 
     async fn forget(&self, store: &RedbStore) {
-        contract::outrun(store, LIMITS.batches).await;
+        contract::overflow_log(store, LIMITS.batches).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The promise of a [`Store`], as a suite that every implementation passes.
 //!
-//! An implementation's tests describe themselves as a [`Subject`] and call [`run`]. Each check begins with a
+//! An implementation's tests describe themselves as a [`StoreFactory`] and call [`run`]. Each check begins with a
 //! store of its own, empty, and panics with a sentence that says what was broken. Revisions are compared with
 //! the one the empty store had, so that a store whose numbers do not begin at 0 can pass.
 //!
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An implementation, as the suite needs to know it.
 #[async_trait]
-pub trait Subject: Sync {
+pub trait StoreFactory: Sync {
     /// The store that is tested. Clones are handles to the same records.
     type Store: Store + Clone;
 
@@ -32,40 +32,40 @@ pub trait Subject: Sync {
     async fn make(&self) -> Self::Store;
 
     /// Makes the store forget the history of what was committed so far, so that a watch from before is too
-    /// old. It may commit under keys that begin with `forget/` to do so; [`outrun`] does.
+    /// old. It may commit under keys that begin with `forget/` to do so; [`overflow_log`] does.
     async fn forget(&self, store: &Self::Store);
 }
 
 /// Runs the whole suite.
-pub async fn run(subject: &impl Subject) {
-    reads::an_empty_store_has_nothing(subject.make().await).await;
-    commits::a_record_remembers_its_revision(subject.make().await).await;
-    commits::absence_is_compared(subject.make().await).await;
-    commits::revisions_are_compared(subject.make().await).await;
-    commits::a_conflict_tells_what_stands_there_and_writes_nothing(subject.make().await).await;
-    commits::a_deleted_record_is_gone(subject.make().await).await;
-    commits::puts_and_deletes_go_together(subject.make().await).await;
-    commits::a_transaction_that_changes_nothing_takes_no_revision(subject.make().await).await;
-    commits::limits_are_refused(subject.make().await).await;
-    commits::transactions_together_stand_each_by_itself(subject.make().await).await;
-    commits::values_come_back_as_they_were_put(subject.make().await).await;
-    commits::concurrent_increments_are_all_counted(subject.make().await).await;
-    reads::a_scan_is_ordered_and_keeps_to_its_prefix(subject.make().await).await;
-    reads::pages_join_without_gap_or_repeat(subject.make().await).await;
-    reads::a_scan_backwards_is_the_scan_reversed(subject.make().await).await;
-    reads::a_snapshot_stands_still(subject.make().await).await;
-    reads::pages_of_a_snapshot_show_one_revision(subject.make().await).await;
-    watches::a_watch_yields_every_commit(subject.make().await).await;
-    watches::a_watch_begins_in_the_middle(subject.make().await).await;
-    watches::a_watch_waits_for_commits(subject.make().await).await;
-    watches::what_a_watch_yields_a_snapshot_shows(subject.make().await).await;
-    watches::watchers_see_one_sequence(subject.make().await).await;
-    watches::a_watch_too_old_is_told_so(subject, subject.make().await).await;
+pub async fn run(factory: &impl StoreFactory) {
+    reads::empty_store_is_empty(factory.make().await).await;
+    commits::record_keeps_its_revision(factory.make().await).await;
+    commits::absence_is_compared(factory.make().await).await;
+    commits::revisions_are_compared(factory.make().await).await;
+    commits::conflict_reports_current_record_and_writes_nothing(factory.make().await).await;
+    commits::a_deleted_record_is_gone(factory.make().await).await;
+    commits::puts_and_deletes_go_together(factory.make().await).await;
+    commits::a_transaction_that_changes_nothing_takes_no_revision(factory.make().await).await;
+    commits::limits_are_refused(factory.make().await).await;
+    commits::commit_all_transactions_are_independent(factory.make().await).await;
+    commits::values_round_trip(factory.make().await).await;
+    commits::concurrent_increments_are_all_counted(factory.make().await).await;
+    reads::scan_is_ordered_within_prefix(factory.make().await).await;
+    reads::pages_have_no_gaps_or_repeats(factory.make().await).await;
+    reads::a_scan_backwards_is_the_scan_reversed(factory.make().await).await;
+    reads::snapshot_is_immutable(factory.make().await).await;
+    reads::pages_of_a_snapshot_show_one_revision(factory.make().await).await;
+    watches::a_watch_yields_every_commit(factory.make().await).await;
+    watches::watch_starts_at_any_revision(factory.make().await).await;
+    watches::a_watch_waits_for_commits(factory.make().await).await;
+    watches::watched_commit_is_visible_in_snapshot(factory.make().await).await;
+    watches::watchers_see_one_sequence(factory.make().await).await;
+    watches::expired_watch_is_an_error(factory, factory.make().await).await;
 }
 
 /// Commits `batches` times under `forget/`, many at once: enough for a store that holds so many batches to
 /// forget those before.
-pub async fn outrun<S: Store + Clone>(store: &S, batches: usize) {
+pub async fn overflow_log<S: Store + Clone>(store: &S, batches: usize) {
     let each = batches.div_ceil(16);
     concurrently(16, |writer| {
         let store = store.clone();

@@ -47,7 +47,7 @@ async fn every_crash_image_holds_a_prefix_of_the_commits() {
             Ok(store) => store,
             Err(error) => panic!("image {number} does not open: {}", open::chain(&error)),
         };
-        let (revision, records) = everything(&store).await;
+        let (revision, records) = read_all(&store).await;
         assert!(revision >= acknowledged, "image {number} lacks {acknowledged}: it ends at {revision}");
         let prefix = &batches[..usize::try_from(revision.0).unwrap()];
         assert_eq!(records, replay(prefix), "image {number} is not the first {revision} commits");

@@ -37,19 +37,19 @@ fn unchecked() -> (Disk, Contents) {
 }
 
 #[tokio::test]
-async fn a_store_of_format_1_is_given_checksums_whenever_the_power_goes() {
+async fn format_1_upgrade_survives_crashes() {
     let (disk, contents) = unchecked();
     disk.keep_images();
     let open = disk.clone();
     let store = RedbStore::open_with("disk", move || open.open()).unwrap();
-    assert_eq!(everything(&store).await, contents);
+    assert_eq!(read_all(&store).await, contents);
     assert_eq!(store.snapshot().await.unwrap().counts(), Some(vec![("fact/".to_owned(), 200)]));
     let images = disk.take_images();
     assert!(images.len() > 20, "it took only {} images", images.len());
     for (number, image) in images.into_iter().enumerate() {
         let disk = Disk::holding(image);
         let store = RedbStore::open_with("image", move || disk.open()).unwrap();
-        assert_eq!(everything(&store).await, contents, "image {number}");
+        assert_eq!(read_all(&store).await, contents, "image {number}");
         let counts = store.snapshot().await.unwrap().counts();
         assert_eq!(counts, Some(vec![("fact/".to_owned(), 200)]), "image {number}");
     }
@@ -62,7 +62,7 @@ async fn a_store_of_format_1_is_given_checksums_whenever_the_power_goes() {
 }
 
 /// Changes the bytes of a record under the store's feet, as a disk would, but for redb's own checksums.
-fn meddle(disk: &Disk, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
+fn corrupt_record(disk: &Disk, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
     let txn = database.begin_write().unwrap();
     {
@@ -75,7 +75,7 @@ fn meddle(disk: &Disk, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[tokio::test]
-async fn a_damaged_record_is_passed_over_named_and_counted_once() {
+async fn damaged_record_is_skipped_logged_and_counted_once() {
     let disk = Disk::new();
     let open = disk.clone();
     let open = move || open.open();
@@ -84,7 +84,7 @@ async fn a_damaged_record_is_passed_over_named_and_counted_once() {
         committed(&store, put(&format!("fact/{n}"), "value")).await;
     }
     drop(store);
-    meddle(&disk, "fact/2", |raw| raw[13] ^= 1);
+    corrupt_record(&disk, "fact/2", |raw| raw[13] ^= 1);
 
     let store = RedbStore::open_with("disk", open).unwrap();
     let snapshot = store.snapshot().await.unwrap();
@@ -118,7 +118,7 @@ async fn a_damaged_record_is_passed_over_named_and_counted_once() {
 }
 
 #[tokio::test]
-async fn the_counts_follow_every_put_and_delete() {
+async fn counts_follow_puts_and_deletes() {
     let disk = Disk::new();
     let store = RedbStore::open_with("disk", move || disk.open()).unwrap();
     let delete = |keys: &[&str]| keys.iter().map(|&key| key.into()).collect();
@@ -139,7 +139,7 @@ async fn the_counts_follow_every_put_and_delete() {
 
 /// Each bit of every record, key and checksum included, in turn.
 #[tokio::test]
-async fn no_record_with_a_flipped_bit_is_handed_out() {
+async fn corrupt_record_is_never_returned() {
     let disk = Disk::new();
     let store = RedbStore::open_with("disk", move || disk.open()).unwrap();
     for (key, value) in [("scope/default/web", "2 {\"incarnation\":3}"), ("ended/1/x", ""), ("alive", "2 {}")]
@@ -159,7 +159,7 @@ async fn no_record_with_a_flipped_bit_is_handed_out() {
         });
         written.unwrap();
     };
-    let (_, records) = everything(&store).await;
+    let (_, records) = read_all(&store).await;
     for (key, record) in &records {
         let raw = format::encode(key.as_bytes(), record.revision, &record.value);
         let parts = [key.as_bytes(), &raw].concat();
@@ -182,19 +182,19 @@ async fn no_record_with_a_flipped_bit_is_handed_out() {
             replace(flipped_key, key.as_bytes(), &raw);
         }
     }
-    assert_eq!(everything(&store).await.1, records);
+    assert_eq!(read_all(&store).await.1, records);
 }
 
 /// Whatever bit of the file is flipped: what is read is what was written, and what is missing is missed.
 #[tokio::test]
-async fn no_flipped_bit_of_the_file_changes_what_is_read() {
+async fn flipped_file_bits_never_change_reads() {
     let disk = Disk::new();
     let open = disk.clone();
     let store = RedbStore::open_with("disk", move || open.open()).unwrap();
     for n in 0..40 {
         committed(&store, put(&format!("scope/{n:02}"), &format!("{n}-{}", "x".repeat(200)))).await;
     }
-    let (revision, records) = everything(&store).await;
+    let (revision, records) = read_all(&store).await;
     drop(store);
     let image = disk.image();
     let used: Vec<usize> = (0..image.len()).filter(|at| image[*at] != 0).collect();
@@ -229,7 +229,7 @@ async fn no_flipped_bit_of_the_file_changes_what_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_in_its_place_takes_no_commit() {
+async fn replaced_file_refuses_commits() {
     let directory = Directory::new();
     let (path, aside) = (directory.file("store.redb"), directory.file("aside"));
     let store = RedbStore::open_locked(path.clone(), directory.file("lock")).unwrap();
@@ -245,7 +245,7 @@ async fn a_file_that_is_not_in_its_place_takes_no_commit() {
     };
     refused("was removed while it was open").await;
     // What is open can still be read, and exported.
-    assert_eq!(everything(&store).await.1.len(), 1);
+    assert_eq!(read_all(&store).await.1.len(), 1);
     fs::copy(&aside, &path).unwrap();
     refused("is another file than the one that is open").await;
 
@@ -256,11 +256,11 @@ async fn a_file_that_is_not_in_its_place_takes_no_commit() {
 
 /// The file goes while a commit is under way: it may be lost, so it is not acknowledged; when the file is back, it counts.
 #[tokio::test]
-async fn a_commit_to_a_file_that_goes_meanwhile_is_in_doubt() {
+async fn commit_to_removed_file_is_unknown() {
     let directory = Directory::new();
     let (path, aside) = (directory.file("store.redb"), directory.file("aside"));
-    let mut opened = open::open_file(&path, None, Attempt::First).ok();
-    let place = opened.as_mut().and_then(|opened| opened.place.take());
+    let mut opened = open::open_file(&path, None, OpenAttempt::First).ok();
+    let place = opened.as_mut().and_then(|opened| opened.file.take());
     drop(opened);
     // The disk says when the commit is on its way; the place is that of a file.
     let disk = Disk::new();
@@ -268,7 +268,7 @@ async fn a_commit_to_a_file_that_goes_meanwhile_is_in_doubt() {
     let store = RedbStore::start(
         Box::new(move |attempt| {
             let (database, state) = open::open_backend(Path::new("disk"), under.open().unwrap(), attempt)?;
-            Ok(Opened { database: OpenDatabase::unlocked(database), state, place: place.clone() })
+            Ok(Opened { database: OpenDatabase::unlocked(database), state, file: place.clone() })
         }),
         LIMITS,
     )
@@ -291,12 +291,12 @@ async fn a_commit_to_a_file_that_goes_meanwhile_is_in_doubt() {
     fs::rename(&aside, &path).unwrap();
     assert_eq!(committed(&store, put("b", "3")).await, Revision(2));
     let batches = [next(&mut watch).await.unwrap(), next(&mut watch).await.unwrap()];
-    assert_eq!(everything(&store).await.1, replay(&batches));
+    assert_eq!(read_all(&store).await.1, replay(&batches));
 }
 
 /// After an I/O error a store of the same revision, but another one, is not taken for the one that was open.
 #[tokio::test]
-async fn another_store_of_the_same_revision_is_not_taken_for_it() {
+async fn reopen_rejects_other_store_at_same_revision() {
     let disk = Disk::new();
     let open = disk.clone();
     let store = RedbStore::open_with("disk", move || open.open()).unwrap();
@@ -317,7 +317,7 @@ async fn another_store_of_the_same_revision_is_not_taken_for_it() {
 }
 
 #[test]
-fn a_directory_is_locked_besides_its_store() {
+fn directory_lock_is_separate_from_store() {
     let directory = Directory::new();
     let (path, lock) = (directory.file("store.redb"), directory.file("lock"));
     let store = RedbStore::open_locked(path.clone(), lock.clone()).unwrap();
@@ -330,7 +330,7 @@ fn a_directory_is_locked_besides_its_store() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_only_looked_at_is_left_as_it_is() {
+async fn read_only_open_leaves_file_unchanged() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
     {
@@ -342,10 +342,10 @@ async fn a_store_that_is_only_looked_at_is_left_as_it_is() {
     let before = fs::read(&path).unwrap();
     assert!(pages_are_whole(&path).unwrap());
     let store = RedbStore::open_unchanged(&path).unwrap();
-    assert_eq!(everything(&store).await.1.len(), 50);
+    assert_eq!(read_all(&store).await.1.len(), 50);
     // Nothing of this reaches the file.
     committed(&store, put("large/51", &"y".repeat(99_000))).await;
-    assert_eq!(everything(&store).await.1.len(), 51);
+    assert_eq!(read_all(&store).await.1.len(), 51);
     drop(store);
     assert!(fs::read(&path).unwrap() == before);
     let _open = RedbStore::open(&path).unwrap();

@@ -25,7 +25,7 @@ struct State {
     pending: Vec<Write>,
     syncs: usize,
     fault: Option<Fault>,
-    trouble: Option<Trouble>,
+    failure: Option<FailureMode>,
     held: bool,
     /// Whether a sync waits to be let go.
     waiting: bool,
@@ -56,7 +56,7 @@ pub(super) struct Fault {
 
 /// What is wrong with the disk, for as long as it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum FailureMode {
     /// Nothing works.
     Broken,
     /// What is there can be overwritten, and nothing can grow.
@@ -69,7 +69,7 @@ pub(super) enum Trouble {
 
 /// What is done to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
+enum DiskOperation {
     Open,
     Read,
     Write,
@@ -77,15 +77,16 @@ enum Deed {
     Sync,
 }
 
-impl Trouble {
-    /// What comes of a deed.
-    fn allows(self, deed: Deed) -> io::Result<()> {
-        match (self, deed) {
-            (Self::Full, Deed::Grow) => Err(io::ErrorKind::StorageFull.into()),
-            (Self::ReadOnly, Deed::Open | Deed::Write | Deed::Grow | Deed::Sync) => {
-                Err(io::ErrorKind::ReadOnlyFilesystem.into())
-            }
-            (Self::SyncFails, Deed::Sync) => Err(io::Error::other("the sync failed")),
+impl FailureMode {
+    /// The result of an operation.
+    fn allows(self, operation: DiskOperation) -> io::Result<()> {
+        match (self, operation) {
+            (Self::Full, DiskOperation::Grow) => Err(io::ErrorKind::StorageFull.into()),
+            (
+                Self::ReadOnly,
+                DiskOperation::Open | DiskOperation::Write | DiskOperation::Grow | DiskOperation::Sync,
+            ) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+            (Self::SyncFails, DiskOperation::Sync) => Err(io::Error::other("the sync failed")),
             (Self::Broken, _) => Err(broken()),
             (Self::Full | Self::ReadOnly | Self::SyncFails, _) => Ok(()),
         }
@@ -117,7 +118,7 @@ impl Disk {
                 state.live = replacement.clone();
                 state.durable = replacement;
             }
-            state.check(Deed::Open)
+            state.check(DiskOperation::Open)
         })?;
         Ok(self.clone())
     }
@@ -133,12 +134,12 @@ impl Disk {
 
     /// From now on everything fails, or nothing.
     pub fn set_broken(&self, broken: bool) {
-        self.set_trouble(broken.then_some(Trouble::Broken));
+        self.set_failure(broken.then_some(FailureMode::Broken));
     }
 
     /// From now on this is wrong, or nothing is.
-    pub fn set_trouble(&self, trouble: Option<Trouble>) {
-        self.with(|state| state.trouble = trouble);
+    pub fn set_failure(&self, failure: Option<FailureMode>) {
+        self.with(|state| state.failure = failure);
     }
 
     /// While held, every sync waits.
@@ -194,9 +195,9 @@ impl Disk {
     }
 
     /// Runs an operation, or fails it.
-    fn operate(&self, deed: Deed, work: impl FnOnce(&mut State)) -> io::Result<()> {
+    fn operate(&self, operation: DiskOperation, work: impl FnOnce(&mut State)) -> io::Result<()> {
         self.with(|state| {
-            state.check(deed)?;
+            state.check(operation)?;
             match &mut state.fault {
                 Some(fault) if fault.after == 0 => {
                     let Fault { done, lost, .. } = *fault;
@@ -220,8 +221,8 @@ impl Disk {
 }
 
 impl State {
-    fn check(&self, deed: Deed) -> io::Result<()> {
-        self.trouble.map_or(Ok(()), |trouble| trouble.allows(deed))
+    fn check(&self, operation: DiskOperation) -> io::Result<()> {
+        self.failure.map_or(Ok(()), |failure| failure.allows(operation))
     }
 
     fn sync(&mut self) {
@@ -264,12 +265,12 @@ fn index(offset: u64) -> usize {
 
 impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
-        self.with(|state| state.check(Deed::Read).map(|()| state.live.len() as u64))
+        self.with(|state| state.check(DiskOperation::Read).map(|()| state.live.len() as u64))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.with(|state| {
-            state.check(Deed::Read)?;
+            state.check(DiskOperation::Read)?;
             let end = index(offset) + out.len();
             out.copy_from_slice(state.live.get(index(offset)..end).ok_or(io::ErrorKind::UnexpectedEof)?);
             Ok(())
@@ -278,7 +279,7 @@ impl StorageBackend for Disk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let grows = self.with(|state| index(len) > state.live.len());
-        self.operate(if grows { Deed::Grow } else { Deed::Write }, |state| {
+        self.operate(if grows { DiskOperation::Grow } else { DiskOperation::Write }, |state| {
             state.live.resize(index(len), 0);
             state.pending.push(Write::Len(index(len)));
         })
@@ -293,11 +294,11 @@ impl StorageBackend for Disk {
         let panics = state.panics;
         drop(state);
         assert!(!panics, "injected");
-        self.operate(Deed::Sync, State::sync)?;
+        self.operate(DiskOperation::Sync, State::sync)?;
         self.with(|state| match &mut state.break_at_sync {
             Some(0) => {
                 state.break_at_sync = None;
-                state.trouble = Some(Trouble::Broken);
+                state.failure = Some(FailureMode::Broken);
                 Err(broken())
             }
             Some(after) => {
@@ -309,7 +310,7 @@ impl StorageBackend for Disk {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.operate(Deed::Write, |state| {
+        self.operate(DiskOperation::Write, |state| {
             state.live[index(offset)..index(offset) + data.len()].copy_from_slice(data);
             state.pending.push(Write::Bytes(index(offset), data.to_vec()));
         })

@@ -1,6 +1,6 @@
 //! A disk that fails: what the callers are told, and what is true afterwards.
 
-use super::disk::{Fault, Trouble};
+use super::disk::{FailureMode, Fault};
 use super::group::queue;
 use super::*;
 use crate::Expect;
@@ -19,7 +19,7 @@ fn unavailable(outcome: &Outcome) -> bool {
 /// Fails every operation of a commit in turn, in every way. Whatever the caller was told, snapshot, watch and
 /// the file opened by another store agree afterwards on whether the commit happened.
 #[tokio::test]
-async fn after_a_failed_commit_snapshot_and_watch_tell_the_truth() {
+async fn snapshot_and_watch_agree_after_failed_commit() {
     let mut landed = 0;
     let mut lost = 0;
     for (done, power_cut) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -43,7 +43,7 @@ async fn after_a_failed_commit_snapshot_and_watch_tell_the_truth() {
                 }
             }
             // The caller may read at once: the file was opened again before it was answered.
-            let (revision, records) = everything(&store).await;
+            let (revision, records) = read_all(&store).await;
             let value: Bytes = match revision {
                 Revision(1) => "1".into(),
                 Revision(2) => "2".into(),
@@ -65,17 +65,17 @@ async fn after_a_failed_commit_snapshot_and_watch_tell_the_truth() {
             assert_eq!(last.0, revision.0 + 1, "{case}");
             let batch = next(&mut watch).await.unwrap();
             assert_eq!((batch.revision, &*batch.changes[0].key), (last, "b"), "{case}");
-            let before = everything(&store).await;
+            let before = read_all(&store).await;
             drop(store);
             let again = RedbStore::open_with("disk", move || disk.open()).unwrap();
-            assert_eq!(everything(&again).await, before, "{case}");
+            assert_eq!(read_all(&again).await, before, "{case}");
         }
     }
     assert!(landed > 0 && lost > 0, "both cases are to be seen: {landed} landed, {lost} lost");
 }
 
 #[tokio::test]
-async fn all_writers_of_a_failed_batch_are_in_doubt_and_the_others_refused() {
+async fn failed_batch_is_unknown_and_later_commits_refused() {
     let disk = Disk::new();
     let store = store_on(&disk).await;
     let before = disk.syncs();
@@ -126,7 +126,7 @@ async fn a_panic_is_a_failed_commit() {
 }
 
 #[tokio::test]
-async fn a_disk_that_stays_broken_makes_the_store_unavailable_until_it_heals() {
+async fn broken_disk_makes_store_unavailable_until_repaired() {
     let disk = Disk::new();
     let store = store_on(&disk).await;
     let mut watch = store.watch(Revision(1)).await.unwrap();
@@ -144,11 +144,11 @@ async fn a_disk_that_stays_broken_makes_the_store_unavailable_until_it_heals() {
     // The first commit after it heals finds it so.
     assert_eq!(committed(&store, put("a", "4")).await, Revision(2));
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
-    assert_eq!(everything(&store).await.0, Revision(2));
+    assert_eq!(read_all(&store).await.0, Revision(2));
 }
 
 #[tokio::test]
-async fn a_store_nobody_writes_to_heals_by_itself() {
+async fn idle_store_reopens_by_itself() {
     let disk = Disk::new();
     let store = store_on(&disk).await;
     let mut watch = store.watch(Revision(1)).await.unwrap();
@@ -163,11 +163,11 @@ async fn a_store_nobody_writes_to_heals_by_itself() {
     disk.set_broken(false);
     // Nothing but the thread's own clock opens it: the watch yields what landed.
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(3));
-    assert_eq!(everything(&store).await.0, Revision(3));
+    assert_eq!(read_all(&store).await.0, Revision(3));
 }
 
 #[tokio::test]
-async fn a_read_that_fails_has_the_file_opened_again() {
+async fn failed_read_reopens_file() {
     let disk = Disk::new();
     let image = {
         let store = store_on(&disk).await;
@@ -187,11 +187,11 @@ async fn a_read_that_fails_has_the_file_opened_again() {
     disk.set_broken(false);
     // Without being opened again it would refuse this one.
     assert_eq!(committed(&store, put("b", "2")).await, Revision(22));
-    assert_eq!(everything(&store).await.1.len(), 22);
+    assert_eq!(read_all(&store).await.1.len(), 22);
 }
 
 #[tokio::test]
-async fn another_file_in_its_place_is_not_taken_for_the_store() {
+async fn reopen_rejects_other_file() {
     let disk = Disk::new();
     let store = store_on(&disk).await;
     let young = disk.image();
@@ -220,11 +220,11 @@ async fn another_file_in_its_place_is_not_taken_for_the_store() {
 /// A full disk, one that can only be read, and one whose syncs fail: a commit fails or is refused, and when the
 /// disk is well again the store is, with all that was committed and nothing twice.
 #[tokio::test]
-async fn the_store_outlives_each_kind_of_trouble() {
-    for trouble in [Trouble::Full, Trouble::ReadOnly, Trouble::SyncFails] {
+async fn store_survives_each_failure_mode() {
+    for trouble in [FailureMode::Full, FailureMode::ReadOnly, FailureMode::SyncFails] {
         let disk = Disk::new();
         let store = store_on(&disk).await;
-        disk.set_trouble(Some(trouble));
+        disk.set_failure(Some(trouble));
         let value = "x".repeat(400_000);
         let mut last = Revision(1);
         let mut outcome = store.commit(put("large/1", &value)).await;
@@ -237,11 +237,11 @@ async fn the_store_outlives_each_kind_of_trouble() {
         let again = store.commit(put("b", &value)).await;
         assert!(matches!(again, Outcome::Unknown(_)) || unavailable(&again), "{trouble:?}: {again:?}");
 
-        disk.set_trouble(None);
+        disk.set_failure(None);
         // The outcome of those two was unknown, so they may be there; what follows is there for sure.
         let next = committed(&store, put("c", "1")).await;
         assert!((last.0 + 1..=last.0 + 3).contains(&next.0), "{trouble:?}: {last} and then {next}");
-        let (revision, records) = everything(&store).await;
+        let (revision, records) = read_all(&store).await;
         assert_eq!(revision, next, "{trouble:?}");
         let acknowledged = records.iter().filter(|(_, record)| record.revision <= last).count();
         assert_eq!(acknowledged as u64, last.0, "{trouble:?}: something acknowledged is gone");

@@ -42,15 +42,15 @@ async fn records_and_revisions_outlive_the_store() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
     let store = RedbStore::open(&path).unwrap();
-    assert_eq!(everything(&store).await, (Revision(0), vec![]));
+    assert_eq!(read_all(&store).await, (Revision(0), vec![]));
     committed(&store, put("a", "1")).await;
     committed(&store, put("b", "2")).await;
     committed(&store, Txn { delete: vec!["a".into()], ..put("c", "3") }).await;
-    let before = everything(&store).await;
+    let before = read_all(&store).await;
     drop(store);
 
     let store = RedbStore::open(&path).unwrap();
-    assert_eq!(everything(&store).await, before);
+    assert_eq!(read_all(&store).await, before);
     // The log is new: it begins where the file ends.
     let too_old = store.watch(Revision(2)).await.err();
     assert_eq!(too_old, Some(WatchError::Compacted { oldest: Revision(3) }));
@@ -72,7 +72,7 @@ async fn a_clone_keeps_the_store_open() {
 }
 
 #[test]
-fn a_file_in_use_is_refused_with_the_cure() {
+fn locked_file_error_names_fix() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
     let _store = RedbStore::open(&path).unwrap();
@@ -88,7 +88,7 @@ fn a_file_in_use_is_refused_with_the_cure() {
 }
 
 #[test]
-fn a_file_of_something_else_is_refused_and_left_alone() {
+fn foreign_file_is_refused_unchanged() {
     let directory = Directory::new();
     let path = directory.file("notes.txt");
     for garbage in [&b"x"[..], b"not a database at all", &[0; 9000]] {
@@ -101,7 +101,7 @@ fn a_file_of_something_else_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_redb_file_of_somebody_else_is_refused() {
+fn foreign_redb_file_is_refused() {
     let directory = Directory::new();
     let path = directory.file("other.redb");
     {
@@ -141,7 +141,7 @@ fn a_damaged_file_is_refused() {
 }
 
 #[test]
-fn a_file_out_of_reach_is_named() {
+fn unreachable_file_is_named_in_error() {
     let directory = Directory::new();
     // Permissions would not stop a test that runs as root; these stop anybody.
     fs::write(directory.file("file"), "").unwrap();
@@ -154,7 +154,7 @@ fn a_file_out_of_reach_is_named() {
 }
 
 #[test]
-fn a_creation_cut_short_is_begun_anew() {
+fn interrupted_creation_restarts() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
     fs::write(directory.file("store.redb.new"), [0; 5000]).unwrap();
@@ -174,7 +174,7 @@ fn an_empty_file_becomes_a_store() {
 
 /// A part of the file was lost: whoever reads it is told so, and the service is not taken down by it.
 #[tokio::test]
-async fn a_file_with_a_hole_is_damaged_and_no_panic() {
+async fn sparse_file_is_reported_as_damaged() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
     {

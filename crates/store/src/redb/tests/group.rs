@@ -79,7 +79,7 @@ fn large(names: std::ops::Range<usize>) -> Vec<Txn> {
 }
 
 #[tokio::test]
-async fn what_comes_together_and_is_large_is_written_in_several_commits() {
+async fn large_group_is_split_into_several_commits() {
     let disk = Disk::new();
     let store = RedbStore::open_with("disk", {
         let disk = disk.clone();
@@ -102,7 +102,7 @@ async fn what_comes_together_and_is_large_is_written_in_several_commits() {
 }
 
 #[tokio::test]
-async fn what_would_make_a_commit_too_large_waits_for_the_next() {
+async fn oversized_batch_defers_transactions() {
     let disk = Disk::new();
     let store = RedbStore::open_with("disk", {
         let disk = disk.clone();
@@ -169,7 +169,7 @@ async fn a_transaction_sees_those_before_it_in_its_batch() {
 }
 
 #[tokio::test]
-async fn what_writes_nothing_syncs_nothing() {
+async fn read_only_transactions_do_not_sync() {
     let disk = Disk::new();
     let store = RedbStore::open_with("disk", {
         let disk = disk.clone();
@@ -186,7 +186,7 @@ async fn what_writes_nothing_syncs_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_queued_is_written_before_the_thread_ends() {
+async fn queued_commits_are_written_before_close() {
     let disk = Disk::new();
     let open = {
         let disk = disk.clone();
@@ -203,6 +203,6 @@ async fn what_was_queued_is_written_before_the_thread_ends() {
         assert_eq!(next(&mut watch).await.unwrap().revision, Revision(revision));
     }
     assert_eq!(next(&mut watch).await, Err(WatchError::Closed));
-    let (revision, records) = everything(&RedbStore::open_with("disk", open).unwrap()).await;
+    let (revision, records) = read_all(&RedbStore::open_with("disk", open).unwrap()).await;
     assert_eq!((revision, records.len()), (Revision(5), 5));
 }

@@ -10,7 +10,7 @@ use crate::{
     Expect, Found, Outcome, Refusal, Revision, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX,
 };
 
-pub(super) async fn a_record_remembers_its_revision(store: impl Store) {
+pub(super) async fn record_keeps_its_revision(store: impl Store) {
     let base = revision(&store).await;
     let first = committed(&store, put("a", "1")).await;
     assert_eq!(first, next_after(base), "the first commit takes the next revision");
@@ -45,7 +45,7 @@ pub(super) async fn revisions_are_compared(store: impl Store) {
     committed(&store, expecting("a", Some(second), put("c", "4"))).await;
 }
 
-pub(super) async fn a_conflict_tells_what_stands_there_and_writes_nothing(store: impl Store) {
+pub(super) async fn conflict_reports_current_record_and_writes_nothing(store: impl Store) {
     let first = committed(&store, put("a", "1")).await;
     let second = committed(&store, put("b", "2")).await;
     let txn = Txn {
@@ -124,7 +124,7 @@ pub(super) async fn limits_are_refused(store: impl Store) {
     assert_eq!(revision(&store).await, base, "what is refused writes nothing");
 }
 
-pub(super) async fn transactions_together_stand_each_by_itself(store: impl Store) {
+pub(super) async fn commit_all_transactions_are_independent(store: impl Store) {
     let base = revision(&store).await;
     let (first, second) = (next_after(base), next_after(next_after(base)));
     let large = Bytes::from(vec![7; VALUE_BYTES_MAX + 1]);
@@ -149,7 +149,7 @@ pub(super) async fn transactions_together_stand_each_by_itself(store: impl Store
     assert_eq!(store.commit_all(Vec::new()).await, [], "of none there is nothing to tell");
 }
 
-pub(super) async fn values_come_back_as_they_were_put(store: impl Store) {
+pub(super) async fn values_round_trip(store: impl Store) {
     let all: Vec<u8> = (0..=255).collect();
     let values = [Vec::new(), all, vec![7; VALUE_BYTES_MAX]];
     for value in values {

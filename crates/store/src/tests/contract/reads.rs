@@ -3,7 +3,7 @@
 use super::{committed, delete, get, put, revision, scan_keys, snapshot, versioned};
 use crate::{Store, Txn};
 
-pub(super) async fn an_empty_store_has_nothing(store: impl Store) {
+pub(super) async fn empty_store_is_empty(store: impl Store) {
     let empty = snapshot(&store).await;
     assert_eq!(get(&*empty, "a").await, None, "an empty store has no record");
     assert_eq!(scan_keys(&*empty, "", None, 10).await, (vec![], false), "a scan of it is empty");
@@ -15,7 +15,7 @@ async fn fill(store: &impl Store, keys: &[&str]) {
     committed(store, Txn { put, ..Txn::default() }).await;
 }
 
-pub(super) async fn a_scan_is_ordered_and_keeps_to_its_prefix(store: impl Store) {
+pub(super) async fn scan_is_ordered_within_prefix(store: impl Store) {
     fill(&store, &["b", "a/2", "ab", "a/10", "a", "a/", "a/é", "a0", "A/1", "a/1/x", "a/1"]).await;
     let all = snapshot(&store).await;
     let (keys, more) = scan_keys(&*all, "", None, 100).await;
@@ -47,7 +47,7 @@ pub(super) async fn a_scan_is_ordered_and_keeps_to_its_prefix(store: impl Store)
     }
 }
 
-pub(super) async fn pages_join_without_gap_or_repeat(store: impl Store) {
+pub(super) async fn pages_have_no_gaps_or_repeats(store: impl Store) {
     let keys = ["p/1", "p/2", "p/3", "p/4", "p/5", "p/6"];
     fill(&store, &keys).await;
     fill(&store, &["o/9", "q/1"]).await;
@@ -101,7 +101,7 @@ pub(super) async fn a_scan_backwards_is_the_scan_reversed(store: impl Store) {
     assert_eq!(back(Some("p/"), 1).await, (vec![], false), "a position before it has nothing before");
 }
 
-pub(super) async fn a_snapshot_stands_still(store: impl Store) {
+pub(super) async fn snapshot_is_immutable(store: impl Store) {
     let first = committed(&store, put("a", "1")).await;
     let before = snapshot(&store).await;
     committed(&store, put("a", "2")).await;

@@ -1,8 +1,8 @@
 //! What a watch promises.
 
 use super::{
-    Subject, changed, committed, concurrently, conflicting, delete, expecting, next, next_after, put, read,
-    revision, watch,
+    StoreFactory, changed, committed, concurrently, conflicting, delete, expecting, next, next_after, put,
+    read, revision, watch,
 };
 use crate::{Batch, Revision, Store, Txn, WatchError};
 
@@ -32,7 +32,7 @@ pub(super) async fn a_watch_yields_every_commit(store: impl Store) {
     assert_eq!((batch.revision, &*batch.changes), (third, &[changed("b", None)][..]));
 }
 
-pub(super) async fn a_watch_begins_in_the_middle(store: impl Store) {
+pub(super) async fn watch_starts_at_any_revision(store: impl Store) {
     committed(&store, put("a", "1")).await;
     let second = committed(&store, put("a", "2")).await;
     let third = committed(&store, put("a", "3")).await;
@@ -64,7 +64,7 @@ pub(super) async fn a_watch_waits_for_commits<S: Store + Clone>(store: S) {
     }
 }
 
-pub(super) async fn what_a_watch_yields_a_snapshot_shows<S: Store + Clone>(store: S) {
+pub(super) async fn watched_commit_is_visible_in_snapshot<S: Store + Clone>(store: S) {
     let mut live = watch(&store, revision(&store).await).await;
     let writer = tokio::spawn({
         let store = store.clone();
@@ -125,12 +125,12 @@ pub(super) async fn watchers_see_one_sequence<S: Store + Clone>(store: S) {
     assert_eq!(revisions, expected, "the revisions of a watch have a gap");
 }
 
-pub(super) async fn a_watch_too_old_is_told_so<T: Subject>(subject: &T, store: T::Store) {
+pub(super) async fn expired_watch_is_an_error<T: StoreFactory>(factory: &T, store: T::Store) {
     let base = revision(&store).await;
     let mut slow = watch(&store, base).await;
     let first = committed(&store, put("a", "1")).await;
     committed(&store, put("a", "2")).await;
-    subject.forget(&store).await;
+    factory.forget(&store).await;
 
     let oldest = match store.watch(base).await {
         Err(WatchError::Compacted { oldest }) => oldest,

@@ -16,9 +16,9 @@ use ::redb::Database;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{debug, error, info};
 
-use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, Writing, reading};
-use super::open::{self, Attempt, NotInPlace, Opened, Opener, Place};
-use super::{Door, Shared, Shut};
+use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, TableWriter, reading};
+use super::open::{self, FileMismatch, OpenAttempt, Opened, Opener, StoreFile};
+use super::{DatabaseState, Shared, Unavailable};
 use crate::apply::{self, Applied};
 use crate::{Batch, Outcome, Refusal, Revision, Txn};
 
@@ -89,7 +89,7 @@ fn crash_point(opened_at: Revision) -> Option<Revision> {
 pub(super) enum Message {
     Commit(Request),
     /// A read failed: see whether the database still works.
-    Suspect,
+    Check,
     /// The last handle is gone.
     Stop,
 }
@@ -102,7 +102,7 @@ pub(super) struct Request {
     pub room: OwnedSemaphorePermit,
 }
 
-pub(super) struct Owner {
+pub(super) struct Writer {
     shared: Arc<Shared>,
     messages: Receiver<Message>,
     /// What was taken from the queue and did not fit; it is the first of the next commit.
@@ -111,9 +111,9 @@ pub(super) struct Owner {
     /// The store as of the newest revision known to be durable; what the log ends with.
     state: State,
     /// Where the open file is; none while it is shut, and for a backend that is no file.
-    place: Option<Place>,
+    file: Option<StoreFile>,
     /// Why the open file is no longer in its place, so that the same reason is logged once.
-    moved: Option<NotInPlace>,
+    moved: Option<FileMismatch>,
     /// What the batch in doubt has made of the store, if it is in the open file and only that is not in its place.
     landed: Option<State>,
     /// The revision at which the process aborts; none but in tests.
@@ -121,14 +121,14 @@ pub(super) struct Owner {
     /// The batch whose commit failed, until the revision on disk tells what became of it.
     in_doubt: Vec<Batch>,
     /// Why the file is shut, so that the same reason is logged once.
-    shut: Option<Shut>,
+    shut: Option<Unavailable>,
     /// Why the last commit failed, if it did, so that the same reason is logged once.
     failed: Option<String>,
 }
 
 /// What the thread took from its queue in one go.
 #[derive(Default)]
-struct Taken {
+struct TakenRequests {
     requests: Vec<Request>,
     suspect: bool,
     stop: bool,
@@ -144,13 +144,13 @@ struct Failed {
     applied: Results,
 }
 
-impl Owner {
+impl Writer {
     pub fn new(
         shared: Arc<Shared>,
         messages: Receiver<Message>,
         open: Opener,
         state: State,
-        place: Option<Place>,
+        file: Option<StoreFile>,
     ) -> Self {
         let crash_at = crash_point(state.revision);
         Self {
@@ -159,7 +159,7 @@ impl Owner {
             kept: None,
             open,
             state,
-            place,
+            file,
             moved: None,
             landed: None,
             crash_at,
@@ -170,17 +170,17 @@ impl Owner {
     }
 
     pub fn run(self) {
-        let _closing = Closing(self.shared.clone());
+        let _closing = CloseGuard(self.shared.clone());
         // Declared after the guard, so that the queue is gone before the store says that it has closed.
-        let mut owner = self;
-        while owner.turn() {}
+        let mut writer = self;
+        while writer.run_once() {}
     }
 
     /// Waits for work and does it; answers whether there may be more.
-    fn turn(&mut self) -> bool {
+    fn run_once(&mut self) -> bool {
         let taken = self.take();
         if taken.suspect {
-            self.look();
+            self.check_database();
         }
         if self.shut.is_some() && !taken.stop {
             self.reopen();
@@ -193,13 +193,13 @@ impl Owner {
 
     /// Waits for a message, then takes all that wait, within the limits of a batch. While the file is shut it
     /// returns empty-handed now and then, to try it.
-    fn take(&mut self) -> Taken {
+    fn take(&mut self) -> TakenRequests {
         let first = match (self.kept.take(), &self.shut) {
             (Some(kept), _) => Ok(Message::Commit(kept)),
             (None, None) => self.messages.recv().map_err(|RecvError| RecvTimeoutError::Disconnected),
             (None, Some(_)) => self.messages.recv_timeout(REOPEN_EVERY),
         };
-        let mut taken = Taken::default();
+        let mut taken = TakenRequests::default();
         let mut size = Size::default();
         let mut next = match first {
             Ok(message) => Some(message),
@@ -218,7 +218,7 @@ impl Owner {
                         break;
                     }
                 },
-                Message::Suspect => taken.suspect = true,
+                Message::Check => taken.suspect = true,
                 Message::Stop => {
                     taken.stop = true;
                     break;
@@ -253,16 +253,16 @@ impl Owner {
             let refused = Outcome::Refused(Refusal::Unavailable(reason));
             writes.iter().map(|_| refused.clone()).collect()
         };
-        if let Err(reason) = self.in_place(Place::check_untouched) {
+        if let Err(reason) = self.check_file(StoreFile::check_unchanged) {
             return refused(reason.to_string());
         }
         let (state, crash_at) = (&self.state, self.crash_at);
         match self.shared.with_database(|database| write(database, state, txns, crash_at)) {
             Err(shut) => refused(shut.to_string()),
             Ok(Err(failed)) => self.failed(failed, writes),
-            Ok(Ok((applied, state))) => match self.in_place(Place::check) {
+            Ok(Ok((applied, state))) => match self.check_file(StoreFile::check) {
                 Ok(()) => {
-                    self.place.iter_mut().for_each(Place::remember);
+                    self.file.iter_mut().for_each(StoreFile::remember);
                     self.committed(applied, state)
                 }
                 Err(reason) => {
@@ -275,9 +275,12 @@ impl Owner {
     }
 
     /// Whether the open file is still under its name; if so, what was written to it while it was not counts.
-    fn in_place(&mut self, check: impl Fn(&Place) -> Result<(), NotInPlace>) -> Result<(), NotInPlace> {
-        let Some(place) = &self.place else { return Ok(()) };
-        match check(place) {
+    fn check_file(
+        &mut self,
+        check: impl Fn(&StoreFile) -> Result<(), FileMismatch>,
+    ) -> Result<(), FileMismatch> {
+        let Some(file) = &self.file else { return Ok(()) };
+        match check(file) {
             Ok(()) => {
                 if self.moved.take().is_some() {
                     info!("the store's file is in its place again");
@@ -330,14 +333,14 @@ impl Owner {
             error!(%reason, transactions = writes.len(), "a commit failed; opening the store again");
             self.failed = Some(reason.clone());
         }
-        self.shut(Shut::Failed(reason));
+        self.close(Unavailable::Failed(reason));
         self.reopen();
         outcomes
     }
 
     /// Sees whether redb still takes a write transaction, which it refuses after an I/O error of any kind.
-    fn look(&mut self) {
-        self.shared.suspected.store(false, Ordering::Release);
+    fn check_database(&mut self) {
+        self.shared.check_requested.store(false, Ordering::Release);
         let looked = self.shared.with_database(|database| {
             reading(|| {
                 database.begin_write()?.abort()?;
@@ -347,13 +350,13 @@ impl Owner {
         if let Ok(Err(fault)) = looked {
             let reason = open::chain(&fault);
             error!(%reason, "a read failed; opening the store again");
-            self.shut(Shut::Failed(reason));
+            self.close(Unavailable::Failed(reason));
         }
     }
 
-    fn shut(&mut self, reason: Shut) {
-        (self.place, self.moved, self.landed) = (None, None, None);
-        self.shared.set_door(Door::Shut(reason.clone()));
+    fn close(&mut self, reason: Unavailable) {
+        (self.file, self.moved, self.landed) = (None, None, None);
+        self.shared.set_database(DatabaseState::Closed(reason.clone()));
         self.shut = Some(reason);
     }
 
@@ -363,31 +366,31 @@ impl Owner {
             Err(reason) => {
                 if self.shut.as_ref() != Some(&reason) {
                     error!(%reason, "the store will not open; trying on");
-                    self.shut(reason);
+                    self.close(reason);
                 }
             }
         }
     }
 
-    fn try_reopen(&mut self) -> Result<(), Shut> {
-        let Opened { database, state, place } =
-            (self.open)(Attempt::Again).map_err(|error| Shut::Failed(open::chain(&error)))?;
+    fn try_reopen(&mut self) -> Result<(), Unavailable> {
+        let Opened { database, state, file } =
+            (self.open)(OpenAttempt::Reopen).map_err(|error| Unavailable::Failed(open::chain(&error)))?;
         // A redb commit is on disk whole or not at all, so there are two revisions it can be at.
         let (found, durable) = (state.revision, self.state.revision);
         let landed = self.in_doubt.last().map_or(durable, |batch| batch.revision);
         if state.id != self.state.id {
-            return Err(Shut::OtherStore);
+            return Err(Unavailable::OtherStore);
         }
         if found != durable && found != landed {
-            return Err(Shut::OtherRevision { found, durable });
+            return Err(Unavailable::OtherRevision { found, durable });
         }
         match found == durable {
             true => debug!(revision = %found, "the store is open again"),
             false => info!(revision = %found, "the store is open again; the commit in doubt has landed"),
         }
-        self.shared.set_door(Door::Open(database));
+        self.shared.set_database(DatabaseState::Open(database));
         let in_doubt = std::mem::take(&mut self.in_doubt);
-        (self.state, self.place) = (state, place);
+        (self.state, self.file) = (state, file);
         if found != durable {
             self.shared.log.append(in_doubt);
         }
@@ -445,7 +448,7 @@ fn try_write(
     let mut state = before.clone();
     {
         let counts = std::mem::take(&mut state.counts);
-        let mut writing = Writing { table: transaction.open_table(RECORDS)?, counts };
+        let mut writing = TableWriter { table: transaction.open_table(RECORDS)?, counts };
         for txn in txns {
             let one = match apply::apply(txn, state.revision, &mut writing) {
                 Ok(one) => Ok(one),
@@ -478,11 +481,11 @@ fn try_write(
 }
 
 /// Closes the store however the thread ends, a panic included: watchers hear of it and the file is released.
-struct Closing(Arc<Shared>);
+struct CloseGuard(Arc<Shared>);
 
-impl Drop for Closing {
+impl Drop for CloseGuard {
     fn drop(&mut self) {
-        self.0.set_door(Door::Shut(Shut::Closed));
+        self.0.set_database(DatabaseState::Closed(Unavailable::Closed));
         self.0.log.close();
     }
 }
