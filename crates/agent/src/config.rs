@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
 use notbefore_settings::kind::{FileName, Switch};
-pub use notbefore_settings::{FlagValue, Mistakes, Sources};
+pub use notbefore_settings::{ConfigErrors, FlagValue, Sources};
 use notbefore_settings::{Reader, read_text};
 use toml::de::DeTable;
 
@@ -89,16 +89,16 @@ fn usual(sources: &Sources, windows: &str, elsewhere: &str) -> PathBuf {
 }
 
 /// Reads file, environment and flags.
-pub fn load(sources: &Sources) -> Result<Config, Mistakes> {
+pub fn load(sources: &Sources) -> Result<Config, ConfigErrors> {
     let (path, text) = open(sources);
     match text {
         Ok(text) => read(&path, &text, sources),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Mistakes::one(format!(
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ConfigErrors::one(format!(
             "there is no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
             path = path.display(),
             make = how_to_create(&path, cfg!(windows) && path == usual_file(sources)),
         ))),
-        Err(error) => Err(Mistakes::one(unread(&path, &error))),
+        Err(error) => Err(ConfigErrors::one(unread(&path, &error))),
     }
 }
 
@@ -138,7 +138,7 @@ fn how_to_create(path: &Path, is_installed_there: bool) -> &'static str {
 }
 
 /// Reads a file's text, with the environment and the flags over it.
-pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Mistakes> {
+pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, ConfigErrors> {
     let mut reader = Reader::new(&SCHEMA, path, text, sources);
     let (mut told, mut rules) = (None, Vec::new());
     match &DeTable::parse(text) {
@@ -150,9 +150,9 @@ pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Mistak
                 reader.wrong(0, "there is no [[rule]], so nothing would be done about any event; write one");
             }
         }
-        Err(error) => reader.unparsed(error),
+        Err(error) => reader.parse_error(error),
     }
-    reader.take_in_sources(sources);
+    reader.add_sources(sources);
     let config = Config {
         file: path.to_owned(),
         endpoint: reader.setting("endpoint", &EndpointUrl),

@@ -17,7 +17,7 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use notbefore_settings::schema::Key;
-use notbefore_settings::{Entry, Mistakes, Reader, Schema, Sources, read_text};
+use notbefore_settings::{ConfigErrors, Entry, Reader, Schema, Sources, read_text};
 use toml::de::DeTable;
 
 pub use flags::Flags;
@@ -50,25 +50,25 @@ pub struct Loaded {
 }
 
 /// Reads file, environment and flags. A file that is named, by a flag or in the environment, must exist.
-pub fn load(sources: &Sources) -> Result<Loaded, Mistakes> {
+pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     load_with(Path::new(USUAL_FILE), sources)
 }
 
-fn load_with(usual: &Path, sources: &Sources) -> Result<Loaded, Mistakes> {
+fn load_with(usual: &Path, sources: &Sources) -> Result<Loaded, ConfigErrors> {
     let named = sources.file.as_deref().or_else(|| sources.variable(SCHEMA.file_variable).map(Path::new));
     let path = named.or_else(|| usual.exists().then_some(usual));
     let text = match path {
         Some(path) => std::fs::File::open(path)
             .and_then(read_text)
-            .map_err(|error| Mistakes::one(format!("cannot read {}: {error}", path.display())))?,
+            .map_err(|error| ConfigErrors::one(format!("cannot read {}: {error}", path.display())))?,
         None => String::new(),
     };
     let mut reader = Reader::new(&SCHEMA, path.unwrap_or(usual), &text, sources);
     match &DeTable::parse(&text) {
         Ok(entries) => drop(reader.top(entries.get_ref())),
-        Err(error) => reader.unparsed(error),
+        Err(error) => reader.parse_error(error),
     }
-    reader.take_in_sources(sources);
+    reader.add_sources(sources);
     let settings = Settings::read(&mut reader);
     Ok(Loaded { file: path.map(Path::to_owned), settings, entries: reader.finish()? })
 }
@@ -96,7 +96,7 @@ mod tests {
         Sources { environment: environment.iter().map(owned).collect(), ..Sources::default() }
     }
 
-    fn loaded(text: &str, sources: Sources) -> Result<Loaded, Mistakes> {
+    fn loaded(text: &str, sources: Sources) -> Result<Loaded, ConfigErrors> {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("n.toml");
         std::fs::write(&file, text).unwrap();

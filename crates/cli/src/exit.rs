@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use notbefore_settings::Mistakes;
+use notbefore_settings::ConfigErrors;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Exit {
 
     /// The code of an error; context around the error does not change it.
     pub fn of(error: &anyhow::Error) -> Self {
-        if error.is::<Mistakes>() || error.is::<NotUnderstood>() {
+        if error.is::<ConfigErrors>() || error.is::<NotUnderstood>() {
             Self::NotUnderstood
         } else if error.is::<TimeOver>() {
             Self::TimeOver
@@ -81,7 +81,7 @@ mod tests {
         let of = |result: anyhow::Result<()>| Exit::of(&result.context("more").unwrap_err()).code();
         assert_eq!(of(Err(anyhow!("no"))), 1);
         assert_eq!(of(Err(NotUnderstood("no".to_owned()).into())), 2);
-        assert_eq!(of(Err(Mistakes::one("no".to_owned()).into())), 2);
+        assert_eq!(of(Err(ConfigErrors::one("no".to_owned()).into())), 2);
         assert_eq!(of(Err(TimeOver("no".to_owned()).into())), 3);
     }
 }

@@ -13,7 +13,7 @@ use notbefore_service::operator::tls::CertificateFiles;
 use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
 use notbefore_service::{DoorConfig, GuestListener, ProxyConfig, ServeConfig};
-use notbefore_settings::{Mistakes, Sources};
+use notbefore_settings::{ConfigErrors, Sources};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -26,7 +26,7 @@ use crate::{config, systemd};
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
     let loaded = config::load(&Sources::of_process(serve.config, serve.settings.0))?;
-    let config = validated(loaded.settings.clone()).map_err(|error| Mistakes::one(format!("{error:#}")));
+    let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
         // Settings that contradict each other are shown as well: this is where one looks for who said them.
         output.answer(&Effective::new(&loaded), |_| output::data(print::toml(&loaded).as_bytes()))?;
@@ -36,7 +36,7 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
     let config = config?;
     if serve.check_config {
         // A start reads the secret later, and a file that is not there yet may be there then.
-        TrustedProxies::load(&config.proxy).map_err(|error| Mistakes::one(error.to_string()))?;
+        TrustedProxies::load(&config.proxy).map_err(|error| ConfigErrors::one(error.to_string()))?;
         let file = loaded.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         return output::line(&format!("{file}no mistakes"));
     }

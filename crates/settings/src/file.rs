@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value as Toml};
 
-use crate::kind::{Kind, Said};
+use crate::kind::{Kind, RawValue};
 use crate::reader::Reader;
 use crate::schema::{Group, within};
 
@@ -89,7 +89,7 @@ impl Reader<'_> {
     ) -> Table<'t, 'i> {
         let names = self.schema.names(group, &path);
         for (name, _) in entries.iter().filter(|(name, _)| !names.contains(&&**name.get_ref())) {
-            let cure = self.schema.cure_of_key(group, &path, name.get_ref());
+            let cure = self.schema.key_hint(group, &path, name.get_ref());
             self.wrong(name.span().start, format!("unknown key {}; {cure}", within(&path, name.get_ref())));
         }
         Table { group, path, at, entries }
@@ -101,17 +101,17 @@ impl Reader<'_> {
     }
 
     /// What a key says, without its place in the text. A number may be too large for that.
-    pub(crate) fn written(&mut self, table: &Table<'_, '_>, name: &str) -> Option<Said> {
+    pub(crate) fn written(&mut self, table: &Table<'_, '_>, name: &str) -> Option<RawValue> {
         let (_, value) = table.entry(name)?;
         let value = Toml::deserialize(ValueDeserializer::from(value.clone()));
-        value.map(Said::Toml).map_err(|error| self.wrong_key(table, name, error.message())).ok()
+        value.map(RawValue::Toml).map_err(|error| self.wrong_key(table, name, error.message())).ok()
     }
 
     /// The value of a key that only the file has, if it is there and right.
     pub fn value<K: Kind>(&mut self, table: &Table<'_, '_>, name: &str, kind: &K) -> Option<K::Value> {
         debug_assert!(table.group.has(name), "{name} is no key of {}", table.group.path);
-        let said = self.written(table, name)?;
-        kind.check(&said).map_err(|wrong| self.wrong_key(table, name, &wrong)).ok()
+        let raw = self.written(table, name)?;
+        kind.check(&raw).map_err(|wrong| self.wrong_key(table, name, &wrong)).ok()
     }
 
     /// The value of a key; that it is missing is a mistake.

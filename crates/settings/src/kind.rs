@@ -19,7 +19,7 @@ const NONE: &str = "none";
 
 /// A value as it was written.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum RawValue {
     /// In a flag or a variable.
     Text(String),
     /// In the file.
@@ -39,39 +39,39 @@ pub enum Form {
     Switch,
 }
 
-impl Said {
+impl RawValue {
     /// The text of a single value, if it has that form.
     pub fn text(&self, form: Form) -> Option<Cow<'_, str>> {
         match (form, self) {
-            (_, Said::Text(text)) => Some(text.trim().into()),
-            (Form::Text, Said::Toml(Toml::String(text))) => Some(text.into()),
-            (Form::Integer | Form::Number, Said::Toml(Toml::Integer(number))) => {
+            (_, RawValue::Text(text)) => Some(text.trim().into()),
+            (Form::Text, RawValue::Toml(Toml::String(text))) => Some(text.into()),
+            (Form::Integer | Form::Number, RawValue::Toml(Toml::Integer(number))) => {
                 Some(number.to_string().into())
             }
-            (Form::Number, Said::Toml(Toml::Float(number))) => Some(number.to_string().into()),
-            (Form::Switch, Said::Toml(Toml::Boolean(on))) => Some(on.to_string().into()),
-            (Form::Text | Form::Integer | Form::Number | Form::Switch, Said::Toml(_)) => None,
+            (Form::Number, RawValue::Toml(Toml::Float(number))) => Some(number.to_string().into()),
+            (Form::Switch, RawValue::Toml(Toml::Boolean(on))) => Some(on.to_string().into()),
+            (Form::Text | Form::Integer | Form::Number | Form::Switch, RawValue::Toml(_)) => None,
         }
     }
 
     fn shown(&self) -> String {
         match self {
-            Said::Text(text) => format!("{text:?}"),
-            Said::Toml(Toml::Table(_)) => "a table".to_owned(),
-            Said::Toml(value) => value.to_string(),
+            RawValue::Text(text) => format!("{text:?}"),
+            RawValue::Toml(Toml::Table(_)) => "a table".to_owned(),
+            RawValue::Toml(value) => value.to_string(),
         }
     }
 
     /// What sort of value it is, where it must not be repeated.
-    fn sort(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match self {
-            Said::Text(text) | Said::Toml(Toml::String(text)) if text.is_empty() => "empty text",
-            Said::Text(_) | Said::Toml(Toml::String(_)) => "this text",
-            Said::Toml(Toml::Integer(_) | Toml::Float(_)) => "a number",
-            Said::Toml(Toml::Boolean(_)) => "true or false",
-            Said::Toml(Toml::Datetime(_)) => "a time",
-            Said::Toml(Toml::Array(_)) => "this list",
-            Said::Toml(Toml::Table(_)) => "this table",
+            RawValue::Text(text) | RawValue::Toml(Toml::String(text)) if text.is_empty() => "empty text",
+            RawValue::Text(_) | RawValue::Toml(Toml::String(_)) => "this text",
+            RawValue::Toml(Toml::Integer(_) | Toml::Float(_)) => "a number",
+            RawValue::Toml(Toml::Boolean(_)) => "true or false",
+            RawValue::Toml(Toml::Datetime(_)) => "a time",
+            RawValue::Toml(Toml::Array(_)) => "this list",
+            RawValue::Toml(Toml::Table(_)) => "this table",
         }
     }
 }
@@ -85,7 +85,7 @@ pub trait Kind {
     fn expected(&self) -> String;
 
     /// Reads one.
-    fn read(&self, said: &Said) -> Option<Self::Value>;
+    fn read(&self, raw: &RawValue) -> Option<Self::Value>;
 
     /// Whether a value may be a secret, or hold one. Messages then say what sort it is, and do not repeat it.
     fn is_private(&self) -> bool {
@@ -93,20 +93,20 @@ pub trait Kind {
     }
 
     /// What is wrong with a value, where there is more to say than what is expected.
-    fn why_not(&self, _: &Said) -> Option<String> {
+    fn rejection(&self, _: &RawValue) -> Option<String> {
         None
     }
 
     /// Reads a value, or says what is wrong with it.
-    fn check(&self, said: &Said) -> Result<Self::Value, String> {
-        let shown = || if self.is_private() { said.sort().to_owned() } else { said.shown() };
+    fn check(&self, raw: &RawValue) -> Result<Self::Value, String> {
+        let shown = || if self.is_private() { raw.type_name().to_owned() } else { raw.shown() };
         let expected = || format!("expected {}, not {}", self.expected(), shown());
-        self.read(said).ok_or_else(|| self.why_not(said).unwrap_or_else(expected))
+        self.read(raw).ok_or_else(|| self.rejection(raw).unwrap_or_else(expected))
     }
 }
 
 /// How values of one kind are written, so that [`Kind::read`] gives them back.
-pub trait Shown: Kind {
+pub trait ToToml: Kind {
     /// As the file would say it.
     fn show(&self, value: &Self::Value) -> Toml;
 }
@@ -145,8 +145,8 @@ impl<T> Kind for Text<T> {
         self.expected.to_owned()
     }
 
-    fn read(&self, said: &Said) -> Option<T> {
-        (self.parse)(&said.text(Form::Text)?)
+    fn read(&self, raw: &RawValue) -> Option<T> {
+        (self.parse)(&raw.text(Form::Text)?)
     }
 
     fn is_private(&self) -> bool {
@@ -154,7 +154,7 @@ impl<T> Kind for Text<T> {
     }
 }
 
-impl<T: Display> Shown for Text<T> {
+impl<T: Display> ToToml for Text<T> {
     fn show(&self, value: &T) -> Toml {
         Toml::String(value.to_string())
     }
@@ -171,13 +171,13 @@ impl Kind for FileName {
         "the name of a file or directory".to_owned()
     }
 
-    fn read(&self, said: &Said) -> Option<PathBuf> {
-        let text = said.text(Form::Text)?;
+    fn read(&self, raw: &RawValue) -> Option<PathBuf> {
+        let text = raw.text(Form::Text)?;
         (!text.is_empty() && !text.contains('\0')).then(|| PathBuf::from(text.as_ref()))
     }
 }
 
-impl Shown for FileName {
+impl ToToml for FileName {
     fn show(&self, value: &PathBuf) -> Toml {
         Toml::String(value.display().to_string())
     }
@@ -194,12 +194,12 @@ impl Kind for Switch {
         "true or false".to_owned()
     }
 
-    fn read(&self, said: &Said) -> Option<bool> {
-        said.text(Form::Switch)?.parse().ok()
+    fn read(&self, raw: &RawValue) -> Option<bool> {
+        raw.text(Form::Switch)?.parse().ok()
     }
 }
 
-impl Shown for Switch {
+impl ToToml for Switch {
     fn show(&self, value: &bool) -> Toml {
         Toml::Boolean(*value)
     }
@@ -207,20 +207,20 @@ impl Shown for Switch {
 
 /// A whole number between two others.
 #[derive(Clone, Copy, Debug)]
-pub struct Whole<T> {
+pub struct Integer<T> {
     min: i64,
     max: i64,
     number: PhantomData<T>,
 }
 
-impl<T> Whole<T> {
+impl<T> Integer<T> {
     /// From one number to another, both included; `i64::MAX`, the largest that TOML has, is no limit.
     pub const fn between(min: i64, max: i64) -> Self {
-        Whole { min, max, number: PhantomData }
+        Integer { min, max, number: PhantomData }
     }
 }
 
-impl<T: FromStr> Kind for Whole<T> {
+impl<T: FromStr> Kind for Integer<T> {
     type Value = T;
 
     fn expected(&self) -> String {
@@ -230,14 +230,14 @@ impl<T: FromStr> Kind for Whole<T> {
         }
     }
 
-    fn read(&self, said: &Said) -> Option<T> {
-        let text = said.text(Form::Integer)?;
+    fn read(&self, raw: &RawValue) -> Option<T> {
+        let text = raw.text(Form::Integer)?;
         let fits = text.parse().is_ok_and(|number| (self.min..=self.max).contains(&number));
         text.parse().ok().filter(|_| fits)
     }
 }
 
-impl<T: FromStr + Display> Shown for Whole<T> {
+impl<T: FromStr + Display> ToToml for Integer<T> {
     fn show(&self, value: &T) -> Toml {
         let text = value.to_string();
         text.parse().map_or(Toml::String(text), Toml::Integer)
@@ -264,13 +264,13 @@ impl Kind for Span {
         }
     }
 
-    fn read(&self, said: &Said) -> Option<Duration> {
-        let span = span::parse(&said.text(Form::Text)?).ok()?;
+    fn read(&self, raw: &RawValue) -> Option<Duration> {
+        let span = span::parse(&raw.text(Form::Text)?).ok()?;
         (self.min..=self.max).contains(&span.as_secs()).then_some(span)
     }
 }
 
-impl Shown for Span {
+impl ToToml for Span {
     fn show(&self, value: &Duration) -> Toml {
         Toml::String(span::show(value.as_secs()))
     }
@@ -278,9 +278,9 @@ impl Shown for Span {
 
 /// One of a few words, each with what it stands for.
 #[derive(Clone, Copy, Debug)]
-pub struct Words<T: 'static>(pub &'static [(&'static str, T)]);
+pub struct OneOf<T: 'static>(pub &'static [(&'static str, T)]);
 
-impl<T: Copy> Kind for Words<T> {
+impl<T: Copy> Kind for OneOf<T> {
     type Value = T;
 
     fn expected(&self) -> String {
@@ -291,13 +291,13 @@ impl<T: Copy> Kind for Words<T> {
         }
     }
 
-    fn read(&self, said: &Said) -> Option<T> {
-        let text = said.text(Form::Text)?;
+    fn read(&self, raw: &RawValue) -> Option<T> {
+        let text = raw.text(Form::Text)?;
         self.0.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
     }
 }
 
-impl<T: Copy + PartialEq> Shown for Words<T> {
+impl<T: Copy + PartialEq> ToToml for OneOf<T> {
     fn show(&self, value: &T) -> Toml {
         let word = self.0.iter().find(|(_, known)| known == value).map_or(NONE, |(word, _)| *word);
         Toml::String(word.to_owned())
@@ -309,13 +309,13 @@ impl<T: Copy + PartialEq> Shown for Words<T> {
 pub struct List<K>(pub K);
 
 impl<K: Kind> List<K> {
-    fn parts(said: &Said) -> Option<Vec<Said>> {
-        match said {
-            Said::Text(text) => {
+    fn parts(raw: &RawValue) -> Option<Vec<RawValue>> {
+        match raw {
+            RawValue::Text(text) => {
                 let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-                Some(parts.map(|part| Said::Text(part.to_owned())).collect())
+                Some(parts.map(|part| RawValue::Text(part.to_owned())).collect())
             }
-            Said::Toml(value) => Some(value.as_array()?.iter().cloned().map(Said::Toml).collect()),
+            RawValue::Toml(value) => Some(value.as_array()?.iter().cloned().map(RawValue::Toml).collect()),
         }
     }
 }
@@ -327,20 +327,20 @@ impl<K: Kind> Kind for List<K> {
         format!("a list, each {}", self.0.expected())
     }
 
-    fn read(&self, said: &Said) -> Option<Self::Value> {
-        Self::parts(said)?.iter().map(|part| self.0.read(part)).collect()
+    fn read(&self, raw: &RawValue) -> Option<Self::Value> {
+        Self::parts(raw)?.iter().map(|part| self.0.read(part)).collect()
     }
 
     fn is_private(&self) -> bool {
         self.0.is_private()
     }
 
-    fn why_not(&self, said: &Said) -> Option<String> {
-        Self::parts(said)?.iter().find_map(|part| self.0.check(part).err())
+    fn rejection(&self, raw: &RawValue) -> Option<String> {
+        Self::parts(raw)?.iter().find_map(|part| self.0.check(part).err())
     }
 }
 
-impl<K: Shown> Shown for List<K> {
+impl<K: ToToml> ToToml for List<K> {
     fn show(&self, value: &Self::Value) -> Toml {
         Toml::Array(value.iter().map(|one| self.0.show(one)).collect())
     }
@@ -357,10 +357,10 @@ impl<K: Kind> Kind for OrNone<K> {
         format!("{}, or {NONE:?}", self.0.expected())
     }
 
-    fn read(&self, said: &Said) -> Option<Self::Value> {
-        match said.text(Form::Text).as_deref() {
+    fn read(&self, raw: &RawValue) -> Option<Self::Value> {
+        match raw.text(Form::Text).as_deref() {
             Some(NONE) => Some(None),
-            Some(_) | None => self.0.read(said).map(Some),
+            Some(_) | None => self.0.read(raw).map(Some),
         }
     }
 
@@ -369,7 +369,7 @@ impl<K: Kind> Kind for OrNone<K> {
     }
 }
 
-impl<K: Shown> Shown for OrNone<K> {
+impl<K: ToToml> ToToml for OrNone<K> {
     fn show(&self, value: &Self::Value) -> Toml {
         value.as_ref().map_or_else(|| Toml::String(NONE.to_owned()), |value| self.0.show(value))
     }
@@ -383,45 +383,45 @@ mod tests {
 
     const ADDRESS: Text<SocketAddr> = Text::parsed("an address");
 
-    fn round<K: Shown>(kind: K, text: &str, written: &str) {
-        let value = kind.read(&Said::Text(text.to_owned())).unwrap();
+    fn round<K: ToToml>(kind: K, text: &str, written: &str) {
+        let value = kind.read(&RawValue::Text(text.to_owned())).unwrap();
         assert_eq!(kind.show(&value).to_string(), written);
         let table: toml::Table = toml::from_str(&format!("x = {written}")).unwrap();
-        let again = kind.read(&Said::Toml(table["x"].clone())).unwrap();
+        let again = kind.read(&RawValue::Toml(table["x"].clone())).unwrap();
         assert_eq!(kind.show(&again).to_string(), written);
     }
 
     #[test]
-    fn a_value_is_read_as_it_was_written() {
+    fn values_round_trip() {
         round(Span { min: 1, max: 1_000_000 }, "1h30m", "\"90m\"");
         round(Span { min: 0, max: 10 }, "0", "\"0s\"");
-        round(Whole::<usize>::between(0, 100), "7", "7");
+        round(Integer::<usize>::between(0, 100), "7", "7");
         round(Switch, " true ", "true");
-        round(OrNone(Whole::<u32>::between(1, i64::MAX)), "none", "\"none\"");
-        round(OrNone(Whole::<u32>::between(1, i64::MAX)), "5", "5");
+        round(OrNone(Integer::<u32>::between(1, i64::MAX)), "none", "\"none\"");
+        round(OrNone(Integer::<u32>::between(1, i64::MAX)), "5", "5");
         round(List(ADDRESS), "127.0.0.1:1, [::1]:2", r#"["127.0.0.1:1", "[::1]:2"]"#);
         round(List(ADDRESS), "", "[]");
-        round(Words(&[("gone", 1), ("booted", 2)]), "booted", "\"booted\"");
+        round(OneOf(&[("gone", 1), ("booted", 2)]), "booted", "\"booted\"");
         round(FileName, "a \"b\"", "'a \"b\"'");
     }
 
     #[test]
-    fn a_wrong_value_is_told_what_is_expected() {
-        let number = Whole::<u32>::between(1, 10);
+    fn wrong_value_error_names_expected() {
+        let number = Integer::<u32>::between(1, 10);
         let toml = |value: &str| {
-            Said::Toml(toml::from_str::<toml::Table>(&format!("x = {value}")).unwrap()["x"].clone())
+            RawValue::Toml(toml::from_str::<toml::Table>(&format!("x = {value}")).unwrap()["x"].clone())
         };
-        let wrong = |said: &Said| number.check(said).unwrap_err();
+        let wrong = |raw: &RawValue| number.check(raw).unwrap_err();
         assert_eq!(wrong(&toml("11")), "expected a whole number from 1 to 10, not 11");
         assert_eq!(wrong(&toml("\"5\"")), "expected a whole number from 1 to 10, not \"5\"");
         assert_eq!(wrong(&toml("{ y = 1 }")), "expected a whole number from 1 to 10, not a table");
-        let or_none = OrNone(Whole::<u32>::between(1, i64::MAX)).check(&toml("0")).unwrap_err();
+        let or_none = OrNone(Integer::<u32>::between(1, i64::MAX)).check(&toml("0")).unwrap_err();
         assert_eq!(or_none, "expected a whole number from 1 on, or \"none\", not 0");
-        assert!(Whole::<u8>::between(0, i64::MAX).check(&toml("256")).is_err());
-        let span = Span { min: 1, max: 3_600 }.check(&Said::Text("2h".to_owned())).unwrap_err();
+        assert!(Integer::<u8>::between(0, i64::MAX).check(&toml("256")).is_err());
+        let span = Span { min: 1, max: 3_600 }.check(&RawValue::Text("2h".to_owned())).unwrap_err();
         assert_eq!(span, "expected a span from 1s to 1h, as \"20m\", not \"2h\"");
         assert_eq!(Span { min: 1, max: u64::MAX }.expected(), "a span from 1s on, as \"20m\"");
-        let word = Words(&[("a", 1), ("b", 2), ("c", 3)]).check(&toml("'d'")).unwrap_err();
+        let word = OneOf(&[("a", 1), ("b", 2), ("c", 3)]).check(&toml("'d'")).unwrap_err();
         assert_eq!(word, "expected \"a\", \"b\" or \"c\", not \"d\"");
         let list = List(ADDRESS);
         assert_eq!(list.check(&toml("'1:1'")).unwrap_err(), "expected a list, each an address, not \"1:1\"");
@@ -433,7 +433,7 @@ mod tests {
         let secret = Text::<u8>::private("a number", |_| None);
         assert_eq!(secret.check(&toml("'s3cret'")).unwrap_err(), "expected a number, not this text");
         assert_eq!(
-            secret.check(&Said::Text("s3cret".to_owned())).unwrap_err(),
+            secret.check(&RawValue::Text("s3cret".to_owned())).unwrap_err(),
             "expected a number, not this text"
         );
     }

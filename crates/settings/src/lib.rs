@@ -8,9 +8,9 @@
 //! Tables that only the file has (the agent's rules) are read from [`Reader::top`] on, by the same kinds. The kernel does no
 //! IO but [`read_text`] and [`Sources::of_process`]; which file to trust is for its users to say.
 
+mod errors;
 mod file;
 pub mod kind;
-mod mistakes;
 pub mod print;
 mod reader;
 pub mod schema;
@@ -18,8 +18,8 @@ mod sources;
 pub mod span;
 pub mod suggest;
 
+pub use errors::ConfigErrors;
 pub use file::{Table, read_text};
-pub use mistakes::Mistakes;
 pub use reader::{Entry, Reader};
 pub use schema::Schema;
 pub use sources::{FlagValue, Source, Sources};

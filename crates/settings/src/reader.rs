@@ -6,9 +6,9 @@ use serde::Serialize;
 use toml::Value as Toml;
 use toml::de::DeTable;
 
+use crate::errors::ConfigErrors;
 use crate::file::Table;
-use crate::kind::{Kind, Said, Shown};
-use crate::mistakes::Mistakes;
+use crate::kind::{Kind, RawValue, ToToml};
 use crate::schema::Schema;
 use crate::sources::{STATE_DIRECTORY, Source, Sources};
 
@@ -18,7 +18,7 @@ pub struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     /// What was said of settings, by key: the weakest source first.
-    said: Vec<(String, Source, Said)>,
+    raw_values: Vec<(String, Source, RawValue)>,
     entries: Vec<Entry>,
     mistakes: Vec<(Source, String)>,
 }
@@ -39,58 +39,58 @@ impl<'a> Reader<'a> {
     pub fn new(schema: &'static Schema, path: &'a Path, text: &'a str, sources: &Sources) -> Self {
         let directory = sources.variable(STATE_DIRECTORY).map(|text| {
             let source = Source::Environment(STATE_DIRECTORY.to_owned());
-            (schema.directory.to_owned(), source, Said::Text(text.to_owned()))
+            (schema.directory.to_owned(), source, RawValue::Text(text.to_owned()))
         });
-        let said = directory.into_iter().collect();
-        Reader { schema, path, text, said, entries: Vec::new(), mistakes: Vec::new() }
+        let raw_values = directory.into_iter().collect();
+        Reader { schema, path, text, raw_values, entries: Vec::new(), mistakes: Vec::new() }
     }
 
     /// Takes the file's settings in, and gives its top for the tables that only the file has.
     pub fn top<'t, 'i>(&mut self, entries: &'t DeTable<'i>) -> Table<'t, 'i> {
         let top = self.table(self.schema.settings[0], String::new(), 0, entries);
-        self.take_in(&top);
+        self.add_table(&top);
         top
     }
 
     /// Takes in the settings of a table, and of those below it.
-    fn take_in(&mut self, table: &Table<'_, '_>) {
+    fn add_table(&mut self, table: &Table<'_, '_>) {
         let schema = self.schema;
         for name in table.entries.keys().map(|name| name.get_ref()) {
             let key = table.key(name);
             if let Some(group) = schema.settings.iter().find(|group| group.path == key) {
                 if let Some(inner) = self.inner(table, name, group) {
-                    self.take_in(&inner);
+                    self.add_table(&inner);
                 }
             } else if table.group.has(name)
                 && !schema.is_table(&key)
-                && let Some(said) = self.written(table, name)
+                && let Some(raw) = self.written(table, name)
             {
-                self.said.push((key, self.source(table.at(name)), said));
+                self.raw_values.push((key, self.source(table.at(name)), raw));
             }
         }
     }
 
     /// Takes in what goes before the file: the environment, and then the flags.
-    pub fn take_in_sources(&mut self, sources: &Sources) {
+    pub fn add_sources(&mut self, sources: &Sources) {
         let schema = self.schema;
         for (name, text) in &sources.environment {
-            if !name.starts_with(schema.prefix) || text.is_empty() || schema.is_for_others(name) {
+            if !name.starts_with(schema.prefix) || text.is_empty() || schema.is_foreign(name) {
                 continue;
             }
             let source = Source::Environment(name.clone());
             let mut keys = schema.settings().map(|(group, key)| group.path_of(key));
             match keys.find(|key| schema.variable(key).eq_ignore_ascii_case(name)) {
-                Some(key) => self.said.push((key, source, Said::Text(text.clone()))),
+                Some(key) => self.raw_values.push((key, source, RawValue::Text(text.clone()))),
                 None => self.mistakes.extend(
                     schema
-                        .cure_of_variable(name)
+                        .variable_hint(name)
                         .map(|cure| (source, format!("there is no such setting; {cure}"))),
                 ),
             }
         }
         for flag in &sources.flags {
             let source = Source::Flag(flag.flag.clone());
-            self.said.push((flag.key.clone(), source, Said::Text(flag.text.clone())));
+            self.raw_values.push((flag.key.clone(), source, RawValue::Text(flag.text.clone())));
         }
     }
 
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of a setting, noted with its source for [`Reader::finish`].
-    pub fn noted<K: Shown>(&mut self, key: &str, kind: &K, default: K::Value) -> K::Value {
+    pub fn recorded_setting<K: ToToml>(&mut self, key: &str, kind: &K, default: K::Value) -> K::Value {
         let (value, source) = self.strongest(key, kind).unwrap_or((default, Source::Default));
         self.entries.push(Entry { key: key.to_owned(), value: kind.show(&value), source });
         value
@@ -110,8 +110,8 @@ impl<'a> Reader<'a> {
         let is_setting = || self.schema.settings().any(|(group, known)| group.path_of(known) == key);
         debug_assert!(is_setting(), "{key} is no setting");
         let mut strongest = None;
-        for (_, source, said) in self.said.iter().filter(|(known, ..)| known == key) {
-            match kind.check(said) {
+        for (_, source, raw) in self.raw_values.iter().filter(|(known, ..)| known == key) {
+            match kind.check(raw) {
                 Ok(value) => strongest = Some((value, source.clone())),
                 Err(wrong) if matches!(source, Source::File { .. }) => {
                     self.mistakes.push((source.clone(), format!("{key}: {wrong}")));
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes that the file is no TOML.
-    pub fn unparsed(&mut self, error: &toml::de::Error) {
+    pub fn parse_error(&mut self, error: &toml::de::Error) {
         self.wrong(error.span().map_or(0, |span| span.start), error.message());
     }
 
@@ -144,24 +144,24 @@ impl<'a> Reader<'a> {
     }
 
     /// Leaves the file's mistakes out, for readers that make do with as much of it as is right.
-    pub fn forgive_file(&mut self) {
+    pub fn ignore_file_errors(&mut self) {
         self.mistakes.retain(|(source, _)| !matches!(source, Source::File { .. }));
     }
 
     /// Ends with the settings that were noted, or with every mistake there is.
-    pub fn finish(mut self) -> Result<Vec<Entry>, Mistakes> {
+    pub fn finish(mut self) -> Result<Vec<Entry>, ConfigErrors> {
         if self.mistakes.is_empty() {
             return Ok(self.entries);
         }
         self.mistakes.sort_by_key(|(source, _)| source.rank());
-        Err(Mistakes(self.mistakes.iter().map(|(source, what)| format!("{source}: {what}")).collect()))
+        Err(ConfigErrors(self.mistakes.iter().map(|(source, what)| format!("{source}: {what}")).collect()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::{FileName, List, Switch, Text, Whole};
+    use crate::kind::{FileName, Integer, List, Switch, Text};
     use crate::schema::{Flag, Group, Key};
     use crate::sources::FlagValue;
 
@@ -182,7 +182,7 @@ mod tests {
         file_variable: "NB_CONFIG",
         directory: "data",
     };
-    const NUMBERS: List<Whole<u8>> = List(Whole::between(1, 9));
+    const NUMBERS: List<Integer<u8>> = List(Integer::between(1, 9));
 
     fn sources(environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Sources {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -204,18 +204,18 @@ mod tests {
                     reader.needed(&rule, "drain", &Switch);
                 }
             }
-            Err(error) => reader.unparsed(error),
+            Err(error) => reader.parse_error(error),
         }
-        reader.take_in_sources(sources);
-        reader.noted("data", &FileName, "here".into());
-        reader.noted("guest.listen", &NUMBERS, vec![1]);
-        reader.noted("guest.limits.most", &Text::<String>::parsed("text"), "x".to_owned());
+        reader.add_sources(sources);
+        reader.recorded_setting("data", &FileName, "here".into());
+        reader.recorded_setting("guest.listen", &NUMBERS, vec![1]);
+        reader.recorded_setting("guest.limits.most", &Text::<String>::parsed("text"), "x".to_owned());
         let show = |one: Entry| format!("{} = {} by {}", one.key, one.value, one.source);
         reader.finish().map(|all| all.into_iter().map(show).collect()).map_err(|wrong| wrong.0)
     }
 
     #[test]
-    fn the_strongest_source_is_in_force() {
+    fn highest_priority_source_wins() {
         let text = "data = '/file'\n[guest]\nlisten = [2, 3]\nlimits.most = 'y'\n";
         let none = sources(&[], &[]);
         let systemd = sources(&[("STATE_DIRECTORY", "/state"), ("NB_GUEST_LISTEN", "")], &[]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_from_the_top_of_the_file_to_the_flags() {
+    fn errors_are_ordered_file_environment_flags() {
         let text = "at = 1\nquux = 1\n[guest]\nlisten = [10]\ndata = 1\nlimits = 1\n[[rule]]\n";
         let said = sources(
             &[("NB_GUEST_LISTN", "1"), ("NB_GUEST_X", "1"), ("NB_PORT", "1"), ("NB_DATA", "\0")],

@@ -1,7 +1,7 @@
 //! What may be written: the keys of a configuration, by the tables of its file. Unknown keys and variables are told by
 //! it; flags, sample files, tables of the documentation and manual pages are made from it.
 
-use crate::suggest::{alike, best};
+use crate::suggest::{best, similarity};
 
 /// A key that is known in another table, or by its flag, is a little less likely to be meant than one of its own table.
 const ELSEWHERE: f64 = 0.98;
@@ -124,14 +124,14 @@ impl Schema {
     }
 
     /// What to do about a key that a table does not have.
-    pub(crate) fn cure_of_key(&self, group: &Group, path: &str, unknown: &str) -> String {
+    pub(crate) fn key_hint(&self, group: &Group, path: &str, unknown: &str) -> String {
         let names = self.names(group, path);
-        let here = names.iter().map(|name| (alike(unknown, name), within(path, name)));
+        let here = names.iter().map(|name| (similarity(unknown, name), within(path, name)));
         let others = self.groups().filter(|other| other.path != group.path);
         let elsewhere = others.flat_map(|other| other.keys.iter().map(move |key| (other.path_of(key), key)));
         let scored = elsewhere.map(|(path, key)| {
             let names = key.flag.names().into_iter().chain([key.name, path.as_str()]);
-            (ELSEWHERE * names.map(|name| alike(unknown, name)).fold(0.0, f64::max), path)
+            (ELSEWHERE * names.map(|name| similarity(unknown, name)).fold(0.0, f64::max), path)
         });
         match best(scored.chain(here)) {
             Some(meant) if !path.is_empty() && !meant.contains('.') => {
@@ -144,11 +144,11 @@ impl Schema {
 
     /// What to do about a variable that is no setting; none where it may be for others. Kubernetes, for one, sets
     /// `NOTBEFORE_PORT` where a service is called notbefore.
-    pub(crate) fn cure_of_variable(&self, unknown: &str) -> Option<String> {
+    pub(crate) fn variable_hint(&self, unknown: &str) -> Option<String> {
         // What they all begin with makes no two of them alike.
         let bare = |name: &str| name.strip_prefix(self.prefix).unwrap_or(name).to_owned();
         let variables = self.settings().map(|(group, key)| self.variable(&group.path_of(key)));
-        let meant = best(variables.map(|name| (alike(&bare(unknown), &bare(&name)), name)));
+        let meant = best(variables.map(|name| (similarity(&bare(unknown), &bare(&name)), name)));
         let is_of_table = |group: &&Group| {
             !group.path.is_empty() && unknown.starts_with(&format!("{}_", self.variable(group.path)))
         };
@@ -161,7 +161,7 @@ impl Schema {
         }
     }
 
-    pub(crate) fn is_for_others(&self, variable: &str) -> bool {
+    pub(crate) fn is_foreign(&self, variable: &str) -> bool {
         let is = |other: &&str| *other == variable || (other.ends_with('_') && variable.starts_with(other));
         self.not_settings.iter().any(is) || variable == self.file_variable
     }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_as_people_write_them() {
+    fn spans_are_parsed() {
         for (text, seconds) in
             [("90", 90), ("30s", 30), ("20m", 1_200), ("1h30m", 5_400), ("7d", 604_800), (" 5m ", 300)]
         {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_shown_in_the_largest_unit_that_fits() {
+    fn span_is_shown_in_largest_unit() {
         for (seconds, text) in [(0, "0s"), (90, "90s"), (180, "3m"), (7_200, "2h"), (604_800, "7d")] {
             assert_eq!(show(seconds), text);
         }

@@ -2,10 +2,10 @@
 
 /// How alike two names must be (1 is equal) for one to be meant by the other. A transposed or missing letter in a
 /// short name passes, another word does not.
-const ALIKE_MIN: f64 = 0.7;
+const SIMILARITY_MIN: f64 = 0.7;
 
 /// How alike two names are, whatever their case; `-` and `_` are one.
-pub fn alike(left: &str, right: &str) -> f64 {
+pub fn similarity(left: &str, right: &str) -> f64 {
     let plain = |name: &str| name.to_lowercase().replace('-', "_");
     strsim::normalized_damerau_levenshtein(&plain(left), &plain(right))
 }
@@ -13,12 +13,12 @@ pub fn alike(left: &str, right: &str) -> f64 {
 /// The best of several candidates, if it is good enough to be meant.
 pub fn best(scored: impl Iterator<Item = (f64, String)>) -> Option<String> {
     let best = scored.max_by(|(left, _), (right, _)| left.total_cmp(right));
-    best.filter(|(score, _)| *score >= ALIKE_MIN).map(|(_, name)| name)
+    best.filter(|(score, _)| *score >= SIMILARITY_MIN).map(|(_, name)| name)
 }
 
 /// The name of a list that was probably meant.
 pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    best(known.into_iter().map(|name| (alike(unknown, name), name.to_owned())))
+    best(known.into_iter().map(|name| (similarity(unknown, name), name.to_owned())))
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_known_and_another_word_is_not() {
+    fn typos_are_suggested_and_other_words_not() {
         let known = ["timeout", "retries", "Reboot"];
         assert_eq!(nearest("timout", known).as_deref(), Some("timeout"));
         assert_eq!(nearest("REBOTO", known).as_deref(), Some("Reboot"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
-use notbefore_settings::kind::{Form, Kind, OrNone, Said, Span, Text, Whole, Words};
+use notbefore_settings::kind::{Form, Integer, Kind, OneOf, OrNone, RawValue, Span, Text};
 use toml::Value as Toml;
 
 use super::NotifyOn;
@@ -54,23 +54,23 @@ pub const SPAN: Span = Span { min: 0, max: u64::MAX };
 /// The same, where none at all would do something as fast as it can, or never.
 pub const SOME_TIME: Span = Span { min: 1, max: u64::MAX };
 /// How often something is tried again: more than a hundred times is a loop.
-pub const RETRIES: Whole<u32> = Whole::between(0, 100);
+pub const RETRIES: Integer<u32> = Integer::between(0, 100);
 /// VMs an event is for.
-pub const RESOURCES: Words<ResourceMatch> =
-    Words(&[("mine", ResourceMatch::Mine), ("others", ResourceMatch::Others), ("any", ResourceMatch::Any)]);
+pub const RESOURCES: OneOf<ResourceMatch> =
+    OneOf(&[("mine", ResourceMatch::Mine), ("others", ResourceMatch::Others), ("any", ResourceMatch::Any)]);
 /// Who approves.
-pub const APPROVE: Words<Approve> =
-    Words(&[("when-done", Approve::WhenDone), ("leader", Approve::Leader), ("never", Approve::Never)]);
+pub const APPROVE: OneOf<Approve> =
+    OneOf(&[("when-done", Approve::WhenDone), ("leader", Approve::Leader), ("never", Approve::Never)]);
 /// When the VM is put back.
-pub const RESTORE: Words<Restore> = Words(&[("gone", Restore::Gone), ("booted", Restore::Booted)]);
+pub const RESTORE: OneOf<Restore> = OneOf(&[("gone", Restore::Gone), ("booted", Restore::Booted)]);
 /// What a failed step means.
-pub const ON_FAILURE: Words<OnFailure> =
-    Words(&[("withhold", OnFailure::Withhold), ("go-on", OnFailure::GoOn)]);
+pub const ON_FAILURE: OneOf<OnFailure> =
+    OneOf(&[("withhold", OnFailure::Withhold), ("go-on", OnFailure::GoOn)]);
 /// What an interrupted step means.
-pub const ON_INTERRUPT: Words<OnInterrupt> =
-    Words(&[("rerun", OnInterrupt::Rerun), ("skip", OnInterrupt::Skip)]);
+pub const ON_INTERRUPT: OneOf<OnInterrupt> =
+    OneOf(&[("rerun", OnInterrupt::Rerun), ("skip", OnInterrupt::Skip)]);
 /// What an administrator is told of.
-pub const NOTIFY_ON: Words<NotifyOn> = Words(&[
+pub const NOTIFY_ON: OneOf<NotifyOn> = OneOf(&[
     ("appeared", NotifyOn::Appeared),
     ("failed", NotifyOn::Failed),
     ("withheld", NotifyOn::Withheld),
@@ -95,12 +95,12 @@ impl Kind for EndpointUrl {
         "where the platform answers, as \"http://169.254.169.254\"".to_owned()
     }
 
-    fn read(&self, said: &Said) -> Option<Endpoint> {
-        said.text(Form::Text)?.parse().ok()
+    fn read(&self, raw: &RawValue) -> Option<Endpoint> {
+        raw.text(Form::Text)?.parse().ok()
     }
 
-    fn why_not(&self, said: &Said) -> Option<String> {
-        said.text(Form::Text)?.parse::<Endpoint>().err().map(|why| why.to_string())
+    fn rejection(&self, raw: &RawValue) -> Option<String> {
+        raw.text(Form::Text)?.parse::<Endpoint>().err().map(|why| why.to_string())
     }
 }
 
@@ -109,8 +109,8 @@ impl Kind for EndpointUrl {
 pub struct Argv;
 
 impl Argv {
-    fn words(said: &Said) -> Option<Vec<String>> {
-        let Said::Toml(Toml::Array(words)) = said else { return None };
+    fn words(raw: &RawValue) -> Option<Vec<String>> {
+        let RawValue::Toml(Toml::Array(words)) = raw else { return None };
         let text = |word: &Toml| word.as_str().filter(|word| !word.contains('\0')).map(str::to_owned);
         words.iter().map(text).collect()
     }
@@ -128,8 +128,8 @@ impl Kind for Argv {
         "a program and its arguments, as [\"/usr/local/bin/drain\", \"--now\"]".to_owned()
     }
 
-    fn read(&self, said: &Said) -> Option<Vec<String>> {
-        Self::words(said).filter(|words| {
+    fn read(&self, raw: &RawValue) -> Option<Vec<String>> {
+        Self::words(raw).filter(|words| {
             words.first().is_some_and(|program| !program.is_empty() && !Self::is_elsewhere(program))
         })
     }
@@ -138,8 +138,8 @@ impl Kind for Argv {
         true
     }
 
-    fn why_not(&self, said: &Said) -> Option<String> {
-        let words = Self::words(said)?;
+    fn rejection(&self, raw: &RawValue) -> Option<String> {
+        let words = Self::words(raw)?;
         let program = words.first().filter(|program| Self::is_elsewhere(program))?;
         let cure = "write its name from the root on";
         Some(format!("hooks start in /, so {program:?} is not found; {cure}"))
@@ -156,8 +156,8 @@ impl Kind for Headers {
         "headers, as { Authorization = \"Bearer …\" }".to_owned()
     }
 
-    fn read(&self, said: &Said) -> Option<Self::Value> {
-        let Said::Toml(Toml::Table(headers)) = said else { return None };
+    fn read(&self, raw: &RawValue) -> Option<Self::Value> {
+        let RawValue::Toml(Toml::Table(headers)) = raw else { return None };
         headers.iter().map(|(name, value)| header(name, value)).collect()
     }
 
@@ -165,8 +165,8 @@ impl Kind for Headers {
         true
     }
 
-    fn why_not(&self, said: &Said) -> Option<String> {
-        let Said::Toml(Toml::Table(headers)) = said else { return None };
+    fn rejection(&self, raw: &RawValue) -> Option<String> {
+        let RawValue::Toml(Toml::Table(headers)) = raw else { return None };
         let (name, _) = headers.iter().find(|(name, value)| header(name, value).is_none())?;
         Some(format!("expected {}, not what {name:?} is", self.expected()))
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use notbefore_settings::kind::FileName;
-use notbefore_settings::{Mistakes, Reader, Sources};
+use notbefore_settings::{ConfigErrors, Reader, Sources};
 use toml::de::DeTable;
 
 use super::keys::SCHEMA;
@@ -28,7 +28,7 @@ pub struct RunningAgent {
 }
 
 /// Finds out: flags go before the environment, that before as much of the file as can be read, that before the defaults.
-pub fn find_running_agent(sources: &Sources) -> Result<RunningAgent, Mistakes> {
+pub fn find_running_agent(sources: &Sources) -> Result<RunningAgent, ConfigErrors> {
     let (path, text) = open(sources);
     let (unread, is_untrusted) = match &text {
         Ok(_) => (None, false),
@@ -43,10 +43,10 @@ pub fn find_running_agent(sources: &Sources) -> Result<RunningAgent, Mistakes> {
     let mut sources = sources.clone();
     let state = usual_state(&sources);
     sources.environment.retain(is_ours);
-    reader.take_in_sources(&sources);
+    reader.add_sources(&sources);
     let listen = reader.setting("listen", &LISTEN).unwrap_or(Some(USUAL_LISTEN));
     let state = reader.setting("state", &FileName).unwrap_or(state);
-    reader.forgive_file();
+    reader.ignore_file_errors();
     reader.finish()?;
     Ok(RunningAgent { listen, state, unread, is_untrusted })
 }

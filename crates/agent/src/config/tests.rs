@@ -14,7 +14,7 @@ fn sources(environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Sour
     }
 }
 
-fn read_text(text: &str) -> Result<Config, Mistakes> {
+fn read_text(text: &str) -> Result<Config, ConfigErrors> {
     read(Path::new("a.toml"), text, &Sources::default())
 }
 

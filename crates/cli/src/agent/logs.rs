@@ -2,7 +2,7 @@
 //! say here: what matches spans and fields by patterns would be the largest thing in an agent at rest.
 
 use anyhow::Result;
-use notbefore_settings::Mistakes;
+use notbefore_settings::ConfigErrors;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
@@ -36,9 +36,9 @@ pub fn start_event_log(filter: &str) -> Result<()> {
 }
 
 /// A filter that cannot be read is a mistake of the configuration.
-pub fn targets(filter: &str) -> Result<Targets, Mistakes> {
+pub fn targets(filter: &str) -> Result<Targets, ConfigErrors> {
     filter.parse().map_err(|error| {
-        Mistakes::one(format!(
+        ConfigErrors::one(format!(
             "log: expected a level (error, warn, info, debug, trace), or levels by module, as \
              \"info,notbefore_agent=debug\", not {filter:?} ({error})"
         ))

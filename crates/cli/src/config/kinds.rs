@@ -6,7 +6,7 @@ use notbefore_core::DriverKind;
 use notbefore_service::guest::settings::Mode;
 use notbefore_service::operator::door::HostName;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
-use notbefore_settings::kind::{FileName, Form, Kind, OrNone, Said, Shown, Span, Text, Whole, Words};
+use notbefore_settings::kind::{FileName, Form, Integer, Kind, OneOf, OrNone, RawValue, Span, Text, ToToml};
 use toml::Value as Toml;
 use tracing_subscriber::EnvFilter;
 
@@ -16,7 +16,7 @@ pub const TIMEOUT: Span = Span { min: 1, max: 86_400 };
 /// Spans of a whole fleet's life: up to a hundred years, beyond which dates stop making sense.
 pub const LONG_SPAN: Span = Span { min: 0, max: 100 * 365 * 86_400 };
 /// Numbers of connections: a process cannot have more files than a billion.
-pub const CONNECTIONS: Whole<usize> = Whole::between(1, 1_000_000_000);
+pub const CONNECTIONS: Integer<usize> = Integer::between(1, 1_000_000_000);
 /// A file that need not be named.
 pub const FILE: OrNone<FileName> = OrNone(FileName);
 /// An address to listen at.
@@ -37,14 +37,14 @@ pub const PREFIX: Text<AddressPrefix> =
 /// What the operator door is called.
 pub const HOST: Text<HostName> = Text::parsed("the name of a host without a port, as \"ops.example.com\"");
 /// Who carries events out.
-pub const DRIVER: Words<DriverKind> = Words(&[
+pub const DRIVER: OneOf<DriverKind> = OneOf(&[
     ("simulated", DriverKind::Simulated),
     ("manual", DriverKind::Manual),
     ("exec", DriverKind::Exec),
 ]);
 /// What is asked of requests.
-pub const MODE: Words<Mode> =
-    Words(&[("normal", Mode::Normal), ("strict", Mode::Strict), ("lenient", Mode::Lenient)]);
+pub const MODE: OneOf<Mode> =
+    OneOf(&[("normal", Mode::Normal), ("strict", Mode::Strict), ("lenient", Mode::Lenient)]);
 /// Which messages are logged.
 pub const LOG_FILTER: Text<String> = Text::new(
     "a level (error, warn, info, debug, trace), or levels by module, as \"info,notbefore_service=debug\"",
@@ -72,13 +72,13 @@ impl Kind for Factor {
         "a number from 0 to 1000, as 0.01".to_owned()
     }
 
-    fn read(&self, said: &Said) -> Option<f64> {
-        let factor = said.text(Form::Number)?.parse().ok()?;
+    fn read(&self, raw: &RawValue) -> Option<f64> {
+        let factor = raw.text(Form::Number)?.parse().ok()?;
         (0.0..=1_000.0).contains(&factor).then_some(factor)
     }
 }
 
-impl Shown for Factor {
+impl ToToml for Factor {
     fn show(&self, value: &f64) -> Toml {
         Toml::Float(*value)
     }
@@ -90,15 +90,15 @@ mod tests {
 
     use super::*;
 
-    fn said(text: &str) -> Said {
-        Said::Text(text.to_owned())
+    fn raw(text: &str) -> RawValue {
+        RawValue::Text(text.to_owned())
     }
 
-    fn round<K: Shown>(kind: K, text: &str, written: &str) {
-        let value = kind.read(&said(text)).unwrap();
+    fn round<K: ToToml>(kind: K, text: &str, written: &str) {
+        let value = kind.read(&raw(text)).unwrap();
         assert_eq!(kind.show(&value).to_string(), written);
         let table: toml::Table = toml::from_str(&format!("x = {written}")).unwrap();
-        let again = kind.read(&Said::Toml(table["x"].clone())).unwrap();
+        let again = kind.read(&RawValue::Toml(table["x"].clone())).unwrap();
         assert_eq!(kind.show(&again).to_string(), written);
     }
 
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn what_the_service_could_not_use_is_refused() {
-        assert!(LOG_FILTER.read(&said("loud=very")).is_none());
-        assert!(VARIABLE.read(&said("NOTBEFORE_TOKEN")).is_none() && VARIABLE.read(&said("A=b")).is_none());
-        assert!(Factor.read(&said("NaN")).is_none() && Factor.read(&said("-1")).is_none());
-        assert!(Factor.read(&Said::Toml(Toml::Integer(2))).is_some());
+        assert!(LOG_FILTER.read(&raw("loud=very")).is_none());
+        assert!(VARIABLE.read(&raw("NOTBEFORE_TOKEN")).is_none() && VARIABLE.read(&raw("A=b")).is_none());
+        assert!(Factor.read(&raw("NaN")).is_none() && Factor.read(&raw("-1")).is_none());
+        assert!(Factor.read(&RawValue::Toml(Toml::Integer(2))).is_some());
     }
 }

@@ -25,7 +25,7 @@ use notbefore_service::operator::door::{DoorLimits, HostName};
 use notbefore_service::operator::pace::ChangePace;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::Reader;
-use notbefore_settings::kind::{FileName, List, OrNone, Span, Switch, Whole};
+use notbefore_settings::kind::{FileName, Integer, List, OrNone, Span, Switch};
 use notbefore_settings::schema::{Flag, Group, Key};
 
 use super::kinds::*;
@@ -59,9 +59,9 @@ settings! {
         rfc1123_everywhere: bool = false, Switch, Flag::Switch("rfc1123-everywhere");
         /// Requests a second that a VM may make, a second's worth at once; 429 beyond (Azure: 5)
         rate_limit: Option<NonZeroU32> =
-            Some(GuestSettings::RATE_LIMIT), OrNone(Whole::between(1, i64::MAX)), Flag::Value("rate-limit", "N");
+            Some(GuestSettings::RATE_LIMIT), OrNone(Integer::between(1, i64::MAX)), Flag::Value("rate-limit", "N");
         /// Threads that answer polls; one for each processor the service may use, four at most, if not set
-        threads: Option<usize> = None, OrNone(Whole::between(1, 1_024)), Flag::None;
+        threads: Option<usize> = None, OrNone(Integer::between(1, 1_024)), Flag::None;
     }
 
     /// Limits of the guest door
@@ -103,9 +103,9 @@ settings! {
         /// Let the operator door listen beyond loopback although nothing is encrypted
         without_tls: bool = false, Switch, Flag::Switch("operator-without-tls");
         /// Changes that a token without operator rights everywhere may make at once; 429 beyond
-        changes_at_once: usize = ChangePace::AT_ONCE, Whole::between(1, 1_000_000), Flag::None;
+        changes_at_once: usize = ChangePace::AT_ONCE, Integer::between(1, 1_000_000), Flag::None;
         /// Changes a second that such a token gets back
-        changes_per_second: usize = ChangePace::PER_SECOND, Whole::between(1, 100_000), Flag::None;
+        changes_per_second: usize = ChangePace::PER_SECOND, Integer::between(1, 100_000), Flag::None;
         /// Reverse proxies before the operator door: they call for many, so the limit of one source is not for them
         proxies: Vec<AddressPrefix> = Vec::new(), List(PREFIX), Flag::None;
         /// Names that the operator door answers to on loopback, besides `localhost`, this machine's and its certificate's
@@ -127,9 +127,9 @@ settings! {
         /// Multiply every notice by this, to try things out (0.01: fifteen minutes become nine seconds)
         notice: f64 = 1.0, Factor, Flag::Value("notice", "FACTOR");
         /// User operations that may be live in one scope
-        user_operations_max: usize = 100, Whole::between(0, 1_000_000), Flag::Value("user-operations-max", "N");
+        user_operations_max: usize = 100, Integer::between(0, 1_000_000), Flag::Value("user-operations-max", "N");
         /// User operations that may be stored for one scope, those that have ended included; operators of everywhere pass
-        stored_user_operations_max: usize = 10_000, Whole::between(1, 100_000_000), Flag::None;
+        stored_user_operations_max: usize = 10_000, Integer::between(1, 100_000_000), Flag::None;
         /// Give user operations their notice also where no guest has asked for a day
         always_give_notice: bool = false, Switch, Flag::Switch("always-give-notice");
         /// For how long ended events and facts are kept
@@ -152,12 +152,12 @@ settings! {
         /// How long the command may take; then it is ended and has failed
         timeout: Duration = ExecConfig::TIMEOUT, Span { min: 1, max: 7 * 86_400 }, Flag::Value("exec-timeout", "SPAN");
         /// How often the command is tried before the event waits for `event retry`
-        attempts: usize = 5, Whole::between(1, 1_000_000), Flag::Value("exec-attempts", "N");
+        attempts: usize = 5, Integer::between(1, 1_000_000), Flag::Value("exec-attempts", "N");
         /// How long a command waits after its first failure; twice as long after each further one, five minutes at most
         backoff: Duration =
             ExecSettings::default().backoff_first, Span { min: 0, max: 300 }, Flag::Value("exec-backoff", "SPAN");
         /// How many commands run at once; others wait their turn
-        concurrency: usize = ExecConfig::AT_ONCE, Whole::between(1, 1_000), Flag::Value("exec-concurrency", "N");
+        concurrency: usize = ExecConfig::AT_ONCE, Integer::between(1, 1_000), Flag::Value("exec-concurrency", "N");
         /// Variables of the service's environment that the command gets too
         environment: Vec<String> = Vec::new(), List(VARIABLE), Flag::Value("exec-env", "NAME");
     }

@@ -44,7 +44,7 @@ macro_rules! settings {
                     $( $field: $struct {
                         $( $name: {
                             let key = concat!($section, ".", stringify!($name));
-                            reader.noted(key.trim_start_matches('.'), &$kind, $default)
+                            reader.recorded_setting(key.trim_start_matches('.'), &$kind, $default)
                         }, )*
                     }, )+
                 }

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// Every mistake of a configuration, so that all can be corrected in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistakes(pub Vec<String>);
+pub struct ConfigErrors(pub Vec<String>);
 
-impl Mistakes {
+impl ConfigErrors {
     /// A single one.
     pub fn one(wrong: String) -> Self {
         Self(vec![wrong])
@@ -21,7 +21,7 @@ impl Mistakes {
     }
 }
 
-impl fmt::Display for Mistakes {
+impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_slice() {
             [one] => write!(f, "{one}"),
@@ -30,4 +30,4 @@ impl fmt::Display for Mistakes {
     }
 }
 
-impl std::error::Error for Mistakes {}
+impl std::error::Error for ConfigErrors {}
