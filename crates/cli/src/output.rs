@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Result;
-use notbefore_wire::text::{is_unprintable, printable, printable_json, spelled_out};
+use notbefore_wire::text::{escape, is_unprintable, printable, printable_json};
 use serde::Serialize;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -99,7 +99,7 @@ pub fn data(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {
         let text = String::from_utf8_lossy(bytes);
-        return Ok(write!(stdout, "{}", spelled_out(&text, |char| is_unprintable(char) && char != '\n'))?);
+        return Ok(write!(stdout, "{}", escape(&text, |char| is_unprintable(char) && char != '\n'))?);
     }
     Ok(stdout.write_all(bytes)?)
 }
@@ -145,7 +145,7 @@ impl Log {
     fn shown(self, event: &str) -> String {
         match self {
             Self::Plain => printable(event),
-            Self::Coloured => spelled_out(event, |char| is_unprintable(char) && char != '\x1b'),
+            Self::Coloured => escape(event, |char| is_unprintable(char) && char != '\x1b'),
             Self::Json => printable_json(event),
             Self::Complaint => format!("notbefore: {}", printable(event.trim())),
         }

@@ -71,7 +71,7 @@ fn revoked(token: &Token) -> Vec<String> {
 fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -> Result<Vec<Grant>> {
     let paths = match (&role, on.is_empty()) {
         // Everywhere is what is usually meant for an operator, and hardly ever for others.
-        (Some(role), true) if Role::typed(role) == Role::Operator => vec!["/".to_owned()],
+        (Some(role), true) if Role::parse_ignoring_case(role) == Role::Operator => vec!["/".to_owned()],
         (Some(role), true) => {
             let cure = "--on subscription/group, or --on / for everywhere";
             return Err(NotUnderstood(format!("say where the role {role} holds: {cure}")).into());

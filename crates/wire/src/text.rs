@@ -11,14 +11,14 @@ pub fn is_unprintable(char: char) -> bool {
 
 /// A text with everything spelled out that is unprintable, line ends included.
 pub fn printable(text: &str) -> String {
-    spelled_out(text, is_unprintable)
+    escape(text, is_unprintable)
 }
 
 /// A text with all characters spelled out that are told.
-pub fn spelled_out(text: &str, is_told: impl Fn(char) -> bool) -> String {
+pub fn escape(text: &str, should_escape: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
-        match is_told(char) {
+        match should_escape(char) {
             true => shown.extend(char.escape_default()),
             false => shown.push(char),
         }

@@ -61,7 +61,7 @@ fn page(
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit()?, page.after()?);
-    let started = match status.as_deref().map(wire::EventStatus::typed) {
+    let started = match status.as_deref().map(wire::EventStatus::parse_ignoring_case) {
         None => None,
         Some(wire::EventStatus::Scheduled) => Some(false),
         Some(wire::EventStatus::Started) => Some(true),

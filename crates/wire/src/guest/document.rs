@@ -127,7 +127,7 @@ const NAME_BYTES: usize = 4;
 impl Document {
     /// The document's bytes at a version.
     pub fn render(&self, version: EventsVersion, style: &RenderStyle) -> Bytes {
-        let mut out = Vec::with_capacity(DOCUMENT_BYTES + self.events.iter().map(room_for).sum::<usize>());
+        let mut out = Vec::with_capacity(DOCUMENT_BYTES + self.events.iter().map(event_bytes).sum::<usize>());
         out.extend_from_slice(b"{\"DocumentIncarnation\":");
         put_number(&mut out, self.incarnation);
         out.extend_from_slice(b",\"Events\":[");
@@ -144,7 +144,7 @@ impl Document {
     }
 }
 
-fn room_for(event: &Event) -> usize {
+fn event_bytes(event: &Event) -> usize {
     let names: usize = event.resources.iter().map(|name| name.len() + NAME_BYTES).sum();
     EVENT_BYTES + names + event.description.len()
 }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_in_a_name_or_a_description_the_document_is_json() {
+    fn names_and_descriptions_are_escaped() {
         for text in ["", "\"", "\\", "a\nb\u{0}\u{1f}\u{7f}", "ünïcode \u{2028} \u{1f600}", "</script>"] {
             let document =
                 Document { incarnation: u64::MAX, events: vec![event(text, text), event(text, text)] };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_shown_in_whole_seconds_in_either_form() {
+    fn times_have_whole_seconds_in_both_formats() {
         let document = Document { incarnation: 1, events: vec![event("a", "")] };
         let at = |version, rfc1123_everywhere| {
             let bytes = document.render(version, &RenderStyle { underscore_names: true, rfc1123_everywhere });
@@ -267,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn a_document_fits_the_room_made_for_it() {
+    fn document_fits_reserved_capacity() {
         let document = Document { incarnation: u64::MAX, events: vec![event("web-0", "why"); 3] };
-        let room = DOCUMENT_BYTES + document.events.iter().map(room_for).sum::<usize>();
+        let room = DOCUMENT_BYTES + document.events.iter().map(event_bytes).sum::<usize>();
         let bytes = document.render(EventsVersion::NEWEST, &RenderStyle::default());
         assert!(bytes.len() <= room, "{} in {room}", bytes.len());
     }

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_body_is_json_with_an_error_and_every_status_is_listed() {
+    fn error_bodies_are_json_and_statuses_listed() {
         for error in all() {
             let body: serde_json::Value = serde_json::from_str(&error.body()).unwrap();
             assert!(body["error"].is_string(), "{error:?}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bodies_that_clients_match_on_are_exact() {
+    fn matched_error_bodies_are_exact() {
         let body = GuestError::MetadataMissing.body();
         assert_eq!(body, r#"{ "error": "Bad request: . Required metadata header not specified" }"#);
         assert_eq!(body.len(), 68);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_id_that_is_no_guid_reads_as_an_unknown_event() {
+    fn malformed_event_id_is_unknown_event() {
         assert_eq!(GuestError::from(StartRequestsError::NotAGuid), GuestError::UnknownEvent);
         assert_eq!(
             GuestError::from(StartRequestsError::Empty).body(),

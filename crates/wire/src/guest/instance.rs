@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_empty_takes_no_bytes_and_what_is_unknown_is_refused() {
+    fn empty_metadata_is_omitted_and_unknown_keys_refused() {
         assert_eq!(serde_json::to_string(&Instance::default()).unwrap(), "{}");
         let spot = Instance {
             name: "batch_0".to_owned(),

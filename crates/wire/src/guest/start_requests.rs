@@ -87,7 +87,7 @@ pub fn parse(body: &[u8]) -> Result<Vec<Uuid>, StartRequestsError> {
     }
     // Only now, so that a body with two faults is answered the same whether or not one id is a GUID.
     let ids: Vec<Uuid> = ids.into_iter().collect::<Option<_>>().ok_or(StartRequestsError::NotAGuid)?;
-    Ok(each_once(ids))
+    Ok(without_duplicates(ids))
 }
 
 /// Only the hyphenated form, in any case: braces and other spellings of a GUID name no event.
@@ -96,7 +96,7 @@ fn event_id(text: &str) -> Option<Uuid> {
     if text.len() == HYPHENATED_LENGTH { Uuid::try_parse(text).ok() } else { None }
 }
 
-fn each_once(ids: Vec<Uuid>) -> Vec<Uuid> {
+fn without_duplicates(ids: Vec<Uuid>) -> Vec<Uuid> {
     let mut seen = std::collections::HashSet::with_capacity(ids.len());
     ids.into_iter().filter(|id| seen.insert(*id)).collect()
 }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_published_clients_send_are_read() {
+    fn published_client_bodies_are_accepted() {
         let b = "f020ba2e-3bc0-4c40-a10b-86575a9eabd5";
         let indented = "{\r\n    \"DocumentIncarnation\":  5,\r\n    \"StartRequests\":  [\r\n  {\r\n\
                         \"EventId\":  \"602d9444-d2cd-49c7-8624-8643e7171297\"\r\n }\r\n ]\r\n}\r\n";
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_for_its_own_reason() {
+    fn malformed_bodies_have_specific_errors() {
         use StartRequestsError::*;
         let good = format!(r#"{{"EventId":"{A}"}}"#);
         for (body, expected) in [

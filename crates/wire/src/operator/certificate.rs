@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_certificate_has_no_end() {
+    fn invalid_certificate_has_no_end() {
         let garbage: [&[u8]; 4] = [b"", b"\x30", b"\x30\x84\xff\xff\xff\xff", b"\x30\x02\x30\x00"];
         for der in garbage {
             assert_eq!(ends_at(der), None);

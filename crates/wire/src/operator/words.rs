@@ -41,7 +41,7 @@ macro_rules! words {
                 }
 
                 /// The value that a person means, who may write capitals or not.
-                pub fn typed(text: &str) -> Self {
+                pub fn parse_ignoring_case(text: &str) -> Self {
                     let known = Self::ALL.iter().find(|one| one.as_str().eq_ignore_ascii_case(text));
                     known.cloned().unwrap_or_else(|| Self::Unknown(text.to_owned()))
                 }
@@ -357,7 +357,7 @@ mod tests {
         }
         assert_eq!(serde_json::from_str::<ScopeKind>("\"scale-set\"").unwrap(), ScopeKind::ScaleSet);
         assert_eq!(format!("[{:<12}]", ScopeKind::ScaleSet), "[scale-set   ]", "tables pad it");
-        assert_eq!(EventType::typed("reBoot"), EventType::Reboot);
-        assert_eq!(EventType::typed("pause"), EventType::Unknown("pause".into()));
+        assert_eq!(EventType::parse_ignoring_case("reBoot"), EventType::Reboot);
+        assert_eq!(EventType::parse_ignoring_case("pause"), EventType::Unknown("pause".into()));
     }
 }

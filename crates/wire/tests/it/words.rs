@@ -59,7 +59,7 @@ fn compared(source: &str, words: &BTreeSet<String>) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn no_word_of_the_api_is_compared_as_text() {
+fn api_words_are_not_compared_as_text() {
     let words: BTreeSet<String> = KNOWN.concat().iter().map(|word| word.to_ascii_lowercase()).collect();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
@@ -79,7 +79,7 @@ fn no_word_of_the_api_is_compared_as_text() {
 }
 
 #[test]
-fn comparison_with_a_word_is_found_wherever_it_stands() {
+fn text_comparison_with_api_word_is_detected() {
     let words = BTreeSet::from(["failed".to_owned(), "started".to_owned()]);
     for (source, count) in [
         ("match text {\n    \"failed\" => 1,\n    \"Started\" | \"failed\" => 2,\n}", 3),

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_shown() {
+    fn known_fields_are_rendered() {
         let instance = Instance {
             name: "batch_3".to_owned(),
             vm_id: uuid::Uuid::from_u128(0xABC),
