@@ -26,22 +26,22 @@ const ORDERS_MAX: usize = 8;
 /// What was typed, if it is to run the agent and nothing else. An agent is at rest for nearly all of its life, in every VM:
 /// it does not even look at what the other commands need. Whatever else is typed, mistakes included, is for everybody's
 /// own parser.
-pub fn alone() -> Option<Agent> {
+pub fn parse_run_only() -> Option<Agent> {
     #[derive(Parser)]
-    struct Alone {
+    struct RunOnly {
         #[command(flatten)]
         run: Run,
     }
     let words: Vec<_> = std::env::args_os().collect();
     let is_run =
         words.get(1).is_some_and(|word| word == "agent") && words.get(2).is_some_and(|word| word == "run");
-    let alone = is_run.then(|| Alone::try_parse_from(words.into_iter().skip(2)));
-    alone?.ok().map(|alone| Agent::Run(alone.run))
+    let parsed = is_run.then(|| RunOnly::try_parse_from(words.into_iter().skip(2)));
+    parsed?.ok().map(|parsed| Agent::Run(parsed.run))
 }
 
 pub fn run(verb: Agent, output: Output) -> Result<()> {
     match verb {
-        Agent::Run(run) => at_a_terminal(&run.settings, run.log_format),
+        Agent::Run(run) => run_in_foreground(&run.settings, run.log_format),
         Agent::Check(check) => check::run(&check, output),
         Agent::Status(status) => status::run(&status, output),
         Agent::Sample => output::data(config::SAMPLE.as_bytes()),
@@ -52,7 +52,7 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
         #[cfg(windows)]
         Agent::Service(settings) => windows::serve(settings),
         #[cfg(not(windows))]
-        Agent::Install(_) | Agent::Uninstall => Err(crate::exit::NotUnderstood(
+        Agent::Install(_) | Agent::Uninstall => Err(crate::exit::UsageError(
             "that is for Windows; here systemd starts the agent: 'systemctl enable --now notbefore-agent', \
              with the unit of the package or of dist/systemd"
                 .to_owned(),
@@ -62,17 +62,17 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
 }
 
 /// Runs until a signal, or Ctrl-C, ends it.
-fn at_a_terminal(settings: &Settings, log_format: LogFormat) -> Result<()> {
-    let (orders, told) = mpsc::channel(ORDERS_MAX);
+fn run_in_foreground(settings: &Settings, log_format: LogFormat) -> Result<()> {
+    let (orders, received) = mpsc::channel(ORDERS_MAX);
     let log = |filter: &str| logs::start(filter, log_format);
-    until_told_to_stop(settings, log, told, || orders::listen(orders))
+    run_until_stopped(settings, log, received, || orders::listen(orders))
 }
 
 /// Runs until an order to stop comes. `listen` is called within the runtime, where signals can be heard.
-fn until_told_to_stop(
+fn run_until_stopped(
     settings: &Settings,
     start_log: impl FnOnce(&str) -> Result<()>,
-    told: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<Order>,
     listen: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let sources = sources(settings);
@@ -80,18 +80,18 @@ fn until_told_to_stop(
     start_log(&config.log)?;
     in_runtime(async {
         listen()?;
-        Ok(notbefore_agent::run::run(config, sources, told, announce).await?)
+        Ok(notbefore_agent::run::run(config, sources, orders, announce).await?)
     })
 }
 
 /// What is said besides the file.
 fn sources(settings: &Settings) -> Sources {
-    Sources::of_process(settings.config.clone(), said(settings))
+    Sources::of_process(settings.config.clone(), flag_values(settings))
 }
 
 /// The settings that were said by a flag, by their keys.
-fn said(settings: &Settings) -> Vec<FlagValue> {
-    let said = [
+fn flag_values(settings: &Settings) -> Vec<FlagValue> {
+    let values = [
         ("endpoint", &settings.endpoint),
         ("name", &settings.name),
         ("api_version", &settings.api_version),
@@ -99,9 +99,9 @@ fn said(settings: &Settings) -> Vec<FlagValue> {
         ("listen", &settings.listen),
         ("log", &settings.log),
     ];
-    let said = said.into_iter().filter_map(|(key, value)| Some(FlagValue::of_key(key, value.clone()?)));
+    let values = values.into_iter().filter_map(|(key, value)| Some(FlagValue::of_key(key, value.clone()?)));
     let dry_run = settings.dry_run.then(|| FlagValue::of_key("dry_run", true.to_string()));
-    said.chain(dry_run).collect()
+    values.chain(dry_run).collect()
 }
 
 /// Tells whoever has started the agent where to look.

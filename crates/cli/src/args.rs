@@ -37,18 +37,18 @@ const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the 
 )]
 pub struct Args {
     #[command(flatten)]
-    pub reach: Reach,
+    pub reach: ConnectionArgs,
     /// How results are shown
     #[arg(long, short, global = true, help_heading = "Everywhere", value_enum, default_value_t = Output::Table)]
     pub output: Output,
     #[command(subcommand)]
-    pub noun: Noun,
+    pub command: TopCommand,
 }
 
 /// How to reach the service.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Everywhere")]
-pub struct Reach {
+pub struct ConnectionArgs {
     /// The service's data, its token included [default: $STATE_DIRECTORY or ./notbefore-data]
     #[arg(long, global = true, env = "NOTBEFORE_DATA", hide_env_values = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub struct Reach {
     pub operator_without_tls: Option<String>,
 }
 
-impl Reach {
+impl ConnectionArgs {
     /// The data directory, said or usual.
     pub fn data_dir(&self) -> PathBuf {
         self.data.clone().or_else(state_directory).unwrap_or_else(|| "notbefore-data".into())
@@ -94,7 +94,7 @@ pub enum Output {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Noun {
+pub enum TopCommand {
     /// Run the service
     #[cfg(unix)]
     #[command(after_help = include_str!("args/help/serve.txt").trim_end())]
@@ -217,7 +217,7 @@ pub struct Apply {
     #[arg(long)]
     pub allow_empty: bool,
     #[command(flatten)]
-    pub care: Care,
+    pub confirmation: ConfirmArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -269,16 +269,16 @@ pub enum Vm {
     Remove {
         vm: String,
         #[command(flatten)]
-        care: Care,
+        confirmation: ConfirmArgs,
     },
     /// Restart a VM: a Reboot event, started when approved or after its notice
-    Restart(Act),
+    Restart(ScheduleVmArgs),
     /// Redeploy a VM
-    Redeploy(Act),
+    Redeploy(ScheduleVmArgs),
     /// Evict a Spot VM: a Preempt event with 30 seconds' notice
     Evict {
         #[command(flatten)]
-        act: Act,
+        act: ScheduleVmArgs,
         /// Evict it also if it is not a Spot VM
         #[arg(long)]
         force: bool,
@@ -292,23 +292,23 @@ pub enum Vm {
         #[arg(required = true)]
         vms: Vec<String>,
         #[command(flatten)]
-        care: Care,
+        confirmation: ConfirmArgs,
     },
     /// Say that an evicted VM runs again
     Start { vm: String },
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Act {
+pub struct ScheduleVmArgs {
     /// Its name, or as much of the end of its path as tells it from others
     pub vm: String,
     #[command(flatten)]
-    pub when: When,
+    pub when: WhenArgs,
 }
 
 #[derive(Debug, Default, clap::Args)]
 #[command(group = ArgGroup::new("when"))]
-pub struct When {
+pub struct WhenArgs {
     /// Not before this time (RFC 3339) [default: the least notice; a restart or redeploy where no guest listens
     /// runs at once]
     #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
@@ -331,7 +331,7 @@ pub enum Host {
         #[arg(long, value_enum)]
         r#type: Maintenance,
         #[command(flatten)]
-        when: When,
+        when: WhenArgs,
         #[command(flatten)]
         hosts: Hosts,
     },
@@ -339,7 +339,7 @@ pub enum Host {
     #[command(after_help = include_str!("args/help/host_degraded.txt").trim_end())]
     Degraded {
         #[command(flatten)]
-        when: When,
+        when: WhenArgs,
         #[command(flatten)]
         hosts: Hosts,
     },
@@ -354,11 +354,11 @@ pub struct Hosts {
     #[arg(required = true, value_name = "HOST")]
     pub hosts: Vec<String>,
     #[command(flatten)]
-    pub words: Words,
+    pub message: MessageArgs,
     #[command(flatten)]
-    pub care: Care,
+    pub confirmation: ConfirmArgs,
     #[command(flatten)]
-    pub wait: Wait,
+    pub wait: WaitArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -375,7 +375,7 @@ pub enum Maintenance {
 
 /// What guests are told.
 #[derive(Debug, clap::Args)]
-pub struct Words {
+pub struct MessageArgs {
     /// What guests read, instead of the cause's usual words
     #[arg(long)]
     pub description: Option<String>,
@@ -386,7 +386,7 @@ pub struct Words {
 
 /// Whether a person is asked first.
 #[derive(Debug, clap::Args)]
-pub struct Care {
+pub struct ConfirmArgs {
     /// Only show the plan
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
@@ -397,7 +397,7 @@ pub struct Care {
 
 /// Whether to stay until an operation is closed.
 #[derive(Debug, clap::Args)]
-pub struct Wait {
+pub struct WaitArgs {
     /// Show how far it is until it is closed; Ctrl-C leaves it running
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
@@ -438,9 +438,9 @@ pub enum Event {
         #[arg(long)]
         cause: Option<String>,
         #[command(flatten)]
-        when: When,
+        when: WhenArgs,
         #[command(flatten)]
-        words: Words,
+        message: MessageArgs,
         /// With Preempt: evict VMs that are not Spot VMs, too
         #[arg(long)]
         force: bool,
@@ -534,7 +534,7 @@ pub enum Token {
         /// Its name
         name: String,
         #[command(flatten)]
-        care: Care,
+        confirmation: ConfirmArgs,
     },
 }
 
@@ -548,7 +548,7 @@ pub enum Clock {
     )]
     Accept {
         #[command(flatten)]
-        care: Care,
+        confirmation: ConfirmArgs,
     },
 }
 
@@ -584,7 +584,7 @@ pub enum Operation {
     Cancel {
         operation: String,
         #[command(flatten)]
-        care: Care,
+        confirmation: ConfirmArgs,
     },
     /// Start all events of operations now
     #[command(after_help = include_str!("args/help/operation_start.txt").trim_end())]

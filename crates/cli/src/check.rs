@@ -11,8 +11,8 @@ use notbefore_service::transfer::damaged::{self, Checked, DamagedError, Finding,
 use notbefore_service::transfer::kinds::Counts;
 use notbefore_service::whole::WAY_BACK;
 
-use crate::args::{Output, Reach};
-use crate::exit::NotUnderstood;
+use crate::args::{ConnectionArgs, Output};
+use crate::exit::UsageError;
 use crate::output;
 
 /// A store that is read and left as it is.
@@ -22,11 +22,11 @@ pub struct DataStore {
 
 impl DataStore {
     /// The store of the data directory that was said, or of the usual one.
-    pub fn find(reach: &Reach) -> Result<Self> {
+    pub fn find(reach: &ConnectionArgs) -> Result<Self> {
         match DataDir::existing(&reach.data_dir()) {
             Ok(dir) => Ok(Self { path: dir.store_path() }),
             Err(error @ (DataDirError::NotADataDir { .. } | DataDirError::Format { .. })) => {
-                Err(NotUnderstood(error.to_string()).into())
+                Err(UsageError(error.to_string()).into())
             }
             Err(error) => Err(error.into()),
         }
@@ -45,13 +45,13 @@ impl DataStore {
     fn run<T>(&self, work: impl AsyncFnOnce(&Path) -> Result<T, DamagedError>) -> Result<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         match runtime.block_on(work(&self.path)) {
-            Err(error) if error.is_of_another_release() => Err(NotUnderstood(error.to_string()).into()),
+            Err(error) if error.is_of_another_release() => Err(UsageError(error.to_string()).into()),
             done => done.with_context(|| format!("cannot look at {}", self.path.display())),
         }
     }
 }
 
-pub fn run(reach: &Reach, output: Output) -> Result<()> {
+pub fn run(reach: &ConnectionArgs, output: Output) -> Result<()> {
     let store = DataStore::find(reach)?;
     let checked = store.check()?;
     let Checked { revision, records, counts, findings } = &checked;
@@ -90,8 +90,8 @@ pub fn in_words(Counts { scopes, vms, events, history, tokens }: &Counts) -> Str
 }
 
 /// Says on standard error what was left out.
-pub fn tell(findings: &[Finding]) {
-    findings.iter().for_each(|finding| output::complain(&line(finding)));
+pub fn print_findings(findings: &[Finding]) {
+    findings.iter().for_each(|finding| output::eprint(&line(finding)));
 }
 
 fn line(Finding { key, problem }: &Finding) -> String {

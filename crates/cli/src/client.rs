@@ -16,9 +16,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::args::Reach;
+use crate::args::ConnectionArgs;
 use crate::data_files::{DataFiles, read_small};
-use crate::destination::{self, From, Known, Target, TokenOf};
+use crate::destination::{self, DestinationInput, Target, TokenSource, UrlSource};
 use crate::http::{self, Failure, Http};
 use crate::output;
 use crate::pause::pause;
@@ -55,7 +55,7 @@ pub struct Refused {
 
 impl Refused {
     /// The same refusal in other words.
-    pub fn reworded(self, detail: &str) -> Self {
+    pub fn with_detail(self, detail: &str) -> Self {
         Self { detail: detail.to_owned(), ..self }
     }
 }
@@ -73,13 +73,13 @@ pub fn encode(text: &str) -> String {
 impl Client {
     /// Finds the service: by its URL if one was said, else by what it has written into its data directory, as far as
     /// `destination` lets the token go there.
-    pub fn find(reach: &Reach) -> Result<Self> {
+    pub fn find(reach: &ConnectionArgs) -> Result<Self> {
         let files = DataFiles::open(reach.data_dir(), reach.names_data());
         let of_environment = token_of_environment()?;
         let no_token = |error| no_token(&files.path("operator.token"), &error);
         let (token, token_of) = match of_environment {
-            Some(token) => (Ok(token), TokenOf::Environment),
-            None => (files.token().map_err(no_token), TokenOf::Directory),
+            Some(token) => (Ok(token), TokenSource::Environment),
+            None => (files.token().map_err(no_token), TokenSource::Directory),
         };
         let (beside, directory) = files.url();
         // Without a URL there is no service to name; that there is no token says more.
@@ -87,7 +87,7 @@ impl Client {
             (Err(error), None) => return Err(error),
             (token, _) => token,
         };
-        let (target, from) = destination::choose(&Known {
+        let (target, from) = destination::choose(&DestinationInput {
             token: token_of,
             given: reach.operator_url.as_deref(),
             directory,
@@ -96,18 +96,18 @@ impl Client {
         })?;
         let Target { url, is_encrypted, .. } = target;
         let trust = match (&from, &reach.operator_ca) {
-            (From::Given, Some(file)) => Trust::Authorities(file.clone()),
-            (From::Directory, _) if is_encrypted => {
+            (UrlSource::Given, Some(file)) => Trust::Authorities(file.clone()),
+            (UrlSource::Directory, _) if is_encrypted => {
                 let path = files.path("operator.ca");
                 let pem = files.certificate();
                 let pem =
                     pem.with_context(|| format!("cannot read the certificate in {}", path.display()))?;
                 Trust::Exactly { path, pem }
             }
-            (From::Given | From::Directory | From::BuiltIn(_), _) => Trust::Usual,
+            (UrlSource::Given | UrlSource::Directory | UrlSource::BuiltIn(_), _) => Trust::Usual,
         };
-        if let From::BuiltIn(Some(why)) = &from {
-            output::complain(&format!(
+        if let UrlSource::BuiltIn(Some(why)) = &from {
+            output::eprint(&format!(
                 "notbefore: {why}, so the token goes to {url}; say --data or --operator-url for another service"
             ));
         }
@@ -166,12 +166,12 @@ impl Client {
         body: &impl Serialize,
         revision: Option<u64>,
     ) -> Result<T> {
-        self.change(still_at(Request::put(self.at(path)), revision), serde_json::to_vec(body)?)
+        self.change(if_match(Request::put(self.at(path)), revision), serde_json::to_vec(body)?)
     }
 
     /// Removes something, if it is still at this revision.
     pub fn delete_at<T: DeserializeOwned>(&self, path: &str, revision: Option<u64>) -> Result<T> {
-        self.change(still_at(Request::delete(self.at(path)), revision), Vec::new())
+        self.change(if_match(Request::delete(self.at(path)), revision), Vec::new())
     }
 
     /// Sends a change under one key, again and again until its outcome is known.
@@ -188,9 +188,9 @@ impl Client {
                         read::<T>(response).err().unwrap_or_else(|| anyhow!("the service is unavailable")),
                     );
                 }
-                Ok(response) => match asked_to_wait(&response).filter(|_| waited < WAIT_MAX) {
+                Ok(response) => match retry_after(&response).filter(|_| waited < WAIT_MAX) {
                     Some(wait) => {
-                        wait_out(wait);
+                        wait_for_limit(wait);
                         waited += wait;
                         tries -= 1;
                     }
@@ -244,7 +244,7 @@ impl Client {
         if let Failure::Late(within) = failure {
             return anyhow!("the service at {} did not answer within {} s", self.url, within.as_secs());
         }
-        if let Some(error) = failure.distrust() {
+        if let Some(error) = failure.certificate_error() {
             return anyhow!(
                 "the service at {} could not prove who it is: {error}; for an authority of your own, or to trust its very certificate, say --operator-ca FILE or NOTBEFORE_CA",
                 self.url
@@ -259,24 +259,22 @@ impl Client {
 
 /// How long the service asks to wait where a token makes more changes than it may at once. Other answers of this status
 /// say no time, since nobody knows it.
-fn asked_to_wait(response: &Response<Bytes>) -> Option<Duration> {
+fn retry_after(response: &Response<Bytes>) -> Option<Duration> {
     let seconds = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     (response.status() == StatusCode::TOO_MANY_REQUESTS).then_some(Duration::from_secs(seconds).min(WAIT_MAX))
 }
 
 /// Waits, and says once why it takes longer.
-fn wait_out(wait: Duration) {
+fn wait_for_limit(wait: Duration) {
     static SAID: std::sync::Once = std::sync::Once::new();
     SAID.call_once(|| {
-        output::complain(
-            "notbefore: this token makes more changes than it may at once; going on at its pace",
-        );
+        output::eprint("notbefore: this token makes more changes than it may at once; going on at its pace");
     });
     pause(wait, "the service has said how long");
 }
 
 /// A change of what is still at a revision; 0 stands for what does not exist.
-fn still_at(request: Builder, revision: Option<u64>) -> Builder {
+fn if_match(request: Builder, revision: Option<u64>) -> Builder {
     match revision {
         None => request,
         Some(0) => request.header(header::IF_NONE_MATCH, "*"),

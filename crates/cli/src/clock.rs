@@ -5,16 +5,16 @@ use notbefore_wire::operator::clock::Clock;
 
 use crate::args::{self, Output};
 use crate::client::Client;
-use crate::confirm::{self, Question, Verdict};
+use crate::confirm::{self, Decision, Question};
 use crate::output;
 
 pub fn run(client: &Client, verb: args::Clock, output: Output) -> Result<()> {
     match verb {
         args::Clock::Show => shown(&client.get("/v1/clock")?, output),
-        args::Clock::Accept { care } => {
+        args::Clock::Accept { confirmation } => {
             let question = Question::optional("Trust the clock as it is?", "the clock is not trusted yet");
             let plan = || client.get::<Clock>("/v1/clock");
-            if let Verdict::OnlyShown = confirm::agree(&care, output, question, plan, lines)? {
+            if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
                 return Ok(());
             }
             shown(&client.post("/v1/clock/accept", &())?, output)

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_service() {
+    fn config_defaults_match_service() {
         let settings = loaded("", Sources::default()).unwrap().settings;
         let domain = notbefore_core::Settings::default();
         assert_eq!(settings.events.notice, domain.notice_scale);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+    fn flags_override_environment_and_file() {
         let text = "[events]\nuser_operations_max = 1\n\n[guest]\nrate_limit = 5\nlisten = [\"127.0.0.1:1\"]\n[driver]\nkind = 'manual'\n";
         let environment =
             [("NOTBEFORE_EVENTS_USER_OPERATIONS_MAX", "2"), ("NOTBEFORE_GUEST_RATE_LIMIT", "none")];
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_line_key_and_the_nearest_known_one() {
+    fn errors_name_line_key_and_suggestion() {
         let wrong = mistakes(
             "[guest]\nlimts = 1\nrate_limit = \"many\"\n\n[gest]\nx = 1\n\n[operator.listen]\n[events]\nkind = \"manual\"\n[driver]\nkind = 7\n",
             &[],
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_look_like_settings_and_are_none_are_refused() {
+    fn unknown_setting_variables_are_refused() {
         assert_eq!(
             mistakes(
                 "",
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_named_must_be_there() {
+    fn named_file_must_exist() {
         let nowhere = Sources { file: Some("/nowhere/n.toml".into()), ..Sources::default() };
         let wrong = load(&nowhere).unwrap_err().to_string();
         assert!(wrong.starts_with("cannot read /nowhere/n.toml: "), "{wrong}");

@@ -8,8 +8,8 @@ use std::io::{self, BufRead, IsTerminal};
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::args::{Care, Output};
-use crate::exit::NotUnderstood;
+use crate::args::{ConfirmArgs, Output};
+use crate::exit::UsageError;
 use crate::output;
 
 /// What is asked.
@@ -36,38 +36,38 @@ impl Question {
 }
 
 /// What became of a question.
-pub enum Verdict<P> {
+pub enum Decision<P> {
     /// The plan was all that was wanted (`--dry-run`).
-    OnlyShown,
+    DryRun,
     /// The change is to be made, according to this plan if a person has agreed to one.
-    GoAhead(Option<P>),
+    Proceed(Option<P>),
 }
 
 /// Whether there is a terminal to ask at.
-pub fn is_attended() -> bool {
+pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// Shows the plan where it is wanted, and asks. The plan is worked out only if it is shown.
-pub fn agree<P: Serialize>(
-    care: &Care,
+pub fn show_and_ask<P: Serialize>(
+    confirmation: &ConfirmArgs,
     output: Output,
     question: Question,
     plan: impl FnOnce() -> Result<P>,
     lines: impl FnOnce(&P) -> Vec<String>,
-) -> Result<Verdict<P>> {
-    if care.dry_run {
+) -> Result<Decision<P>> {
+    if confirmation.dry_run {
         let plan = plan()?;
         show_only(output, question, &plan, lines)?;
-        return Ok(Verdict::OnlyShown);
+        return Ok(Decision::DryRun);
     }
-    if care.yes || (!is_attended() && !question.needs_yes) {
-        return Ok(Verdict::GoAhead(None));
+    if confirmation.yes || (!is_interactive() && !question.needs_yes) {
+        return Ok(Decision::Proceed(None));
     }
     let plan = plan()?;
     show(output, &lines(&plan))?;
     ask(false, question)?;
-    Ok(Verdict::GoAhead(Some(plan)))
+    Ok(Decision::Proceed(Some(plan)))
 }
 
 /// Shows a plan that is not carried out.
@@ -88,7 +88,7 @@ pub fn show(output: Output, lines: &[String]) -> Result<()> {
     match output {
         Output::Table => output::lines(lines),
         Output::Json => {
-            lines.iter().for_each(|line| output::complain(line));
+            lines.iter().for_each(|line| output::eprint(line));
             Ok(())
         }
     }
@@ -97,11 +97,11 @@ pub fn show(output: Output, lines: &[String]) -> Result<()> {
 /// Asks; an error unless the answer is yes.
 pub fn ask(yes: bool, question: Question) -> Result<()> {
     let Question { ask, nothing, needs_yes } = question;
-    match (yes, is_attended(), needs_yes) {
+    match (yes, is_interactive(), needs_yes) {
         (true, _, _) | (false, false, false) => Ok(()),
         (false, false, true) => {
             let cure = "there is no terminal to ask at; say --yes to go on without a question";
-            Err(NotUnderstood(format!("{nothing}: {cure}")).into())
+            Err(UsageError(format!("{nothing}: {cure}")).into())
         }
         (false, true, _) => {
             output::ask(&format!("{ask} [y/N]"))?;

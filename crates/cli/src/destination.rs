@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use anyhow::{Result, bail};
 use hyper::Uri;
 
-use crate::exit::NotUnderstood;
+use crate::exit::UsageError;
 
 /// Where a service listens unless it is told otherwise.
-const BUILT_IN: &str = "http://127.0.0.1:9255";
+const DEFAULT_URL: &str = "http://127.0.0.1:9255";
 
 /// A URL that requests may be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Target {
 
 /// Whose token is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenOf {
+pub enum TokenSource {
     /// `NOTBEFORE_TOKEN` or `NOTBEFORE_TOKEN_FILE`.
     Environment,
     /// `operator.token` of the data directory.
@@ -44,8 +44,8 @@ pub enum Directory {
 
 /// All that the choice depends on.
 #[derive(Clone, Debug)]
-pub struct Known<'a> {
-    pub token: TokenOf,
+pub struct DestinationInput<'a> {
+    pub token: TokenSource,
     /// `--operator-url` or `NOTBEFORE_OPERATOR`.
     pub given: Option<&'a str>,
     pub directory: Directory,
@@ -57,7 +57,7 @@ pub struct Known<'a> {
 
 /// Where the URL came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum UrlSource {
     Given,
     Directory,
     /// With the reason why the URL of `./notbefore-data` was passed over, if there is one.
@@ -65,60 +65,60 @@ pub enum From {
 }
 
 /// The service that a token goes to.
-pub fn choose(known: &Known<'_>) -> Result<(Target, From)> {
-    let (target, from) = match (known.given, known.beside) {
+pub fn choose(input: &DestinationInput<'_>) -> Result<(Target, UrlSource)> {
+    let (target, from) = match (input.given, input.beside) {
         (Some(given), beside) => {
             let given = target(given)?;
             let is_beside = || beside.and_then(|beside| target(beside).ok()).is_some_and(|one| one == given);
-            match (known.token, &known.directory) {
-                (TokenOf::Environment, _) | (TokenOf::Directory, Directory::Named) => {}
-                (TokenOf::Directory, Directory::Own | Directory::Foreign(_)) if is_beside() => {}
+            match (input.token, &input.directory) {
+                (TokenSource::Environment, _) | (TokenSource::Directory, Directory::Named) => {}
+                (TokenSource::Directory, Directory::Own | Directory::Foreign(_)) if is_beside() => {}
                 // A directory that nobody has named says nothing about who answers there.
-                (TokenOf::Directory, Directory::Own | Directory::Foreign(_)) => {
+                (TokenSource::Directory, Directory::Own | Directory::Foreign(_)) => {
                     bail!(
                         "nothing was sent: {} was given, and no token for it; set NOTBEFORE_TOKEN to its token, NOTBEFORE_TOKEN_FILE to a file that holds it, or --data to where it is kept",
                         given.url
                     );
                 }
             }
-            (given, From::Given)
+            (given, UrlSource::Given)
         }
         (None, Some(beside)) => {
             let beside = target(beside);
-            match passed_over(known, &beside) {
-                None => (beside?, From::Directory),
-                Some(why) => (target(BUILT_IN)?, From::BuiltIn(Some(why))),
+            match directory_target(input, &beside) {
+                None => (beside?, UrlSource::Directory),
+                Some(why) => (target(DEFAULT_URL)?, UrlSource::BuiltIn(Some(why))),
             }
         }
-        (None, None) => match (known.token, &known.directory) {
-            (TokenOf::Environment, Directory::Own | Directory::Foreign(_)) => {
-                (target(BUILT_IN)?, From::BuiltIn(None))
+        (None, None) => match (input.token, &input.directory) {
+            (TokenSource::Environment, Directory::Own | Directory::Foreign(_)) => {
+                (target(DEFAULT_URL)?, UrlSource::BuiltIn(None))
             }
             // Another process may listen at the built-in address.
-            (TokenOf::Directory, _) | (TokenOf::Environment, Directory::Named) => {
+            (TokenSource::Directory, _) | (TokenSource::Environment, Directory::Named) => {
                 bail!(
                     "nothing was sent: no service runs on this data directory, it has no operator.url; start one there, or say --data or --operator-url for another"
                 );
             }
         },
     };
-    if !target.is_loopback && !target.is_encrypted && !known.without_tls {
+    if !target.is_loopback && !target.is_encrypted && !input.without_tls {
         let why = format!(
             "nothing was sent: {} is not on this machine and not encrypted, so anyone on the network path could read the token \
              and use it; use an https:// URL, or say --operator-without-tls if you trust that network",
             target.url
         );
-        return Err(NotUnderstood(why).into());
+        return Err(UsageError(why).into());
     }
     Ok((target, from))
 }
 
 /// Why the URL of a data directory is passed over, if the token may not go there.
-fn passed_over(known: &Known<'_>, target: &Result<Target, NotUnderstood>) -> Option<String> {
-    match (known.token, &known.directory) {
-        (TokenOf::Directory, _) | (TokenOf::Environment, Directory::Named) => None,
-        (TokenOf::Environment, Directory::Foreign(why)) => Some(why.clone()),
-        (TokenOf::Environment, Directory::Own) => match target {
+fn directory_target(input: &DestinationInput<'_>, target: &Result<Target, UsageError>) -> Option<String> {
+    match (input.token, &input.directory) {
+        (TokenSource::Directory, _) | (TokenSource::Environment, Directory::Named) => None,
+        (TokenSource::Environment, Directory::Foreign(why)) => Some(why.clone()),
+        (TokenSource::Environment, Directory::Own) => match target {
             Ok(target) if target.is_loopback => None,
             Ok(target) => Some(format!("{} is not on this machine", target.url)),
             Err(error) => Some(error.to_string()),
@@ -127,9 +127,9 @@ fn passed_over(known: &Known<'_>, target: &Result<Target, NotUnderstood>) -> Opt
 }
 
 /// Parses a URL as the HTTP client does.
-pub fn target(text: &str) -> Result<Target, NotUnderstood> {
+pub fn target(text: &str) -> Result<Target, UsageError> {
     let wrong = |why: &str| {
-        NotUnderstood(format!(
+        UsageError(format!(
             "{text:?} is no URL of a service: {why}; write it as https://ops.example.com:9255, or http://127.0.0.1:9255"
         ))
     };
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_judged_by_the_parsed_host() {
+    fn loopback_is_detected_by_parsed_host() {
         for (url, is_loopback) in [
             ("http://127.0.0.1:9255", true),
             ("http://127.9.8.7", true),
@@ -238,8 +238,8 @@ mod tests {
 
     /// Where a token goes: the answer is the URL, or `-` where nothing is sent.
     #[test]
-    fn a_token_goes_only_where_its_owner_sent_it() {
-        use TokenOf::{Directory as OfDirectory, Environment};
+    fn token_is_sent_only_to_allowed_destination() {
+        use TokenSource::{Directory as OfDirectory, Environment};
         let (near, far, clear) = ("http://127.0.0.1:7", "https://far.example", "http://far.example");
         let foreign = || Directory::Foreign("it is not yours".to_owned());
         for (token, given, directory, beside, without_tls, goes_to) in [
@@ -258,13 +258,13 @@ mod tests {
             (Environment, None, Directory::Named, None, false, "-"),
             // ./notbefore-data, if it is the caller's, and for this machine only.
             (Environment, None, Directory::Own, Some(near), false, near),
-            (Environment, None, Directory::Own, Some(far), false, BUILT_IN),
-            (Environment, None, Directory::Own, Some(clear), true, BUILT_IN),
-            (Environment, None, Directory::Own, Some("http://127.0.0.1.far.example"), true, BUILT_IN),
-            (Environment, None, Directory::Own, Some("nonsense"), false, BUILT_IN),
-            (Environment, None, foreign(), Some(near), true, BUILT_IN),
-            (Environment, None, foreign(), Some(far), true, BUILT_IN),
-            (Environment, None, foreign(), None, false, BUILT_IN),
+            (Environment, None, Directory::Own, Some(far), false, DEFAULT_URL),
+            (Environment, None, Directory::Own, Some(clear), true, DEFAULT_URL),
+            (Environment, None, Directory::Own, Some("http://127.0.0.1.far.example"), true, DEFAULT_URL),
+            (Environment, None, Directory::Own, Some("nonsense"), false, DEFAULT_URL),
+            (Environment, None, foreign(), Some(near), true, DEFAULT_URL),
+            (Environment, None, foreign(), Some(far), true, DEFAULT_URL),
+            (Environment, None, foreign(), None, false, DEFAULT_URL),
             // A directory's own token goes to the URL beside it.
             (OfDirectory, None, foreign(), Some(near), false, near),
             (OfDirectory, None, Directory::Own, Some(far), false, far),
@@ -279,10 +279,10 @@ mod tests {
             (OfDirectory, Some(near), Directory::Own, None, false, "-"),
             (OfDirectory, Some(far), foreign(), Some(near), false, "-"),
         ] {
-            let known = Known { token, given, directory, beside, without_tls };
-            let chosen = choose(&known);
+            let input = DestinationInput { token, given, directory, beside, without_tls };
+            let chosen = choose(&input);
             let sent = chosen.as_ref().map_or("-", |(target, _)| target.url.as_str());
-            assert_eq!(sent, goes_to, "{known:?}: {chosen:?}");
+            assert_eq!(sent, goes_to, "{input:?}: {chosen:?}");
         }
     }
 }

@@ -165,7 +165,7 @@ fn show(event: &Event) -> Result<()> {
 }
 
 /// How a command stands, in words.
-fn standing(command: &ExecCommand) -> String {
+fn command_status(command: &ExecCommand) -> String {
     let attempt = command.attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
     let left = match command.attempts_left {
         Some(1) => "; 1 attempt left".to_owned(),
@@ -190,7 +190,7 @@ fn read(event: &Event, seen: &SeenBy) -> String {
 /// Prints facts as they come, a line each.
 fn watch(client: &Client, count: Option<u64>, output: Output) -> Result<()> {
     let mut left = count.unwrap_or(u64::MAX);
-    output::complain("waiting for something to happen; end with Ctrl-C");
+    output::eprint("waiting for something to happen; end with Ctrl-C");
     client.stream("/v1/stream", |data| {
         let shown: Fact = serde_json::from_str(data)?;
         match output {

@@ -9,12 +9,12 @@ use notbefore_settings::ConfigErrors;
 pub enum Exit {
     Done = 0,
     Failed = 1,
-    NotUnderstood = 2,
-    TimeOver = 3,
+    UsageError = 2,
+    TimedOut = 3,
 }
 
 /// Every exit code, in the order of its number.
-const ALL: [Exit; 4] = [Exit::Done, Exit::Failed, Exit::NotUnderstood, Exit::TimeOver];
+const ALL: [Exit; 4] = [Exit::Done, Exit::Failed, Exit::UsageError, Exit::TimedOut];
 
 impl Exit {
     pub fn code(self) -> u8 {
@@ -25,17 +25,17 @@ impl Exit {
         match self {
             Self::Done => "done",
             Self::Failed => "failed or refused",
-            Self::NotUnderstood => "not understood: the command line, a file or a setting; nothing was done",
-            Self::TimeOver => "time over: --timeout has passed, the operation goes on",
+            Self::UsageError => "not understood: the command line, a file or a setting; nothing was done",
+            Self::TimedOut => "time over: --timeout has passed, the operation goes on",
         }
     }
 
     /// The code of an error; context around the error does not change it.
     pub fn of(error: &anyhow::Error) -> Self {
-        if error.is::<ConfigErrors>() || error.is::<NotUnderstood>() {
-            Self::NotUnderstood
-        } else if error.is::<TimeOver>() {
-            Self::TimeOver
+        if error.is::<ConfigErrors>() || error.is::<UsageError>() {
+            Self::UsageError
+        } else if error.is::<TimedOut>() {
+            Self::TimedOut
         } else {
             Self::Failed
         }
@@ -56,9 +56,9 @@ impl From<Exit> for ExitCode {
 /// The command line or a file has to be changed before anything can be done.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotUnderstood(pub String);
+pub struct UsageError(pub String);
 
-impl NotUnderstood {
+impl UsageError {
     /// The same error with all its causes, under this code.
     pub fn because(error: &anyhow::Error) -> Self {
         Self(format!("{error:#}"))
@@ -68,7 +68,7 @@ impl NotUnderstood {
 /// The time that the caller gave has passed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct TimeOver(pub String);
+pub struct TimedOut(pub String);
 
 #[cfg(test)]
 mod tests {
@@ -80,8 +80,8 @@ mod tests {
     fn context_keeps_the_code_of_an_error() {
         let of = |result: anyhow::Result<()>| Exit::of(&result.context("more").unwrap_err()).code();
         assert_eq!(of(Err(anyhow!("no"))), 1);
-        assert_eq!(of(Err(NotUnderstood("no".to_owned()).into())), 2);
+        assert_eq!(of(Err(UsageError("no".to_owned()).into())), 2);
         assert_eq!(of(Err(ConfigErrors::one("no".to_owned()).into())), 2);
-        assert_eq!(of(Err(TimeOver("no".to_owned()).into())), 3);
+        assert_eq!(of(Err(TimedOut("no".to_owned()).into())), 3);
     }
 }

@@ -9,20 +9,20 @@ use anyhow::{Context, Result, anyhow, bail};
 use notbefore_service::transfer::lines::Lines;
 use notbefore_wire::operator::export::ExportHeader;
 
-use crate::args::{self, Output, Reach};
+use crate::args::{self, ConnectionArgs, Output};
 use crate::check::{self, DataStore};
 use crate::client::Client;
-use crate::exit::NotUnderstood;
+use crate::exit::UsageError;
 use crate::output;
 use crate::progress::Progress;
 
-pub fn run(reach: &Reach, verb: args::Export, output: Output) -> Result<()> {
+pub fn run(reach: &ConnectionArgs, verb: args::Export, output: Output) -> Result<()> {
     let args::Export { file, without_tokens, skip_damaged } = verb;
     let file = file.filter(|file| file != Path::new("-"));
     if file.is_none() && io::stdout().is_terminal() {
         let detail =
             "an export is not for reading at a terminal; say a file, as in 'notbefore export backup.jsonl'";
-        return Err(NotUnderstood(detail.to_owned()).into());
+        return Err(UsageError(detail.to_owned()).into());
     }
     if skip_damaged {
         let store = DataStore::find(reach)?;
@@ -50,7 +50,7 @@ pub fn run(reach: &Reach, verb: args::Export, output: Output) -> Result<()> {
 fn save(store: &DataStore, file: Option<&Path>, tokens: bool, output: Output) -> Result<()> {
     let Some(file) = file else {
         let saved = store.save(tokens, &mut io::stdout().lock())?;
-        check::tell(&saved.left_out);
+        check::print_findings(&saved.left_out);
         return Ok(());
     };
     let saved = to_file(file, |out| store.save(tokens, out))?;
@@ -63,7 +63,7 @@ fn save(store: &DataStore, file: Option<&Path>, tokens: bool, output: Output) ->
             "left_out": saved.left_out,
         })),
         Output::Table => {
-            check::tell(&saved.left_out);
+            check::print_findings(&saved.left_out);
             output::line(&format!(
                 "{file}: {records} records at revision {revision}; {} problems, each with what was left out",
                 saved.left_out.len()

@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use notbefore_wire::operator::Scope;
 
-use crate::args::{self, Apply, Output, Reach};
+use crate::args::{self, Apply, ConnectionArgs, Output};
 use crate::client::Client;
 use crate::confirm::{self, Question};
-use crate::exit::NotUnderstood;
-use crate::fleet_apply::{self, Manner};
+use crate::exit::UsageError;
+use crate::fleet_apply::{self, ApplyOptions};
 use crate::fleet_file::{self, FileScope};
 use crate::fleet_plan::{self, FleetPlan};
 use crate::output::{self, Rows, Table};
@@ -19,13 +19,13 @@ use crate::output::{self, Rows, Table};
 const NOTHING: &str = "nothing was applied";
 const QUESTION: Question = Question::needed("Apply this?", NOTHING);
 
-pub fn run(reach: &Reach, verb: args::Fleet, output: Output) -> Result<()> {
+pub fn run(reach: &ConnectionArgs, verb: args::Fleet, output: Output) -> Result<()> {
     match verb {
         args::Fleet::Apply(apply) => run_apply(reach, &apply, output),
         args::Fleet::Diff { file, prune, progress } => {
             let scopes = described(&file)?;
-            let manner = Manner { prune, tell: progress, output };
-            let plan = fleet_plan::make(&Client::find(reach)?, &scopes, manner)?;
+            let options = ApplyOptions { prune, report_progress: progress, output };
+            let plan = fleet_plan::make(&Client::find(reach)?, &scopes, options)?;
             output.answer(&plan.shown(&scopes), |_| output::lines(&plan.lines(&scopes)))?;
             refused(&plan, &scopes)
         }
@@ -37,14 +37,14 @@ pub fn run(reach: &Reach, verb: args::Fleet, output: Output) -> Result<()> {
     }
 }
 
-fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
-    let Apply { file, prune, check, progress, allow_empty, care } = apply;
+fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()> {
+    let Apply { file, prune, check, progress, allow_empty, confirmation } = apply;
     let name = output::file_name(file);
     if *check && *prune {
         let detail = format!(
             "--check looks at the file alone and cannot tell what --prune would remove; 'notbefore fleet diff {name} --prune' shows it"
         );
-        return Err(NotUnderstood(detail).into());
+        return Err(UsageError(detail).into());
     }
     let scopes = described(file)?;
     let needs_flag = scopes.is_empty() && !allow_empty;
@@ -54,9 +54,9 @@ fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
         let scopes = scopes.len();
         return output::line(&format!("{name}: {scopes} scopes and {vms} VMs, no mistakes{empty}"));
     }
-    let manner = Manner { prune: *prune, tell: *progress, output };
-    if care.dry_run {
-        let plan = fleet_plan::make(&Client::find(reach)?, &scopes, manner)?;
+    let options = ApplyOptions { prune: *prune, report_progress: *progress, output };
+    if confirmation.dry_run {
+        let plan = fleet_plan::make(&Client::find(reach)?, &scopes, options)?;
         confirm::show_only(output, QUESTION, &plan.shown(&scopes), |_| plan.lines(&scopes))?;
         return refused(&plan, &scopes);
     }
@@ -64,22 +64,22 @@ fn run_apply(reach: &Reach, apply: &Apply, output: Output) -> Result<()> {
         let detail = format!(
             "{NOTHING}: {name} describes no scopes, so that --prune would remove all that earlier files made; say --allow-empty if that is meant, and see 'notbefore fleet diff {name} --prune' before"
         );
-        return Err(NotUnderstood(detail).into());
+        return Err(UsageError(detail).into());
     }
     let client = Client::find(reach)?;
     // Only pruning removes anything, and so only pruning is planned first.
-    let plan = prune.then(|| fleet_plan::make(&client, &scopes, manner)).transpose()?;
-    if let Some(plan) = plan.as_ref().filter(|plan| plan.removes() && !care.yes) {
+    let plan = prune.then(|| fleet_plan::make(&client, &scopes, options)).transpose()?;
+    if let Some(plan) = plan.as_ref().filter(|plan| plan.removes() && !confirmation.yes) {
         confirm::show(output, &plan.lines(&scopes))?;
-        confirm::ask(care.yes, QUESTION)?;
+        confirm::ask(confirmation.yes, QUESTION)?;
     }
-    let outcomes = fleet_apply::apply(&client, &scopes, plan.unwrap_or_default(), manner)?;
+    let outcomes = fleet_apply::apply(&client, &scopes, plan.unwrap_or_default(), options)?;
     output.answer(&outcomes, |_| Ok(()))
 }
 
 /// The scopes of a file. A file with mistakes is not understood.
 fn described(file: &Path) -> Result<Vec<FileScope>> {
-    Ok(fleet_file::parse(file, &read(file)?).map_err(|error| NotUnderstood::because(&error))?)
+    Ok(fleet_file::parse(file, &read(file)?).map_err(|error| UsageError::because(&error))?)
 }
 
 /// Ends a plan that has scopes which would be refused.

@@ -33,35 +33,35 @@ use crate::progress::Progress;
 pub const REPORTED_MAX: usize = 200;
 
 /// How often a line says how far it has come where there is no terminal to show it at.
-const TOLD_EVERY: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How to apply.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct ApplyOptions {
     /// Whether VMs that an earlier file made and this one does not name are removed.
     pub prune: bool,
     /// Whether to say now and then how far it has come.
-    pub tell: bool,
+    pub report_progress: bool,
     /// How the outcome is shown.
     pub output: Output,
 }
 
-impl Manner {
+impl ApplyOptions {
     /// How often to say how far it has come where there is no terminal.
-    pub fn told_every(&self) -> Option<Duration> {
-        self.tell.then_some(TOLD_EVERY)
+    pub fn progress_interval(&self) -> Option<Duration> {
+        self.report_progress.then_some(PROGRESS_INTERVAL)
     }
 }
 
 /// What has come of the scopes, by their place in the file.
 #[derive(Default)]
-struct Ledger {
+struct ApplyState {
     outcomes: BTreeMap<usize, ScopeOutcome>,
     refused: BTreeMap<usize, Error>,
     /// The next to be reported, so that the report is in the file's order whoever is done first.
     next: usize,
     /// Whether those that found an address taken have been asked again.
-    asked_again: bool,
+    has_retried: bool,
 }
 
 /// Makes all scopes as described, and removes what the plan says is removed. Answers what was done to each, in the
@@ -71,79 +71,79 @@ pub fn apply(
     client: &Client,
     scopes: &[FileScope],
     plan: FleetPlan,
-    manner: Manner,
+    options: ApplyOptions,
 ) -> Result<Vec<ScopeOutcome>> {
-    let report = manner.output == Output::Table && scopes.len() <= REPORTED_MAX;
+    let report = options.output == Output::Table && scopes.len() <= REPORTED_MAX;
     let FleetPlan { named, unnamed, refused } = plan;
-    let mut ledger = Ledger { refused, ..Ledger::default() };
+    let mut state = ApplyState { refused, ..ApplyState::default() };
     let unchanged = named.iter().filter(|(_, plan)| plan.is_empty());
-    ledger.outcomes.extend(unchanged.map(|(index, plan)| (*index, fleet_plan::outcome(plan))));
+    state.outcomes.extend(unchanged.map(|(index, plan)| (*index, fleet_plan::outcome(plan))));
     let put = |index: usize| {
         let revision = named.get(&index).map(|plan| plan.revision);
-        let path = fleet_plan::at(&scopes[index].display(), &format!("?fleet=true&prune={}", manner.prune));
-        client.put_at(&path, &scopes[index].spec, revision).map_err(changed_meanwhile)
+        let path = fleet_plan::at(&scopes[index].display(), &format!("?fleet=true&prune={}", options.prune));
+        client.put_at(&path, &scopes[index].spec, revision).map_err(explain_conflict)
     };
-    let to_do: Vec<usize> = (0..scopes.len()).filter(|index| !ledger.is_settled(*index)).collect();
+    let to_do: Vec<usize> = (0..scopes.len()).filter(|index| !state.is_settled(*index)).collect();
     let vms = |index: usize| scopes.get(index).map_or(0, |scope| scope.spec.vms.len()) as u64;
-    let mut progress = Progress::of_a_fleet(to_do.len() as u64, manner.told_every());
-    several_at_a_time(
+    let mut progress = Progress::for_fleet(to_do.len() as u64, options.progress_interval());
+    in_parallel(
         &to_do,
         |index| put(*index),
         |nth, outcome| {
             let index = to_do.get(nth).copied().unwrap_or_default();
-            ledger.keep(index, outcome)?;
+            state.keep(index, outcome)?;
             progress.add(vms(index));
-            if report { progress.aside(|| ledger.report(scopes, &named)) } else { Ok(()) }
+            if report { progress.suspend(|| state.report(scopes, &named)) } else { Ok(()) }
         },
     )
     .map_err(|error| {
-        let (done, all) = (ledger.outcomes.len(), scopes.len());
+        let (done, all) = (state.outcomes.len(), scopes.len());
         error.context(format!("{done} of {all} scopes are as described; apply the file again for the others"))
     })?;
-    ledger.ask_again(&put);
+    state.retry_taken_addresses(&put);
     // What is removed elsewhere may be what holds an address.
-    let mut pruned = Ledger::default();
-    if ledger.refused.values().all(found_an_address_taken) {
+    let mut pruned = ApplyState::default();
+    if state.refused.values().all(is_address_taken) {
         pruned = prune(client, &unnamed)?;
-        ledger.ask_again(&put);
+        state.retry_taken_addresses(&put);
     }
-    ledger.asked_again = true;
+    state.has_retried = true;
     drop(progress);
     if report {
-        ledger.report(scopes, &named)?;
+        state.report(scopes, &named)?;
     }
-    if manner.output == Output::Table {
+    if options.output == Output::Table {
         if !report {
-            output::line(&summed(ledger.outcomes.values()))?;
+            output::line(&summary(state.outcomes.values()))?;
         }
         pruned.report_pruned(&unnamed)?;
     }
-    for (index, error) in &ledger.refused {
-        output::complain(&format!("{}: {error:#}", scopes[*index].display()));
+    for (index, error) in &state.refused {
+        output::eprint(&format!("{}: {error:#}", scopes[*index].display()));
     }
     for (index, error) in &pruned.refused {
-        output::complain(&format!("{}: {error:#}", unnamed[*index].scope));
+        output::eprint(&format!("{}: {error:#}", unnamed[*index].scope));
     }
-    let errors: Vec<&Error> = ledger.refused.values().chain(pruned.refused.values()).collect();
+    let errors: Vec<&Error> = state.refused.values().chain(pruned.refused.values()).collect();
     let all = scopes.len() + unnamed.len();
-    let outcomes = ledger.outcomes.into_values().chain(pruned.outcomes.into_values()).collect();
+    let outcomes = state.outcomes.into_values().chain(pruned.outcomes.into_values()).collect();
     let why = match (errors.len(), errors.iter().all(|error| has_code(error, REVISION_DIFFERS))) {
         (0, _) => return Ok(outcomes),
         (some, true) => format!("{some} of {all} scopes have changed since the plan was made; run it again"),
         (some, false) => format!("{some} of {all} scopes were refused; mend the file and apply it again"),
     };
-    manner.output.answer(&outcomes, |_| Ok(()))?;
+    options.output.answer(&outcomes, |_| Ok(()))?;
     bail!(why)
 }
 
 /// Removes the VMs that a file has made, and each scope that has no others.
-fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<Ledger> {
-    let mut pruned = Ledger::default();
+fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<ApplyState> {
+    let mut pruned = ApplyState::default();
     let remove = |plan: &ScopePlan| {
         let removed = client.delete_at(&fleet_plan::at(&plan.scope, "?fleet=true"), Some(plan.revision));
-        removed.map_err(changed_meanwhile)
+        removed.map_err(explain_conflict)
     };
-    several_at_a_time(unnamed, remove, |index, outcome| pruned.keep(index, outcome))?;
+    in_parallel(unnamed, remove, |index, outcome| pruned.keep(index, outcome))?;
     Ok(pruned)
 }
 
@@ -151,22 +151,22 @@ fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<Ledger> {
 const REVISION_DIFFERS: &str = "revision_differs";
 
 /// The same error; that a scope has changed since is said in the words of a plan.
-pub fn changed_meanwhile(error: Error) -> Error {
+pub fn explain_conflict(error: Error) -> Error {
     match error.downcast::<Refused>() {
         Ok(refused) if refused.code == REVISION_DIFFERS => {
-            refused.reworded("it has changed since the plan was made; run it again").into()
+            refused.with_detail("it has changed since the plan was made; run it again").into()
         }
         Ok(refused) => refused.into(),
         Err(error) => error,
     }
 }
 
-impl Ledger {
+impl ApplyState {
     /// Keeps what came of a scope. An error that concerns more than this one ends the whole.
     fn keep(&mut self, index: usize, outcome: Result<ScopeOutcome>) -> Result<()> {
         match outcome {
             Ok(outcome) => drop(self.outcomes.insert(index, outcome)),
-            Err(error) if concerns_one(&error) => drop(self.refused.insert(index, error)),
+            Err(error) if is_scope_error(&error) => drop(self.refused.insert(index, error)),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -198,11 +198,11 @@ impl Ledger {
     }
 
     /// Asks again for those that found an address taken, until that frees no more addresses.
-    fn ask_again(&mut self, put: &dyn Fn(usize) -> Result<ScopeOutcome>) {
+    fn retry_taken_addresses(&mut self, put: &dyn Fn(usize) -> Result<ScopeOutcome>) {
         let mut freed = true;
         while freed {
             freed = false;
-            for index in self.with_addresses_taken() {
+            for index in self.refused_for_address() {
                 match put(index) {
                     Ok(outcome) => {
                         self.refused.remove(&index);
@@ -225,7 +225,7 @@ impl Ledger {
                 }
                 None => match self.refused.get(&self.next) {
                     // What is refused is told at the end.
-                    Some(error) if self.asked_again || !found_an_address_taken(error) => {}
+                    Some(error) if self.has_retried || !is_address_taken(error) => {}
                     Some(_) | None => return Ok(()),
                 },
             }
@@ -234,8 +234,8 @@ impl Ledger {
         Ok(())
     }
 
-    fn with_addresses_taken(&self) -> Vec<usize> {
-        let taken = self.refused.iter().filter(|(_, error)| found_an_address_taken(error));
+    fn refused_for_address(&self) -> Vec<usize> {
+        let taken = self.refused.iter().filter(|(_, error)| is_address_taken(error));
         taken.map(|(index, _)| *index).collect()
     }
 }
@@ -253,18 +253,18 @@ pub fn has_code(error: &Error, code: &str) -> bool {
     error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == code)
 }
 
-fn found_an_address_taken(error: &Error) -> bool {
+fn is_address_taken(error: &Error) -> bool {
     has_code(error, "address_taken")
 }
 
 /// Whether an error is about this scope; any other would be met by all the others too.
-pub fn concerns_one(error: &Error) -> bool {
+pub fn is_scope_error(error: &Error) -> bool {
     let refused = error.downcast_ref::<Refused>();
     refused.is_some_and(|one| one.status.is_client_error() && one.status != StatusCode::UNAUTHORIZED)
 }
 
 /// Does the work for each item, several at a time, and shows what came of it to `see`, until that fails.
-pub fn several_at_a_time<T: Sync, R: Send>(
+pub fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
     mut see: impl FnMut(usize, R) -> Result<()>,
@@ -302,7 +302,7 @@ fn line(outcome: &ScopeOutcome) -> String {
 }
 
 /// Many outcomes in one line.
-fn summed<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
+fn summary<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
     let (mut scopes, mut created, mut unchanged, mut changed_scopes) = (0, 0, 0, 0);
     let (mut added, mut changed, mut removed) = (0, 0, 0);
     for one in outcomes {
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_outcomes_are_summed_up() {
+    fn many_outcomes_are_summarised() {
         let one = |created, added, changed| ScopeOutcome {
             scope: "s".to_owned(),
             created,
@@ -344,10 +344,10 @@ mod tests {
         };
         let outcomes = [one(true, 3, 0), one(false, 0, 2), one(false, 0, 0), one(false, 0, 0)];
         assert_eq!(
-            summed(outcomes.iter()),
+            summary(outcomes.iter()),
             "4 scopes: 1 created, 1 changed, 2 unchanged; VMs: 3 added, 2 changed"
         );
-        assert_eq!(summed(outcomes[2..].iter()), "2 scopes: 2 unchanged");
+        assert_eq!(summary(outcomes[2..].iter()), "2 scopes: 2 unchanged");
         assert_eq!(line(&outcomes[1]), "s: 2 changed");
     }
 }

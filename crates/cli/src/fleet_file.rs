@@ -258,7 +258,7 @@ mod tests {
     const WEB: &str = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n";
 
     #[test]
-    fn the_file_of_the_help_page_is_understood() {
+    fn help_page_sample_parses() {
         let text = format!(
             "{WEB}      - {{ name: web-0, update_domain: 0, addresses: [10.0.0.10], host: h1 }}\n  - name: batch\n    kind: scale-set\n    terminate_notification: 5m\n    vms: [ {{ name: batch_0, spot: true, addresses: [10.0.0.20] }} ]\n"
         );
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminate_notification_may_be_written_as_azure_does() {
+    fn terminate_notification_accepts_azure_format() {
         let said = |text: &str| {
             let file =
                 format!("scopes:\n  - {{ name: a, kind: scale-set, terminate_notification: {text} }}\n");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_twice_is_named_with_its_line() {
+    fn duplicates_are_named_with_line() {
         let twice = refusal(&format!("{WEB}      - name: web-0\n      - name: WEB-0\n"));
         assert!(
             twice
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_misspelt_is_named_with_its_line() {
+    fn unknown_keys_are_named_with_line() {
         let key = refusal(&format!("{WEB}      - {{ name: a, updat_domain: 1 }}\n"));
         assert!(key.contains("updat_domain") && key.contains("update_domain") && key.contains('5'), "{key}");
         let kind = refusal("scopes:\n  - name: a\n    kind: alone\n");

@@ -11,7 +11,7 @@ use notbefore_wire::operator::{EventStatus, Scope, ScopeOutcome};
 use serde::Serialize;
 
 use crate::client::{Client, encode};
-use crate::fleet_apply::{Manner, REPORTED_MAX, concerns_one, has_code, parts, several_at_a_time};
+use crate::fleet_apply::{ApplyOptions, REPORTED_MAX, has_code, in_parallel, is_scope_error, parts};
 use crate::fleet_file::FileScope;
 use crate::progress::Progress;
 
@@ -54,24 +54,24 @@ pub fn at(path: &str, rest: &str) -> String {
 }
 
 /// Asks the service what applying the scopes would come to.
-pub fn make(client: &Client, scopes: &[FileScope], manner: Manner) -> Result<FleetPlan> {
+pub fn make(client: &Client, scopes: &[FileScope], options: ApplyOptions) -> Result<FleetPlan> {
     let mut plan = FleetPlan::default();
-    let mut progress = Progress::of_a_fleet(scopes.len() as u64, manner.told_every());
-    let query = format!("/plan?fleet=true&prune={}", manner.prune);
-    several_at_a_time(
+    let mut progress = Progress::for_fleet(scopes.len() as u64, options.progress_interval());
+    let query = format!("/plan?fleet=true&prune={}", options.prune);
+    in_parallel(
         scopes,
         |scope| client.post::<ScopePlan>(&at(&scope.display(), &query), &scope.spec),
         |index, planned| {
             match planned {
                 Ok(planned) => drop(plan.named.insert(index, planned)),
-                Err(error) if concerns_one(&error) => drop(plan.refused.insert(index, error)),
+                Err(error) if is_scope_error(&error) => drop(plan.refused.insert(index, error)),
                 Err(error) => return Err(error),
             }
             progress.add(scopes.get(index).map_or(0, |scope| scope.spec.vms.len()) as u64);
             Ok(())
         },
     )?;
-    if manner.prune {
+    if options.prune {
         plan.unnamed = unnamed(client, scopes)?;
     }
     plan.refuse_taken_addresses();
@@ -84,7 +84,7 @@ fn unnamed(client: &Client, scopes: &[FileScope]) -> Result<Vec<ScopePlan>> {
     let mut there: Vec<Scope> = client.list("/v1/scopes", &[])?;
     there.retain(|scope| scope.from_fleet && !named.contains(&scope.path.to_ascii_lowercase()));
     let mut plans = BTreeMap::new();
-    several_at_a_time(
+    in_parallel(
         &there,
         |scope| client.post_empty::<ScopePlan>(&at(&scope.path, "/plan?fleet=true")),
         |index, plan| match plan {

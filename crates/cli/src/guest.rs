@@ -30,11 +30,11 @@ const IDS_SHOWN_MAX: usize = 10;
 const APPROVE_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub fn get(get: args::Get, output: Output) -> Result<()> {
-    say_warnings();
+    log_warnings();
     in_runtime(async {
         if get.watch {
             let (client, watch) = follow(&get.platform).await?;
-            return changes::tell(client, watch, &get, output).await;
+            return changes::watch_changes(client, watch, &get, output).await;
         }
         let found = discovery(&get.platform).find().await?;
         match get.raw {
@@ -45,7 +45,7 @@ pub fn get(get: args::Get, output: Output) -> Result<()> {
 }
 
 pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
-    say_warnings();
+    log_warnings();
     in_runtime(async {
         // A platform refuses an id that it never gave and one that is over alike; only the document tells them apart.
         let Found { client, reading: Reading { document, .. }, .. } =
@@ -55,7 +55,7 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
                 let mine = all_mine(&client, &approve.platform, &document).await?;
                 mine.into_iter().map(|id| (id.to_string(), Ok(id))).collect()
             }
-            false => approve.events.into_iter().map(|text| means(text, &document)).collect(),
+            false => approve.events.into_iter().map(|text| resolve_event(text, &document)).collect(),
         };
         let (mut outcomes, mut lines, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (name, event) in events {
@@ -100,7 +100,7 @@ async fn follow(platform: &args::Platform) -> Result<(Client, Watch)> {
     match (discovery(platform).find().await, &platform.endpoint) {
         (Ok(Found { client, reading, .. }), _) => Ok((client.clone(), Watch::after(client, reading))),
         (Err(why), Some(endpoint)) => {
-            output::complain(&format!("notbefore: {why}"));
+            output::eprint(&format!("notbefore: {why}"));
             let client = Client::new(endpoint.clone(), options(platform));
             Ok((client.clone(), Watch::new(client)))
         }
@@ -153,13 +153,14 @@ async fn all_mine(client: &Client, platform: &args::Platform, document: &Documen
 }
 
 /// What the client warns of is for whoever has typed the command, line by line and without a time.
-fn say_warnings() {
-    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(Log::Complaint);
+fn log_warnings() {
+    let lines =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(Log::WarningWriter);
     lines.without_time().with_level(false).with_target(false).with_ansi(false).init();
 }
 
 /// The event that somebody means, by its id or how that begins, and what to call it.
-fn means(text: String, document: &Document) -> (String, Result<EventId>) {
+fn resolve_event(text: String, document: &Document) -> (String, Result<EventId>) {
     let ids = || document.events.iter().map(|event| &event.id);
     if let Some(id) = ids().find(|id| id.as_str().eq_ignore_ascii_case(&text)) {
         return (id.to_string(), Ok(id.clone()));
@@ -168,23 +169,23 @@ fn means(text: String, document: &Document) -> (String, Result<EventId>) {
         let start = id.as_str().get(..text.len());
         text.len() >= SHORT_ID_MIN && start.is_some_and(|start| start.eq_ignore_ascii_case(&text))
     };
-    let begin_so: Vec<&EventId> = ids().filter(begins).collect();
-    match begin_so.as_slice() {
+    let matching: Vec<&EventId> = ids().filter(begins).collect();
+    match matching.as_slice() {
         [id] => (id.to_string(), Ok((*id).clone())),
         [] => {
-            let listed = those(ids());
+            let listed = id_list(ids());
             let cut = format!("an id may be cut to {SHORT_ID_MIN} digits or more");
             (text, Err(anyhow!("the platform announces no such event, but {listed} ({cut})")))
         }
         several => {
-            let listed = those(several.iter().copied());
+            let listed = id_list(several.iter().copied());
             (text, Err(anyhow!("several begin with that, {listed}: give more of the id")))
         }
     }
 }
 
 /// Ids in a line, as many as anybody wants to read.
-fn those<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> String {
+fn id_list<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> String {
     let left_out = ids.len().saturating_sub(IDS_SHOWN_MAX);
     let shown = ids.take(IDS_SHOWN_MAX).map(|id| printable(id.as_str())).collect::<Vec<_>>().join(", ");
     match (shown.is_empty(), left_out) {
@@ -201,7 +202,7 @@ fn is_mine(event: &Event, me: &Identity) -> bool {
 fn show(found: &Found, me: &Identity, output: Output) -> Result<()> {
     let reading = &found.reading;
     for warning in &reading.warnings {
-        output::complain(&format!("notbefore: {warning}"));
+        output::eprint(&format!("notbefore: {warning}"));
     }
     let events = &reading.document.events;
     match output {
@@ -262,9 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_meant_by_its_id_or_by_a_beginning_that_no_other_has() {
+    fn event_is_resolved_by_id_or_unique_prefix() {
         let document = document(&["ABCD-1".to_owned(), "ABCD-12".to_owned(), "é-very-odd".to_owned()]);
-        let meant = |text: &str| means(text.to_owned(), &document).1.map_err(|error| error.to_string());
+        let meant =
+            |text: &str| resolve_event(text.to_owned(), &document).1.map_err(|error| error.to_string());
         assert_eq!(meant("abcd-12"), Ok(EventId::new("ABCD-12")));
         assert_eq!(meant("abcd-1"), Ok(EventId::new("ABCD-1")), "a whole id is no beginning of another");
         let several = meant("abcd").unwrap_err();
@@ -275,9 +277,9 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_as_many_events_as_can_be_read() {
+    fn error_lists_limited_number_of_events() {
         let ids: Vec<String> = (10..22).map(|number| format!("event-{number}")).collect();
-        let told = means("nothing".to_owned(), &document(&ids)).1.unwrap_err().to_string();
+        let told = resolve_event("nothing".to_owned(), &document(&ids)).1.unwrap_err().to_string();
         assert!(told.contains("event-10, ") && told.contains("event-19, and 2 more ("), "{told}");
     }
 }

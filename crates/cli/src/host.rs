@@ -105,34 +105,34 @@ fn announce(
     client: &Client,
     verb: &HostVerb,
     maintenance: Option<Word>,
-    when: WhenArgs,
-    Hosts { mut hosts, words, care, wait }: Hosts,
+    when: WhenArgsArgs,
+    Hosts { mut hosts, message, confirmation, wait }: Hosts,
     output: Output,
 ) -> Result<()> {
     let action = HostAction {
         maintenance,
         not_before: when.not_before,
         in_seconds: when.r#in.map(|span| span.as_secs()),
-        description: words.description,
-        duration_seconds: words.duration,
+        description: message.description,
+        duration_seconds: message.duration,
         dry_run: false,
     };
     // In the order typed, which decides who goes first where they have to take turns.
     let mut named = HashSet::new();
     hosts.retain(|host| named.insert(host.clone()));
-    let asks = !care.yes && confirm::is_attended();
+    let asks = !confirmation.yes && confirm::is_interactive();
     // What one of them is refused stops all of them, before anything is announced.
     let look = HostsAction { hosts: hosts.clone(), verb: verb.clone(), action: action.clone() };
     let plan: HostsPlan = client.post("/v1/hosts/plan", &look)?;
     let question = Question::optional("Announce this?", "nothing was announced");
-    if care.dry_run {
+    if confirmation.dry_run {
         return confirm::show_only(output, question, &plan, hosts_lines);
     }
     // Programs get what was made; a person who is asked must see what about.
     if output == Output::Table || asks {
         confirm::show(output, &hosts_lines(&plan))?;
     }
-    confirm::ask(care.yes, question)?;
+    confirm::ask(confirmation.yes, question)?;
     let mut made: Vec<Operation> = Vec::new();
     for host in &hosts {
         let operation = client.post(&at(host, &format!("/{verb}")), &action).with_context(|| {

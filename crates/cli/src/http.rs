@@ -125,7 +125,7 @@ impl From<hyper_util::client::legacy::Error> for Failure {
 
 impl Failure {
     /// What is wrong with the other end's certificate, if that is why.
-    pub fn distrust(&self) -> Option<&rustls::Error> {
+    pub fn certificate_error(&self) -> Option<&rustls::Error> {
         let cause = match self {
             Failure::Late(_) => return None,
             Failure::Unsent(cause) | Failure::Broken(cause) => cause,

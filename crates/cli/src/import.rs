@@ -7,12 +7,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use notbefore_service::transfer::import::{self, Imported};
 
-use crate::args::{self, Output, Reach};
+use crate::args::{self, ConnectionArgs, Output};
 use crate::check;
 use crate::output;
 use crate::progress::Progress;
 
-pub fn run(reach: &Reach, verb: args::Import, output: Output) -> Result<()> {
+pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result<()> {
     let args::Import { file, check } = verb;
     let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let input: Box<dyn BufRead> = match file == Path::new("-") {

@@ -55,21 +55,21 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::FromArgMatches;
 
-use args::{Args, Noun, Output};
+use args::{Args, Output, TopCommand};
 use client::Client;
 use exit::Exit;
 
 fn main() -> ExitCode {
-    let outcome = match agent::alone() {
+    let outcome = match agent::parse_run_only() {
         Some(verb) => agent::run(verb, Output::Table),
-        None => run(typed()),
+        None => run(parse_args()),
     };
     let exit = match outcome {
         Ok(()) => Exit::Done,
         // A reader that has seen enough (`| head`) is no error.
         Err(error) if output::is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
-            output::complain(&format!("notbefore: {error:#}"));
+            output::eprint(&format!("notbefore: {error:#}"));
             Exit::of(&error)
         }
     };
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
 }
 
 /// What was typed. What cannot be understood ends the program, with the next step.
-fn typed() -> Args {
+fn parse_args() -> Args {
     let mut command = args::shown::command();
     let matches = command.try_get_matches_from_mut(std::env::args_os());
     let args = matches
@@ -85,7 +85,7 @@ fn typed() -> Args {
     args.unwrap_or_else(|error| {
         // Help and version go to standard output, and show nothing that was typed.
         if error.use_stderr() {
-            output::complain(error.render().to_string().trim_end());
+            output::eprint(error.render().to_string().trim_end());
             std::process::exit(error.exit_code());
         }
         error.exit()
@@ -94,36 +94,36 @@ fn typed() -> Args {
 
 fn run(args: Args) -> anyhow::Result<()> {
     let client = || Client::find(&args.reach);
-    match args.noun {
+    match args.command {
         #[cfg(unix)]
-        Noun::Serve(serve) => serve::run(*serve, args.output),
-        Noun::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
-        Noun::Vm(verb) => vm::run(&client()?, verb, args.output),
-        Noun::Host(verb) => host::run(&client()?, verb, args.output),
-        Noun::Event(verb) => event::run(&client()?, verb, args.output),
-        Noun::Operation(verb) => operation::run(&client()?, verb, args.output),
-        Noun::Token(verb) => token::run(&client()?, verb, args.output),
-        Noun::Clock(verb) => clock::run(&client()?, verb, args.output),
-        Noun::Audit(audit) => audit::run(&client()?, audit, args.output),
+        TopCommand::Serve(serve) => serve::run(*serve, args.output),
+        TopCommand::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
+        TopCommand::Vm(verb) => vm::run(&client()?, verb, args.output),
+        TopCommand::Host(verb) => host::run(&client()?, verb, args.output),
+        TopCommand::Event(verb) => event::run(&client()?, verb, args.output),
+        TopCommand::Operation(verb) => operation::run(&client()?, verb, args.output),
+        TopCommand::Token(verb) => token::run(&client()?, verb, args.output),
+        TopCommand::Clock(verb) => clock::run(&client()?, verb, args.output),
+        TopCommand::Audit(audit) => audit::run(&client()?, audit, args.output),
         #[cfg(unix)]
-        Noun::OpenApi => output::json(&notbefore_service::operator::description()),
+        TopCommand::OpenApi => output::json(&notbefore_service::operator::description()),
         #[cfg(unix)]
-        Noun::Export(verb) => export::run(&args.reach, verb, args.output),
+        TopCommand::Export(verb) => export::run(&args.reach, verb, args.output),
         #[cfg(unix)]
-        Noun::Check => check::run(&args.reach, args.output),
+        TopCommand::Check => check::run(&args.reach, args.output),
         #[cfg(unix)]
-        Noun::ExecKeeper { result, command } => {
+        TopCommand::ExecKeeper { result, command } => {
             notbefore_service::exec::keeper::keep(&result, &command).context("cannot keep a command")
         }
         #[cfg(unix)]
-        Noun::Import(verb) => import::run(&args.reach, verb, args.output),
-        Noun::Get(get) => guest::get(get, args.output),
-        Noun::Approve(approve) => guest::approve(approve, args.output),
-        Noun::Agent(verb) => agent::run(verb, args.output),
-        Noun::Completions { shell } => manual::completions(shell),
-        Noun::ManualPages { dir } => manual::pages(&dir),
+        TopCommand::Import(verb) => import::run(&args.reach, verb, args.output),
+        TopCommand::Get(get) => guest::get(get, args.output),
+        TopCommand::Approve(approve) => guest::approve(approve, args.output),
+        TopCommand::Agent(verb) => agent::run(verb, args.output),
+        TopCommand::Completions { shell } => manual::completions(shell),
+        TopCommand::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]
-        Noun::LinuxOnly { words: _ } => Err(exit::NotUnderstood(
+        TopCommand::LinuxOnly { words: _ } => Err(exit::UsageError(
             "the service, its store and its description are there on Linux only; \
              this program is the guest's side of it, and the operator's hand on a service elsewhere (--operator-url)"
                 .to_owned(),

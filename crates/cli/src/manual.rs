@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_page_that_says_what_it_does() {
+    fn every_command_has_a_manual_page() {
         let dir = tempfile::tempdir().unwrap();
         pages(dir.path()).unwrap();
         let mut expected: Vec<String> =
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shell_is_told_of_every_command() {
+    fn completions_cover_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut shown::for_shells(), "notbefore", &mut script);

@@ -14,15 +14,15 @@ use notbefore_wire::text::printable;
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question, Verdict};
-use crate::exit::TimeOver;
+use crate::confirm::{self, Decision, Question};
+use crate::exit::TimedOut;
 use crate::output::{self, Rows, Table, or_dash};
 use crate::pause::pause;
 use crate::time;
 use crate::vm::when;
 
 /// How often an operation that is waited for is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_EVERY: Duration = Duration::from_millis(500);
 
 pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()> {
     match verb {
@@ -31,10 +31,12 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
             output.answer(&operations, |operations| table(operations).print("no operation is open"))
         }
         args::Operation::Show { operation } => output.answer(&get(client, &operation)?, show),
-        args::Operation::Cancel { operation, care } => {
+        args::Operation::Cancel { operation, confirmation } => {
             let question = Question::optional("Call it off?", "nothing was called off");
             let plan = || get(client, &operation);
-            if let Verdict::OnlyShown = confirm::agree(&care, output, question, plan, cancel_plan)? {
+            if let Decision::DryRun =
+                confirm::show_and_ask(&confirmation, output, question, plan, cancel_plan)?
+            {
                 return Ok(());
             }
             output.answer(&act(client, &operation, &OperationVerb::Cancel)?, show)
@@ -190,7 +192,7 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
             break (still_open, Some(over));
         }
         open = next;
-        let span = left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY));
+        let span = left.map_or(POLL_EVERY, |left| left.min(POLL_EVERY));
         pause(span, "an operation is looked at again and again until it is closed");
     };
     match output {
@@ -208,7 +210,7 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
 fn out_of_time(open: &[Operation], timeout: Duration) -> Error {
     let one = |one: &Operation| format!("operation {} is {}: {}", one.id, one.state, progress(&one.progress));
     let open = open.iter().map(one).collect::<Vec<_>>().join("\n  ");
-    TimeOver(format!("not closed within {}; it goes on\n  {open}", time::span(timeout.as_secs()))).into()
+    TimedOut(format!("not closed within {}; it goes on\n  {open}", time::span(timeout.as_secs()))).into()
 }
 
 /// Why the operations do not go on by themselves, if commands of their parts have used up their attempts.

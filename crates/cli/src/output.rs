@@ -82,8 +82,8 @@ pub fn lines(lines: &[String]) -> Result<()> {
 
 /// Says on standard error what went wrong, or what is waited for, in however many lines.
 #[allow(clippy::print_stderr, reason = "this is the place for it")]
-pub fn complain(words: &str) {
-    words.split('\n').for_each(|line| eprintln!("{}", printable(line)));
+pub fn eprint(text: &str) {
+    text.split('\n').for_each(|line| eprintln!("{}", printable(line)));
 }
 
 /// Asks on standard error; the answer comes in the same line.

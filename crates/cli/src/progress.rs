@@ -16,8 +16,8 @@ pub struct Progress {
     bar: ProgressBar,
     vms: u64,
     /// How often to say it in a line of its own where there is no terminal.
-    tell_every: Option<Duration>,
-    told: u32,
+    report_interval: Option<Duration>,
+    reports: u32,
 }
 
 impl Progress {
@@ -28,12 +28,12 @@ impl Progress {
     }
 
     /// Counts scopes, and the VMs in them.
-    pub fn of_a_fleet(scopes: u64, tell_every: Option<Duration>) -> Self {
+    pub fn for_fleet(scopes: u64, report_interval: Option<Duration>) -> Self {
         let template = "{bar:30} {human_pos} of {human_len} scopes, {msg} VMs, {rate}, {eta} left";
-        Self::new(Some(scopes), template, tell_every)
+        Self::new(Some(scopes), template, report_interval)
     }
 
-    fn new(total: Option<u64>, template: &str, tell_every: Option<Duration>) -> Self {
+    fn new(total: Option<u64>, template: &str, report_interval: Option<Duration>) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND);
         let bar = ProgressBar::with_draw_target(total, target);
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -43,7 +43,7 @@ impl Progress {
             };
             bar.set_style(style.with_key("rate", rate));
         }
-        Self { bar, vms: 0, tell_every, told: 0 }
+        Self { bar, vms: 0, report_interval, reports: 0 }
     }
 
     /// So many by now.
@@ -57,12 +57,12 @@ impl Progress {
         self.vms += vms;
         self.bar.inc(1);
         let elapsed = self.bar.elapsed();
-        match self.tell_every {
+        match self.report_interval {
             // A terminal is written to now and then; this is every time.
             _ if !self.bar.is_hidden() => self.bar.set_message(HumanCount(self.vms).to_string()),
-            Some(every) if elapsed >= every * (self.told + 1) => {
-                self.told = u32::try_from(elapsed.as_secs() / every.as_secs().max(1)).unwrap_or(u32::MAX);
-                output::complain(&self.in_words(elapsed));
+            Some(every) if elapsed >= every * (self.reports + 1) => {
+                self.reports = u32::try_from(elapsed.as_secs() / every.as_secs().max(1)).unwrap_or(u32::MAX);
+                output::eprint(&self.in_words(elapsed));
             }
             Some(_) | None => {}
         }
@@ -76,7 +76,7 @@ impl Progress {
     }
 
     /// Prints something else meanwhile.
-    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 }

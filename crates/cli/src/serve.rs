@@ -44,10 +44,10 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
     let log = Log::in_words();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(log.has_colours()).with_writer(log).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(until_told_to_stop(within_files(config)))
+    runtime.block_on(run_until_stopped(limit_to_open_files(config)))
 }
 
-async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
+async fn run_until_stopped(config: ServeConfig) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -65,7 +65,7 @@ async fn until_told_to_stop(config: ServeConfig) -> Result<()> {
     let ready = |running: &Running| {
         announce(&running.addresses);
         systemd::ready(running);
-        tokio::spawn(systemd::beat(running.clone()));
+        tokio::spawn(systemd::keep_notified(running.clone()));
         let running = running.clone();
         tokio::spawn(async move {
             while hang_up.recv().await.is_some() {
@@ -187,7 +187,7 @@ fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecCon
 
 /// At most as many connections as there are files, less some that the operators and the store shall have. The soft
 /// limit of files is raised to the hard one first: every guest that keeps its connection open takes one.
-fn within_files(mut config: ServeConfig) -> ServeConfig {
+fn limit_to_open_files(mut config: ServeConfig) -> ServeConfig {
     const RESERVED: u64 = 768;
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;

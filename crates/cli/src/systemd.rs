@@ -7,7 +7,7 @@ use notbefore_service::running::Running;
 use sd_notify::NotifyState;
 
 /// How often the status line is looked at when no watchdog asks for more.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const CHECK_EVERY: Duration = Duration::from_secs(10);
 
 /// Sends word; a manager that does not listen is no reason to stop.
 fn send(states: &[NotifyState<'_>]) {
@@ -51,12 +51,12 @@ pub async fn reload(running: &Running) {
 
 /// Sends a sign of life twice in the watchdog's time, each after the engine's own task has given one: if that task
 /// hangs, systemd starts the service anew. Also keeps the status line true. Ends with the engine.
-pub async fn beat(running: Running) {
+pub async fn keep_notified(running: Running) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
     }
     let watchdog = sd_notify::watchdog_enabled().filter(|within| !within.is_zero());
-    let every = watchdog.map_or(LOOK_EVERY, |within| (within / 2).min(LOOK_EVERY));
+    let every = watchdog.map_or(CHECK_EVERY, |within| (within / 2).min(CHECK_EVERY));
     let mut last = status(&running);
     while running.engine.ping().await {
         if watchdog.is_some() {

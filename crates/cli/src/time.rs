@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_past_is_named_by_a_span_or_a_time() {
+    fn ago_parses_span_or_time() {
         let now = Timestamp::from_second(1_000_000).unwrap();
         assert_eq!(parse_ago("1m").map(|ago| ago.at(now).as_second()), Ok(999_940));
         assert_eq!(parse_ago("1970-01-01T00:00:09Z").map(|ago| ago.at(now).as_second()), Ok(9));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown_as_people_say_them() {
+    fn relative_times() {
         let now = Timestamp::from_second(1_000_000).unwrap();
         let at = |seconds: i64| relative(Timestamp::from_second(1_000_000 + seconds).unwrap(), now);
         assert_eq!(at(0), "now");

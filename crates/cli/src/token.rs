@@ -6,8 +6,8 @@ use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question, Verdict};
-use crate::exit::NotUnderstood;
+use crate::confirm::{self, Decision, Question};
+use crate::exit::UsageError;
 use crate::output::{self, Rows, Table, or_dash};
 use crate::time;
 
@@ -33,10 +33,10 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
             let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
             output.answer(&tokens, |tokens| table(tokens).print("there are no tokens"))
         }
-        args::Token::Revoke { name, care } => {
+        args::Token::Revoke { name, confirmation } => {
             let question = Question::optional("Revoke it?", "nothing was revoked");
             let plan = || named(client, &name);
-            if let Verdict::OnlyShown = confirm::agree(&care, output, question, plan, revoked)? {
+            if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, revoked)? {
                 return Ok(());
             }
             client.delete_at::<()>(&format!("/v1/tokens/{}", encode(&name)), None)?;
@@ -74,7 +74,7 @@ fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -
         (Some(role), true) if Role::parse_ignoring_case(role) == Role::Operator => vec!["/".to_owned()],
         (Some(role), true) => {
             let cure = "--on subscription/group, or --on / for everywhere";
-            return Err(NotUnderstood(format!("say where the role {role} holds: {cure}")).into());
+            return Err(UsageError(format!("say where the role {role} holds: {cure}")).into());
         }
         (Some(_), false) | (None, _) => on,
     };

@@ -9,9 +9,9 @@ use notbefore_wire::operator::{
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::args::{self, Act, Output, When};
+use crate::args::{self, Output, ScheduleVmArgs, WhenArgs};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question, Verdict};
+use crate::confirm::{self, Decision, Question};
 use crate::output::{self, Rows, Table, or_dash, yes_no};
 use crate::{fleet_apply, fleet_plan, operation, time};
 
@@ -38,32 +38,33 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             let added: Vm = client.post("/v1/vms", &AddVm { scope, kind: kind.map(Into::into), vm })?;
             output.answer(&added, |added| output::line(&format!("added {} ({})", added.path, added.id)))
         }
-        args::Vm::Remove { vm, care } => {
+        args::Vm::Remove { vm, confirmation } => {
             let question = Question::needed("Remove it?", "nothing was removed");
-            let plan = || Leaving::of(client, &vm, false);
-            let removed = match confirm::agree(&care, output, question, plan, Leaving::lines)? {
-                Verdict::OnlyShown => return Ok(()),
-                Verdict::GoAhead(None) => client.delete_at::<()>(&at(&vm, ""), None),
-                // What was agreed to: this VM, if its scope is as it was shown.
-                Verdict::GoAhead(Some(plan)) => {
-                    client.delete_at(&at(&plan.vm.to_string(), ""), Some(plan.revision))
-                }
-            };
-            removed.map_err(fleet_apply::changed_meanwhile)?;
+            let plan = || RemovalPlan::of(client, &vm, false);
+            let removed =
+                match confirm::show_and_ask(&confirmation, output, question, plan, RemovalPlan::lines)? {
+                    Decision::DryRun => return Ok(()),
+                    Decision::Proceed(None) => client.delete_at::<()>(&at(&vm, ""), None),
+                    // What was agreed to: this VM, if its scope is as it was shown.
+                    Decision::Proceed(Some(plan)) => {
+                        client.delete_at(&at(&plan.vm.to_string(), ""), Some(plan.revision))
+                    }
+                };
+            removed.map_err(fleet_apply::explain_conflict)?;
             let done = format!("removed {vm}");
             output.answer(&serde_json::json!({ "done": done }), |_| output::line(&done))
         }
         args::Vm::Restart(act) => schedule(client, act, Cause::UserRestart, false, output),
         args::Vm::Redeploy(act) => schedule(client, act, Cause::UserRedeploy, false, output),
         args::Vm::Evict { act, force } => schedule(client, act, Cause::Eviction, force, output),
-        args::Vm::Delete { vms, care } => {
+        args::Vm::Delete { vms, confirmation } => {
             let question = Question::needed("Delete this?", "nothing was deleted");
-            let plan = || vms.iter().map(|vm| Leaving::of(client, vm, true)).collect::<Result<Vec<_>>>();
-            let lines = |all: &Vec<Leaving>| all.iter().flat_map(Leaving::lines).collect();
-            let vms = match confirm::agree(&care, output, question, plan, lines)? {
-                Verdict::OnlyShown => return Ok(()),
-                Verdict::GoAhead(None) => vms,
-                Verdict::GoAhead(Some(plan)) => plan.iter().map(|one| one.vm.to_string()).collect(),
+            let plan = || vms.iter().map(|vm| RemovalPlan::of(client, vm, true)).collect::<Result<Vec<_>>>();
+            let lines = |all: &Vec<RemovalPlan>| all.iter().flat_map(RemovalPlan::lines).collect();
+            let vms = match confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
+                Decision::DryRun => return Ok(()),
+                Decision::Proceed(None) => vms,
+                Decision::Proceed(Some(plan)) => plan.iter().map(|one| one.vm.to_string()).collect(),
             };
             let request = ScheduleEvents { cause: Some(Cause::Deletion), vms, ..ScheduleEvents::default() };
             operation::schedule(client, &request, output)
@@ -78,7 +79,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
 
 /// A VM that is about to leave, for good.
 #[derive(Serialize)]
-struct Leaving {
+struct RemovalPlan {
     vm: Uuid,
     path: String,
     scope: String,
@@ -103,7 +104,7 @@ struct Affected {
     goes_on_for: Vec<String>,
 }
 
-impl Leaving {
+impl RemovalPlan {
     /// Looks at a VM that leaves at once, or by an event.
     fn of(client: &Client, name: &str, by_event: bool) -> Result<Self> {
         let vm: Vm = client.get(&at(name, ""))?;
@@ -175,8 +176,8 @@ fn at(vm: &str, rest: &str) -> String {
     format!("/v1/vms/{}{rest}", encode(vm))
 }
 
-fn schedule(client: &Client, act: Act, cause: Cause, force: bool, output: Output) -> Result<()> {
-    let Act { vm, when: When { not_before, r#in } } = act;
+fn schedule(client: &Client, act: ScheduleVmArgs, cause: Cause, force: bool, output: Output) -> Result<()> {
+    let ScheduleVmArgs { vm, when: WhenArgs { not_before, r#in } } = act;
     let request = ScheduleEvents {
         cause: Some(cause),
         vms: vec![vm],
@@ -218,13 +219,13 @@ fn show(vm: &Vm) -> Result<()> {
         ("host", or_dash(vm.host.as_deref())),
         ("spot", yes_no(vm.spot)),
         ("addresses", or_dash(Some(&vm.addresses.join(", ")))),
-        ("listens", listens_at_length(vm)),
+        ("listens", polling_detail(vm)),
     ])?;
     vm.events.iter().try_for_each(|event| output::fields::<14>(&[("event", event.to_string())]))
 }
 
 /// Whether a VM listens, with when it was last heard where that is of interest.
-fn listens(vm: &Vm) -> String {
+fn polling_status(vm: &Vm) -> String {
     match (vm.listening, vm.last_poll_at) {
         (Listening::No, Some(at)) => format!("no, last {}", time::from_now(at)),
         (listening, _) => listening.to_string(),
@@ -232,7 +233,7 @@ fn listens(vm: &Vm) -> String {
 }
 
 /// The same in a sentence.
-fn listens_at_length(vm: &Vm) -> String {
+fn polling_detail(vm: &Vm) -> String {
     let polled = vm.last_poll_at.map(|at| {
         let version = vm.last_poll_version.as_deref().unwrap_or_default();
         format!("it last polled {} ({at:.0}), at api-version {version}", time::from_now(at))

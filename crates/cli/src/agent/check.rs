@@ -43,7 +43,7 @@ pub fn run(check: &Check, output: Output) -> Result<()> {
         Some(rule) => in_runtime(rehearse::run(&config, rule, check, output)),
         None => {
             let cannot_listen = config.listen.and_then(cannot_listen);
-            in_runtime(look_over(&config, cannot_listen, check.offline, output))
+            in_runtime(check_agent(&config, cannot_listen, check.offline, output))
         }
     }
 }
@@ -55,7 +55,7 @@ fn cannot_listen(address: SocketAddr) -> Option<String> {
     (!by_an_agent).then(|| error.to_string())
 }
 
-async fn look_over(
+async fn check_agent(
     config: &Config,
     cannot_listen: Option<String>,
     offline: bool,

@@ -48,11 +48,11 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     }
     let (vm, kind) = (vm(config, check.offline).await?, kind(&rule, check));
     let how = if config.dry_run { "this would run" } else { "this runs for real" };
-    output::complain(&format!("{how}, on this machine, as if a {kind} came for {}:", printable(&vm)));
+    output::eprint(&format!("{how}, on this machine, as if a {kind} came for {}:", printable(&vm)));
     let before = rule.before.iter().map(|step| (Stage::Before, step));
     let all = before.chain(rule.after.iter().map(|step| (Stage::After, step)));
     for (stage, step) in all.clone() {
-        output::complain(&format!("  {}  {}", word(stage), describe::step(step, stage)));
+        output::eprint(&format!("  {}  {}", word(stage), describe::step(step, stage)));
     }
     let report = |vm, kind, steps| Report {
         rule: rule.name.clone(),
@@ -63,18 +63,18 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     };
     if config.dry_run {
         let steps = all.map(|(stage, step)| StepResult::not_run(stage, step)).collect();
-        return stay_dry(config, &report(vm, kind, steps), check, output);
+        return finish_dry_run(config, &report(vm, kind, steps), check, output);
     }
     confirm::ask(check.yes, Question::needed("Run them?", "nothing was run"))?;
-    let (tell, told) = mpsc::channel(ORDERS_MAX);
-    orders::listen(tell)?;
+    let (orders, received) = mpsc::channel(ORDERS_MAX);
+    orders::listen(orders)?;
     let show = |tried: &StepResult| {
         if output == Output::Table {
             // Nobody may be reading any more. What was begun is brought to its end all the same.
             let _ = output::line(&line(tried));
         }
     };
-    let steps = rehearsal::run(config, &rule, kind.clone(), &vm, told, show).await;
+    let steps = rehearsal::run(config, &rule, kind.clone(), &vm, received, show).await;
     let is_left = check.stage == RunStage::Before && !whole.after.is_empty();
     ended(&report(vm, kind, steps), is_left, output)
 }
@@ -100,7 +100,7 @@ fn line(tried: &StepResult) -> String {
 }
 
 /// What a dry run comes to. Whoever has typed `--dry-run` knows; a script that wants the steps run must not take it for that.
-fn stay_dry(config: &Config, report: &Report, check: &Check, output: Output) -> Result<()> {
+fn finish_dry_run(config: &Config, report: &Report, check: &Check, output: Output) -> Result<()> {
     output.answer(report, |_| Ok(()))?;
     match check.settings.dry_run {
         true => Ok(()),

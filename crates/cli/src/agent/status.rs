@@ -27,7 +27,7 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
     let place =
         config::find_running_agent(&sources(&Settings { config, listen, state, ..Settings::default() }))?;
     if let Some(untrusted) = place.unread.as_ref().filter(|_| place.is_untrusted) {
-        output::complain(&format!("warning: the configuration is not read: {untrusted}"));
+        output::eprint(&format!("warning: the configuration is not read: {untrusted}"));
     }
     let asked = match place.listen {
         Some(address) => ask(address).with_context(|| format!("no agent answers at {address}")),
@@ -35,7 +35,7 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
     };
     let events = match asked {
         Ok(events) => events,
-        Err(error) => by_journal(&place).with_context(|| match &place.unread {
+        Err(error) => read_journal(&place).with_context(|| match &place.unread {
             Some(unread) => format!("{error:#}; {unread}: --listen and --state name what it may say"),
             None => format!("{error:#}"),
         })?,
@@ -61,7 +61,7 @@ pub fn ask(address: SocketAddr) -> Result<Events> {
 }
 
 /// What the last agent has written down.
-fn by_journal(place: &RunningAgent) -> Result<Events> {
+fn read_journal(place: &RunningAgent) -> Result<Events> {
     let state = journal::read_state(&place.state)
         .with_context(|| format!("and there is no journal to read in {}", place.state.display()))?;
     let events = overview::of(&state);

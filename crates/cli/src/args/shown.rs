@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_told_of_where_it_does_something() {
+    fn flags_are_shown_where_they_apply() {
         for words in [&["get"][..], &["approve"], &["agent", "check"], &["agent", "status"]] {
             let help = help(words);
             assert!(!help.contains("--data") && help.contains("--output"), "{words:?}: {help}");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_is_not_told_of_is_taken_all_the_same() {
+    fn hidden_flags_are_still_accepted() {
         let typed = ["notbefore", "get", "--data", "d", "--endpoint", "127.0.0.1"];
         let matches = command().try_get_matches_from(typed).unwrap();
         assert!(matches.get_one::<std::path::PathBuf>("data").is_some());

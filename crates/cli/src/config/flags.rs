@@ -70,7 +70,7 @@ impl FromArgMatches for Flags {
                 flag: flag.to_owned(),
                 text,
             };
-            said(key.flag, matches).into_iter().map(value)
+            flag_texts(key.flag, matches).into_iter().map(value)
         });
         Ok(Self(said.collect()))
     }
@@ -82,7 +82,7 @@ impl FromArgMatches for Flags {
 }
 
 /// The flags of a setting that were typed, each with what it says. One that was repeated says a list.
-fn said(flag: Flag, matches: &ArgMatches) -> Vec<(&'static str, String)> {
+fn flag_texts(flag: Flag, matches: &ArgMatches) -> Vec<(&'static str, String)> {
     let typed = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
     match flag {
         Flag::Value(name, _) | Flag::Switch(name) if typed(name) => {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_it_was_written() {
+    fn values_round_trip() {
         round(Factor, "0.01", "0.01");
         round(Factor, "1", "1.0");
         round(List(LISTENER), "127.0.0.1:1, blue=[::1]:2", r#"["127.0.0.1:1", "blue=[::1]:2"]"#);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_could_not_use_is_refused() {
+    fn unusable_values_are_refused() {
         assert!(LOG_FILTER.read(&raw("loud=very")).is_none());
         assert!(VARIABLE.read(&raw("NOTBEFORE_TOKEN")).is_none() && VARIABLE.read(&raw("A=b")).is_none());
         assert!(Factor.read(&raw("NaN")).is_none() && Factor.read(&raw("-1")).is_none());

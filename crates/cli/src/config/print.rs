@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back() {
+    fn printed_config_round_trips() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("n.toml");
         let environment =

@@ -19,34 +19,34 @@ use crate::args::{self, Output};
 use crate::{output, time};
 
 /// Tells changes until there were as many as were asked for.
-pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Output) -> Result<()> {
+pub async fn watch_changes(client: Client, mut watch: Watch, get: &args::Get, output: Output) -> Result<()> {
     let name = match &get.platform.name {
         Some(name) => Name::Known(Identity::set(name)),
         None => Name::start_lookup(async move { Identity::from_metadata(&client).await }).await,
     };
     let (me, mut naming) = match name {
-        Name::Known(me) => (me, nothing_awaited()),
+        Name::Known(me) => (me, never()),
         Name::Awaited(naming) => (Identity::of_host(&identity::host_name()), naming),
     };
-    let mut teller = Teller { me, left: get.count.unwrap_or(u64::MAX), output };
-    output::complain(&format!("waiting for something to happen to {}; end with Ctrl-C", teller.me.name()));
+    let mut printer = ChangePrinter { me, left: get.count.unwrap_or(u64::MAX), output };
+    output::eprint(&format!("waiting for something to happen to {}; end with Ctrl-C", printer.me.name()));
     let (mut tracker, mut outage) = (Tracker::default(), None::<Outage>);
-    while teller.left > 0 {
+    while printer.left > 0 {
         let update = tokio::select! {
             update = watch.next() => update,
-            told = &mut naming => {
-                naming = nothing_awaited();
-                output::complain(&format!("notbefore: the platform calls this VM {}", told.name()));
-                teller.is_called(told, tracker.events())?;
+            identity = &mut naming => {
+                naming = never();
+                output::eprint(&format!("notbefore: the platform calls this VM {}", identity.name()));
+                printer.set_identity(identity, tracker.events())?;
                 continue;
             }
         };
         match &update {
             Update::Outage(new) if outage.as_ref().is_none_or(|old| old.kind != new.kind) => {
-                output::complain(&format!("notbefore: {}", new.text));
+                output::eprint(&format!("notbefore: {}", new.text));
             }
             Update::Document { .. } | Update::Unchanged { .. } if outage.is_some() => {
-                output::complain("notbefore: it answers again");
+                output::eprint("notbefore: it answers again");
             }
             Update::Outage(_) | Update::Document { .. } | Update::Unchanged { .. } => {}
         }
@@ -56,7 +56,7 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
             Update::Document { document, served_at, version } => {
                 let now = served_at.unwrap_or_else(time::now);
                 for change in tracker.update(&document, version) {
-                    teller.tell(&change, now)?;
+                    printer.print(&change, now)?;
                 }
                 None
             }
@@ -66,32 +66,32 @@ pub async fn tell(client: Client, mut watch: Watch, get: &args::Get, output: Out
 }
 
 /// For a name that is known.
-fn nothing_awaited() -> NameFuture {
+fn never() -> NameFuture {
     Box::pin(pending())
 }
 
-struct Teller {
+struct ChangePrinter {
     me: Identity,
     /// How many changes are still wanted.
     left: u64,
     output: Output,
 }
 
-impl Teller {
+impl ChangePrinter {
     /// Takes the name that the platform gives. What it makes this VM's own is told again.
-    fn is_called(&mut self, me: Identity, events: &[Event]) -> Result<()> {
+    fn set_identity(&mut self, me: Identity, events: &[Event]) -> Result<()> {
         let turned = |event: &&Event| is_mine(event, &me) != is_mine(event, &self.me);
         let turned: Vec<&Event> = events.iter().filter(turned).collect();
         self.me = me;
         for event in turned {
             let change = Change::Changed { before: Box::new(event.clone()), event: event.clone() };
-            self.tell(&change, time::now())?;
+            self.print(&change, time::now())?;
         }
         Ok(())
     }
 
     /// Tells one change, if any more are wanted.
-    fn tell(&mut self, change: &Change, now: Timestamp) -> Result<()> {
+    fn print(&mut self, change: &Change, now: Timestamp) -> Result<()> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(()) };
         self.left = left;
         let (what, event) = match change {

@@ -9,7 +9,7 @@ use crate::support::{Service, binary};
 use serde_json::Value;
 
 #[test]
-fn the_checked_in_description_is_the_one_that_is_served() {
+fn served_openapi_matches_checked_in_file() {
     let checked_in = fs::read_to_string(root().join("docs/openapi.json")).unwrap();
     let printed = Command::new(binary()).arg("openapi").output().unwrap();
     assert!(printed.status.success());
@@ -26,7 +26,7 @@ fn the_checked_in_description_is_the_one_that_is_served() {
 }
 
 #[test]
-fn every_call_has_a_name_of_its_own() {
+fn operation_ids_are_unique() {
     let description: Value =
         serde_json::from_str(&fs::read_to_string(root().join("docs/openapi.json")).unwrap()).unwrap();
     let calls = description["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
@@ -56,7 +56,7 @@ const REJECTED: &str = "[checks]\nnegative_data_rejection.expected-statuses = [4
 /// The stream is left out because it never ends, and `positive_data_acceptance` because the description cannot
 /// say everything that the service must refuse: a NotBefore nearer than the notice, an address that is taken.
 #[test]
-fn schemathesis_finds_nothing_amiss() {
+fn schemathesis_finds_no_errors() {
     let schemathesis = root().join("target/tests-python/bin/schemathesis");
     assert!(schemathesis.exists(), "{} is missing: './dev test api' makes it", schemathesis.display());
     let service = Service::start(&["--simulated-duration", "1s"]);

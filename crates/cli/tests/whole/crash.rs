@@ -15,11 +15,11 @@
 //! Each client's choices follow from the seed, the moment of a kill only nearly.
 
 mod client;
-mod dice;
 mod fleet;
 mod http;
 mod judge;
 mod ledger;
+mod random;
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use crate::support;
 use crate::support::Service;
 use crate::support::pause;
 use client::{Client, Load};
-use dice::Dice;
 use fleet::Fleet;
 use http::{Doors, Operator};
 use judge::Judge;
-use ledger::{Complaint, Found};
+use ledger::{Found, Violation};
+use random::Random;
 use tempfile::TempDir;
 
 const CLIENTS: usize = 8;
@@ -53,7 +53,7 @@ const FLAGS: [&str; 4] = ["--notice", "0.01", "--simulated-duration", "1s"];
 struct Trial {
     seed: u64,
     round: usize,
-    dice: Dice,
+    random: Random,
     data: TempDir,
     clients: Vec<Client>,
     judge: Judge,
@@ -63,22 +63,22 @@ struct Trial {
 impl Trial {
     /// Makes the fleet.
     fn new(what: &str) -> Self {
-        let seed = Dice::seed();
+        let seed = Random::seed();
         println!("{what}: NOTBEFORE_SEED={seed}");
-        let mut dice = Dice::new(seed);
+        let mut random = Random::new(seed);
         let data = tempfile::tempdir().unwrap();
         let service = Service::start_in(data.path(), &FLAGS);
         service.apply_fleet(&Fleet::yaml());
         let fleet = Arc::new(Fleet::listed(Operator::new(&doors(&service)).read_all("/v1/vms?")));
-        let client = |number| Client::new(number, dice.fork(), Arc::clone(&fleet), seed);
+        let client = |number| Client::new(number, random.fork(), Arc::clone(&fleet), seed);
         let clients = (0..CLIENTS).map(client).collect();
         let judge = Judge::new(fleet, CLIENTS);
-        Self { seed, round: 0, dice, data, clients, judge, killed_starting: 0 }
+        Self { seed, round: 0, random, data, clients, judge, killed_starting: 0 }
     }
 
     /// Starts the service over the same data; sometimes it is killed on its way up, sometimes twice.
     fn start(&mut self) -> Service {
-        while self.dice.chance(25) {
+        while self.random.chance(25) {
             self.kill_while_starting();
         }
         Service::start_in(self.data.path(), &FLAGS)
@@ -89,7 +89,7 @@ impl Trial {
         command.arg("serve").arg("--data").arg(self.data.path());
         command.args(["--operator", "127.0.0.1:0", "--guest", "127.0.0.1:0"]).args(FLAGS);
         let mut child = command.stdout(Stdio::null()).env("NOTBEFORE_LOG", "warn").spawn().unwrap();
-        let moment = Duration::from_millis(self.dice.within(0..=60));
+        let moment = Duration::from_millis(self.random.within(0..=60));
         pause(moment, "a kill comes at any moment of a start");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -99,7 +99,7 @@ impl Trial {
     /// Lets the clients work until they have made so many steps, and for a moment more, while `end` ends the service.
     fn under_load(&mut self, service: &mut Service, steps: u64, end: impl FnOnce(&mut Service)) {
         let (doors, load, round) = (doors(service), Load::default(), self.round);
-        let moment = Duration::from_millis(self.dice.within(0..=20));
+        let moment = Duration::from_millis(self.random.within(0..=20));
         std::thread::scope(|scope| {
             let work = |client| scope.spawn(|| Client::work(client, round, &doors, &load));
             let working: Vec<_> = self.clients.iter_mut().map(work).collect();
@@ -115,12 +115,12 @@ impl Trial {
     }
 
     fn look(&mut self, service: &Service) {
-        let verdict = self.judge.look(&doors(service), &mut self.clients);
-        verdict.unwrap_or_else(|complaint| self.give_up(&complaint));
+        let verdict = self.judge.check(&doors(service), &mut self.clients);
+        verdict.unwrap_or_else(|violation| self.give_up(&violation));
     }
 
     fn hear_complaints(&self) {
-        if let Some(first) = self.clients.iter().find_map(|client| client.ledger.complaints.first()) {
+        if let Some(first) = self.clients.iter().find_map(|client| client.ledger.violations.first()) {
             self.give_up(first);
         }
     }
@@ -129,7 +129,7 @@ impl Trial {
     fn check_everyone_heard_was_answered(&self) {
         let mut doubts = self.clients.iter().filter_map(|client| client.ledger.doubt.as_ref());
         if let Some(doubt) = doubts.find(|doubt| matches!(doubt.found, Found::Landed(_))) {
-            self.give_up(&Complaint::new(&doubt.key, "took effect and was not answered"));
+            self.give_up(&Violation::new(&doubt.key, "took effect and was not answered"));
         }
     }
 
@@ -140,20 +140,20 @@ impl Trial {
         self.look(&service);
         let doors = doors(&service);
         for client in &mut self.clients {
-            client.find_out(self.round, &doors);
+            client.resolve_unknown(self.round, &doors);
         }
         self.hear_complaints();
         assert!(
             self.clients.iter().all(|client| client.ledger.doubt.is_none()),
             "something is still in doubt"
         );
-        let verdict = self.judge.look_thoroughly(&doors, &mut self.clients);
-        verdict.unwrap_or_else(|complaint| self.give_up(&complaint));
+        let verdict = self.judge.check_all(&doors, &mut self.clients);
+        verdict.unwrap_or_else(|violation| self.give_up(&violation));
     }
 
     /// Tells the story of what went wrong.
-    fn give_up(&self, complaint: &Complaint) -> ! {
-        let Complaint { text, about } = complaint;
+    fn give_up(&self, violation: &Violation) -> ! {
+        let Violation { text, about } = violation;
         let commands =
             self.clients.iter().flat_map(|client| client.ledger.settled.iter().chain(&client.ledger.doubt));
         let stories: Vec<String> =
@@ -182,7 +182,7 @@ fn doors(service: &Service) -> Doors {
 }
 
 #[test]
-fn kill_9_under_load_loses_nothing_and_doubles_nothing() {
+fn kill_9_under_load_loses_and_repeats_nothing() {
     let rounds = rounds(KILLS);
     let mut trial = Trial::new("kill -9");
     for round in 1..=rounds {
@@ -190,10 +190,10 @@ fn kill_9_under_load_loses_nothing_and_doubles_nothing() {
         let mut service = trial.start();
         // Sometimes the load is there before anybody has looked, while the service still takes up what it
         // was killed in.
-        if trial.dice.chance(80) {
+        if trial.random.chance(80) {
             trial.look(&service);
         }
-        let steps = trial.dice.within(0..=250);
+        let steps = trial.random.within(0..=250);
         trial.under_load(&mut service, steps, Service::kill);
     }
     trial.conclude();
@@ -211,7 +211,7 @@ fn kill_9_under_load_loses_nothing_and_doubles_nothing() {
 }
 
 #[test]
-fn sigterm_under_load_ends_well_and_leaves_no_doubt() {
+fn sigterm_under_load_exits_cleanly_without_unknown_outcomes() {
     let rounds = rounds(TERMINATIONS);
     let mut trial = Trial::new("SIGTERM");
     for round in 1..=rounds {
@@ -219,7 +219,7 @@ fn sigterm_under_load_ends_well_and_leaves_no_doubt() {
         let mut service = trial.start();
         trial.look(&service);
         trial.check_everyone_heard_was_answered();
-        let steps = trial.dice.within(20..=200);
+        let steps = trial.random.within(20..=200);
         trial.under_load(&mut service, steps, terminate);
     }
     trial.conclude();

@@ -137,7 +137,7 @@ fn found(endpoint: &str, by: &str) -> (String, String) {
 }
 
 #[test]
-fn the_usual_address_and_the_environment_need_no_dhcp() {
+fn default_address_and_environment_need_no_dhcp() {
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]);
     assert_eq!(ground.finds(CONFIGURED), found(ADDRESS, "the usual address"));
     let variable = format!("export SCHEDULEDEVENTSIP={ELSEWHERE};");
@@ -180,14 +180,14 @@ fn a_lease_of_systemd_networkds_is_read() {
 
 /// `NOTBEFORE_ENDPOINT` is `--endpoint`, and the agent takes its own the same way.
 #[test]
-fn what_is_named_without_a_port_is_tried_at_both() {
+fn endpoint_without_port_tries_both_ports() {
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:8080")]);
     let named = format!("{ALONE} {CONFIGURED} export NOTBEFORE_ENDPOINT={ELSEWHERE};");
     assert_eq!(ground.finds(&named), found(&format!("{ELSEWHERE}:8080"), "as set"));
 }
 
 #[test]
-fn dhcp_is_asked_where_no_lease_says_it() {
+fn dhcp_is_queried_without_lease() {
     let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:8080")]).dhcp(&[&option]);
     let by = found(&format!("{ELSEWHERE}:8080"), "a DHCP answer on eth0");
@@ -202,7 +202,7 @@ fn dhcp_is_asked_where_no_lease_says_it() {
 }
 
 #[test]
-fn a_dhcp_answer_that_is_none_is_said_and_not_believed() {
+fn invalid_dhcp_answer_is_reported_and_ignored() {
     for (option, said) in [
         (
             &["--dhcp-option-force=245,10.0.0.1,10.0.0.2"][..],
@@ -222,7 +222,7 @@ fn a_dhcp_answer_that_is_none_is_said_and_not_believed() {
 }
 
 #[test]
-fn silence_ends_and_who_may_not_ask_is_told() {
+fn discovery_times_out_and_reports_missing_permission() {
     let ground = Ground::new(&[]);
     let told = ground.finds_none(&format!("{ALONE} {CONFIGURED} export SCHEDULEDEVENTSIP=10.0.0.1:9;"));
     assert!(told.contains("http://10.0.0.1:9 (SCHEDULEDEVENTSIP): cannot connect"), "{told}");
@@ -237,7 +237,7 @@ fn silence_ends_and_who_may_not_ask_is_told() {
 
 /// A poll that waits for half a minute on a wire that was cut would hear of an eviction when it is over.
 #[test]
-fn a_wire_that_is_cut_is_noticed_while_a_poll_waits() {
+fn cut_link_is_detected_during_long_poll() {
     let ground = Ground::new(&[]);
     let mut command = ground.guest.bounded("bash");
     let script = format!("{CONFIGURED} exec {} get --watch --count 1 --endpoint {ADDRESS}", binary());
@@ -266,7 +266,7 @@ fn a_wire_that_is_cut_is_noticed_while_a_poll_waits() {
 /// An endpoint that was found is no setting: when it falls silent for good, the VM's agent has to find the next one. What
 /// DHCP said the last time is one, and never the first: anybody on the wire may have said it.
 #[test]
-fn an_agent_whose_endpoint_has_gone_finds_another() {
+fn agent_rediscovers_moved_endpoint() {
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]);
     // Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

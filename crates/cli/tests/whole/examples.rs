@@ -4,7 +4,7 @@
 //! an event for each, a question before the approval. A second service knows nothing but trouble. PowerShell is not to
 //! be had where tests run, so its samples are only read: by a grammar, and for the words that the others use.
 
+mod faults;
 mod operator;
 mod powershell;
 mod samples;
-mod trouble;

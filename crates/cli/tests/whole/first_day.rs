@@ -22,7 +22,7 @@ fn after<'a>(printed: &'a str, line: &str) -> &'a str {
 }
 
 #[test]
-fn the_page_leads_from_an_empty_machine_to_a_maintained_host_with_two_tenants() {
+fn first_day_page_commands_work() {
     let page = std::fs::read_to_string(root().join("docs/guide/first-hour.md")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (printed, here) = ("mkdir -p first-hour && cd first-hour", format!("cd {}", dir.path().display()));

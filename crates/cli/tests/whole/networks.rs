@@ -8,17 +8,17 @@
 //! | where | what |
 //! |---|---|
 //! | `page` | the page and its named blocks |
-//! | `ground` | namespaces, the service in one, guests in others, what every way must achieve |
-//! | `ways` | the address on the bridge, the redirect, TPROXY, DHCP |
+//! | `machine` | namespaces, the service in one, guests in others, what every way must achieve |
+//! | `routes` | the address on the bridge, the redirect, TPROXY, DHCP |
 //! | `proxy` | haproxy that signs, and everyone who only says so |
 //! | `tenants` | two bridges with the same addresses |
 //! | `guard` | a guest that takes its neighbour's address, without the rules and with them |
 //!
 //! Programs come from Debian; one that is missing fails its test and names the package.
 
-mod ground;
 mod guard;
+mod machine;
 mod page;
 mod proxy;
+mod routes;
 mod tenants;
-mod ways;

@@ -131,7 +131,7 @@ fn line_tables_are_in_the_debug_file_that_the_binary_names() {
 }
 
 #[test]
-fn what_is_installed_runs_and_waits_to_be_told() {
+fn installed_services_run_and_wait_for_configuration() {
     let machine = installed();
     let version = format!("notbefore {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(machine.said("notbefore", &["--version"]), version);
@@ -163,7 +163,7 @@ fn what_is_installed_runs_and_waits_to_be_told() {
 }
 
 #[test]
-fn a_package_that_is_removed_leaves_what_is_the_sites_own_and_a_purged_one_nothing() {
+fn removal_keeps_site_files_and_purge_deletes_them() {
     let machine = Machine::at_rest(&deb());
     let others = named_like_us(&machine);
     let machine = installed_on(machine);

@@ -60,7 +60,7 @@ impl Drop for Place {
 }
 
 #[test]
-fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
+fn readme_commands_work_as_printed() {
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();
     let commands = blocks(&page, "sh");
     let mut place = Place::new();
@@ -116,7 +116,7 @@ fn the_first_command_the_five_calls_and_the_command_line_do_as_the_page_says() {
 }
 
 #[test]
-fn the_fleet_and_the_rehearsal_do_as_the_page_says() {
+fn readme_fleet_and_rehearsal_work_as_printed() {
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();
     let commands = blocks(&page, "sh");
     let service = support::Service::start(&[

@@ -8,7 +8,7 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `ground` | a VM: the service that knows it, the recipe's configuration, the agent |
+//! | `vm` | a VM: the service that knows it, the recipe's configuration, the agent |
 //! | `redis` | Redis servers, for two recipes |
 //! | `site` | HAProxy with two servers behind it, for two more |
 //! | `rehearsal` | what `recipes/README.md` tells its reader to type |
@@ -18,7 +18,6 @@ mod checkpoint;
 mod degraded_hardware;
 mod event_log;
 mod graceful_shutdown;
-mod ground;
 mod health_probe;
 mod kubernetes_node;
 mod load_balancer;
@@ -27,3 +26,4 @@ mod redis;
 mod redis_failover;
 mod rehearsal;
 mod site;
+mod vm;

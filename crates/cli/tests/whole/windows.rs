@@ -70,7 +70,7 @@ fn an_operator_at_a_windows_machine_announces_an_event() {
 }
 
 #[test]
-fn what_runs_on_linux_only_says_so() {
+fn linux_only_commands_are_refused() {
     for words in [["serve", "--notice", "0.01"], ["import", "--check", "backup.jsonl"]] {
         let output = Windows::get().notbefore(&words).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", complaint(&output));

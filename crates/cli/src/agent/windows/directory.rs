@@ -24,7 +24,7 @@ use windows_registry::LOCAL_MACHINE;
 const SYSTEM: &str = "*S-1-5-18";
 const ADMINISTRATORS: &str = "*S-1-5-32-544";
 /// Of what leads elsewhere: FILE_ATTRIBUTE_REPARSE_POINT.
-const LEADS_ELSEWHERE: u32 = 0x400;
+const REPARSE_POINT: u32 = 0x400;
 /// The file with the mark, and what may be in it: a UUID as text.
 const MARK: &str = "installation";
 const MARK_BYTES: u64 = 36;
@@ -45,13 +45,13 @@ pub fn place() -> Result<PathBuf> {
 /// aside; gives where that is then.
 pub fn make_private(dir: &Path) -> Result<Option<PathBuf>> {
     if is_ours(dir) {
-        keep_others_out(dir)?;
+        restrict_access(dir)?;
         return Ok(None);
     }
     let aside = move_aside(dir)?;
     // If it is there again, somebody has been quick.
     fs::create_dir(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    keep_others_out(dir)?;
+    restrict_access(dir)?;
     let mut entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
     if entries.next().is_some() {
         bail!(
@@ -65,7 +65,7 @@ pub fn make_private(dir: &Path) -> Result<Option<PathBuf>> {
 
 /// Whether an installation has made this directory.
 fn is_ours(dir: &Path) -> bool {
-    let plain = |found: Metadata| found.is_dir() && found.file_attributes() & LEADS_ELSEWHERE == 0;
+    let plain = |found: Metadata| found.is_dir() && found.file_attributes() & REPARSE_POINT == 0;
     if !fs::symlink_metadata(dir).is_ok_and(plain) {
         return false;
     }
@@ -106,7 +106,7 @@ fn is_missing(path: &Path) -> bool {
 }
 
 /// Lets nobody but the system and administrators into the directory and what will be made in it.
-fn keep_others_out(dir: &Path) -> Result<()> {
+fn restrict_access(dir: &Path) -> Result<()> {
     let all = |who: &str| format!("{who}:(OI)(CI)F");
     icacls(dir, &["/setowner", ADMINISTRATORS, "/L", "/Q"])?;
     icacls(dir, &["/inheritance:r", "/grant:r", &all(SYSTEM), &all(ADMINISTRATORS), "/L", "/Q"])

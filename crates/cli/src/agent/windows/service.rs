@@ -1,6 +1,6 @@
 //! The agent as a service: installed, taken away, and run by the service control manager.
 //!
-//! The manager starts `notbefore.exe agent service` with the words that were given when it was installed, expects the
+//! The manager starts `notbefore.exe agent service` with the arguments that were given when it was installed, expects the
 //! process to report to it ([`run`]), and then tells it to stop: because somebody says so, or because the machine
 //! goes down. Each of these ends the agent in order, as SIGTERM does elsewhere; `sc.exe control notbefore-agent
 //! paramchange` has it read its rules anew, as SIGHUP does. An agent that fails is started again.
@@ -29,7 +29,7 @@ use crate::pause::pause;
 
 /// What `sc` and `net` call it.
 pub const NAME: &str = "notbefore-agent";
-const SHOWN: &str = "notbefore agent";
+const DISPLAY_NAME: &str = "notbefore agent";
 const DESCRIPTION: &str =
     "Prepares this VM for Scheduled Events, approves them, and puts everything back afterwards.";
 /// How long after each failure in a row it is started again; the last goes for all that follow.
@@ -40,7 +40,7 @@ const FAILURES_FORGOTTEN: Duration = Duration::from_secs(3600);
 /// How long a stop may take: hooks have two seconds to end, and then there is the journal to write, on a slow disk.
 const STOP_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked at whether it has stopped.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_EVERY: Duration = Duration::from_millis(100);
 /// What this system answers where it has no such setting: ERROR_INVALID_LEVEL.
 const NO_SUCH_SETTING: i32 = 124;
 
@@ -48,7 +48,7 @@ const NO_SUCH_SETTING: i32 = 124;
 #[derive(Debug)]
 pub struct Installation {
     /// What follows `agent service` on its command line.
-    pub words: Vec<OsString>,
+    pub arguments: Vec<OsString>,
     /// Whether Windows starts it some minutes after the others.
     pub delayed: bool,
 }
@@ -65,12 +65,15 @@ pub fn install(installation: Installation) -> Result<()> {
     let manager = manager(access)?;
     let info = ServiceInfo {
         name: NAME.into(),
-        display_name: SHOWN.into(),
+        display_name: DISPLAY_NAME.into(),
         service_type: ServiceType::OWN_PROCESS,
         start_type: ServiceStartType::AutoStart,
         error_control: ServiceErrorControl::Normal,
         executable_path: std::env::current_exe().context("cannot tell where this program is")?,
-        launch_arguments: ["agent".into(), "service".into()].into_iter().chain(installation.words).collect(),
+        launch_arguments: ["agent".into(), "service".into()]
+            .into_iter()
+            .chain(installation.arguments)
+            .collect(),
         dependencies: Vec::new(),
         // The system itself: hooks stop services and move disks.
         account_name: None,
@@ -88,8 +91,8 @@ pub fn install(installation: Installation) -> Result<()> {
     };
     service.set_description(DESCRIPTION).context("cannot describe the service")?;
     recover(&service)?;
-    where_there_is_one(service.set_delayed_auto_start(installation.delayed), "delayed start")?;
-    where_there_is_one(service.set_preshutdown_timeout(STOP_MAX), "time before a shutdown")?;
+    ignore_unsupported(service.set_delayed_auto_start(installation.delayed), "delayed start")?;
+    ignore_unsupported(service.set_preshutdown_timeout(STOP_MAX), "time before a shutdown")?;
     output::line(&format!("the service {NAME} is {done}; it starts with the machine"))?;
     output::line(&format!("its configuration is {}", dir.join("agent.toml").display()))?;
     output::line("look that over with 'notbefore agent check': its steps run as the system")?;
@@ -140,11 +143,11 @@ fn recover(service: &Service) -> Result<()> {
     };
     service.update_failure_actions(actions).context("cannot say what shall follow a failure")?;
     // An agent that reports that it has ended has failed too, if it says so.
-    where_there_is_one(service.set_failure_actions_on_non_crash_failures(true), "restart after an error")
+    ignore_unsupported(service.set_failure_actions_on_non_crash_failures(true), "restart after an error")
 }
 
 /// Lets a setting be missing that an older system, or one that only looks like it, does not know.
-fn where_there_is_one(set: windows_service::Result<()>, what: &str) -> Result<()> {
+fn ignore_unsupported(set: windows_service::Result<()>, what: &str) -> Result<()> {
     match set {
         Err(windows_service::Error::Winapi(error)) if error.raw_os_error() == Some(NO_SUCH_SETTING) => {
             output::line(&format!("this system has no {what} for services"))
@@ -163,12 +166,12 @@ fn stop(service: &Service) -> Result<()> {
     if now != ServiceState::StopPending {
         service.stop().context("cannot stop the service")?;
     }
-    let looks = STOP_MAX.as_millis() / LOOK_EVERY.as_millis();
+    let looks = STOP_MAX.as_millis() / POLL_EVERY.as_millis();
     for _ in 0..looks {
         if state()? == ServiceState::Stopped {
             return Ok(());
         }
-        pause(LOOK_EVERY, "the service manager tells nobody when a service has stopped");
+        pause(POLL_EVERY, "the service manager tells nobody when a service has stopped");
     }
     bail!("the service {NAME} has not stopped within {} s", STOP_MAX.as_secs())
 }
@@ -191,14 +194,14 @@ pub fn run(job: impl FnOnce(mpsc::Receiver<Order>) -> Result<()> + Send + 'stati
     })
 }
 
-/// What the manager calls. The words that it has for us are those of `net start`, of which we have none.
+/// What the manager calls. The arguments that it has for us are those of `net start`, of which we have none.
 extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
     let Some(job) = JOB.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-    let (orders, told) = mpsc::channel(ORDERS_MAX);
+    let (orders, received) = mpsc::channel(ORDERS_MAX);
     let hear = move |control| {
         let ends = [ServiceControl::Stop, ServiceControl::Shutdown, ServiceControl::Preshutdown];
         if ends.contains(&control) {
-            tell(ServiceState::StopPending, ServiceExitCode::NO_ERROR);
+            report_state(ServiceState::StopPending, ServiceExitCode::NO_ERROR);
             let _ = orders.try_send(Order::Stop);
         } else if control == ServiceControl::ParamChange {
             // However often it is told to, the order to stop has a place, and one to reload that waits is for all.
@@ -214,8 +217,8 @@ extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
         Ok(reports) => drop(REPORTS.set(reports)),
         Err(error) => return event_log::report(tracing::Level::ERROR, &format!("no service: {error}")),
     }
-    tell(ServiceState::Running, ServiceExitCode::NO_ERROR);
-    let code = match job(told) {
+    report_state(ServiceState::Running, ServiceExitCode::NO_ERROR);
+    let code = match job(received) {
         Ok(()) => ServiceExitCode::NO_ERROR,
         Err(error) => {
             event_log::report(tracing::Level::ERROR, &format!("{error:#}"));
@@ -223,11 +226,11 @@ extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
             ServiceExitCode::ServiceSpecific(Exit::of(&error).code().into())
         }
     };
-    tell(ServiceState::Stopped, code);
+    report_state(ServiceState::Stopped, code);
 }
 
 /// Tells the manager how the service is.
-fn tell(state: ServiceState, exit_code: ServiceExitCode) {
+fn report_state(state: ServiceState, exit_code: ServiceExitCode) {
     let running = state == ServiceState::Running;
     let controls = ServiceControlAccept::STOP
         | ServiceControlAccept::SHUTDOWN

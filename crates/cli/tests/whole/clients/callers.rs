@@ -14,7 +14,7 @@ fn ids(guest: &Guest<'_>) -> Vec<String> {
 /// With no fleet, whoever calls from the called address itself, or from loopback, is the VM of the first run.
 /// Another address of the same machine is not: it could be a bridge that others' packets come through.
 #[test]
-fn callers_at_the_address_itself_are_the_first_run_vm() {
+fn local_callers_are_first_run_vm() {
     let service = Service::start(&[]);
     service.namespace.own("10.77.0.9");
     let vm = service.first_run_vm();

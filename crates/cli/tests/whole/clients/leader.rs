@@ -2,7 +2,7 @@
 //! of them approves when it is ready, and all put themselves back.
 
 use super::callers::linked;
-use crate::support::agent::{Agent, Place};
+use crate::support::agent::{Agent, AgentDir};
 use crate::support::in_namespace::Service;
 use crate::support::namespace::Namespace;
 use crate::support::{binary, wait_for};
@@ -17,7 +17,7 @@ const FLEET: &str = "scopes:
 ";
 
 #[test]
-fn of_three_vms_the_first_approves() {
+fn leader_of_three_vms_approves() {
     let namespace = Namespace::new();
     let homes = [1, 2, 3].map(|number| linked(&namespace, number));
     let service = Service::start_in(namespace, &["--strict"]);
@@ -28,7 +28,7 @@ fn of_three_vms_the_first_approves() {
     let leader = resources[0].as_str().or(resources[0]["name"].as_str()).unwrap();
     let leader: usize = leader.rsplit('-').next().unwrap().parse().unwrap();
 
-    let places = [(); 3].map(|()| Place::new());
+    let places = [(); 3].map(|()| AgentDir::new());
     let go = places[leader].path("go");
     let agents: Vec<Agent> = places
         .iter()
@@ -40,8 +40,8 @@ fn of_three_vms_the_first_approves() {
             } else {
                 String::new()
             };
-            let before = format!("[[rule.before]]\n{}", Place::traced("drain", &wait));
-            let after = format!("[[rule.after]]\n{}", Place::traced("start", ""));
+            let before = format!("[[rule.before]]\n{}", AgentDir::traced("drain", &wait));
+            let after = format!("[[rule.after]]\n{}", AgentDir::traced("start", ""));
             place
                 .configure(None, &format!("[[rule]]\nname = \"all\"\napprove = \"leader\"\n{before}{after}"));
             place.start_with(home.command(binary()), "boot 1")

@@ -52,7 +52,7 @@ fn a_dask_worker_retires_on_preempt_and_a_new_one_recovers() {
 }
 
 #[test]
-fn jobq_retires_on_preempt_and_recovers_when_it_is_called_off_or_over() {
+fn jobq_retires_on_preempt_and_recovers() {
     let service = Service::start(&[]);
     let mut jobq = start(&service, "jobq_preempt.py");
     jobq.says(&["working"]);

@@ -15,10 +15,10 @@ use notbefore_wire::operator as wire;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::dice::Dice;
 use super::fleet::{Fleet, pool, pool_name};
 use super::http::{self, Doors, Operator, Reply, Silence};
 use super::ledger::{Answer, Command, Document, Found, Ledger, Rank, Standing, TAG, Verb, What};
+use super::random::Random;
 
 /// How many events a client keeps going; past it, it finishes some before it schedules more.
 const LIVE_MAX: usize = 8;
@@ -48,7 +48,7 @@ struct PoolVm {
 
 pub struct Client {
     number: usize,
-    dice: Dice,
+    random: Random,
     fleet: Arc<Fleet>,
     /// What makes this run's keys its own.
     run: String,
@@ -76,10 +76,10 @@ struct Session<'a> {
 }
 
 impl Client {
-    pub fn new(number: usize, dice: Dice, fleet: Arc<Fleet>, seed: u64) -> Self {
+    pub fn new(number: usize, random: Random, fleet: Arc<Fleet>, seed: u64) -> Self {
         let run = format!("{seed:x}-{number}");
         let (mine, pool) = (Vec::new(), Vec::new());
-        Self { number, dice, fleet, run, count: 0, mine, pool, round: 0, ledger: Ledger::default() }
+        Self { number, random, fleet, run, count: 0, mine, pool, round: 0, ledger: Ledger::default() }
     }
 
     /// Works until the service is gone.
@@ -87,14 +87,14 @@ impl Client {
         self.round = round;
         let mut session = Session { doors, operator: Operator::new(doors), load };
         let mut flow = self.settle_doubt(&mut session);
-        while flow.is_continue() && self.ledger.complaints.is_empty() {
+        while flow.is_continue() && self.ledger.violations.is_empty() {
             flow = self.step(&mut session);
             load.steps.fetch_add(1, Ordering::SeqCst);
         }
     }
 
     /// Only finds out what became of the command in doubt.
-    pub fn find_out(&mut self, round: usize, doors: &Doors) {
+    pub fn resolve_unknown(&mut self, round: usize, doors: &Doors) {
         self.round = round;
         let load = Load::default();
         let _ = self.settle_doubt(&mut Session { doors, operator: Operator::new(doors), load: &load });
@@ -109,7 +109,7 @@ impl Client {
 
     fn step(&mut self, session: &mut Session<'_>) -> Flow {
         let crowded = self.mine.len() >= LIVE_MAX;
-        match self.dice.within(0..=99) {
+        match self.random.within(0..=99) {
             0..=29 if !crowded => self.schedule(session),
             30..=39 if !crowded => self.restart(session),
             40..=54 => self.change_pool(session),
@@ -137,7 +137,7 @@ impl Client {
             "user-redeploy",
         ];
         let tag = format!("{TAG}{}-{}", self.run, self.count + 1);
-        let (cause, vms) = (*self.dice.pick(&CAUSES), self.fleet.some(&mut self.dice));
+        let (cause, vms) = (*self.random.pick(&CAUSES), self.fleet.some(&mut self.random));
         let body = json!({"cause": cause, "vms": vms, "description": tag, "duration_seconds": 1});
         let command = self.command(What::Schedule { tag }, "POST", "/v1/events".to_owned(), body.to_string());
         self.send(session, command)
@@ -147,7 +147,7 @@ impl Client {
         // A VM that no other client restarts, so that an operation without a tag is known by its VM.
         let own: Vec<Uuid> =
             self.fleet.vms.iter().skip(self.number).step_by(super::CLIENTS).map(|vm| vm.id).collect();
-        let vm = *self.dice.pick(&own);
+        let vm = *self.random.pick(&own);
         let what = What::Act { vm, cause: "user-restart" };
         let command = self.command(what, "POST", format!("/v1/vms/{vm}/restart"), String::new());
         self.send(session, command)
@@ -155,7 +155,7 @@ impl Client {
 
     fn change_pool(&mut self, session: &mut Session<'_>) -> Flow {
         let scope = pool(self.number);
-        if self.dice.chance(30) {
+        if self.random.chance(30) {
             // Never the value that is there: then every one of them is a change, and one that came back would
             // be seen.
             let seconds = 301 + self.count % 600;
@@ -173,9 +173,9 @@ impl Client {
             let command = self.command(what, "POST", "/v1/vms".to_owned(), body.to_string());
             return self.send(session, command);
         }
-        let vm = self.dice.index(self.pool.len());
+        let vm = self.random.index(self.pool.len());
         let PoolVm { id, going, .. } = self.pool[vm];
-        let command = match going || self.dice.chance(60) {
+        let command = match going || self.random.chance(60) {
             true => self.command(What::RemoveVm { vm: id }, "DELETE", format!("/v1/vms/{id}"), String::new()),
             false => {
                 let what = What::Act { vm: id, cause: "deletion" };
@@ -190,9 +190,9 @@ impl Client {
         if self.mine.is_empty() {
             return self.poll(session);
         }
-        let Mine { id, rank, guests } = &self.mine[self.dice.index(self.mine.len())];
-        let (event, from) = (*id, *self.dice.pick(guests));
-        let roll = self.dice.within(0..=99);
+        let Mine { id, rank, guests } = &self.mine[self.random.index(self.mine.len())];
+        let (event, from) = (*id, *self.random.pick(guests));
+        let roll = self.random.within(0..=99);
         let verb = match (rank, roll) {
             (_, 0..=9) => return self.look(session, event).map_continue(|_| ()),
             (Rank::Scheduled, 10..=49) => {
@@ -224,7 +224,7 @@ impl Client {
         if recent.is_empty() {
             return Flow::Continue(());
         }
-        let first = self.dice.pick(recent).clone();
+        let first = self.random.pick(recent).clone();
         let Standing::Acknowledged { answer, .. } = &first.standing else { return Flow::Continue(()) };
         let pointless = match &first.what {
             What::GuestApproval { .. } => true,
@@ -249,14 +249,14 @@ impl Client {
         if !needless && answer_of(&reply) != *answer {
             let (status, body) = (reply.status, &reply.body);
             let text = format!("acknowledged with {answer:?}, repeated it got {status} {body}");
-            self.ledger.complain(&first.key, text);
+            self.ledger.report_violation(&first.key, text);
         }
         Flow::Continue(())
     }
 
     /// A guest's poll, anywhere in the fleet.
     fn poll(&mut self, session: &mut Session<'_>) -> Flow {
-        let vm = &self.fleet.vms[self.dice.index(self.fleet.vms.len())];
+        let vm = &self.fleet.vms[self.random.index(self.fleet.vms.len())];
         let (scope, from) = (vm.scope.clone(), vm.address);
         let reply = match http::poll(session.doors, from) {
             Ok(reply) => reply,
@@ -268,11 +268,11 @@ impl Client {
                     self.ledger.saw(event, rank);
                 }
                 if let Err(text) = follows(self.ledger.documents.get(&scope), &document) {
-                    self.ledger.complain(&scope, text);
+                    self.ledger.report_violation(&scope, text);
                 }
                 self.ledger.documents.insert(scope, document);
             }
-            Err(text) => self.ledger.complain(from, text),
+            Err(text) => self.ledger.report_violation(from, text),
         }
         Flow::Continue(())
     }
@@ -284,7 +284,7 @@ impl Client {
             Err(silence) => return self.cut(session, silence).map_continue(|()| Rank::Scheduled),
         };
         if reply.status != 200 {
-            self.ledger.complain(event, format!("cannot be read: {} {}", reply.status, reply.body));
+            self.ledger.report_violation(event, format!("cannot be read: {} {}", reply.status, reply.body));
             return ControlFlow::Break(());
         }
         let shown: wire::Event = reply.parsed();
@@ -305,7 +305,7 @@ impl Client {
     fn cut(&mut self, session: &Session<'_>, silence: Silence) -> Flow {
         if !session.load.ending.load(Ordering::SeqCst) {
             let text = format!("client {}: no answer ({silence:?}) from a service that runs", self.number);
-            self.ledger.complain(self.run.clone(), text);
+            self.ledger.report_violation(self.run.clone(), text);
         }
         Flow::Break(())
     }
@@ -358,7 +358,7 @@ impl Client {
         {
             let text =
                 format!("had made {id} before the crash, and was answered {:?} when repeated", answer.id);
-            self.ledger.complain(&command.key, text);
+            self.ledger.report_violation(&command.key, text);
         }
         match &command.what {
             What::Schedule { .. } | What::Act { .. } => {
@@ -383,8 +383,10 @@ impl Client {
                     Verb::Complete => event.status == wire::EventStatus::Completed,
                 };
                 if !as_asked {
-                    self.ledger
-                        .complain(event.id, format!("{} was acknowledged: {}", verb.word(), reply.body));
+                    self.ledger.report_violation(
+                        event.id,
+                        format!("{} was acknowledged: {}", verb.word(), reply.body),
+                    );
                 }
                 self.take_note(&event);
             }
@@ -412,7 +414,7 @@ impl Client {
         if matches!(command.found, Found::Landed(_)) && !is_deleted {
             let text =
                 format!("had taken effect before the crash and was refused when repeated: {}", reply.body);
-            self.ledger.complain(&command.key, text);
+            self.ledger.report_violation(&command.key, text);
         }
         // How far the event must be for this refusal; none where the refusal is out of place.
         let due = match (&command.what, code.as_str()) {
@@ -428,13 +430,17 @@ impl Client {
             }
             (What::RemoveVm { vm }, "unknown_vm") => {
                 if !self.pool.iter().any(|one| one.id == *vm && one.going) {
-                    self.ledger.complain(&command.key, format!("is not there to be removed: {}", reply.body));
+                    self.ledger.report_violation(
+                        &command.key,
+                        format!("is not there to be removed: {}", reply.body),
+                    );
                 }
                 self.pool.retain(|one| one.id != *vm);
                 None
             }
             _ => {
-                self.ledger.complain(&command.key, format!("refused: {} {}", reply.status, reply.body));
+                self.ledger
+                    .report_violation(&command.key, format!("refused: {} {}", reply.status, reply.body));
                 None
             }
         };
@@ -446,7 +452,7 @@ impl Client {
                 let rank = self.look(session, event)?;
                 if rank < due {
                     let text = format!("a command was refused as if it were {due:?}, and it is {rank:?}");
-                    self.ledger.complain(event, text);
+                    self.ledger.report_violation(event, text);
                 }
                 Flow::Continue(())
             }

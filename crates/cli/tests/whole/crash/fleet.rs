@@ -8,7 +8,7 @@ use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
 use super::CLIENTS;
-use super::dice::Dice;
+use super::random::Random;
 
 /// A VM that stays.
 pub struct Vm {
@@ -71,9 +71,9 @@ impl Fleet {
     }
 
     /// Some VMs for an operation: often one, sometimes several of several scopes.
-    pub fn some(&self, dice: &mut Dice) -> Vec<Uuid> {
-        let several = if dice.chance(45) { dice.within(2..=5) } else { 1 };
-        (0..several).map(|_| dice.pick(&self.vms).id).collect()
+    pub fn some(&self, random: &mut Random) -> Vec<Uuid> {
+        let several = if random.chance(45) { random.within(2..=5) } else { 1 };
+        (0..several).map(|_| random.pick(&self.vms).id).collect()
     }
 }
 

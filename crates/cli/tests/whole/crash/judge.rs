@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::client::{Client, follows, read_document};
 use super::fleet::Fleet;
 use super::http::{self, Doors, Operator};
-use super::ledger::{Complaint, Document, Found, Rank, Standing, TAG, Verb, What};
+use super::ledger::{Document, Found, Rank, Standing, TAG, Verb, Violation, What};
 
 /// Ended events are listed by when they ended, which may be a little before their commit.
 const HISTORY_OVERLAP: SignedDuration = SignedDuration::from_secs(5);
@@ -86,10 +86,10 @@ struct News {
     vms: HashSet<Uuid>,
 }
 
-type Verdict = Result<(), Complaint>;
+type CheckResult = Result<(), Violation>;
 
-fn demand(holds: bool, about: impl ToString, text: impl FnOnce() -> String) -> Verdict {
-    if holds { Ok(()) } else { Err(Complaint::new(about, text())) }
+fn demand(holds: bool, about: impl ToString, text: impl FnOnce() -> String) -> CheckResult {
+    if holds { Ok(()) } else { Err(Violation::new(about, text())) }
 }
 
 impl Judge {
@@ -111,7 +111,7 @@ impl Judge {
     }
 
     /// Looks at a service that has just come back.
-    pub fn look(&mut self, doors: &Doors, clients: &mut [Client]) -> Verdict {
+    pub fn check(&mut self, doors: &Doors, clients: &mut [Client]) -> CheckResult {
         let mut operator = Operator::new(doors);
         let news = self.take_over(clients)?;
         self.read_events(&mut operator, self.newest_end)?;
@@ -123,22 +123,22 @@ impl Judge {
             let shown = operator.read(&format!("/v1/events/{event}"));
             self.check_trail(&shown)?;
         }
-        self.check_what_was_read(clients)?;
+        self.check_reads(clients)?;
         self.check_documents(doors, clients)?;
         self.check_vms(&mut operator, doors, clients, &news.vms)?;
         self.check_notices(&mut operator, clients)?;
-        self.look_for_doubts(&mut operator, clients);
+        self.check_unknown_outcomes(&mut operator, clients);
         Ok(())
     }
 
     /// Looks at everything once more, when nothing is in doubt.
-    pub fn look_thoroughly(&mut self, doors: &Doors, clients: &mut [Client]) -> Verdict {
-        self.look(doors, clients)?;
+    pub fn check_all(&mut self, doors: &Doors, clients: &mut [Client]) -> CheckResult {
+        self.check(doors, clients)?;
         let mut operator = Operator::new(doors);
         let known: HashSet<Uuid> = self.events.keys().copied().collect();
         let read = self.read_events(&mut operator, None)?;
         if let Some(gone) = known.difference(&read).next() {
-            return Err(Complaint::new(gone, "was read before and is neither live nor in the history"));
+            return Err(Violation::new(gone, "was read before and is neither live nor in the history"));
         }
         for operation in self.operations.keys().copied().collect::<Vec<_>>() {
             self.check_operation(operation)?;
@@ -150,13 +150,13 @@ impl Judge {
         for event in known {
             let shown: wire::Event = operator.read(&format!("/v1/events/{event}"));
             self.check_trail(&shown)?;
-            self.check_nobody_else(&shown)?;
+            self.check_no_other_actor(&shown)?;
         }
         Ok(())
     }
 
     /// Takes the clients' new stories over: what is acknowledged is owed from now on.
-    fn take_over(&mut self, clients: &[Client]) -> Result<News, Complaint> {
+    fn take_over(&mut self, clients: &[Client]) -> Result<News, Violation> {
         let mut news = News::default();
         for (client, taken) in clients.iter().zip(&mut self.taken) {
             for command in &client.ledger.settled[*taken..] {
@@ -228,7 +228,7 @@ impl Judge {
         &mut self,
         operator: &mut Operator,
         since: Option<Timestamp>,
-    ) -> Result<HashSet<Uuid>, Complaint> {
+    ) -> Result<HashSet<Uuid>, Violation> {
         let live: Vec<wire::Event> = operator.read_all("/v1/events?");
         let since = since.map(|at| format!("since={}", at - HISTORY_OVERLAP)).unwrap_or_default();
         let ended: Vec<wire::Event> = operator.read_all(&format!("/v1/history?{since}"));
@@ -250,7 +250,7 @@ impl Judge {
     }
 
     /// Every event belongs to an acknowledged command, or to the one that a client still asks about.
-    fn check_attribution(&self, clients: &mut [Client]) -> Verdict {
+    fn check_attribution(&self, clients: &mut [Client]) -> CheckResult {
         let mut operation_of_tag: HashMap<&str, Uuid> = HashMap::new();
         for event in self.events.values() {
             let id = event.id;
@@ -283,7 +283,7 @@ impl Judge {
                     },
                 );
             match asked {
-                None => return Err(Complaint::new(id, format!("nobody asked for this: {event:?}"))),
+                None => return Err(Violation::new(id, format!("nobody asked for this: {event:?}"))),
                 Some(doubt) => match doubt.found {
                     Found::Nothing => doubt.found = Found::Landed(Some(event.operation)),
                     Found::Landed(found) => {
@@ -299,7 +299,7 @@ impl Judge {
 
     /// An acknowledged operation has each of its events, once a scope, update domain and, where each VM has
     /// its own, VM.
-    fn check_operation(&self, operation: Uuid) -> Verdict {
+    fn check_operation(&self, operation: Uuid) -> CheckResult {
         let (key, targets) = &self.operations[&operation];
         demand(!targets.is_empty(), key, || {
             format!("operation {operation} was acknowledged without events")
@@ -308,7 +308,7 @@ impl Judge {
         for target in targets {
             let Some(event) = self.events.get(target) else {
                 let text = format!("acknowledged and missing: event {target} of operation {operation}");
-                return Err(Complaint::new(key, text));
+                return Err(Violation::new(key, text));
             };
             let tag = self.tag_of.get(&operation);
             let tagged = tag.is_none_or(|tag| *tag == event.description);
@@ -321,7 +321,7 @@ impl Judge {
     }
 
     /// An event's trail holds together, and has what was acknowledged.
-    fn check_trail(&mut self, event: &wire::Event) -> Verdict {
+    fn check_trail(&mut self, event: &wire::Event) -> CheckResult {
         self.tally.trails += 1;
         let count = |fact: &str| event.trail.iter().filter(|entry| entry.what.kind() == fact).count();
         let counts = ["EventScheduled", "EventApproved", "EventReleased", "EventStarted"].map(count);
@@ -376,7 +376,7 @@ impl Judge {
     }
 
     /// Nobody's hand is in a trail who was not told so. Only for when nothing is in doubt.
-    fn check_nobody_else(&self, event: &wire::Event) -> Verdict {
+    fn check_no_other_actor(&self, event: &wire::Event) -> CheckResult {
         let owed = self.owed.get(&event.id).copied().unwrap_or_default();
         for entry in event.trail.iter().filter(|entry| entry.by.kind != wire::ActorKind::Timer) {
             #[allow(clippy::wildcard_enum_match_arm, reason = "no client does anything else")]
@@ -393,7 +393,7 @@ impl Judge {
     }
 
     /// Nothing that a client read before the crash is missing or behind.
-    fn check_what_was_read(&self, clients: &mut [Client]) -> Verdict {
+    fn check_reads(&self, clients: &mut [Client]) -> CheckResult {
         for client in clients {
             for (event, seen) in client.ledger.seen.drain() {
                 let now = self.events.get(&event).map(Rank::of);
@@ -403,15 +403,15 @@ impl Judge {
         Ok(())
     }
 
-    fn check_documents(&mut self, doors: &Doors, clients: &[Client]) -> Verdict {
+    fn check_documents(&mut self, doors: &Doors, clients: &[Client]) -> CheckResult {
         for scope in &self.fleet.scopes {
             let Some(vm) = self.fleet.of(scope).next() else { continue };
             let reply =
-                http::poll(doors, vm.address).map_err(|why| Complaint::new(scope, format!("{why:?}")))?;
-            let (now, _) = read_document(&reply).map_err(|text| Complaint::new(scope, text))?;
+                http::poll(doors, vm.address).map_err(|why| Violation::new(scope, format!("{why:?}")))?;
+            let (now, _) = read_document(&reply).map_err(|text| Violation::new(scope, text))?;
             let read = clients.iter().map(|client| client.ledger.documents.get(scope));
             for before in read.chain([self.documents.get(scope)]) {
-                follows(before, &now).map_err(|text| Complaint::new(scope, text))?;
+                follows(before, &now).map_err(|text| Violation::new(scope, text))?;
                 self.tally.documents += 1;
             }
             self.documents.insert(scope.clone(), now);
@@ -426,7 +426,7 @@ impl Judge {
         doors: &Doors,
         clients: &[Client],
         news: &HashSet<Uuid>,
-    ) -> Verdict {
+    ) -> CheckResult {
         let listed: Vec<wire::Vm> = operator.read_all("/v1/vms?");
         let present: HashSet<Uuid> = listed.iter().map(|vm| vm.id).collect();
         let doubts =
@@ -471,7 +471,7 @@ impl Judge {
         self.events.values().filter(move |event| event.cause == wire::Cause::Deletion && touches(event))
     }
 
-    fn check_notices(&self, operator: &mut Operator, clients: &mut [Client]) -> Verdict {
+    fn check_notices(&self, operator: &mut Operator, clients: &mut [Client]) -> CheckResult {
         let scopes: Vec<wire::Scope> = operator.read_all("/v1/scopes?");
         let set: HashMap<&str, Option<u32>> =
             scopes.iter().map(|one| (one.path.as_str(), one.policy.terminate_notification_seconds)).collect();
@@ -488,7 +488,7 @@ impl Judge {
 
     /// Finds out which of the commands in doubt have had their effect, so that their clients know what the
     /// answer must be when they ask again.
-    fn look_for_doubts(&mut self, operator: &mut Operator, clients: &mut [Client]) {
+    fn check_unknown_outcomes(&mut self, operator: &mut Operator, clients: &mut [Client]) {
         let doubts = clients.iter_mut().filter_map(|client| client.ledger.doubt.as_mut());
         for doubt in doubts.filter(|doubt| !doubt.looked_for) {
             let mut trail = |event: &Uuid| operator.read::<wire::Event>(&format!("/v1/events/{event}")).trail;

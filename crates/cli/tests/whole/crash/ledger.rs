@@ -161,19 +161,19 @@ pub struct Ledger {
     /// The newest document read, by scope.
     pub documents: HashMap<String, Document>,
     /// What the client itself found to be wrong.
-    pub complaints: Vec<Complaint>,
+    pub violations: Vec<Violation>,
     pub reads: usize,
     pub repeats: usize,
 }
 
 /// Something that must not be, and the id, tag or name by which its story is found.
 #[derive(Clone, Debug)]
-pub struct Complaint {
+pub struct Violation {
     pub text: String,
     pub about: String,
 }
 
-impl Complaint {
+impl Violation {
     pub fn new(about: impl ToString, text: impl Into<String>) -> Self {
         Self { text: text.into(), about: about.to_string() }
     }
@@ -186,7 +186,7 @@ impl Ledger {
         *known = rank.max(*known);
     }
 
-    pub fn complain(&mut self, about: impl ToString, text: impl Into<String>) {
-        self.complaints.push(Complaint::new(about, text));
+    pub fn report_violation(&mut self, about: impl ToString, text: impl Into<String>) {
+        self.violations.push(Violation::new(about, text));
     }
 }

@@ -40,7 +40,7 @@ fn a_tenant_restarts_and_redeploys_a_vm_and_waits_for_the_end() {
 }
 
 #[test]
-fn it_says_when_it_was_called_off() {
+fn cancelled_operation_is_reported() {
     let service = Service::start(&[]);
     let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
     let script = Program::start(script(&service, &tenant(&service), &["restart", &vm]));
@@ -75,7 +75,7 @@ fn a_refusal_ends_the_waiting_too() {
 }
 
 #[test]
-fn half_a_sentence_is_answered_with_the_whole_one() {
+fn incomplete_command_shows_usage() {
     let service = Service::start(&[]);
     for words in [&[][..], &["restart"], &["explode", "vm"], &["restart", "vm", "now"]] {
         let complaint = Program::start(script(&service, "any", words)).fails();

@@ -71,7 +71,7 @@ fn its_samples_follow_the_grammar() {
 /// `$id?` is a variable called `id?`, and `$id:` the beginning of one in a scope called `id`, within strings too; what is
 /// meant is `${id}?`. The grammar takes both.
 #[test]
-fn no_variable_of_its_samples_swallows_what_follows_it() {
+fn sample_variables_are_delimited() {
     let swallowed = |text: &str| {
         let names = text.split('$').skip(1).map(|rest| {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());

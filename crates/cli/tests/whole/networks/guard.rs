@@ -1,6 +1,6 @@
 //! A guest that takes its neighbour's address: what it gets without the page's rules, and with them.
 
-use super::ground::{ADDRESS, Machine};
+use super::machine::{ADDRESS, Machine};
 use crate::support::wait_for;
 
 /// What the lie is made of. The neighbour is off, so that nobody contradicts.
@@ -19,7 +19,7 @@ const LIES: [(&str, &[&str]); 2] = [
 ];
 
 #[test]
-fn a_guest_that_takes_its_neighbours_address() {
+fn address_spoofing_is_blocked_by_rules() {
     for (lie, commands) in LIES {
         let (mut host, [victim, liar]) = Machine::with_guests();
         host.run("bridge");
@@ -60,7 +60,7 @@ fn neighbour(host: &Machine) -> String {
 }
 
 #[test]
-fn a_new_guest_is_heard_once_it_is_in_the_rules() {
+fn new_guest_is_served_after_rule_update() {
     let (mut host, _guests) = Machine::with_guests();
     let third = host.guest("br0", "vnet2", 6);
     host.run("bridge");

@@ -18,7 +18,7 @@ pub fn block(name: &str) -> &'static str {
 
 /// The settings of the page are settings.
 #[test]
-fn the_configuration_of_the_page_has_no_mistakes() {
+fn page_configuration_is_valid() {
     let text = PAGE.split_once("```toml\n").unwrap().1.split_once("```").unwrap().0;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("notbefore.toml");
@@ -34,7 +34,7 @@ fn the_configuration_of_the_page_has_no_mistakes() {
 
 /// Half of what a proxy needs, a device that is not there, a secret that is not: each is told with its cure.
 #[test]
-fn what_cannot_work_is_refused_with_its_cure() {
+fn invalid_network_setup_error_names_fix() {
     let dir = tempfile::tempdir().unwrap();
     let empty = dir.path().join("empty");
     std::fs::write(&empty, "\n").unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::ground::{ADDRESS, Machine, each_guest_is_its_own_vm};
+use super::machine::{ADDRESS, Machine, each_guest_is_its_own_vm};
 use crate::support::{wait_for, write_program};
 
 const SERVICE: &str = "10.9.0.1";

@@ -1,6 +1,6 @@
 //! Two tenants with the same addresses, each behind a bridge of its own.
 
-use super::ground::{Machine, each_guest_is_its_own_vm};
+use super::machine::{Machine, each_guest_is_its_own_vm};
 
 #[test]
 fn tenants_with_the_same_addresses() {
@@ -18,6 +18,6 @@ fn tenants_with_the_same_addresses() {
 
     // Nobody's VM is what another network has at that address.
     host.cli(&["vm", "remove", "--yes", "green/web/web"]);
-    assert_eq!(guests[1].asks(super::ground::ADDRESS, &[]).unwrap().0, 403);
+    assert_eq!(guests[1].asks(super::machine::ADDRESS, &[]).unwrap().0, 403);
     assert_eq!(guests[0].name(), "web");
 }

@@ -56,7 +56,7 @@ fn named(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_path_that_it_names_is_in_it() {
+fn every_named_path_is_packaged() {
     let tree = tempfile::tempdir().unwrap();
     let extracted = Command::new("dpkg-deb").arg("--extract").arg(super::deb()).arg(tree.path()).status();
     assert!(extracted.unwrap().success());

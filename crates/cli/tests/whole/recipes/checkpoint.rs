@@ -1,6 +1,6 @@
 //! A batch job saves where it is, and goes on from there.
 
-use super::ground::{Vm, lines, need};
+use super::vm::{Vm, lines, need};
 use crate::support::wait_for;
 
 /// How many numbers a job adds up that does not end before the test does.
@@ -35,7 +35,7 @@ fn ended(vm: &Vm) -> bool {
 }
 
 #[test]
-fn it_is_saved_before_the_event_and_goes_on_after_it_where_it_was() {
+fn job_is_checkpointed_and_resumed() {
     let mut vm = job(ENDLESS, &[]);
     let event = vm.announce("reboot");
     vm.approved(&event);
@@ -76,7 +76,7 @@ fn a_job_that_is_done_is_not_started_again() {
 }
 
 #[test]
-fn an_event_that_is_called_off_while_it_saves_is_undone() {
+fn cancelled_event_during_checkpoint_is_restored() {
     // An attempt at starting it again has a second here, as printed an hour.
     let vm = job(ENDLESS, &[("timeout = \"1h\"", "timeout = \"1s\"")]);
     // It is held where it is, so that it cannot save before the event is called off.

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use super::ground::{VM, Vm, lines, write_program};
+use super::vm::{VM, Vm, lines, write_program};
 use crate::support::administrator::administrator;
 use crate::support::in_namespace::{ADDRESS, Service as InNamespace};
 use crate::support::{PATIENCE, wait_for};
@@ -38,7 +38,7 @@ fn redeploys(vm: &Vm) -> Vec<String> {
 }
 
 #[test]
-fn it_drains_asks_to_be_redeployed_and_the_platform_s_own_event_is_called_off() {
+fn vm_drains_and_redeploys_and_platform_event_is_cancelled() {
     let mut vm = tenant(&[NO_WAIT]);
     let predicted = predict(&vm);
     wait_for("/drainz", || vm.draining().then_some(()));
@@ -59,7 +59,7 @@ fn it_drains_asks_to_be_redeployed_and_the_platform_s_own_event_is_called_off() 
 
 /// The platform changes its mind before anybody is asked, for which there is half a minute.
 #[test]
-fn a_prediction_that_is_taken_back_is_undone() {
+fn cancelled_prediction_is_restored() {
     let vm = tenant(&[]);
     let predicted = predict(&vm);
     wait_for("/drainz", || vm.draining().then_some(()));
@@ -72,7 +72,7 @@ fn a_prediction_that_is_taken_back_is_undone() {
 /// With a token that is not taken somebody is told, and when it is put right the redeploy is asked for. The times between
 /// are shorter here than as printed.
 #[test]
-fn what_cannot_be_asked_for_is_told_and_asked_for_until_it_can() {
+fn failed_redeploy_request_is_reported_and_retried() {
     let (url, heard) = administrator();
     let vm = tenant(&[
         NO_WAIT,
@@ -96,7 +96,7 @@ fn what_cannot_be_asked_for_is_told_and_asked_for_until_it_can() {
 
 /// The hook may be killed after it has asked: asking again with the same event is the same request.
 #[test]
-fn asking_twice_is_asking_once() {
+fn repeated_redeploy_request_is_idempotent() {
     let vm = tenant(&[NO_WAIT]);
     let predicted = predict(&vm);
     let asked = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());

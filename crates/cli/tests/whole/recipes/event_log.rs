@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::ground::{Vm, lines, need};
+use super::vm::{Vm, lines, need};
 use crate::support::{Service, wait_for};
 
 /// What was written: when in the event's life, whether it was called off, and for whom it was.

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use super::ground::{Vm, lines};
+use super::vm::{Vm, lines};
 use crate::support::{Service, wait_for};
 
 /// Plays systemd for `systemctl --no-ask-password VERB -- UNIT`: a unit is a process of `recipes/process`, and stopping
@@ -45,11 +45,11 @@ fn units(vm: &mut Vm) {
 
 /// An eviction with half the usual notice, fifteen seconds, of which one unit would take all: the database's ten are its own.
 #[test]
-fn one_that_hangs_does_not_take_the_database_s_time() {
+fn hanging_service_keeps_time_for_database() {
     let mut vm = Vm::new("graceful-shutdown", &["--notice", "0.5"]);
     units(&mut vm);
     std::fs::write(vm.path("played.app.service.hangs"), "").unwrap();
-    let event = vm.announced(&["vm", "evict", super::ground::VM]);
+    let event = vm.announced(&["vm", "evict", super::vm::VM]);
     vm.approved(&event);
     let told = lines(&vm.path("played"));
     assert_eq!(
@@ -66,7 +66,7 @@ fn one_that_hangs_does_not_take_the_database_s_time() {
 
 /// A deletion that is called off: what was stopped is started again, in the other order.
 #[test]
-fn a_deletion_that_is_called_off_is_undone() {
+fn cancelled_deletion_is_restored() {
     let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
     service.apply_fleet(
         "scopes:
@@ -82,7 +82,7 @@ fn a_deletion_that_is_called_off_is_undone() {
     let mut vm = Vm::known_to(service, endpoint, "graceful-shutdown");
     units(&mut vm);
     std::fs::write(vm.path("played.app.service.hangs"), "").unwrap();
-    let event = vm.announced(&["vm", "delete", "--yes", super::ground::VM]);
+    let event = vm.announced(&["vm", "delete", "--yes", super::vm::VM]);
     wait_for("the second unit to be asked", || vm.path("app.service/stopped").exists().then_some(()));
     vm.cancel(&event);
     std::fs::remove_file(vm.path("played.app.service.hangs")).unwrap();

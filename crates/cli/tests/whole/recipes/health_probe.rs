@@ -1,7 +1,7 @@
 //! Out of the pool of a load balancer that probes, and back into it.
 
-use super::ground::{Vm, lines, need};
 use super::site::Balanced;
+use super::vm::{Vm, lines, need};
 use crate::support::wait_for;
 
 /// The real one, which leaves a line, and fails as long as the file that says so is there.
@@ -33,7 +33,7 @@ fn probed() -> Balanced {
 }
 
 #[test]
-fn it_is_probed_out_finishes_what_it_has_and_is_probed_in_again() {
+fn probe_drains_and_restores_vm() {
     let mut site = probed();
     let request = site.under_way();
     let event = site.vm.announce("reboot");
@@ -62,7 +62,7 @@ fn a_cancelled_event_is_undone() {
 
 /// Not to know who is connected is not to know that nobody is.
 #[test]
-fn it_waits_while_nobody_can_say_who_is_connected() {
+fn drain_waits_while_connections_are_unknown() {
     let site = probed();
     std::fs::write(site.vm.path("played.fails"), "").unwrap();
     let event = site.vm.announce("reboot");

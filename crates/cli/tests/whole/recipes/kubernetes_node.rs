@@ -1,6 +1,6 @@
 //! A Kubernetes node is cordoned, drained and uncordoned; kubectl is played.
 
-use super::ground::{Vm, lines};
+use super::vm::{Vm, lines};
 use crate::support::wait_for;
 
 /// Plays kubectl for one node: what it is asked is written down, whether the node is cordoned and annotated is kept in
@@ -120,7 +120,7 @@ fn the_rights_are_what_kubectl_asks_for() {
 }
 
 #[test]
-fn a_node_that_somebody_else_has_cordoned_stays_so() {
+fn node_cordoned_by_others_stays_cordoned() {
     let vm = node(&[]);
     std::fs::write(vm.path("played.cordoned"), "").unwrap();
     let event = vm.announce("redeploy");

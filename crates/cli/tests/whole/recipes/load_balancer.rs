@@ -1,7 +1,7 @@
 //! Out of HAProxy's pool before the event, back in after it.
 
-use super::ground::{VM, Vm, need};
 use super::site::Balanced;
+use super::vm::{VM, Vm, need};
 use crate::support::wait_for;
 
 /// HAProxy, with the recipe that talks to its admin socket.
@@ -51,7 +51,7 @@ fn a_cancelled_event_is_undone() {
 }
 
 #[test]
-fn what_somebody_took_out_by_hand_stays_out() {
+fn manually_drained_server_stays_drained() {
     let site = balanced();
     site.admin("set server web/web-0 state maint");
     let event = site.vm.announce("reboot");
@@ -67,7 +67,7 @@ fn what_somebody_took_out_by_hand_stays_out() {
 }
 
 #[test]
-fn a_short_freeze_is_let_happen() {
+fn short_freeze_is_not_drained() {
     let site = balanced();
     let event = site.vm.announced(&["event", "schedule", "--type", "freeze", "--duration", "9", VM]);
     site.vm.approved(&event);
@@ -87,7 +87,7 @@ fn without_haproxy_the_event_is_not_approved() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_named() {
+fn unreachable_haproxy_is_named() {
     let site = balanced();
     let socket = format!("UNIX-CONNECT:{}", site.socket.display());
     let refused = |words: [&str; 4], why: &str| {

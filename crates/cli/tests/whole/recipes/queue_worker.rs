@@ -1,7 +1,7 @@
 //! A queue worker finishes what it has, or hands it on.
 
-use super::ground::{Vm, lines, need};
 use super::redis::Redis;
+use super::vm::{Vm, lines, need};
 use crate::support::wait_for;
 
 /// A job that says when it begins and ends, and in between waits for a file of its name. What is not called by a word needs no
@@ -80,7 +80,7 @@ fn it_finishes_the_job_it_has_and_takes_no_other_until_the_event_is_over() {
 
 /// The notice is nine seconds here, of which five are kept for handing on.
 #[test]
-fn what_it_cannot_finish_in_time_goes_back_into_the_queue() {
+fn unfinished_job_returns_to_queue() {
     let (vm, redis) = worker(&["--notice", "0.015"]);
     let event = vm.announce("redeploy");
     vm.approved(&event);
@@ -94,7 +94,7 @@ fn what_it_cannot_finish_in_time_goes_back_into_the_queue() {
 }
 
 #[test]
-fn a_cancelled_event_has_it_work_on() {
+fn cancelled_event_resumes_worker() {
     let (vm, redis) = worker(&[]);
     let event = vm.announce("reboot");
     wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
@@ -108,7 +108,7 @@ fn a_cancelled_event_has_it_work_on() {
 
 /// The job takes longer than one attempt at starting the worker again may: here a second, as printed an hour.
 #[test]
-fn a_cancelled_event_has_it_work_on_however_long_its_job_takes() {
+fn cancelled_event_resumes_worker_with_long_job() {
     let (vm, _redis) = worker_with(&[], &[("timeout = \"1h\"", "timeout = \"1s\"")]);
     let event = vm.announce("reboot");
     wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
@@ -154,7 +154,7 @@ fn odd_jobs_are_done_once_and_failing_ones_are_kept() {
 
 /// All of a worker's list is handed on, jobs without a text too.
 #[test]
-fn all_that_it_has_is_handed_on() {
+fn shutdown_returns_all_jobs() {
     let (vm, redis) = worker(&[]);
     vm.does("process", &["kill", &vm.text("worker")]);
     redis.says(r#"RPUSH jobs:worker-0 "" more"#).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::ground::need;
+use super::vm::need;
 use crate::support::{free_address, wait_for};
 
 /// How long a command may take: a failover holds writes up for a moment.

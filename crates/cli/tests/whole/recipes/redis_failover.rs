@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use super::ground::{Vm, need};
 use super::redis::{Redis, says};
+use super::vm::{Vm, need};
 use crate::support::wait_for;
 
 /// A VM with one of a pair, the other elsewhere; this one is the primary.
@@ -41,7 +41,7 @@ fn writer(addresses: [SocketAddr; 2], stop: &Arc<AtomicBool>) -> JoinHandle<Vec<
 }
 
 #[test]
-fn the_other_takes_over_and_no_write_is_lost() {
+fn replica_takes_over_without_lost_writes() {
     let (mut vm, mut own, peer) = pair(&[]);
     let stop = Arc::new(AtomicBool::new(false));
     let writer = writer([own.address, peer.address], &stop);
@@ -110,7 +110,7 @@ fn a_peer_that_was_set_up_anew_does_not_cost_the_primary_its_data() {
 
 /// Nor does one that has handed over, and is a primary again, if its heir lost what it was given.
 #[test]
-fn an_heir_that_lost_its_data_is_not_followed() {
+fn empty_replica_is_not_promoted() {
     let (vm, own, mut peer) = pair(&[]);
     assert_eq!(own.says("SET precious data").unwrap(), "+OK");
     vm.does("redis-pair", &["hand-over", &own.address(), &peer.address()]);
@@ -139,7 +139,7 @@ fn without_a_replica_the_event_is_not_approved() {
 
 /// A replica that does not answer holds writes up while it is waited for. When the event is called off, they go on.
 #[test]
-fn a_cancelled_hand_over_gives_the_writes_back() {
+fn cancelled_failover_restores_primary() {
     let (vm, own, peer) = pair(&[]);
     peer.freeze(true);
     // What the replica has not got is what is waited for.

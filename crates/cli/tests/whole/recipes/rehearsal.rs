@@ -1,6 +1,6 @@
 //! The rehearsal, as `recipes/README.md` prints it.
 
-use super::ground::lines;
+use super::vm::lines;
 use crate::support::pages::{Rehearsal, blocks, root};
 use crate::support::{free_address, wait_for};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::ground::{Vm, need};
+use super::vm::{Vm, need};
 use crate::support::{self, free_address, wait_for};
 
 /// A web server that says its name. What asks it for `/slow` waits until it is let go.

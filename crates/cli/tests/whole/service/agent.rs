@@ -16,15 +16,15 @@
 //! | `trust` | files that another user can have written |
 //! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |
 
-mod foreign_words;
 mod hooks;
 mod hostile;
 mod journal;
+mod messages;
 mod names;
 mod orders;
 mod page;
 mod rehearsal;
 mod signals;
 mod trust;
+mod untrusted_text;
 mod vm;
-mod words;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::{Service, free_address, wait_for};
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
 
 /// One rule for everything: two steps before, one after, all traced.
 fn one_rule() -> String {
-    let step = |list: &str, name: &str| format!("[[rule.{list}]]\n{}", Place::traced(name, ""));
+    let step = |list: &str, name: &str| format!("[[rule.{list}]]\n{}", AgentDir::traced(name, ""));
     format!(
         "[[rule]]\nname = \"all\"\n{}{}{}",
         step("before", "drain"),
@@ -58,7 +58,7 @@ fn one_rule() -> String {
 fn every_kind_of_event_is_prepared_for_approved_and_undone() {
     let service = service();
     let vm = vm(&service);
-    let place = Place::new();
+    let place = AgentDir::new();
     place.configure(Some(&endpoint(&service)), &one_rule());
     let _agent = place.start("boot 1");
     let mut traced = 0;
@@ -82,13 +82,13 @@ fn every_kind_of_event_is_prepared_for_approved_and_undone() {
 fn a_cancelled_event_is_undone() {
     let service = service();
     let vm = vm(&service);
-    let place = Place::new();
+    let place = AgentDir::new();
     // The second step takes longer than anybody waits: the cancellation has to stop it.
-    let hangs = format!("[[rule.before]]\n{}", Place::traced("hang", "; exec sleep 600"));
+    let hangs = format!("[[rule.before]]\n{}", AgentDir::traced("hang", "; exec sleep 600"));
     let start =
         "[[rule.after]]\nname = \"start\"\nshell = 'echo \"cancelled $NOTBEFORE_CANCELLED\" >> {trace}'\n";
     let rule =
-        format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}{hangs}{start}", Place::traced("drain", ""));
+        format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}{hangs}{start}", AgentDir::traced("drain", ""));
     place.configure(Some(&endpoint(&service)), &rule);
     let _agent = place.start("boot 1");
     let event = announce(&service, "reboot", &vm);
@@ -99,10 +99,10 @@ fn a_cancelled_event_is_undone() {
 }
 
 #[test]
-fn killed_in_the_reboot_and_started_again_it_restores() {
+fn agent_killed_during_reboot_restores() {
     let service = service();
     let vm = vm(&service);
-    let place = Place::new();
+    let place = AgentDir::new();
     place.configure(Some(&endpoint(&service)), &one_rule());
     let agent = place.start("boot 1");
     let event = announce(&service, "reboot", &vm);
@@ -125,7 +125,7 @@ fn killed_in_the_reboot_and_started_again_it_restores() {
 }
 
 #[test]
-fn killed_in_a_step_and_started_again_it_goes_on_as_the_step_says() {
+fn agent_killed_during_step_follows_on_interrupt() {
     for (on_interrupt, expected) in [
         (
             "rerun",
@@ -135,11 +135,11 @@ fn killed_in_a_step_and_started_again_it_goes_on_as_the_step_says() {
     ] {
         let service = service();
         let vm = vm(&service);
-        let place = Place::new();
+        let place = AgentDir::new();
         let go = place.path("go");
         let wait = until(&go);
-        let slow = format!("{}on_interrupt = \"{on_interrupt}\"\n", Place::traced("slow", &wait));
-        let steps = [Place::traced("drain", ""), slow, Place::traced("stop", "")];
+        let slow = format!("{}on_interrupt = \"{on_interrupt}\"\n", AgentDir::traced("slow", &wait));
+        let steps = [AgentDir::traced("drain", ""), slow, AgentDir::traced("stop", "")];
         let steps: String = steps.iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
         place.configure(Some(&endpoint(&service)), &format!("[[rule]]\nname = \"all\"\n{steps}"));
         let agent = place.start("boot 1");
@@ -157,16 +157,17 @@ fn killed_in_a_step_and_started_again_it_goes_on_as_the_step_says() {
 }
 
 #[test]
-fn of_two_events_at_once_each_is_approved_for_itself() {
+fn concurrent_events_are_approved_separately() {
     let service = service();
     let vm = vm(&service);
-    let place = Place::new();
-    let (go, after) = (place.path("go"), format!("[[rule.after]]\n{}", Place::traced("start", "")));
+    let place = AgentDir::new();
+    let (go, after) = (place.path("go"), format!("[[rule.after]]\n{}", AgentDir::traced("start", "")));
     let wait = until(&go);
     let rule = |kind: &str, before: &str| {
         format!("[[rule]]\nname = \"{kind}\"\ntypes = [\"{kind}\"]\n[[rule.before]]\n{before}{after}")
     };
-    let rules = rule("Reboot", &Place::traced("slow", &wait)) + &rule("Freeze", &Place::traced("quick", ""));
+    let rules =
+        rule("Reboot", &AgentDir::traced("slow", &wait)) + &rule("Freeze", &AgentDir::traced("quick", ""));
     place.configure(Some(&endpoint(&service)), &rules);
     let _agent = place.start("boot 1");
     let reboot = announce(&service, "reboot", &vm);
@@ -189,13 +190,13 @@ fn of_two_events_at_once_each_is_approved_for_itself() {
 }
 
 #[test]
-fn an_endpoint_that_is_down_is_no_event_that_is_over() {
+fn endpoint_outage_does_not_end_event() {
     let data = tempfile::tempdir().unwrap();
     let guest = free_address().to_string();
     let flags = ["--simulated-duration", "1h", "--guest", &guest];
     let mut service = Service::start_in(data.path(), &flags);
     let vm = vm(&service);
-    let place = Place::new();
+    let place = AgentDir::new();
     place.configure(Some(&endpoint(&service)), &one_rule());
     let _agent = place.start("boot 1");
     let event = announce(&service, "freeze", &vm);

@@ -114,7 +114,7 @@ fn operators() {
 }
 
 #[test]
-fn a_vm_that_is_too_large_is_no_trouble_of_the_store() {
+fn oversized_vm_is_refused_without_store_error() {
     let service = Service::start(&[]);
     let body = serde_json::json!({ "vm": { "name": "x", "instance": { "user_data": "x".repeat(600_000) } } });
     let answer = service.operator_request("POST", "/v1/vms", "", &body.to_string());
@@ -209,7 +209,7 @@ fn serve_refused(words: &[&str]) -> String {
 }
 
 #[test]
-fn starting_where_it_cannot() {
+fn start_failures_are_explained() {
     let service = Service::start(&[]);
     let data = service.data().to_str().unwrap();
     let in_use = serve_refused(&["--data", data, "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);

@@ -46,7 +46,7 @@ fn entry<'a>(printed: &'a str, name: &str) -> (&'a str, &'a str) {
 }
 
 #[test]
-fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+fn flags_override_environment_and_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(
         dir.path(),
@@ -73,7 +73,7 @@ fn a_flag_goes_before_the_environment_and_that_before_the_file() {
 }
 
 #[test]
-fn what_is_printed_is_a_file_that_says_the_same() {
+fn printed_config_round_trips() {
     let dir = tempfile::tempdir().unwrap();
     let words = [
         "--notice",
@@ -105,7 +105,7 @@ fn what_is_printed_is_a_file_that_says_the_same() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_line_and_the_cure() {
+fn config_errors_name_line_and_fix() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), "[guest]\n\nlimts = 3\nrate_limit = true\n");
     let said =
@@ -156,7 +156,7 @@ fn mistakes_are_told_with_their_line_and_the_cure() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_mistakes_and_found_without_starting() {
+fn contradictory_settings_fail_check() {
     let twice = ["--guest", "127.0.0.1:1", "--guest-vm", "a=127.0.0.1:1"];
     let no_secret = ["--proxy", "10.9.0.2", "--proxy-secret-file", "/nowhere.secret"];
     let cases: [(&[&str], &str); 6] = [
@@ -181,7 +181,7 @@ fn settings_that_contradict_each_other_are_mistakes_and_found_without_starting()
 }
 
 #[test]
-fn a_service_goes_by_its_file() {
+fn service_uses_config_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), "[guest]\nmode = \"strict\"\n[guest.limits]\nconnections_max = 7\n");
     let service = Service::start(&["--config", &path]);
@@ -191,7 +191,7 @@ fn a_service_goes_by_its_file() {
 }
 
 #[test]
-fn systemd_hears_how_the_service_is() {
+fn systemd_is_notified() {
     let manager = Manager::new();
     let socket = manager.path.to_str().unwrap();
     let mut service = Service::start_with(&[("NOTIFY_SOCKET", socket), ("WATCHDOG_USEC", "200000")], &[]);

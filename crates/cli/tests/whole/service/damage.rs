@@ -56,7 +56,7 @@ fn damage(data: &Path, says: &str) {
 }
 
 #[test]
-fn a_store_that_is_gone_is_not_an_empty_fleet() {
+fn missing_store_refuses_start() {
     let place = tempfile::tempdir().unwrap();
     let (data, backup) = (place.path().join("data"), place.path().join("backup.jsonl"));
     let (dir, file) = (data.to_str().unwrap(), backup.to_str().unwrap());
@@ -94,7 +94,7 @@ fn a_store_that_is_gone_is_not_an_empty_fleet() {
 }
 
 #[test]
-fn nothing_is_acknowledged_while_the_data_directory_is_gone() {
+fn missing_data_directory_refuses_changes() {
     let place = tempfile::tempdir().unwrap();
     let (data, aside) = (place.path().join("data"), place.path().join("aside"));
     let service = Service::start_in(&data, &[]);
@@ -133,7 +133,7 @@ fn nothing_is_acknowledged_while_the_data_directory_is_gone() {
 
 /// The file is the same, and its content is not: further changes would be lost with it.
 #[test]
-fn nothing_is_acknowledged_once_the_store_was_cut_or_copied_over() {
+fn overwritten_store_refuses_changes() {
     let place = tempfile::tempdir().unwrap();
     for cut in [true, false] {
         let data = place.path().join(format!("data-{cut}"));
@@ -193,7 +193,7 @@ fn a_damaged_record_that_is_loaded_refuses_the_start() {
 }
 
 #[test]
-fn damaged_history_is_passed_over_and_counted() {
+fn damaged_history_is_skipped_and_counted() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let dir = data.to_str().unwrap();
@@ -215,7 +215,7 @@ fn damaged_history_is_passed_over_and_counted() {
 
 /// A page of the file itself: whatever it is, nothing is made up, and no panic is shown.
 #[test]
-fn a_damaged_page_is_an_error_with_the_way_back() {
+fn damaged_page_error_names_recovery() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let dir = data.to_str().unwrap();
@@ -235,7 +235,7 @@ fn a_damaged_page_is_an_error_with_the_way_back() {
 }
 
 #[test]
-fn check_says_what_it_does_not_understand() {
+fn check_reports_unknown_records() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().to_str().unwrap();
     let (_, said) = ends(2, &["check", "--data", dir]);
@@ -263,7 +263,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn files_are_for_their_owner_alone_whatever_the_umask() {
+fn files_are_private_regardless_of_umask() {
     for umask in ["000", "277"] {
         let place = tempfile::tempdir().unwrap();
         let (data, url) = (place.path().join("a/b"), place.path().join("a/b/operator.url"));

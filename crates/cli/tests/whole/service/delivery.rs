@@ -39,7 +39,7 @@ fn waits(service: &Service, source: Ipv4Addr, tag: &str) -> JoinHandle<Answer> {
 }
 
 #[test]
-fn guests_that_wait_hear_of_it_at_once() {
+fn long_polls_receive_event_immediately() {
     let mut service = Service::start(&[]);
     service.apply_fleet(SET);
     let waiting = [A, B].map(|source| waits(&service, source, "1"));
@@ -64,7 +64,7 @@ fn guests_that_wait_hear_of_it_at_once() {
 }
 
 #[test]
-fn an_operator_sees_who_listens() {
+fn operator_sees_polling_vms() {
     let service = Service::start(&[]);
     service.apply_fleet(SET);
     assert_eq!(vm(&service, "web-0")["listening"], "no", "it is new, so nothing was missed");
@@ -171,7 +171,7 @@ fn two_vms_of_one_event_read_it_separately() {
 }
 
 #[test]
-fn a_first_read_stays_the_first_whatever_ends_the_service() {
+fn first_read_survives_restart() {
     let mut service = Service::start(&[]);
     service.apply_fleet(SET);
     service.cli(&["event", "schedule", "--cause", "host-reboot", "web-0", "--in", "1h"]);
@@ -212,7 +212,7 @@ fn a_first_read_stays_the_first_whatever_ends_the_service() {
 }
 
 #[test]
-fn an_event_that_nears_its_time_unread_is_warned_of() {
+fn unread_event_near_not_before_is_warned() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     // 15 minutes become 9 seconds, and half of them pass before the warning.

@@ -116,7 +116,7 @@ fn the_raw_document_is_what_any_guest_reads_at_any_version() {
 }
 
 #[test]
-fn an_event_is_approved_by_how_its_id_begins_and_one_that_is_not_there_is_an_error() {
+fn approve_accepts_id_prefix_and_refuses_unknown_event() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
     let unknown = "602D9444-D2CD-49C7-8624-8643E7171297";
@@ -150,7 +150,7 @@ fn an_event_is_approved_by_how_its_id_begins_and_one_that_is_not_there_is_an_err
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_exit_code() {
+fn errors_have_exit_codes() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
     for (words, complaint) in [
@@ -181,7 +181,7 @@ fn what_is_wrong_is_said_with_its_exit_code() {
 }
 
 #[test]
-fn changes_are_told_as_they_come_and_over_a_restart_of_the_service() {
+fn changes_stream_survives_service_restart() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
     let mut command = Command::new("timeout");

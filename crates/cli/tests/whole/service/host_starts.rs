@@ -85,7 +85,7 @@ fn host_waits_as_a_whole_while_another_update_domain_is_under_way() {
 }
 
 #[test]
-fn operation_show_says_what_is_to_come_only_while_something_is() {
+fn operation_show_lists_pending_parts_only() {
     const TO_COME: [&str; 3] = ["  not before ", "  release ", "  start "];
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
@@ -247,7 +247,7 @@ fn scope_polled_just_before_a_stop_is_given_notice_after_it() {
 }
 
 #[test]
-fn parts_say_how_they_really_stand() {
+fn part_states_are_current() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
     let part = |operation: &Value| {

@@ -48,7 +48,7 @@ fn carry_out(service: &Service, event: &str) {
 }
 
 #[test]
-fn a_host_is_maintained_after_it_was_shown_what_that_means() {
+fn host_maintenance_shows_plan_first() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
     let evicted = service.cli_json(&["vm", "evict", "spot_0"]);
@@ -129,7 +129,7 @@ fn a_host_is_maintained_after_it_was_shown_what_that_means() {
 }
 
 #[test]
-fn what_cannot_be_done_to_a_host_is_said_with_the_next_step() {
+fn host_command_errors_name_next_step() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let unknown = service.cli_refused(&["host", "maintain", "h1", "h11", "--type", "freeze"]);
@@ -288,7 +288,7 @@ fn nothing_twice(image: &Image) -> bool {
 }
 
 #[test]
-fn a_power_cut_in_the_middle_of_five_hundred_scopes_is_made_good() {
+fn crash_during_500_scope_operation_is_recovered() {
     let service = Service::start(&[]);
     service.apply_fleet(&many_scopes());
     let maintain = ["host", "maintain", "big", "--type", "reboot", "--in", "2h"];

@@ -193,7 +193,7 @@ fn a_new_certificate_is_taken_over_and_a_bad_one_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_is_said() {
+fn certificate_errors_are_reported() {
     let pki = Pki::new();
     let refused = |cert: &Path, key: &Path| {
         let data = tempfile::tempdir().unwrap();

@@ -115,7 +115,7 @@ fn completion_updates_the_fleet() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_power_cut() {
+fn acknowledged_changes_survive_crash() {
     let mut service = Service::start(&[]);
     service.apply_fleet(FLEET);
     service.cli(&[
@@ -139,7 +139,7 @@ fn what_was_acknowledged_is_there_after_a_power_cut() {
 }
 
 #[test]
-fn not_before_starts_what_nobody_approves() {
+fn unapproved_event_starts_at_not_before() {
     // A thousandth of 15 minutes is less than a second.
     let service = Service::start(&["--notice", "0.001", "--simulated-duration", "1s"]);
     service.apply_fleet(FLEET);
@@ -157,7 +157,7 @@ fn not_before_starts_what_nobody_approves() {
 }
 
 #[test]
-fn user_operations_run_at_once_where_nobody_listens() {
+fn user_operation_without_polling_guests_starts_immediately() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     service.cli(&["vm", "restart", "db"]);
@@ -370,7 +370,7 @@ fn a_fleet_file_converges_and_prunes_only_what_a_file_made() {
 }
 
 #[test]
-fn the_door_for_operators_is_closed_without_a_token() {
+fn operator_api_requires_token() {
     let service = Service::start(&[]);
     for path in ["/v1/vms", "/v1/events", "/v1/stream", "/v1/nothing"] {
         for header in ["", "Authorization: Bearer nb_wrong\r\n", "Authorization: Basic cm9vdDo=\r\n"] {
@@ -490,7 +490,7 @@ fn pruning_leaves_what_no_file_has_made() {
 }
 
 #[test]
-fn a_lost_token_is_made_anew_and_the_old_one_refused() {
+fn recreated_token_invalidates_old_one() {
     let mut service = Service::start(&[]);
     let token = service.data().join("operator.token");
     let old = std::fs::read_to_string(&token).unwrap();
@@ -519,7 +519,7 @@ fn a_bound_listener_keeps_to_its_vm() {
 }
 
 #[test]
-fn what_starts_at_once_is_said_to() {
+fn immediate_start_is_reported() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let said = service.cli(&["vm", "restart", "db"]);

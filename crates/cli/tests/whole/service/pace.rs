@@ -20,7 +20,7 @@ fn restart(service: &Service, token: &str, key: &str) -> Answer {
 }
 
 #[test]
-fn tenants_changes_have_a_pace_and_repeats_are_free() {
+fn tenant_changes_are_rate_limited_except_repeats() {
     let limits =
         [("NOTBEFORE_OPERATOR_CHANGES_AT_ONCE", "3"), ("NOTBEFORE_OPERATOR_CHANGES_PER_SECOND", "1")];
     let service = Service::start_with(&limits, &["--simulated-duration", "1s"]);
@@ -59,7 +59,7 @@ fn tenants_changes_have_a_pace_and_repeats_are_free() {
 }
 
 #[test]
-fn scope_stores_so_many_operations_of_users_and_no_more() {
+fn user_operations_per_scope_are_limited() {
     let limit = [("NOTBEFORE_EVENTS_STORED_USER_OPERATIONS_MAX", "2")];
     let service = Service::start_with(&limit, &["--simulated-duration", "1s"]);
     service.apply_fleet(FLEET);

@@ -88,7 +88,7 @@ fn column(answer: &Answer, field: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_role_may_do_what_it_may_and_nothing_else() {
+fn role_permissions() {
     let world = World::new();
     let tokens = [
         world.token("chief", &["operator:/"]),
@@ -181,7 +181,7 @@ fn each_role_may_do_what_it_may_and_nothing_else() {
 }
 
 #[test]
-fn what_is_anothers_is_answered_like_what_was_never_there() {
+fn invisible_resources_answer_404() {
     let world = World::new();
     let owner = world.token("owner", &["tenant:acme/shop"]);
     let keeper = world.token("keeper", &["operator:acme/shop"]);
@@ -299,7 +299,7 @@ fn what_is_anothers_is_answered_like_what_was_never_there() {
 }
 
 #[test]
-fn lists_and_names_hold_what_one_may_see() {
+fn lists_contain_only_visible_resources() {
     let world = World::new();
     let owner = world.token("owner", &["tenant:acme/shop"]);
     let both = world.token("both", &["viewer:globex", "tenant:acme/shop/web", "viewer:acme"]);
@@ -377,7 +377,7 @@ fn lists_and_names_hold_what_one_may_see() {
 }
 
 #[test]
-fn a_stream_tells_of_ones_own_and_ends_with_its_token() {
+fn stream_is_filtered_and_ends_with_token() {
     let world = World::new();
     let owner = world.token("owner", &["tenant:acme/shop"]);
     let mut own = EventStream::open(&world.service, &owner, "");

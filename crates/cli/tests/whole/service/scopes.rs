@@ -34,7 +34,7 @@ fn hundred_of_each() -> String {
 }
 
 #[test]
-fn a_set_hears_of_each_member_and_a_zonal_vm_only_of_itself() {
+fn scale_set_sees_all_members_and_zonal_vm_only_itself() {
     let service = Service::start(&[]);
     let said = service.apply_fleet(&hundred_of_each());
     assert_eq!(said.lines().count(), 101);
@@ -56,7 +56,7 @@ fn a_set_hears_of_each_member_and_a_zonal_vm_only_of_itself() {
 }
 
 #[test]
-fn two_scopes_share_nothing_whatever_a_guest_asks() {
+fn scopes_are_isolated() {
     let service = Service::start(&[]);
     service.apply_fleet(
         "scopes:\n  - { name: a, kind: standalone, vms: [ { name: a, spot: true, addresses: [127.1.3.1] } ] }\n  - { name: b, kind: standalone, vms: [ { name: b, addresses: [127.1.3.2] } ] }\n",

@@ -15,7 +15,7 @@
 mod session;
 
 use crate::support;
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::{Service, wait_for};
 use session::Session;
 
@@ -91,7 +91,7 @@ fn the_agent_checks_its_configuration() {
 fn the_agent_shows_how_it_stands() {
     let service = service();
     service.cli(&["vm", "add", "web-0", "--address", "127.0.0.1"]);
-    let (place, listen) = (Place::new(), support::free_address());
+    let (place, listen) = (AgentDir::new(), support::free_address());
     let rule = "[[rule]]\nname = \"drain\"\n[[rule.before]]\nname = \"stop-work\"\nshell = \"exit 1\"\n";
     place.configure(Some(&format!("http://{}", service.guest)), rule);
     let config = std::fs::read_to_string(place.path("agent.toml")).unwrap();

@@ -49,7 +49,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_service_is_moved_and_goes_on_where_it_stood() {
+fn exported_service_resumes_after_import() {
     let place = tempfile::tempdir().unwrap();
     let (file, data) = (place.path().join("backup.jsonl"), place.path().join("new"));
     let mut old = Service::start(&FLAGS);
@@ -144,7 +144,7 @@ fn a_service_is_moved_and_goes_on_where_it_stood() {
 /// While scopes come one after the other and others change, every export shows a moment: what was acknowledged
 /// before it began is there, and of what came later nothing without what came before.
 #[test]
-fn an_export_under_load_shows_one_moment() {
+fn export_under_load_is_consistent() {
     let service = Service::start(&["--notice", "0.1"]);
     service.apply_fleet(FLEET);
     let (stop, made) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -233,7 +233,7 @@ fn holds_together(text: &str, made_before: usize) {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_its_cure() {
+fn transfer_errors_name_fix() {
     let service = Service::start(&[]);
     let place = tempfile::tempdir().unwrap();
     let (file, data) = (place.path().join("backup.jsonl"), place.path().join("data"));

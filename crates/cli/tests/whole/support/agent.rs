@@ -11,11 +11,11 @@ use tempfile::TempDir;
 use super::{binary, pause, wait_for};
 
 /// Where an agent lives: it may be killed and started again over the same place.
-pub struct Place {
+pub struct AgentDir {
     dir: TempDir,
 }
 
-impl Place {
+impl AgentDir {
     /// An empty one. Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
     pub fn new() -> Self {
         Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }

@@ -56,7 +56,7 @@ fn boots(number: u32) {
 }
 
 #[test]
-fn an_agent_that_is_killed_twice_prepares_approves_and_puts_back_once() {
+fn agent_killed_twice_prepares_approves_and_restores_once() {
     let _alone = PROGRAM_DATA.lock().unwrap_or_else(PoisonError::into_inner);
     let service = service();
     let config = format!(

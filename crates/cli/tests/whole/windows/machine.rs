@@ -63,7 +63,7 @@ command = ['C:\tools\tool.cmd', "three"]
 
 /// What a check finds fine, an event can start; what it cannot start, a check names with its cure.
 #[test]
-fn what_cannot_be_started_is_told_before_and_when_it_is_tried() {
+fn unstartable_program_is_reported_by_check_and_run() {
     write("tools/drain.ps1", "exit 0\r\n");
     write("tools/notes.txt", "nothing\r\n");
     write("tools/broken.exe", "nothing\r\n");
@@ -96,7 +96,7 @@ fn what_cannot_be_started_is_told_before_and_when_it_is_tried() {
 /// Nobody names the endpoint, so this must not run where there is one: `./dev test windows` gives the tests a network of
 /// their own.
 #[test]
-fn the_endpoint_is_where_the_registry_says() {
+fn endpoint_is_read_from_registry() {
     let way = Command::new("ip").args(["route", "get", "169.254.169.254"]).output().unwrap();
     assert!(!way.status.success(), "there is a way to 169.254.169.254 from here; say './dev test windows'");
     let service = super::service(&[]);

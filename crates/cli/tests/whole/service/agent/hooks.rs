@@ -4,24 +4,26 @@ use serde_json::Value;
 
 use super::vm::Vm;
 use crate::support::administrator::administrator;
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::{PATIENCE, wait_for};
 
 #[test]
-fn a_hook_that_hangs_or_fails_withholds_the_approval_and_somebody_is_told() {
+fn failed_hook_withholds_approval_and_notifies() {
     let vm = Vm::new();
     let (url, heard) = administrator();
     let notify = format!("[notify]\nurl = \"{url}\"\nheaders = {{ Authorization = \"Bearer s3cret\" }}\n");
     // It leaves no line: its second may be over before its shell has begun.
     let hang =
         "name = \"hang\"\nshell = \"exec sleep 600\"\ntimeout = \"1s\"\non_failure = \"go-on\"\n".to_owned();
-    let fail =
-        format!("{}retries = 1\nretry_delay = \"0s\"\n", Place::traced("fail", "; echo too bad >&2; exit 3"));
-    let steps: String = [hang, fail, Place::traced("never", "")]
+    let fail = format!(
+        "{}retries = 1\nretry_delay = \"0s\"\n",
+        AgentDir::traced("fail", "; echo too bad >&2; exit 3")
+    );
+    let steps: String = [hang, fail, AgentDir::traced("never", "")]
         .iter()
         .map(|step| format!("[[rule.before]]\n{step}"))
         .collect();
-    let after = format!("[[rule.after]]\n{}", Place::traced("back", ""));
+    let after = format!("[[rule.after]]\n{}", AgentDir::traced("back", ""));
     vm.configure(&format!("{notify}[[rule]]\nname = \"all\"\n{steps}{after}"));
     let _agent = vm.start_ready();
     let event = vm.announce("reboot");
@@ -49,9 +51,9 @@ fn a_hook_that_hangs_or_fails_withholds_the_approval_and_somebody_is_told() {
 #[test]
 fn a_hook_that_floods_costs_no_memory_and_one_that_daemonises_no_time() {
     let vm = Vm::new();
-    let flood = Place::traced("flood", "; head -c 50000000 /dev/zero | tr \"\\\\0\" x");
+    let flood = AgentDir::traced("flood", "; head -c 50000000 /dev/zero | tr \"\\\\0\" x");
     // It keeps both pipes open, in a session of its own, and would for a minute.
-    let daemon = Place::traced("daemon", "; setsid sleep 60 & echo $! > {trace}.daemon");
+    let daemon = AgentDir::traced("daemon", "; setsid sleep 60 & echo $! > {trace}.daemon");
     let steps: String = [flood, daemon].iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
     vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}"));
     let agent = vm.start_ready();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::support::agent::{Agent, Place};
+use crate::support::agent::{Agent, AgentDir};
 use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
 use crate::support::{binary, free_address, wait_for};
@@ -45,7 +45,7 @@ fn platform(noise: impl Fn(usize) -> Vec<Value> + Send + 'static) -> (Arc<Platfo
 }
 
 /// Starts an agent that leaves a line for each event, and gives a way to read one of its metrics.
-fn agent(place: &Place, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>) {
+fn agent(place: &AgentDir, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>) {
     let rule = "[[rule]]\nname = \"all\"\n[[rule.before]]\n\
         shell = 'echo \"$NOTBEFORE_EVENT_ID\" >> {trace}'\n";
     place.configure(Some(endpoint), rule);
@@ -65,10 +65,10 @@ fn agent(place: &Place, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>)
 }
 
 #[test]
-fn own_events_that_are_others_at_each_poll_are_taken_in_at_a_pace() {
+fn flapping_own_events_are_rate_limited() {
     let noise = |poll: usize| (0..150).map(|one| event(&format!("{poll}-{one}"), "web-0")).collect();
     let (platform, endpoint) = platform(noise);
-    let place = Place::new();
+    let place = AgentDir::new();
     let (_agent, metric) = agent(&place, &endpoint);
     wait_for("changes to wait", || (metric("changes_waiting") > 0).then_some(()));
     let begun = platform.polls.load(Ordering::SeqCst);
@@ -93,7 +93,7 @@ fn noise_of_other_vms_does_not_delay_an_event_of_this_one() {
         noise.chain(own).collect()
     };
     let (_platform, endpoint) = platform(noise);
-    let place = Place::new();
+    let place = AgentDir::new();
     let (_agent, metric) = agent(&place, &endpoint);
     wait_for("changes to wait", || (metric("changes_waiting") > 0).then_some(()));
     wait_for("the real event", || place.trace().contains(&"real".to_owned()).then_some(()));
@@ -105,7 +105,7 @@ fn noise_of_other_vms_does_not_delay_an_event_of_this_one() {
 fn hundred_events_at_once_are_all_prepared_for_at_once() {
     let noise = |_| (0..100).map(|one| event(&one.to_string(), "web-0")).collect();
     let (_platform, endpoint) = platform(noise);
-    let place = Place::new();
+    let place = AgentDir::new();
     let (_agent, metric) = agent(&place, &endpoint);
     place.wait_for_trace(100);
     assert_eq!(metric("changes_waiting"), 0);
@@ -119,7 +119,7 @@ fn million_odd_values_in_one_answer_are_a_few_lines_of_the_log() {
         vec![odd]
     };
     let (platform, endpoint) = platform(noise);
-    let place = Place::new();
+    let place = AgentDir::new();
     let (_agent, _) = agent(&place, &endpoint);
     wait_for("three polls", || (platform.polls.load(Ordering::SeqCst) > 3).then_some(()));
     let (log, polls) = (place.log(), platform.polls.load(Ordering::SeqCst));

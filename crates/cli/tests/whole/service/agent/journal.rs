@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::vm::{BOUNDED, Vm, complaint, waits};
 use crate::support::administrator::administrator;
-use crate::support::agent::{Agent, Place};
+use crate::support::agent::{Agent, AgentDir};
 use crate::support::mounts::Ground;
 use crate::support::{PATIENCE, binary, wait_for};
 
@@ -12,7 +12,7 @@ fn rules() -> String {
     format!(
         "[[rule]]\nname = \"all\"\n[[rule.before]]\n{}[[rule.after]]\n{}",
         waits(),
-        Place::traced("back", "")
+        AgentDir::traced("back", "")
     )
 }
 
@@ -27,7 +27,7 @@ fn start_on(vm: &Vm, ground: &Ground) -> Agent {
 }
 
 #[test]
-fn a_full_disk_stops_nobody_and_is_said_aloud() {
+fn full_disk_is_reported_and_agent_continues() {
     let vm = Vm::new();
     let (url, heard) = administrator();
     vm.configure(&format!("[notify]\nurl = \"{url}\"\non = [\"failed\"]\n{}", rules()));
@@ -61,7 +61,7 @@ fn a_full_disk_stops_nobody_and_is_said_aloud() {
 }
 
 #[test]
-fn an_agent_that_starts_on_a_read_only_disk_goes_on_with_what_is_there() {
+fn agent_resumes_from_read_only_journal() {
     let vm = Vm::new();
     vm.configure(&rules());
     let ground = Ground::new();
@@ -95,7 +95,7 @@ fn an_agent_that_starts_on_a_read_only_disk_goes_on_with_what_is_there() {
 }
 
 #[test]
-fn a_disk_that_hangs_takes_its_time_from_the_hook_and_leaves_the_vm_out_of_service() {
+fn hanging_disk_reduces_hook_budget_and_keeps_vm_drained() {
     let vm = Vm::new();
     let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";
     vm.configure(&format!("[[rule]]\nname = \"all\"\n[[rule.before]]\nshell = \"{line}\"\n"));
@@ -126,7 +126,7 @@ fn a_disk_that_hangs_takes_its_time_from_the_hook_and_leaves_the_vm_out_of_servi
 }
 
 #[test]
-fn a_corrupt_journal_is_kept_aside_and_said_aloud() {
+fn corrupt_journal_is_moved_aside_and_reported() {
     let vm = Vm::new();
     let (url, heard) = administrator();
     vm.configure(&format!("[notify]\nurl = \"{url}\"\n{}", rules()));
@@ -174,7 +174,7 @@ fn a_journal_of_another_release_is_left_as_it_is_and_keeps_the_agent_from_starti
 }
 
 #[test]
-fn a_directory_that_will_be_empty_after_the_event_is_refused() {
+fn volatile_state_directory_is_refused() {
     let vm = Vm::new();
     vm.configure(&rules());
     let ground = Ground::new();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::scripted::scripted_platform;
 use crate::support::{PATIENCE, binary, wait_for};
 
@@ -55,10 +55,10 @@ impl Platform {
 }
 
 #[test]
-fn a_name_that_comes_late_is_taken_in_and_the_event_prepared_for() {
+fn late_name_is_applied_to_known_events() {
     let (platform, endpoint, approved) = Platform::start();
-    let place = Place::new();
-    let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", Place::traced("drain", ""));
+    let place = AgentDir::new();
+    let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", AgentDir::traced("drain", ""));
     place.configure(Some(&endpoint), &rule);
     let _agent = place.start("boot 1");
     wait_for("the agent to follow the document by another name", || {
@@ -78,10 +78,10 @@ fn a_name_that_comes_late_is_taken_in_and_the_event_prepared_for() {
 }
 
 #[test]
-fn a_vm_made_of_a_copy_of_a_disk_does_not_go_on_as_its_origin() {
+fn cloned_vm_does_not_resume_journal() {
     let (platform, endpoint, approved) = Platform::start();
-    let place = Place::new();
-    let drain = Place::traced("drain", "");
+    let place = AgentDir::new();
+    let drain = AgentDir::traced("drain", "");
     place.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{drain}"));
     let start = |vm: &str| {
         let mut command = Command::new(binary());
@@ -115,11 +115,11 @@ fn a_vm_made_of_a_copy_of_a_disk_does_not_go_on_as_its_origin() {
 fn metadata_that_hangs_takes_no_time_from_a_hook_and_approves_nothing() {
     let (platform, endpoint, approved) = Platform::start();
     platform.metadata_hangs.store(true, Ordering::SeqCst);
-    let place = Place::new();
+    let place = AgentDir::new();
     // What the platform called this VM the last time; nobody has said yet that it still does.
     std::fs::create_dir(place.path("state")).unwrap();
     std::fs::write(place.path("state/name"), NAME).unwrap();
-    let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", Place::traced("drain", ""));
+    let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", AgentDir::traced("drain", ""));
     place.configure(Some(&endpoint), &rule);
     let agent = place.start("boot 1");
     place.wait_for_trace(1);

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::vm::{Vm, complaint, printed, waits};
 use crate::support::administrator::busy_administrator;
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::manager::Manager;
 use crate::support::{PATIENCE, binary, processes_with, wait_for};
 
@@ -16,11 +16,11 @@ fn rule(name: &str, step: &str) -> String {
 }
 
 #[test]
-fn told_to_stop_it_ends_what_runs_and_the_next_one_goes_on() {
+fn stop_ends_steps_and_next_agent_resumes() {
     let vm = Vm::new();
     // A number that nobody else sleeps for tells the hook's processes from others.
     let sleep = format!("sleep 5{}", std::process::id());
-    let slow = Place::traced("slow", &format!("; [ -e {{trace}}.go ] || {sleep}"));
+    let slow = AgentDir::traced("slow", &format!("; [ -e {{trace}}.go ] || {sleep}"));
     vm.configure(&rule("all", &slow));
     let agent = vm.start_ready();
     let event = vm.announce("freeze");
@@ -43,12 +43,12 @@ fn told_to_stop_it_ends_what_runs_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn what_an_administrator_has_yet_to_hear_is_said_before_it_ends() {
+fn pending_notifications_are_sent_before_exit() {
     let vm = Vm::new();
     let (leave, waits_for) = mpsc::channel();
     let (url, heard) = busy_administrator(waits_for);
     let notify = format!("[notify]\nurl = \"{url}\"\non = [\"appeared\", \"withheld\"]\n");
-    vm.configure(&format!("{notify}{}", rule("all", &Place::traced("fail", "; exit 3"))));
+    vm.configure(&format!("{notify}{}", rule("all", &AgentDir::traced("fail", "; exit 3"))));
     let agent = vm.start_ready();
     vm.announce("reboot");
     let what = || heard.recv_timeout(PATIENCE).unwrap().1["what"].clone();
@@ -63,14 +63,14 @@ fn what_an_administrator_has_yet_to_hear_is_said_before_it_ends() {
 }
 
 #[test]
-fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
+fn reload_applies_to_new_events_and_ignores_bad_file() {
     let vm = Vm::new();
     vm.configure("[[rule]]\nname = \"old\"\ntypes = [\"Preempt\"]\n");
     let agent = vm.start_ready();
     // An event that no rule is for has one as soon as there is one.
     let event = vm.announce("freeze");
     vm.wait_for_log("Freeze of this VM");
-    vm.configure(&rule("new", &Place::traced("new", "")));
+    vm.configure(&rule("new", &AgentDir::traced("new", "")));
     agent.signal(Signal::HUP);
     vm.wait_for_status(&event, "Started");
     vm.complete(&event);
@@ -87,7 +87,7 @@ fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
     vm.wait_for_status(&event, "Started");
     assert_eq!(vm.place.trace(), ["before new Freeze"; 2]);
 
-    vm.configure(&rule("new", &Place::traced("new", "")));
+    vm.configure(&rule("new", &AgentDir::traced("new", "")));
     agent.signal(Signal::HUP);
     vm.wait_for_answer("/readyz", 200, "ready");
 }
@@ -96,8 +96,8 @@ fn rules_are_read_anew_for_events_to_come_and_a_bad_file_changes_nothing() {
 fn a_failed_step_is_retried_as_the_reloaded_configuration_has_it() {
     let vm = Vm::new();
     let rules = |before: &str, after: &str| {
-        let before = Place::traced("drain", before);
-        let after = Place::traced("start", after);
+        let before = AgentDir::traced("drain", before);
+        let after = AgentDir::traced("start", after);
         format!("{}[[rule.after]]\n{after}on_failure = \"withhold\"\n", rule("all", &before))
     };
     vm.configure(&rules("; exit 3", "; exit 4"));
@@ -121,9 +121,9 @@ fn a_failed_step_is_retried_as_the_reloaded_configuration_has_it() {
 }
 
 #[test]
-fn a_dry_run_tells_and_does_nothing() {
+fn dry_run_logs_and_runs_nothing() {
     let vm = Vm::new();
-    vm.configure(&rule("all", &Place::traced("drain", "")));
+    vm.configure(&rule("all", &AgentDir::traced("drain", "")));
     let mut command = Command::new(binary());
     command.env("NOTBEFORE_AGENT_DRY_RUN", "true");
     let _agent = vm.start_with(command);
@@ -139,7 +139,7 @@ fn a_dry_run_tells_and_does_nothing() {
 #[test]
 fn a_second_agent_does_not_share_the_journal() {
     let vm = Vm::new();
-    vm.configure(&rule("all", &Place::traced("drain", "")));
+    vm.configure(&rule("all", &AgentDir::traced("drain", "")));
     let _agent = vm.start_ready();
     let second = vm.agent_cli(&["run"]);
     assert_eq!(second.status.code(), Some(1));
@@ -149,7 +149,7 @@ fn a_second_agent_does_not_share_the_journal() {
 #[test]
 fn the_log_can_be_objects() {
     let vm = Vm::new();
-    vm.configure(&rule("all", &Place::traced("drain", "")));
+    vm.configure(&rule("all", &AgentDir::traced("drain", "")));
     let _agent = vm.start_json();
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
@@ -164,7 +164,7 @@ fn the_log_can_be_objects() {
 }
 
 #[test]
-fn systemd_hears_how_it_is() {
+fn systemd_is_notified() {
     let vm = Vm::new();
     vm.configure(&rule("all", &waits()));
     let manager = Manager::new();

@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::vm::{Vm, complaint, free_address, printed, waits};
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::{Service, binary};
 
 /// A step after that says whether it undoes a cancelled event.
 fn back(name: &str) -> String {
-    format!("[[rule.after]]\n{}", Place::traced(name, "; echo cancelled $NOTBEFORE_CANCELLED >> {trace}"))
+    format!("[[rule.after]]\n{}", AgentDir::traced(name, "; echo cancelled $NOTBEFORE_CANCELLED >> {trace}"))
 }
 
 fn before(step: &str) -> String {
@@ -20,9 +20,9 @@ fn before(step: &str) -> String {
 const RULE: &str = "[[rule]]\nname = \"all\"\ntypes = [\"Redeploy\"]\n";
 
 #[test]
-fn a_rules_steps_are_tried_for_real_and_not_without_asking() {
+fn rehearsal_runs_steps_after_confirmation() {
     let vm = Vm::new();
-    let drain = before(&Place::traced("drain", "; echo word of the hook"));
+    let drain = before(&AgentDir::traced("drain", "; echo word of the hook"));
     vm.configure(&format!("{RULE}{drain}{}", back("back")));
     let asked = vm.agent_cli(&["check", "--run", "all"]);
     assert!(complaint(&asked).contains("nothing was run"), "{}", complaint(&asked));
@@ -46,9 +46,10 @@ fn a_rules_steps_are_tried_for_real_and_not_without_asking() {
 #[test]
 fn where_a_step_fails_the_vm_is_put_back() {
     let vm = Vm::new();
-    let steps = [Place::traced("drain", ""), Place::traced("fails", "; exit 7"), Place::traced("never", "")];
+    let steps =
+        [AgentDir::traced("drain", ""), AgentDir::traced("fails", "; exit 7"), AgentDir::traced("never", "")];
     let steps: String = steps.iter().map(|step| before(step)).collect();
-    let after = format!("[[rule.after]]\n{}", Place::traced("first", "; exit 3")) + &back("back");
+    let after = format!("[[rule.after]]\n{}", AgentDir::traced("first", "; exit 3")) + &back("back");
     vm.configure(&format!("{RULE}{steps}{after}"));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
     assert_eq!(output.status.code(), Some(1));
@@ -75,7 +76,7 @@ fn where_a_step_fails_the_vm_is_put_back() {
 fn a_wait_that_the_notice_cuts_short_is_done() {
     let vm = Vm::new();
     // Of a Preempt's thirty seconds the step that follows keeps nearly all.
-    let drain = format!("{}keep = \"29s\"\n", Place::traced("drain", ""));
+    let drain = format!("{}keep = \"29s\"\n", AgentDir::traced("drain", ""));
     let steps = before("name = \"settle\"\nwait = \"5m\"\n") + &before(&drain);
     vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}{}", back("back")));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "preempt"]);
@@ -104,7 +105,7 @@ fn where_it_is_interrupted_the_vm_is_put_back() {
 #[test]
 fn a_dry_run_runs_nothing() {
     let vm = Vm::new();
-    let rules = format!("{RULE}{}{}", before(&Place::traced("drain", "")), back("back"));
+    let rules = format!("{RULE}{}{}", before(&AgentDir::traced("drain", "")), back("back"));
     vm.configure(&rules);
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--dry-run"]);
     assert!(output.status.success(), "{}", complaint(&output));
@@ -126,7 +127,7 @@ fn a_dry_run_runs_nothing() {
 fn a_rehearsal_goes_by_the_name_that_the_platform_gives() {
     let service = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
     let vm = Vm::with(service);
-    let named = before(&Place::traced("drain", "; echo $NOTBEFORE_VM >> {trace}"));
+    let named = before(&AgentDir::traced("drain", "; echo $NOTBEFORE_VM >> {trace}"));
     vm.place.configure(Some(&format!("http://{}", vm.service.guest_vms[0])), &format!("{RULE}{named}"));
     for (words, name) in [(&[][..], "web-0"), (&["--name", "db-1"], "db-1")] {
         let output = vm.agent_cli(&[&["check", "--run", "all", "--yes"], words].concat());
@@ -152,7 +153,8 @@ fn a_rehearsal_goes_by_the_name_that_the_platform_gives() {
 fn run_and_check_run_do_the_same_for_an_event() {
     let facts = "; echo $NOTBEFORE_EVENT_STATUS $NOTBEFORE_ATTEMPT $NOTBEFORE_CANCELLED >> {trace}";
     let fails = format!("{facts}; exit 3");
-    let step = |list: &str, name: &str, then: &str| format!("[[rule.{list}]]\n{}", Place::traced(name, then));
+    let step =
+        |list: &str, name: &str, then: &str| format!("[[rule.{list}]]\n{}", AgentDir::traced(name, then));
     let optional = format!("{}on_failure = \"go-on\"\n", step("before", "optional", &fails));
     let prepares = format!("{}{optional}{}", step("before", "drain", facts), step("before", "stop", facts));
     let withholds = format!("{}{}", step("before", "fails", &fails), step("before", "never", facts));

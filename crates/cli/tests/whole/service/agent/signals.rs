@@ -1,14 +1,14 @@
 //! What others can ask the agent.
 
 use super::vm::{Vm, free_address, waits};
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::{Service, described, exchange};
 
 fn rules() -> String {
     format!(
         "[[rule]]\nname = \"all\"\n[[rule.before]]\n{}[[rule.after]]\n{}",
         waits(),
-        Place::traced("back", "")
+        AgentDir::traced("back", "")
     )
 }
 
@@ -86,7 +86,7 @@ fn odd_requests_are_answered_and_do_no_harm() {
 }
 
 #[test]
-fn an_endpoint_that_is_not_there_yet_is_looked_for_until_it_is() {
+fn missing_endpoint_is_searched_until_found() {
     let guest = free_address();
     let flags = ["--strict", "--simulated-duration", "1h", "--guest", &guest.to_string()];
     let service = Service::start(&flags);

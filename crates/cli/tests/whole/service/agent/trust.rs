@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use rustix::process::Signal;
 
 use super::vm::{BOUNDED, Vm, complaint};
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::binary;
 use crate::support::mounts::Ground;
 
@@ -18,7 +18,7 @@ const OTHER_USER: u32 = 1000;
 const OWN: &str = "state/notbefore-agent";
 
 fn rules() -> String {
-    let (before, after) = (Place::traced("out", ""), Place::traced("back", ""));
+    let (before, after) = (AgentDir::traced("out", ""), AgentDir::traced("back", ""));
     format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{before}[[rule.after]]\n{after}")
 }
 
@@ -202,7 +202,7 @@ fn state_directory_is_made_private_whatever_the_umask_and_no_link_is_followed() 
 }
 
 #[test]
-fn configuration_that_others_can_write_is_refused_and_one_that_is_named_may_be_anybodys() {
+fn writable_configuration_is_refused_unless_named() {
     let vm = Vm::new();
     vm.configure(&rules());
     let file = vm.place.path("agent.toml");

@@ -5,14 +5,14 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::support::agent::{Agent, Place};
+use crate::support::agent::{Agent, AgentDir};
 pub use crate::support::free_address;
 use crate::support::http::get;
 use crate::support::{Answer, Service, binary, wait_for};
 
 /// A step before that waits until the test says `go`, and leaves a line when it begins.
 pub fn waits() -> String {
-    Place::traced("slow", "; while [ ! -e {trace}.go ]; do sleep 0.05; done")
+    AgentDir::traced("slow", "; while [ ! -e {trace}.go ]; do sleep 0.05; done")
 }
 
 /// The words of `timeout` for what should end by itself: an agent that is not refused would run for ever.
@@ -25,7 +25,7 @@ pub struct Vm {
     /// Its name.
     pub name: String,
     /// Where its agent lives.
-    pub place: Place,
+    pub place: AgentDir,
     /// Where the agent's signals are served.
     pub signals: SocketAddr,
 }
@@ -39,7 +39,7 @@ impl Vm {
     /// One that this service knows.
     pub fn with(service: Service) -> Vm {
         let name = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
-        Vm { service, name, place: Place::new(), signals: free_address() }
+        Vm { service, name, place: AgentDir::new(), signals: free_address() }
     }
 
     /// Writes the agent's configuration.

@@ -64,7 +64,7 @@ fn is_of_a_unit(dir: &Path) -> bool {
 }
 
 #[test]
-fn the_unit_gives_away_little() {
+fn systemd_unit_is_sandboxed() {
     let units = Units::copy();
     // Offline it looks at files only; nothing has to run, and nothing is asked of a systemd that does.
     let unit = units.path("notbefore.service");

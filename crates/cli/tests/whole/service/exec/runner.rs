@@ -106,7 +106,7 @@ fn exit_code_0_is_done_and_the_result_says_where_the_vm_is() {
 }
 
 #[test]
-fn the_environment_is_the_facts_and_no_more() {
+fn command_environment_contains_only_event_variables() {
     let mut trial = Trial::new("");
     let seen = trial.path("seen");
     write_script(&trial.config.command, &format!("env > {}; pwd >> {0}", seen.display()));
@@ -137,7 +137,7 @@ fn the_environment_is_the_facts_and_no_more() {
 }
 
 #[test]
-fn a_bad_end_says_which_and_what_the_command_last_said() {
+fn failure_reports_exit_and_last_output() {
     let trial = Trial::new("echo one >&2; echo 'no such \u{1b}domain' >&2; echo fine; exit 3");
     let reason = trial.failure();
     assert!(reason.starts_with("exit code 3: no such \\u{1b}domain (/"), "{reason}");
@@ -151,7 +151,7 @@ fn a_command_that_kills_its_keeper_has_failed() {
 }
 
 #[test]
-fn what_a_killed_keeper_leaves_is_ended_before_the_run_is_over() {
+fn killed_keeper_children_are_ended() {
     // One that stays in the group of the command, which ends; a session of its own below a command that goes on.
     for (marker, end) in [("group", "exit 0"), ("session", "sleep 600")] {
         let marker = format!("{marker}-{}", std::process::id());
@@ -180,7 +180,7 @@ fn a_command_has_the_default_for_the_signals_that_its_keeper_survives() {
 }
 
 #[test]
-fn a_command_that_vanishes_says_so() {
+fn missing_command_is_reported() {
     let trial = Trial::new("exit 0");
     std::fs::remove_file(&trial.config.command).unwrap();
     let reason = trial.failure();
@@ -192,7 +192,7 @@ fn a_command_that_vanishes_says_so() {
 }
 
 #[test]
-fn results_that_nobody_can_understand_fail() {
+fn invalid_results_fail() {
     for (script, said) in [
         ("echo h9 > \"$NOTBEFORE_RESULT\"", "it wrote \"h9\""),
         ("head -c 100000 /dev/zero > \"$NOTBEFORE_RESULT\"", "more than 4 KiB"),
@@ -245,7 +245,7 @@ fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
 }
 
 #[test]
-fn what_hangs_is_asked_to_end_and_then_killed() {
+fn hanging_command_gets_sigterm_then_sigkill() {
     // It says that it was asked, and goes on; so do its children.
     let deaf =
         "trap 'echo asked >&2; : >$here/asked' TERM; : >$here/up; sleep 600 & while :; do sleep 0.05; done";
@@ -260,7 +260,7 @@ fn what_hangs_is_asked_to_end_and_then_killed() {
 }
 
 #[test]
-fn a_flood_neither_blocks_nor_grows_and_its_end_is_known() {
+fn large_output_is_bounded_and_tail_kept() {
     let trial =
         Trial::new("yes flood | head -c 6000000; yes flood | head -c 6000000 >&2; echo out >&2; exit 4");
     let reason = trial.failure();
@@ -268,7 +268,7 @@ fn a_flood_neither_blocks_nor_grows_and_its_end_is_known() {
 }
 
 #[test]
-fn what_a_command_leaves_behind_ends_with_it_however_it_hides() {
+fn background_processes_end_with_command() {
     // Forked twice, in a session and a group of its own, deaf to all that can be ignored, its output elsewhere.
     let marker = format!("left-{}", std::process::id());
     let daemon = format!(
@@ -281,7 +281,7 @@ fn what_a_command_leaves_behind_ends_with_it_however_it_hides() {
 }
 
 #[test]
-fn only_so_many_run_at_once_and_whoever_waits_can_be_stopped() {
+fn concurrent_commands_are_limited_and_waiting_ones_stoppable() {
     let mut trial = Trial::new("");
     let (log, go) = (trial.path("log"), trial.path("go"));
     write_script(

@@ -105,7 +105,7 @@ fn a_command_carries_an_event_out_and_says_where_the_vm_is_now() {
 }
 
 #[test]
-fn what_fails_is_tried_again() {
+fn failed_command_is_retried() {
     let trial = Trial::new(
         "echo $NOTBEFORE_ATTEMPT >> $here/attempts
          [ $NOTBEFORE_ATTEMPT = 3 ] || { echo \"not yet\" >&2; exit 7; }",
@@ -141,7 +141,7 @@ fn attempts_used_up_leave_the_event_to_be_retried() {
 }
 
 #[test]
-fn a_command_that_hangs_is_ended_with_all_that_it_started() {
+fn hanging_command_is_killed_with_children() {
     let marker = format!("hangs-{}", std::process::id());
     let script = format!("sh -c 'sleep 600; : {marker}' & wait");
     let trial = Trial::new(&script, &["--exec-timeout", "1s", "--exec-attempts", "1"]);
@@ -342,7 +342,7 @@ fn completing_an_event_by_hand_stops_its_command() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_at_the_start() {
+fn invalid_exec_config_refuses_start() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plain");
     std::fs::write(&file, "").unwrap();

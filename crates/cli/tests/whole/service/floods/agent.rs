@@ -1,7 +1,7 @@
 //! The agent's listener.
 
 use super::{Flood, REQUESTS, SOURCES, local};
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::{Service, exchange, free_address, wait_for};
 
 const DRAINZ: &[u8] = b"GET /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -10,8 +10,8 @@ const DRAINZ: &[u8] = b"GET /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: c
 fn a_load_balancer_is_answered_in_a_flood_of_connections() {
     let service = Service::start(&[]);
     for sources in SOURCES {
-        let place = Place::new();
-        let rules = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", Place::traced("step", ""));
+        let place = AgentDir::new();
+        let rules = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", AgentDir::traced("step", ""));
         place.configure(Some(&format!("http://{}", service.guest)), &rules);
         let signals = free_address();
         let mut command = std::process::Command::new(crate::support::binary());

@@ -58,7 +58,7 @@ fn ask_again(stream: &mut TcpStream) -> u16 {
 }
 
 #[test]
-fn strangers_do_not_keep_a_vm_from_polling() {
+fn unknown_callers_do_not_block_vm_polls() {
     let whole = format!("{POLL}\r\n");
     let words: [&[u8]; 3] = [b"", b"GET /metadata", whole.as_bytes()];
     for sources in SOURCES {
@@ -72,7 +72,7 @@ fn strangers_do_not_keep_a_vm_from_polling() {
 }
 
 #[test]
-fn strangers_on_this_machine_are_strangers_too() {
+fn local_unknown_callers_are_limited() {
     let service = served(1);
     let flood: Vec<TcpStream> = (0..MANY)
         .map(|_| {
@@ -109,7 +109,7 @@ fn half_requests_of_other_vms_do_not_keep_a_vm_from_polling() {
 /// A connection that has sent garbage keeps its place for 100 ms, so a VM that sends garbage again and again is turned away
 /// when it connects, which costs the others little.
 #[test]
-fn garbage_is_answered_at_the_pace_of_its_places() {
+fn malformed_requests_are_limited_per_slot() {
     let service = served_with(("NOTBEFORE_GUEST_LIMITS_CONNECTIONS_PER_SOURCE_MAX", "1"), 1);
     #[allow(clippy::disallowed_methods, reason = "this measures, and decides nothing")]
     let begun = std::time::Instant::now();

@@ -50,7 +50,7 @@ fn an_approval_is_sent_until_it_gets_through_and_warnings_are_said() {
 }
 
 #[test]
-fn nothing_is_approved_by_a_name_that_may_be_anothers() {
+fn host_name_identity_approves_nothing() {
     let (endpoint, approvals) = platform(("404 Not Found", ""));
     let told = refused(run(&endpoint, &["approve", "--all-mine"]), 1);
     assert!(told.contains("nothing is approved: the platform does not say what this VM is called"), "{told}");
@@ -70,7 +70,7 @@ fn nothing_is_approved_by_a_name_that_may_be_anothers() {
 }
 
 #[test]
-fn whoever_watches_hears_what_is_this_vms_when_the_platform_says_its_name() {
+fn watch_updates_ownership_when_name_arrives() {
     let knows = Arc::new(AtomicBool::new(false));
     let asked = knows.clone();
     let endpoint = scripted_platform(move |line| match line {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::agent::{Agent, Place};
+use crate::support::agent::{Agent, AgentDir};
 use crate::support::http::get;
 pub use crate::support::namespace::need;
 use crate::support::pages::root;
@@ -29,7 +29,7 @@ pub struct Vm {
     boots: u32,
     /// Whether the test's own processes are to be ended with it, by what `recipes/process` knows of them.
     processes: Vec<PathBuf>,
-    place: Place,
+    place: AgentDir,
 }
 
 impl Vm {
@@ -49,7 +49,7 @@ impl Vm {
     /// A VM that calls a service at this address.
     pub fn known_to(service: Service, endpoint: SocketAddr, recipe: &str) -> Self {
         let recipes = root().join("recipes");
-        let place = Place::new();
+        let place = AgentDir::new();
         let (recipe, mut scripts) = (recipes.join(recipe), vec![recipes.join("process")]);
         scripts.extend(fs::read_dir(&recipe).unwrap().map(|entry| entry.unwrap().path()));
         for part in ["lib", "bin", "state"] {

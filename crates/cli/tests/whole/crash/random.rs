@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 
 /// A generator (SplitMix64): small, and good enough to mix commands. By hand, because a library may change its sequences
 /// with an update, and a seed in a report would then stand for another run.
-pub struct Dice(u64);
+pub struct Random(u64);
 
-impl Dice {
+impl Random {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,6 +1,6 @@
 //! The ways by which a guest's own address reaches the service.
 
-use super::ground::{ADDRESS, Machine, each_guest_is_its_own_vm};
+use super::machine::{ADDRESS, Machine, each_guest_is_its_own_vm};
 
 const VMS: [(&str, &str); 2] = [("web-0", "10.0.0.4"), ("web-1", "10.0.0.5")];
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use notbefore_wire::text::is_unprintable;
 
 use super::vm::{complaint, printed, waits};
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
 use crate::support::{binary, free_address, wait_for};
@@ -16,13 +16,13 @@ const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa
     \"Description\":\"two\\nlines\",\"NotBefore\":\"\"}]}";
 
 #[test]
-fn they_are_spelled_out_wherever_people_look() {
+fn control_characters_are_escaped_in_all_output() {
     let endpoint = scripted_platform(|line| match line {
         _ if line.starts_with("GET /metadata/instance/compute/name") => Some(("200 OK", "web-0")),
         _ if line.starts_with("GET") => Some(("200 OK", DOCUMENT)),
         _ => Some(("400 Bad Request", "no\u{1b}[2Jt now")),
     });
-    let (place, signals) = (Place::new(), free_address());
+    let (place, signals) = (AgentDir::new(), free_address());
     place.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", waits()));
     let mut agent = Command::new(binary());
     agent.env("NOTBEFORE_AGENT_LISTEN", signals.to_string());

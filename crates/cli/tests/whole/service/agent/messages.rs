@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use super::vm::{Vm, complaint, free_address, printed};
-use crate::support::agent::Place;
+use crate::support::agent::AgentDir;
 use crate::support::binary;
 
 #[test]
-fn every_mistake_of_a_configuration_is_told_with_its_line() {
+fn config_errors_name_their_lines() {
     let vm = Vm::new();
     let file = vm.place.path("agent.toml");
     let text = "endpont = \"http://x\"\n[[rule]]\nname = \"all\"\n[[rule.before]]\ncomand = [\"x\"]\n[[rule]]\nname = \"all\"\napprove = \"maybe\"\n";
@@ -48,8 +48,8 @@ fn every_mistake_of_a_configuration_is_told_with_its_line() {
 }
 
 #[test]
-fn without_a_configuration_it_says_how_to_make_one() {
-    let place = Place::new();
+fn missing_config_error_shows_how_to_create_it() {
+    let place = AgentDir::new();
     let file = place.path("agent.toml");
     let run = |words: &[&str]| {
         Command::new(binary()).arg("agent").args(words).arg("--config").arg(&file).output().unwrap()
@@ -114,7 +114,7 @@ fn check_finds_the_platform_and_what_would_go_wrong() {
 }
 
 #[test]
-fn status_is_told_when_something_is_wrong() {
+fn status_reports_problems() {
     let vm = Vm::new();
     let file = vm.place.path("agent.toml");
     let status = |words: &[&str]| {
@@ -148,7 +148,7 @@ fn status_is_told_when_something_is_wrong() {
 
 /// What is said of an error by whoever prints it and all its sources.
 #[test]
-fn an_error_is_said_once() {
+fn errors_are_printed_once() {
     let vm = Vm::new();
     vm.configure("[[rule]]\nname = \"all\"\n");
     let somebody_else = std::net::TcpListener::bind(vm.signals).unwrap();
