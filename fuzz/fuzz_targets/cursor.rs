@@ -6,7 +6,7 @@
 #![no_main]
 
 use notbefore_core::ScopePath;
-use notbefore_fuzz::cursor::{self, Place};
+use notbefore_fuzz::cursor::{self, CursorPosition};
 use notbefore_fuzz::mutate::{Rng, change_text};
 use notbefore_fuzz::target::planted_bug;
 
@@ -14,8 +14,8 @@ fn check(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Some(name) = cursor::decode(text) else { return false };
     assert_eq!(cursor::encode(&name), text.to_ascii_lowercase());
-    if let Some(place) = Place::parse(&name) {
-        let again = cursor::decode(&place.encode()).and_then(|name| Place::parse(&name));
+    if let Some(position) = CursorPosition::parse(&name) {
+        let again = cursor::decode(&position.encode()).and_then(|name| CursorPosition::parse(&name));
         assert_eq!(again.as_ref(), Some(&place));
         planted_bug(place.index > 1_000 && place.key.contains('|'));
     }

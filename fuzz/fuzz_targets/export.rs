@@ -6,7 +6,7 @@
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
-use notbefore_fuzz::kinds::Census;
+use notbefore_fuzz::kinds::RecordChecker;
 use notbefore_fuzz::lines::{LineWriter, Lines, value_of};
 use notbefore_fuzz::mutate::{Rng, change, change_text};
 use notbefore_fuzz::target::planted_bug;
@@ -36,16 +36,16 @@ type Records = Vec<(String, Versioned)>;
 fn import(bytes: &[u8]) -> Option<(ExportHeader, Records)> {
     let mut lines = Lines::new(bytes);
     let header = lines.header().ok()?;
-    let mut census = Census::default();
+    let mut checker = RecordChecker::default();
     let mut records = Vec::new();
     while let Some(record) = lines.next_record().ok()? {
         let value = value_of(&record, &header);
         let (key, revision) = (record.key.clone(), Revision(record.revision));
-        census.take(lines.number(), &key, &value).ok()?;
+        checker.check(lines.number(), &key, &value).ok()?;
         records.push((key, Versioned { revision, value }));
     }
     // Whether the records fit each other may not panic; an import that stops for it has read the lines all the same.
-    let _ = census.close();
+    let _ = checker.finish();
     Some((header, records))
 }
 

@@ -1,12 +1,12 @@
-//! What the guest door makes of some bytes.
+//! What the guest listener makes of some bytes.
 
 #[path = "../../crates/service/src/guest/body.rs"]
 mod body;
 #[allow(dead_code)]
 #[path = "../../crates/service/src/guest/conditional.rs"]
 mod conditional;
-#[path = "../../crates/service/src/guest/familiar.rs"]
-mod familiar;
+#[path = "../../crates/service/src/guest/head_cache.rs"]
+mod head_cache;
 #[allow(dead_code)]
 #[path = "../../crates/service/src/guest/head.rs"]
 mod head;
@@ -21,7 +21,7 @@ mod settings;
 mod target;
 
 /// What the files above need of the one that writes answers.
-mod answer {
+mod response {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Persistence {
         Open,
@@ -32,11 +32,11 @@ mod answer {
 
 use notbefore_wire::guest::start_requests;
 
-use self::answer::Persistence;
+use self::response::Persistence;
 use self::body::Chunked;
-use self::familiar::{Familiar, PlainPoll};
+use self::head_cache::{HeadCache, PlainPoll};
 use self::head::{Framing, Head, Name};
-use self::rules::Asked;
+use self::rules::RequestKind;
 use self::settings::{BODY_BYTES_MAX, Mode};
 use super::Request;
 
@@ -64,14 +64,14 @@ const NAMES: [Name; COMPARED.len()] = [
     Name::Prefer,
 ];
 
-/// A request, and whether the door would serve it.
+/// A request, and whether the server would serve it.
 #[derive(Debug)]
 pub struct Read {
     pub request: Request,
     pub is_served: bool,
 }
 
-/// The requests that the door finds in the bytes, until it would close the connection or wait for more.
+/// The requests that the server finds in the bytes, until it would close the connection or wait for more.
 pub fn read_all(mut bytes: &[u8]) -> Vec<Read> {
     let mut all = Vec::new();
     while let Some((read, used, goes_on)) = read_one(bytes) {
@@ -86,15 +86,15 @@ pub fn read_all(mut bytes: &[u8]) -> Vec<Read> {
 
 fn read_one(bytes: &[u8]) -> Option<(Read, usize, bool)> {
     check_prefixes(bytes);
-    let mut room = head::room();
+    let mut room = head::header_slots();
     let (head, length) = head::parse(bytes, &mut room).ok()??;
     let (body, of_body) = read_body(&head, &bytes[length..])?;
     let asked = [Mode::Normal, Mode::Strict, Mode::Lenient].map(|mode| rules::decide(&head, mode, false));
     // None of these may panic, whatever they find.
     let _ = (head.expects_continue(), start_requests::parse(&body), prefer::wait(head.all(Name::Prefer)));
-    let _ = conditional::client_has(head.all(Name::IfNoneMatch), 7);
+    let _ = conditional::matches_etag(head.all(Name::IfNoneMatch), 7);
     for asked in asked.iter().flatten() {
-        if let Asked::Document(version) = asked
+        if let RequestKind::Document(version) = asked
             && matches!(head.framing(), Ok(Framing::Empty))
             && !head.has(Name::Prefer)
         {
@@ -103,7 +103,7 @@ fn read_one(bytes: &[u8]) -> Option<(Read, usize, bool)> {
                 (true, true) => Persistence::KeptAlive,
                 (false, _) => Persistence::Closing,
             };
-            check_familiar(bytes, &head, length, PlainPoll { version: *version, persistence });
+            check_head_cache(bytes, &head, length, PlainPoll { version: *version, persistence });
         }
     }
     let headers = COMPARED.iter().zip(NAMES);
@@ -140,23 +140,23 @@ fn written(target: &str) -> String {
 }
 
 /// A plain poll that has come before is read as it was read then, whatever comes after it, and never before it is whole.
-fn check_familiar(bytes: &[u8], head: &Head<'_, '_>, length: usize, poll: PlainPoll) {
-    let mut familiar = Familiar::default();
+fn check_head_cache(bytes: &[u8], head: &Head<'_, '_>, length: usize, poll: PlainPoll) {
+    let mut head_cache = HeadCache::default();
     for _ in 0..2 {
-        assert!(familiar.find(bytes).is_none(), "known at the first sight");
-        familiar.meet(&bytes[..length], head, poll);
+        assert!(head_cache.find(bytes).is_none(), "known at the first sight");
+        head_cache.observe(&bytes[..length], head, poll);
     }
-    assert!(familiar.find(&bytes[..length - 1]).is_none(), "known before it is whole");
-    let Some(found) = familiar.find(bytes) else {
-        assert!(length > familiar::HEAD_BYTES_MAX, "not known again");
+    assert!(head_cache.find(&bytes[..length - 1]).is_none(), "known before it is whole");
+    let Some(found) = head_cache.find(bytes) else {
+        assert!(length > head_cache::HEAD_BYTES_MAX, "not known again");
         return;
     };
     assert_eq!((found.head_length, found.poll), (length, poll));
     assert_eq!(found.tags.is_some(), head.has(Name::IfNoneMatch));
     for incarnation in [0, 1, 7, 12] {
         assert_eq!(
-            conditional::client_has(found.tags.into_iter(), incarnation),
-            conditional::client_has(head.all(Name::IfNoneMatch), incarnation),
+            conditional::matches_etag(found.tags.into_iter(), incarnation),
+            conditional::matches_etag(head.all(Name::IfNoneMatch), incarnation),
             "the tags are others"
         );
     }
@@ -164,11 +164,11 @@ fn check_familiar(bytes: &[u8], head: &Head<'_, '_>, length: usize, poll: PlainP
 
 /// A head that is cut short anywhere is waited for, or refused; it is never taken for a whole one.
 fn check_prefixes(bytes: &[u8]) {
-    let mut room = head::room();
+    let mut room = head::header_slots();
     let Ok(Some((_, length))) = head::parse(bytes, &mut room) else { return };
     let step = length.div_ceil(64).max(1);
     for cut in (0..length).step_by(step) {
-        let mut room = head::room();
+        let mut room = head::header_slots();
         if let Ok(Some((head, shorter))) = head::parse(&bytes[..cut], &mut room) {
             panic!("{:?} is whole at {shorter}, and {length} long", head.target);
         }

@@ -1,10 +1,10 @@
-//! The request path of the guest door against hyper's.
+//! The request path of the guest listener against hyper's.
 //!
-//! Whatever bytes come, the door may refuse more than hyper does, but what it serves hyper must have read in the same
+//! Whatever bytes come, the server may refuse more than hyper does, but what it serves hyper must have read in the same
 //! way: the same requests in the same order, each with the same method, target, headers and body. Two readers that
 //! cut a stream into requests differently are how requests are smuggled past the one in front.
 //!
-//! The door's files are taken in by their paths: they are private to the service, and the whole of that would take
+//! The server's files are taken in by their paths: they are private to the service, and the whole of that would take
 //! minutes to build for a run of seconds. An input is what a guest would send, so the corpus can be read and added
 //! to with an editor.
 
@@ -27,7 +27,7 @@ pub struct Request {
     pub target: String,
     /// Whether it is HTTP/1.0.
     pub is_http10: bool,
-    /// The headers that mean something to the door, in order of these names and of their values.
+    /// The headers that mean something to the server, in order of these names and of their values.
     pub headers: Vec<(&'static str, Vec<u8>)>,
     /// The body.
     pub body: Vec<u8>,
@@ -45,7 +45,7 @@ fn check(bytes: &[u8]) -> bool {
     for read in &ours {
         match theirs.next() {
             Some(request) => assert_eq!(read.request, *request, "read in two ways"),
-            // hyper takes no target that is not a URI to the letter; the door passes over what it does not ask for.
+            // hyper takes no target that is not a URI to the letter; the server passes over what it does not ask for.
             None if !read.is_served || read.request.target.parse::<hyper::Uri>().is_err() => return true,
             None => panic!("served, and refused by hyper: {:?}", read.request),
         }

@@ -1,4 +1,4 @@
-//! Events announced in great number through the operator door, 64 requests in flight.
+//! Events announced in great number through the operator listener, 64 requests in flight.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};

@@ -99,8 +99,8 @@ impl Service {
         let token = std::fs::read_to_string(data.join("operator.token")).context("reading the token")?;
         Ok(Self {
             process,
-            guest: guest.context("a service without a guest door")?,
-            operator: operator.context("a service without an operator door")?,
+            guest: guest.context("a service without a guest listener")?,
+            operator: operator.context("a service without an operator listener")?,
             token: token.trim().to_owned(),
         })
     }

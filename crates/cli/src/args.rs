@@ -52,7 +52,7 @@ pub struct ConnectionArgs {
     /// The service's data, its token included [default: $STATE_DIRECTORY or ./notbefore-data]
     #[arg(long, global = true, env = "NOTBEFORE_DATA", hide_env_values = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// The operator door's URL, if the service is elsewhere
+    /// The operator listener's URL, if the service is elsewhere
     #[arg(long, global = true, env = "NOTBEFORE_OPERATOR", hide_env_values = true, value_name = "URL")]
     pub operator_url: Option<String>,
     /// A file with the authority, or the certificate itself, that vouches for a service elsewhere

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::{DataDir, DataDirError};
+use notbefore_service::integrity::RECOVERY_HINT;
 use notbefore_service::transfer::damaged::{self, Checked, DamagedError, Finding, Saved};
 use notbefore_service::transfer::kinds::Counts;
-use notbefore_service::whole::WAY_BACK;
 
 use crate::args::{ConnectionArgs, Output};
 use crate::exit::UsageError;
@@ -45,7 +45,7 @@ impl DataStore {
     fn run<T>(&self, work: impl AsyncFnOnce(&Path) -> Result<T, DamagedError>) -> Result<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         match runtime.block_on(work(&self.path)) {
-            Err(error) if error.is_of_another_release() => Err(UsageError(error.to_string()).into()),
+            Err(error) if error.is_newer_format() => Err(UsageError(error.to_string()).into()),
             done => done.with_context(|| format!("cannot look at {}", self.path.display())),
         }
     }
@@ -80,7 +80,7 @@ pub fn run(reach: &ConnectionArgs, output: Output) -> Result<()> {
     match is_whole {
         true if output == Output::Table => output::line("it is whole"),
         true => Ok(()),
-        false => bail!("{path} is damaged, {} problems; {WAY_BACK}", findings.len()),
+        false => bail!("{path} is damaged, {} problems; {RECOVERY_HINT}", findings.len()),
     }
 }
 

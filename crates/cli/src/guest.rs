@@ -154,8 +154,7 @@ async fn all_mine(client: &Client, platform: &args::Platform, document: &Documen
 
 /// What the client warns of is for whoever has typed the command, line by line and without a time.
 fn log_warnings() {
-    let lines =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(Log::WarningWriter);
+    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(Log::Complaint);
     lines.without_time().with_level(false).with_target(false).with_ansi(false).init();
 }
 

@@ -7,12 +7,12 @@ use jiff::SignedDuration;
 use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
-use notbefore_service::operator::door::DoorLimits;
-use notbefore_service::operator::pace::ChangePace;
+use notbefore_service::operator::change_rate::ChangeRateLimit;
+use notbefore_service::operator::server::OperatorServerLimits;
 use notbefore_service::operator::tls::CertificateFiles;
 use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
-use notbefore_service::{DoorConfig, GuestListener, ProxyConfig, ServeConfig};
+use notbefore_service::{GuestListener, OperatorServerConfig, ProxyConfig, ServeConfig};
 use notbefore_settings::{ConfigErrors, Sources};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -97,14 +97,14 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         operator: settings.operator.listen,
         operator_without_tls: settings.operator.without_tls,
         operator_certificate,
-        change_pace: ChangePace {
+        change_rate_limit: ChangeRateLimit {
             burst: counted(settings.operator.changes_at_once)?,
             per_second: counted(settings.operator.changes_per_second)?,
         },
-        operator_door: DoorConfig {
+        operator_server: OperatorServerConfig {
             proxies: settings.operator.proxies,
             hosts: settings.operator.hosts,
-            limits: DoorLimits {
+            limits: OperatorServerLimits {
                 connections_per_token_max: settings.operator_limits.connections_per_token_max,
                 streams_per_token_max: settings.operator_limits.streams_per_token_max,
                 streams_max: settings.operator_limits.streams_max,
@@ -142,7 +142,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             },
         },
         exec: exec_config(settings.driver.kind, &settings.exec)?,
-        history_kept: SignedDuration::try_from(settings.events.keep_history)?,
+        history_retention: SignedDuration::try_from(settings.events.keep_history)?,
         host_name: host_name()?,
     };
     config.check()?;
@@ -179,8 +179,8 @@ fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecCon
     };
     Ok(Some(ExecConfig {
         timeout: exec.timeout,
-        at_once: exec.concurrency,
-        pass_on: exec.environment.iter().map(passed_on).collect::<Result<_>>()?,
+        concurrency: exec.concurrency,
+        extra_environment: exec.environment.iter().map(passed_on).collect::<Result<_>>()?,
         ..ExecConfig::new(command)
     }))
 }

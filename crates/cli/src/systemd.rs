@@ -72,7 +72,7 @@ pub async fn keep_notified(running: Running) {
 }
 
 fn status(running: &Running) -> String {
-    if !running.engine.stats().store_is_well() {
+    if !running.engine.stats().is_store_writable() {
         return "the store cannot write: guests are answered from memory, changes are refused".to_owned();
     }
     let addresses = &running.addresses;

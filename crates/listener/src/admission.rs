@@ -3,7 +3,7 @@
 //! A newcomer is always let in, since it may be the operator that everybody waits for. Where the listener is full, the
 //! oldest connection without a valid token so far goes, of the source that has most. A connection whose request bore a
 //! valid token is counted with its token and never closed for one without. To keep both promises, tokens together
-//! never hold the last places: [`FOR_NEWCOMERS`] are left for connections that have shown none yet.
+//! never hold the last places: [`UNAUTHENTICATED_RESERVE`] are left for connections that have shown none yet.
 //!
 //! Some places are for loopback only, so that a flood from elsewhere leaves the administrator on this machine a way
 //! in. Reverse proxies call for many and have no share as a source: their connections go last.
@@ -12,17 +12,17 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use crate::by_source::{BySource, Id, source_of};
-use crate::shares::{Excess, ShareLimits, Shares};
+use crate::token_quotas::{QuotaExceeded, TokenQuotaLimits, TokenQuotas};
 
-/// Places that connections with a token never hold, so that one without can always come in and show its own.
-pub const FOR_NEWCOMERS: usize = 16;
-/// Places that only connections from loopback hold.
-pub const FOR_LOOPBACK: usize = 16;
+/// Slots that connections with a token never hold, so that one without can always come in and show its own.
+pub const UNAUTHENTICATED_RESERVE: usize = 16;
+/// Slots that only connections from loopback hold.
+pub const LOOPBACK_RESERVE: usize = 16;
 
 /// How many connections a listener has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In all; more than [`FOR_NEWCOMERS`] and [`FOR_LOOPBACK`] together.
+    /// In all; more than [`UNAUTHENTICATED_RESERVE`] and [`LOOPBACK_RESERVE`] together.
     pub connections: usize,
     /// With one token.
     pub per_token: usize,
@@ -63,50 +63,50 @@ pub struct Admission {
     /// How many of them are not from loopback.
     remote: usize,
     /// Those without a valid token so far.
-    unproven: BySource<Source>,
+    unauthenticated: BySource<Source>,
     /// Those with one.
-    proven: Shares,
+    authenticated: TokenQuotas,
 }
 
 impl Admission {
     /// Nobody has come yet.
     pub fn new(limits: Limits) -> Self {
-        let in_all = limits.connections.saturating_sub(FOR_NEWCOMERS + FOR_LOOPBACK);
-        let proven = Shares::new(ShareLimits { per_token: limits.per_token, in_all });
-        Self { limits, open: HashMap::new(), remote: 0, unproven: BySource::default(), proven }
+        let total = limits.connections.saturating_sub(UNAUTHENTICATED_RESERVE + LOOPBACK_RESERVE);
+        let authenticated = TokenQuotas::new(TokenQuotaLimits { per_token: limits.per_token, total });
+        Self { limits, open: HashMap::new(), remote: 0, unauthenticated: BySource::default(), authenticated }
     }
 
     /// Lets a connection in; answers which one is to be closed for it, if one is.
     pub fn admit(&mut self, id: Id, source: Source) -> Option<Id> {
-        let for_all = self.limits.connections.saturating_sub(FOR_LOOPBACK);
+        let for_all = self.limits.connections.saturating_sub(LOOPBACK_RESERVE);
         let must_be_remote = !source.is_loopback() && self.remote >= for_all;
         let is_full = must_be_remote || self.open.len() >= self.limits.connections;
-        let closed = is_full.then(|| self.choose(source, must_be_remote)).flatten();
+        let closed = is_full.then(|| self.choose_evicted(source, must_be_remote)).flatten();
         if let Some(closed) = closed {
             self.remove(closed);
         }
         self.open.insert(id, source);
         self.remote += usize::from(!source.is_loopback());
-        self.unproven.insert(id, source);
+        self.unauthenticated.insert(id, source);
         closed
     }
 
     /// The connection that goes for a newcomer of this source.
-    fn choose(&self, newcomer: Source, must_be_remote: bool) -> Option<Id> {
+    fn choose_evicted(&self, newcomer: Source, must_be_remote: bool) -> Option<Id> {
         let fits = |other: &Source| !must_be_remote || !other.is_loopback();
         let with_share = |other: &Source| fits(other) && *other != Source::Proxy;
-        let chosen = self.unproven.oldest_of_most(Some(&newcomer), with_share);
-        chosen.or_else(|| self.unproven.oldest_of_most(None, fits)).map(|(id, _)| id)
+        let chosen = self.unauthenticated.oldest_of_largest(Some(&newcomer), with_share);
+        chosen.or_else(|| self.unauthenticated.oldest_of_largest(None, fits)).map(|(id, _)| id)
     }
 
     /// A request of this connection bore a valid token; answers which connection is to be closed for it, if one is.
     /// One that is closed already changes nothing.
-    pub fn prove(&mut self, id: Id, token: &str) -> Result<Option<Id>, Excess> {
+    pub fn authenticate(&mut self, id: Id, token: &str) -> Result<Option<Id>, QuotaExceeded> {
         if !self.open.contains_key(&id) {
             return Ok(None);
         }
-        let closed = self.proven.take(id, token)?;
-        self.unproven.remove(id);
+        let closed = self.authenticated.acquire(id, token)?;
+        self.unauthenticated.remove(id);
         if let Some(closed) = closed {
             self.remove(closed);
         }
@@ -117,8 +117,8 @@ impl Admission {
     pub fn remove(&mut self, id: Id) {
         let Some(source) = self.open.remove(&id) else { return };
         self.remote -= usize::from(!source.is_loopback());
-        self.unproven.remove(id);
-        self.proven.remove(id);
+        self.unauthenticated.remove(id);
+        self.authenticated.remove(id);
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_listener_closes_the_oldest_of_the_source_that_has_most() {
+    fn full_listener_evicts_oldest_of_largest_source() {
         // (who is there, who comes, who goes)
         let full_of_one = || some(20, remote(1)).collect::<Vec<_>>();
         let quiet_first: Vec<_> = some(1, remote(2)).chain(some(19, remote(1))).collect();
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn one_with_a_token_is_not_closed_for_one_without() {
+    fn authenticated_connection_is_not_evicted_for_unauthenticated() {
         let mut admission = open(some(20, remote(1)));
         for (id, token) in [(0, "a"), (1, "a"), (2, "b")] {
-            assert_eq!(admission.prove(id, token), Ok(None));
+            assert_eq!(admission.authenticate(id, token), Ok(None));
         }
         for id in 20..100 {
             let closed = admission.admit(id, remote(2));
@@ -206,18 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn tokens_leave_places_for_those_who_have_shown_none() {
+    fn tokens_leave_slots_for_unauthenticated_connections() {
         let mut admission = Admission::new(LIMITS);
         let mut next = 0;
         let mut come = |admission: &mut Admission, token: Option<&str>| {
             next += 1;
             let closed = admission.admit(next, local(1));
-            (closed, token.map(|token| admission.prove(next, token)))
+            (closed, token.map(|token| admission.authenticate(next, token)))
         };
         assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
         assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
         assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
-        assert_eq!(come(&mut admission, Some("a")), (None, Some(Err(Excess::Token(3)))));
+        assert_eq!(come(&mut admission, Some("a")), (None, Some(Err(QuotaExceeded::Token(3)))));
         // Four of 36 places are for tokens: 16 are for newcomers and 16 for loopback.
         assert_eq!(come(&mut admission, Some("b")), (None, Some(Ok(None))));
         assert_eq!(
@@ -226,24 +226,26 @@ mod tests {
             "taken from the one with most"
         );
         assert_eq!(come(&mut admission, Some("d")), (None, Some(Ok(Some(2)))));
-        assert_eq!(come(&mut admission, Some("e")), (None, Some(Err(Excess::All(4)))));
+        assert_eq!(come(&mut admission, Some("e")), (None, Some(Err(QuotaExceeded::All(4)))));
         // However many come, each is let in, and none with a token goes.
         for _ in 0..200 {
             come(&mut admission, None);
         }
-        let is_held = |id: &Id| admission.proven.held.source(*id).is_some();
+        let is_held = |id: &Id| admission.authenticated.held.source(*id).is_some();
         assert!([3, 5, 6, 7].iter().all(|id| is_held(id) && admission.open.contains_key(id)));
         assert_eq!(admission.open.len(), LIMITS.connections);
     }
 
     #[test]
-    fn nothing_is_left_of_those_who_have_gone() {
+    fn removed_connections_leave_no_state() {
         let mut admission = open([remote(1), local(1), Source::Proxy]);
-        assert_eq!(admission.prove(1, "a"), Ok(None));
+        assert_eq!(admission.authenticate(1, "a"), Ok(None));
         (0..3).for_each(|id| admission.remove(id));
-        assert_eq!(admission.prove(1, "a"), Ok(None), "it was closed meanwhile");
+        assert_eq!(admission.authenticate(1, "a"), Ok(None), "it was closed meanwhile");
         assert!(
-            admission.open.is_empty() && admission.unproven.is_empty() && admission.proven.held.is_empty()
+            admission.open.is_empty()
+                && admission.unauthenticated.is_empty()
+                && admission.authenticated.held.is_empty()
         );
         assert_eq!(admission.remote, 0);
     }

@@ -78,7 +78,7 @@ impl<S: Clone + Eq + Hash> BySource<S> {
 
     /// The oldest connection of the eligible source that has most, and how many that has. A newcomer counts as one of
     /// its source's. Of sources that have as many, the one with the oldest connection is chosen.
-    pub fn oldest_of_most(
+    pub fn oldest_of_largest(
         &self,
         newcomer: Option<&S>,
         is_eligible: impl Fn(&S) -> bool,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_the_source_with_most_is_chosen() {
+    fn oldest_of_largest_source_is_chosen() {
         // (connections in the order of their ids, source of the newcomer, the chosen id and its source's count)
         for (sources, newcomer, expected) in [
             ("", None, None),
@@ -127,13 +127,13 @@ mod tests {
         ] {
             let mut all = BySource::default();
             sources.chars().enumerate().for_each(|(id, source)| all.insert(id as Id, source));
-            let chosen = all.oldest_of_most(newcomer.as_ref(), |source| *source != 'x');
+            let chosen = all.oldest_of_largest(newcomer.as_ref(), |source| *source != 'x');
             assert_eq!(chosen, expected, "{sources} {newcomer:?}");
         }
     }
 
     #[test]
-    fn nothing_is_left_of_what_is_removed() {
+    fn remove_leaves_no_state() {
         let mut all = BySource::default();
         all.insert(1, 'a');
         all.insert(2, 'a');

@@ -39,11 +39,11 @@ impl fmt::Display for HostName {
 
 /// The names that a listener answers to besides addresses and `localhost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hosts {
+pub struct AllowedHosts {
     names: Vec<HostName>,
 }
 
-impl Hosts {
+impl AllowedHosts {
     /// This machine's name, with and without its domain, and further names.
     pub fn new(machine: &str, further: &[HostName]) -> Self {
         let short = machine.split('.').next().unwrap_or(machine);
@@ -54,7 +54,7 @@ impl Hosts {
 
     /// Whether a `Host` header, or the authority of a request's target, is one of these. `is_certified` says whether a
     /// certificate is made out to a name.
-    pub fn accept(&self, authority: &str, is_certified: impl Fn(&str) -> bool) -> bool {
+    pub fn is_allowed(&self, authority: &str, is_certified: impl Fn(&str) -> bool) -> bool {
         let Some(host) = without_port(authority) else { return false };
         if is_address(host) {
             return true;
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_cannot_be_a_strangers_are_accepted() {
-        let hosts = Hosts::new("Web-0.example.org", &["ops.example".parse().unwrap()]);
+    fn only_own_host_names_and_addresses_are_allowed() {
+        let hosts = AllowedHosts::new("Web-0.example.org", &["ops.example".parse().unwrap()]);
         for (authority, expected) in [
             ("127.0.0.1:9255", true),
             ("127.0.0.1", true),
@@ -117,18 +117,22 @@ mod tests {
             ("a b", false),
             (".", false),
         ] {
-            assert_eq!(hosts.accept(authority, |name| name == "certified.example"), expected, "{authority}");
+            assert_eq!(
+                hosts.is_allowed(authority, |name| name == "certified.example"),
+                expected,
+                "{authority}"
+            );
         }
     }
 
     #[test]
-    fn a_machine_without_a_usable_name_has_none() {
-        assert_eq!(Hosts::new("", &[]), Hosts::default());
-        assert!(!Hosts::new("(none)", &[]).accept("(none)", |_| false));
+    fn invalid_machine_name_allows_nothing() {
+        assert_eq!(AllowedHosts::new("", &[]), AllowedHosts::default());
+        assert!(!AllowedHosts::new("(none)", &[]).is_allowed("(none)", |_| false));
     }
 
     #[test]
-    fn names_are_read_and_written() {
+    fn host_names_parse_and_display() {
         for (text, written) in [("Ops.Example.", "ops.example"), ("a_b-c", "a_b-c")] {
             assert_eq!(text.parse::<HostName>().unwrap().to_string(), written);
         }

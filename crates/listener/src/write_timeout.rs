@@ -88,7 +88,7 @@ mod tests {
     use tokio::time::sleep;
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_takes_nothing_ends_the_write() {
+    async fn write_times_out_when_peer_reads_nothing() {
         let (near, _far) = tokio::io::duplex(4);
         let mut near = WriteTimeout::new(near);
         let error = near.write_all(b"more than four bytes").await.unwrap_err();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_takes_a_byte_now_and_then_is_waited_for() {
+    async fn slow_but_steady_peer_does_not_time_out() {
         let (near, mut far) = tokio::io::duplex(1);
         let mut near = WriteTimeout::new(near);
         let answer = [7_u8; 30];

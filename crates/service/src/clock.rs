@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uptime_is_read_to_a_hundredth() {
+    fn uptime_parses_hundredths() {
         assert_eq!(parse_uptime(b"350735.47 234388.90\n"), Some(Duration::from_millis(350_735_470)));
         for garbage in ["", "x", "-1.0 2", "inf 1", "NaN 1"] {
             assert_eq!(parse_uptime(garbage.as_bytes()), None, "{garbage:?}");

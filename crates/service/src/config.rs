@@ -11,9 +11,9 @@ use notbefore_core::{Name, Settings};
 
 use crate::exec::ExecConfig;
 use crate::guest::settings::GuestSettings;
-use crate::listen::ListenAt;
-use crate::operator::door::DoorConfig;
-use crate::operator::pace::ChangePace;
+use crate::listen::ListenAddress;
+use crate::operator::change_rate::ChangeRateLimit;
+use crate::operator::server::OperatorServerConfig;
 use crate::operator::tls::CertificateFiles;
 use crate::proxy::ProxyConfig;
 use crate::serve::ServeError;
@@ -33,13 +33,13 @@ pub struct ServeConfig {
     pub operator: SocketAddr,
     /// Whether operators may call from elsewhere although nothing is encrypted.
     pub operator_without_tls: bool,
-    /// The operator door's certificate; nothing is encrypted without one.
+    /// The operator listener's certificate; nothing is encrypted without one.
     pub operator_certificate: Option<CertificateFiles>,
     /// How many changes a token may make that is not an operator's of everywhere.
-    pub change_pace: ChangePace,
-    /// Whose connections the operator door takes, and how many.
-    pub operator_door: DoorConfig,
-    /// How the guest door behaves.
+    pub change_rate_limit: ChangeRateLimit,
+    /// Whose connections the operator listener takes, and how many.
+    pub operator_server: OperatorServerConfig,
+    /// How the guest listener behaves.
     pub guest_settings: GuestSettings,
     /// Whether NotBefore is RFC 1123 at 2017-03-01 too.
     pub rfc1123_everywhere: bool,
@@ -48,7 +48,7 @@ pub struct ServeConfig {
     /// What the exec driver runs, where that is the driver.
     pub exec: Option<ExecConfig>,
     /// For how long history is kept.
-    pub history_kept: SignedDuration,
+    pub history_retention: SignedDuration,
     /// The name of the VM that stands in for a fleet: the machine's own.
     pub host_name: String,
 }
@@ -60,17 +60,17 @@ impl ServeConfig {
         if !encrypted && !self.operator.ip().is_loopback() && !self.operator_without_tls {
             return Err(ServeError::OperatorExposed(self.operator));
         }
-        self.listen_apart()?;
+        self.check_distinct_addresses()?;
         Ok(self.proxy.check()?)
     }
 
     /// Refuses two listeners at one place. The system would blame another program for it.
-    fn listen_apart(&self) -> Result<(), ServeError> {
+    fn check_distinct_addresses(&self) -> Result<(), ServeError> {
         let guests = self.guest.iter().map(|guest| &guest.at).chain(self.guest_vms.iter().map(|one| &one.at));
         let mut taken: HashSet<(SocketAddr, Option<&str>)> = HashSet::from([(self.operator, None)]);
         for at in guests.filter(|at| at.address.port() != 0) {
             if !taken.insert((at.address, at.device.as_deref())) {
-                return Err(ServeError::ListenTwice(at.clone()));
+                return Err(ServeError::DuplicateAddress(at.clone()));
             }
         }
         Ok(())
@@ -83,7 +83,7 @@ pub struct GuestListener {
     /// The network they call from; `default` unless said.
     pub network: String,
     /// Where it listens.
-    pub at: ListenAt,
+    pub at: ListenAddress,
 }
 
 impl FromStr for GuestListener {
@@ -112,7 +112,7 @@ pub struct GuestVm {
     /// The VM, by the end of its path.
     pub vm: String,
     /// Where it listens.
-    pub at: ListenAt,
+    pub at: ListenAddress,
 }
 
 impl FromStr for GuestVm {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_are_read_and_written() {
+    fn listeners_parse_and_display() {
         for (text, network) in [
             ("127.0.0.1:9254", "default"),
             ("blue=169.254.169.254:80%br-blue", "blue"),

@@ -22,9 +22,9 @@ const HAS_STORE: &str = "store";
 
 /// The first token's secret.
 pub const TOKEN: &str = "operator.token";
-/// The operator door's URL, for a command line on the same machine.
+/// The operator listener's URL, for a command line on the same machine.
 pub const OPERATOR_URL: &str = "operator.url";
-/// The certificate of the operator door, for a command line on the same machine.
+/// The certificate of the operator listener, for a command line on the same machine.
 pub const AUTHORITY: &str = "operator.ca";
 /// The directory where commands of the exec driver leave their results.
 pub const RESULTS: &str = "exec";
@@ -152,7 +152,8 @@ impl DataDir {
         if fs::read_to_string(&path).is_ok_and(|found| found == ours) {
             return Ok(());
         }
-        self.write_whole("format", ours.as_bytes(), 0o644).map_err(|source| DataDirError::Io { path, source })
+        self.write_atomic("format", ours.as_bytes(), 0o644)
+            .map_err(|source| DataDirError::Io { path, source })
     }
 
     /// Where the store is.
@@ -171,7 +172,7 @@ impl DataDir {
     }
 
     /// Writes a small file so that it is there whole or not at all, whatever happens.
-    pub fn write_whole(&self, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
+    pub fn write_atomic(&self, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
         let temporary = self.path.join(format!(".{name}.new"));
         let _ = fs::remove_file(&temporary);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
@@ -277,7 +278,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_new_directory_gets_our_format_and_is_private() {
+    fn new_directory_is_private_and_has_format_file() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
         DataDir::prepare(&path).unwrap();
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_of_another_release_is_refused_and_left_alone() {
+    fn unknown_format_is_refused_and_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("format"), "3\n").unwrap();
         fs::write(dir.path().join("store.redb"), b"whatever").unwrap();
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_store_that_was_there_is_missed() {
+    fn missing_store_is_an_error_only_if_recorded() {
         for (format, store, is_refused) in [
             (None, None, false),
             (None, Some(""), false),
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_a_store_of_level_1_raises_its_format() {
+    fn opening_level_1_store_raises_format() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("format"), "1\n").unwrap();
         let prepared = DataDir::prepare(dir.path()).unwrap();
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_without_a_format_is_refused() {
+    fn store_without_format_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("store.redb"), b"whatever").unwrap();
         assert!(matches!(DataDir::prepare(dir.path()), Err(DataDirError::FormatMissing { .. })));

@@ -1,9 +1,9 @@
 //! Delivery assurance: whether word reaches the guests.
 //!
-//! A poll writes nothing down. It stores its time in a slot that belongs to the VM ([`Hearing`]); the slot is
+//! A poll writes nothing down. It stores its time in a slot that belongs to the VM ([`VmPolls`]); the slot is
 //! found in the same lookup that finds the VM's scope, outlives every change of the scope, and is gone when
 //! the VM or the process is. The slot also knows which document the VM was last sent, at which versions. Only
-//! a poll that is sent something else than that leaves a [`Note`], and only if the document has an event that
+//! a poll that is sent something else than that leaves a [`SentDocument`], and only if the document has an event that
 //! happens to the VM. Notes become first reads in the [`Ledger`], and those become records, in bulk.
 //!
 //! **What counts as read.** A VM has read an event once it was sent a document that shows it: whole, as an
@@ -18,16 +18,16 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`hearing`] | one VM's slot |
+//! | [`vm_polls`] | one VM's slot |
 //! | [`ledger`] | who read what first when; pure |
 //! | [`warning`] | when an unread event is worth a warning; pure |
 //! | [`recorder`] | the task that takes notes, writes records and warns |
 
-pub mod hearing;
 pub mod ledger;
 pub mod recorder;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod vm_polls;
 pub mod warning;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -39,21 +39,21 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::mpsc;
 
-pub use hearing::Hearing;
 pub use ledger::{Ledger, Read};
+pub use vm_polls::VmPolls;
 
 use crate::view::ScopeView;
 
 /// How many notes may wait to be taken up. They are taken up at once, so this is what a processor that is busy
 /// elsewhere for a moment needs; a poll that finds no room is noted at the next one.
-const NOTES_MAX: usize = 65_536;
+const SENT_DOCUMENTS_MAX: usize = 65_536;
 
 /// The buckets of publish-to-first-read: polls come every second, or every minute, or not at all.
 const FIRST_READ_S: [f64; 11] = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0];
 
 /// A VM was sent a document that it had not been sent before.
 #[derive(Clone)]
-pub struct Note {
+pub struct SentDocument {
     /// The VM.
     pub vm: VmId,
     /// The scope as it was shown.
@@ -66,7 +66,7 @@ pub struct Note {
 
 /// What those who serve guests, those who ask and the recorder share.
 pub struct Delivery {
-    notes: mpsc::Sender<Note>,
+    notes: mpsc::Sender<SentDocument>,
     ledger: Mutex<Ledger>,
     /// From an event's publication to its first read by each VM that it happens to.
     pub first_reads: Histogram,
@@ -76,29 +76,29 @@ pub struct Delivery {
 
 impl Delivery {
     /// Nothing read yet; the notes are for the recorder.
-    pub fn new(ledger: Ledger) -> (Arc<Self>, mpsc::Receiver<Note>) {
-        let (notes, taken) = mpsc::channel(NOTES_MAX);
+    pub fn new(ledger: Ledger) -> (Arc<Self>, mpsc::Receiver<SentDocument>) {
+        let (notes, taken) = mpsc::channel(SENT_DOCUMENTS_MAX);
         let (ledger, first_reads) = (Mutex::new(ledger), Histogram::new(FIRST_READ_S));
         (Arc::new(Self { notes, ledger, first_reads, warnings: Counter::default() }), taken)
     }
 
     /// A VM was sent its scope's document. Usually it was before, and then this is one load.
-    pub fn note(
+    pub fn record_sent(
         &self,
         vm: VmId,
-        hearing: &Hearing,
+        vm_polls: &VmPolls,
         scope: &Arc<ScopeView>,
         version: EventsVersion,
         at: Timestamp,
     ) {
-        if hearing.was_sent(scope.edition, version) {
+        if vm_polls.has_sent(scope.edition, version) {
             return;
         }
         let concerned = scope.scope.events.iter().any(|event| event.includes_vm(vm));
-        let note = || Note { vm, scope: Arc::clone(scope), version, at };
+        let sent = || SentDocument { vm, scope: Arc::clone(scope), version, at };
         // Where there is no room for the note the slot stays as it is, and the next poll tries again.
-        if !concerned || self.notes.try_send(note()).is_ok() {
-            hearing.note_sent(scope.edition, version);
+        if !concerned || self.notes.try_send(sent()).is_ok() {
+            vm_polls.record_sent(scope.edition, version);
         }
     }
 

@@ -4,13 +4,13 @@
 //! it ended. The road of one run:
 //!
 //! ```text
-//!   Exec::run ─► waits for its turn ─► run::carry_out ─► the keeper ─► the command
+//!   Exec::run ─► waits for its turn ─► run::run_attempt ─► the keeper ─► the command
 //!                                        │  output.rs: its words, to the log
 //!                                        │  result.rs: what it wrote to NOTBEFORE_RESULT
 //!                                        └► Ending: it succeeded, or it failed and why
 //! ```
 //!
-//! Its turn comes when no command of another event runs for the same VM, and one of `at_once` slots is free.
+//! Its turn comes when no command of another event runs for the same VM, and one of `concurrency` slots is free.
 //! Events of one VM may well be under way at the same time; two commands that each look what state it is in and
 //! then change it must not be.
 //!
@@ -32,8 +32,8 @@ use notbefore_engine::{CommandId, DriverRun};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-mod earlier;
 pub mod keeper;
+mod orphans;
 mod output;
 mod processes;
 mod result;
@@ -44,7 +44,7 @@ use crate::lock;
 
 /// How long the keepers of an earlier service have to end. Their commands were killed when it ended, which takes
 /// the kernel milliseconds, and the keepers as long as it takes to look through `/proc`.
-const EARLIER_GRACE: Duration = Duration::from_secs(10);
+const KEEPERS_GRACE: Duration = Duration::from_secs(10);
 
 /// A variable of the environment: its name and value.
 pub type Variable = (OsString, OsString);
@@ -59,9 +59,9 @@ pub struct ExecConfig {
     /// How long it has between being asked to end and being killed.
     pub grace: Duration,
     /// How many run at once; others wait their turn.
-    pub at_once: usize,
+    pub concurrency: usize,
     /// Variables of the service's own environment that it gets too.
-    pub pass_on: Vec<Variable>,
+    pub extra_environment: Vec<Variable>,
     /// The binary that is its keeper: this one. By the kernel's own link to it, which also holds when the file
     /// has been replaced by that of the next release.
     pub keeper: PathBuf,
@@ -72,7 +72,7 @@ impl ExecConfig {
     pub const TIMEOUT: Duration = Duration::from_secs(600);
     /// How many run at once, unless said: a host's VMs are soon done, and a region's do not melt the control
     /// plane that the commands call.
-    pub const AT_ONCE: usize = 16;
+    pub const CONCURRENCY: usize = 16;
     /// How long a command has to end in good order; what it does by then is of no use to anyone.
     pub const GRACE: Duration = Duration::from_secs(5);
 
@@ -82,8 +82,8 @@ impl ExecConfig {
             command,
             timeout: Self::TIMEOUT,
             grace: Self::GRACE,
-            at_once: Self::AT_ONCE,
-            pass_on: Vec::new(),
+            concurrency: Self::CONCURRENCY,
+            extra_environment: Vec::new(),
             keeper: "/proc/self/exe".into(),
         }
     }
@@ -119,10 +119,10 @@ pub fn check_command(path: &Path) -> Result<PathBuf, CommandError> {
 }
 
 /// The whole environment of a command.
-fn environment(run: &DriverRun, result: &Path, pass_on: &[Variable]) -> Vec<Variable> {
+fn environment(run: &DriverRun, result: &Path, extra_environment: &[Variable]) -> Vec<Variable> {
     /// Without these most programs do not find their way; none of them holds a secret.
-    const OF_THE_SERVICE: [&str; 3] = ["PATH", "HOME", "LANG"];
-    let ours = OF_THE_SERVICE.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+    const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
+    let ours = INHERITED.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
     let facts = [
         ("EVENT_ID", run.id.event.to_string()),
         ("OPERATION_ID", run.operation.to_string()),
@@ -142,7 +142,7 @@ fn environment(run: &DriverRun, result: &Path, pass_on: &[Variable]) -> Vec<Vari
     ];
     let facts = facts.into_iter().map(|(name, value)| (format!("NOTBEFORE_{name}").into(), value.into()));
     let result = [("NOTBEFORE_RESULT".into(), result.as_os_str().to_owned())];
-    ours.chain(pass_on.iter().cloned()).chain(facts).chain(result).collect()
+    ours.chain(extra_environment.iter().cloned()).chain(facts).chain(result).collect()
 }
 
 /// Runs commands, so many at once.
@@ -156,7 +156,7 @@ pub struct Exec {
 }
 
 /// Held by the one command of a VM that runs; others wait for it.
-type Turn = Arc<tokio::sync::Mutex<()>>;
+type VmLock = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -166,7 +166,7 @@ struct State {
     /// Those that run or wait, each with what stops it when it is dropped.
     runs: HashMap<CommandId, watch::Sender<()>>,
     /// For each VM that a command runs or waits for: whose turn it is.
-    turns: HashMap<VmId, Turn>,
+    vm_locks: HashMap<VmId, VmLock>,
 }
 
 impl Exec {
@@ -177,18 +177,18 @@ impl Exec {
         // Commands do not run in the directory of the service.
         let results: Arc<Path> = std::path::absolute(results)?.into();
         // Keepers that live end what is theirs; the records name the rest.
-        keeper::all_gone(&results, EARLIER_GRACE).await?;
-        if let Err(why) = earlier::end(&results, |_| true, run::KILLED_GRACE).await {
+        keeper::wait_for_keepers(&results, KEEPERS_GRACE).await?;
+        if let Err(why) = orphans::kill(&results, |_| true, run::KILLED_GRACE).await {
             tracing::warn!(target: "notbefore::exec", "{why}; until then no command runs for that VM");
         }
         // What the earlier service did not come to remove; nobody will ask for it any more.
         for entry in std::fs::read_dir(&results)? {
             let path = entry?.path();
-            if !earlier::is_record(&path) {
+            if !orphans::is_record(&path) {
                 run::remove(&path);
             }
         }
-        let slots = Arc::new(Semaphore::new(config.at_once));
+        let slots = Arc::new(Semaphore::new(config.concurrency));
         Ok(Self { config: Arc::new(config), results, slots, state: Arc::default() })
     }
 
@@ -215,7 +215,7 @@ impl Driver for Exec {
         let (stop, mut stopped) = watch::channel(());
         let id = run.id;
         state.runs.insert(id, stop);
-        let turn = Arc::clone(state.turns.entry(id.vm).or_default());
+        let turn = Arc::clone(state.vm_locks.entry(id.vm).or_default());
         let (config, results) = (Arc::clone(&self.config), Arc::clone(&self.results));
         let (slots, runs) = (Arc::clone(&self.slots), Arc::clone(&self.state));
         state.tasks.spawn(async move {
@@ -228,12 +228,12 @@ impl Driver for Exec {
                 turn = turn => Some(turn),
             };
             let ending = match &turn {
-                Some((_turn, Ok(_slot))) => run::carry_out(&config, &results, &run, &mut stopped).await,
+                Some((_turn, Ok(_slot))) => run::run_attempt(&config, &results, &run, &mut stopped).await,
                 Some((_, Err(_))) | None => None,
             };
             drop(turn);
             lock(&runs).forget(id);
-            tell(&config, &run, ending.as_ref());
+            log_ending(&config, &run, ending.as_ref());
             if let Some(ending) = ending {
                 report.ended(ending);
             }
@@ -249,14 +249,14 @@ impl State {
     /// A run is over, and the last of a VM leaves no turn behind.
     fn forget(&mut self, id: CommandId) {
         self.runs.remove(&id);
-        if self.turns.get(&id.vm).is_some_and(|turn| Arc::strong_count(turn) == 1) {
-            self.turns.remove(&id.vm);
+        if self.vm_locks.get(&id.vm).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            self.vm_locks.remove(&id.vm);
         }
     }
 }
 
 /// Says in the log what became of a run.
-fn tell(config: &ExecConfig, run: &DriverRun, ending: Option<&Ending>) {
+fn log_ending(config: &ExecConfig, run: &DriverRun, ending: Option<&Ending>) {
     let (event, vm, attempt) = (run.id.event, &run.name, run.id.attempt);
     let command = config.command.display();
     match ending {
@@ -298,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn a_command_gets_the_facts_and_nothing_else_of_ours() {
-        let pass_on = [("LIBVIRT_DEFAULT_URI".into(), "test:///default".into())];
-        let environment = environment(&some_run(), Path::new("/r"), &pass_on);
+    fn command_environment_has_only_declared_variables() {
+        let extra_environment = [("LIBVIRT_DEFAULT_URI".into(), "test:///default".into())];
+        let environment = environment(&some_run(), Path::new("/r"), &extra_environment);
         let mut names: Vec<&str> = environment.iter().filter_map(|(name, _)| name.to_str()).collect();
         names.retain(|name| !["PATH", "HOME", "LANG"].contains(name));
         names.sort_unstable();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_checked_before_the_first_event() {
+    fn check_command_requires_executable_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("carry-out");
         let said = |path: &Path| check_command(path).unwrap_err().to_string();

@@ -12,11 +12,11 @@ use imbl::OrdMap;
 use notbefore_core::{Scope, ScopeId};
 
 /// For each scope with VMs on a host, where those stand among its members.
-pub type Places = OrdMap<ScopeId, Arc<[usize]>>;
+pub type Placements = OrdMap<ScopeId, Arc<[usize]>>;
 
 /// Hosts, in the order of their names.
 #[derive(Clone, Debug, Default)]
-pub struct Hosts(OrdMap<Arc<str>, Places>);
+pub struct Hosts(OrdMap<Arc<str>, Placements>);
 
 impl Hosts {
     /// Takes over a scope's change.
@@ -41,12 +41,12 @@ impl Hosts {
     }
 
     /// A host.
-    pub fn get(&self, host: &str) -> Option<&Places> {
+    pub fn get(&self, host: &str) -> Option<&Placements> {
         self.0.get(host)
     }
 
     /// Hosts in order, after one.
-    pub fn after(&self, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, &Places)> {
+    pub fn after(&self, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, &Placements)> {
         let from = after.map_or(Bound::Unbounded, |host| Bound::Excluded(Arc::from(host)));
         self.0.range::<_, Arc<str>>((from, Bound::Unbounded))
     }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn vms_that_come_move_and_go_are_found_where_they_are() {
+    fn index_follows_added_moved_and_removed_vms() {
         let mut hosts = Hosts::default();
         let id = scope(&[]).id();
         let on = |hosts: &Hosts, host: &str| {

@@ -18,13 +18,13 @@ use crate::runtime::EngineHandle;
 use crate::scan::Scan;
 
 /// For how long the answer to a command is kept for those who ask twice.
-pub const COMMANDS_KEPT: SignedDuration = SignedDuration::from_hours(24);
+pub const COMMAND_RETENTION: SignedDuration = SignedDuration::from_hours(24);
 /// How often the janitor looks.
-const EVERY: Duration = Duration::from_secs(3_600);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
 /// How soon it looks again while the clock is not trusted.
-const ASK_AGAIN: Duration = Duration::from_secs(10);
+const HOLD_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// How far the time by which it judges moves from one sweep to the next.
-const CUT_OFF_MOVES_MAX: SignedDuration = SignedDuration::from_hours(24);
+const CUT_OFF_STEP_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// How many bytes of refused requests are kept. Whoever is refused decides how often that is; at the pace at which
 /// they are written, it takes a week to push the oldest out.
 const REFUSALS_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -39,34 +39,34 @@ pub async fn run(
     store: Arc<dyn Store>,
     engine: EngineHandle,
     clock: Arc<dyn Clock>,
-    history_kept: SignedDuration,
+    history_retention: SignedDuration,
 ) {
     loop {
         if engine.stats().clock_hold().is_some() {
-            tokio::time::sleep(ASK_AGAIN).await;
+            tokio::time::sleep(HOLD_RETRY_INTERVAL).await;
             continue;
         }
-        match sweep_bounded(&*store, clock.now(), history_kept).await {
+        match sweep_bounded(&*store, clock.now(), history_retention).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed records past their time"),
             Err(error) => tracing::warn!(%error, "could not look for records past their time"),
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 
 /// Sweeps as if it were at most a day later than at the last sweep: a clock that is wrong for longer than it is
 /// distrusted removes a day's records an hour, not all of them at once.
-async fn sweep_bounded(store: &dyn Store, now: Timestamp, history_kept: SignedDuration) -> Removed {
+async fn sweep_bounded(store: &dyn Store, now: Timestamp, history_retention: SignedDuration) -> Removed {
     let last = store.snapshot().await?.get(records::SWEPT).await?;
     let last = last.and_then(|record| records::decode::<LastAt>(records::SWEPT, &record.value).ok());
-    let furthest = last.as_ref().and_then(|last| last.at.checked_add(CUT_OFF_MOVES_MAX).ok());
+    let furthest = last.as_ref().and_then(|last| last.at.checked_add(CUT_OFF_STEP_MAX).ok());
     let cut_off = furthest.map_or(now, |furthest| now.min(furthest));
     let put = vec![(Key::from(records::SWEPT), records::encode(&LastAt { at: cut_off }))];
     match (store.commit(Txn { put, ..Txn::default() }).await, last) {
         // Without a time of an earlier sweep there is nothing to compare the clock with. The next one has it.
         (_, None) => Ok(0),
-        (Outcome::Committed(_), Some(_)) => sweep(store, cut_off, history_kept).await,
+        (Outcome::Committed(_), Some(_)) => sweep(store, cut_off, history_retention).await,
         (_, Some(_)) => Ok(0),
     }
 }
@@ -75,13 +75,13 @@ async fn sweep_bounded(store: &dyn Store, now: Timestamp, history_kept: SignedDu
 pub async fn would_remove(
     store: &dyn Store,
     now: Timestamp,
-    history_kept: SignedDuration,
+    history_retention: SignedDuration,
 ) -> Result<bool, ReadError> {
     let snapshot = store.snapshot().await?;
     for prefix in [prefix::FACT, prefix::REFUSED, prefix::ENDED] {
         let oldest = snapshot.scan(prefix, None, 1).await?.records.into_iter().next();
         let oldest = oldest.and_then(|(key, _)| records::time_in_key(&key));
-        if oldest.is_some_and(|oldest| now.duration_since(oldest) >= history_kept) {
+        if oldest.is_some_and(|oldest| now.duration_since(oldest) >= history_retention) {
             return Ok(true);
         }
     }
@@ -89,31 +89,31 @@ pub async fn would_remove(
 }
 
 /// Removes what is past its time; answers how many records that was.
-pub async fn sweep(store: &dyn Store, now: Timestamp, history_kept: SignedDuration) -> Removed {
+pub async fn sweep(store: &dyn Store, now: Timestamp, history_retention: SignedDuration) -> Removed {
     let older = |at: Timestamp, kept: SignedDuration| now.duration_since(at) >= kept;
     let mut removed = 0;
     removed += sweep_prefix(store, prefix::COMMAND, |key, value| {
-        records::decode::<CommandRecord>(key, value).is_ok_and(|record| older(record.at, COMMANDS_KEPT))
+        records::decode::<CommandRecord>(key, value).is_ok_and(|record| older(record.at, COMMAND_RETENTION))
     })
     .await?;
     removed += sweep_prefix(store, prefix::OPERATION, |key, value| {
         let operation = records::decode::<Operation>(key, value);
         operation.is_ok_and(|operation| {
             let last = operation.not_before.unwrap_or(operation.requested_at).max(operation.requested_at);
-            operation.state == OperationState::Closed && older(last, history_kept)
+            operation.state == OperationState::Closed && older(last, history_retention)
         })
     })
     .await?;
     // There is one for each scope, and it goes with its scope, but for one that was on its way when that went.
     removed += sweep_prefix(store, prefix::HEARD, |key, value| {
-        records::decode::<LastAt>(key, value).is_ok_and(|last| older(last.at, history_kept))
+        records::decode::<LastAt>(key, value).is_ok_and(|last| older(last.at, history_retention))
     })
     .await?;
-    removed += sweep_oldest(store, prefix::FACT, |at| older(at, history_kept)).await?;
-    removed += sweep_oldest(store, prefix::REFUSED, |at| older(at, history_kept)).await?;
+    removed += sweep_oldest(store, prefix::FACT, |at| older(at, history_retention)).await?;
+    removed += sweep_oldest(store, prefix::REFUSED, |at| older(at, history_retention)).await?;
     removed += trim(store, prefix::REFUSED, REFUSALS_BYTES_MAX).await?;
-    removed += sweep_oldest(store, prefix::ENDED, |at| older(at, history_kept)).await?;
-    removed += sweep_seen(store, now, history_kept).await?;
+    removed += sweep_oldest(store, prefix::ENDED, |at| older(at, history_retention)).await?;
+    removed += sweep_seen(store, now, history_retention).await?;
     Ok(removed)
 }
 
@@ -178,14 +178,14 @@ async fn event_of(snapshot: &dyn Snapshot, entry: &str) -> Result<Option<(Key, V
     let Some(event) = records::event_in_key(entry) else { return Ok(None) };
     let key = records::past(event);
     let Some(record) = snapshot.get(&key).await? else { return Ok(None) };
-    let is_its = records::decode::<Past>(&key, &record.value)
+    let is_indexed = records::decode::<Past>(&key, &record.value)
         .is_ok_and(|past| *records::ended(past.ended_at, event) == *entry);
-    Ok(is_its.then_some((key, record)))
+    Ok(is_indexed.then_some((key, record)))
 }
 
 /// Removes who has read an event together with the event's own record: where that is gone, and the event does
 /// not live, which an event with much notice may do for longer than history is kept.
-async fn sweep_seen(store: &dyn Store, now: Timestamp, history_kept: SignedDuration) -> Removed {
+async fn sweep_seen(store: &dyn Store, now: Timestamp, history_retention: SignedDuration) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix::SEEN, PAGE), 0);
     while let Some(page) = pages.next().await? {
@@ -193,7 +193,7 @@ async fn sweep_seen(store: &dyn Store, now: Timestamp, history_kept: SignedDurat
         for one in page.records {
             let Ok(seen) = records::decode::<Seen>(&one.0, &one.1.value) else { continue };
             // Most records are younger than that, and nothing more needs to be read for them.
-            let is_old = seen.reads.iter().all(|read| now.duration_since(read.at) >= history_kept);
+            let is_old = seen.reads.iter().all(|read| now.duration_since(read.at) >= history_retention);
             if is_old && !is_known(&*snapshot, &one.0, &seen.scope).await? {
                 past.push(one);
             }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_past_its_time_goes_and_the_rest_stays() {
+    async fn sweep_removes_only_expired_records() {
         let store = MemoryStore::new();
         let (go, stay) = records_of_each_kind();
         let put = go.iter().chain(&stay).cloned().collect();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn cut_off_moves_by_a_day_at_most() {
+    async fn cut_off_advances_at_most_one_day() {
         let store = MemoryStore::new();
         let day = |n: i64| hours_ago(0) + SignedDuration::from_hours(24 * n);
         let put = (0..10).map(|n| (records::refused(day(n), "node", 0), bytes::Bytes::new())).collect();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_read_an_event_is_kept_as_long_as_the_event() {
+    async fn reads_are_kept_as_long_as_their_event() {
         let store = MemoryStore::new();
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let [gone, known, young, live] = [1, 2, 3, 4].map(event_id);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_thousand_endings_go_in_one_sweep() {
+    async fn one_sweep_removes_a_thousand_ended_events() {
         let store = MemoryStore::new();
         for id in 0..1_000 {
             let put = vec![
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_go_where_there_is_too_much() {
+    async fn trim_removes_oldest_above_limit() {
         let store = MemoryStore::new();
         let at = |second| Timestamp::from_second(second).unwrap();
         let value = bytes::Bytes::from(vec![b'x'; 100]);

@@ -10,7 +10,6 @@
 //! engine through [`runtime::EngineHandle`], is committed, published to the view, and only then answered.
 //! [`serve`](serve()) puts the parts together, and takes them apart in good order when it is told to stop.
 
-pub mod bell;
 pub mod clock;
 pub mod config;
 pub mod data_dir;
@@ -19,6 +18,7 @@ pub mod driver;
 pub mod exec;
 pub mod guest;
 pub mod hosts;
+pub mod integrity;
 pub mod janitor;
 pub mod listen;
 pub mod metrics;
@@ -34,13 +34,13 @@ pub mod serve;
 pub mod tokens;
 pub mod transfer;
 pub mod view;
-pub mod whole;
+pub mod wait_queues;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use config::{GuestListener, GuestVm, ServeConfig};
-pub use listen::ListenAt;
-pub use operator::door::DoorConfig;
+pub use listen::ListenAddress;
+pub use operator::server::OperatorServerConfig;
 pub use proxy::{AddressPrefix, ProxyAddress, ProxyConfig};
 pub use serve::{ServeError, serve};
 

@@ -26,7 +26,7 @@ const TPROXY: &str = "+tproxy";
 
 /// Where a listener stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenAt {
+pub struct ListenAddress {
     /// The address.
     pub address: SocketAddr,
     /// The device that callers come in by, if only one will do.
@@ -52,7 +52,7 @@ pub enum BindError {
 
 impl BindError {
     /// What to do about it, where the flag is what chose the address.
-    pub fn cure(&self, flag: &str) -> String {
+    pub fn hint(&self, flag: &str) -> String {
         use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
         match self {
             BindError::Device { error, .. } if error.kind() == PermissionDenied => {
@@ -82,7 +82,7 @@ impl BindError {
     }
 }
 
-impl ListenAt {
+impl ListenAddress {
     /// Listens there.
     pub fn bind(&self) -> Result<TcpListener, BindError> {
         let socket = if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -105,13 +105,13 @@ impl ListenAt {
     }
 }
 
-impl From<SocketAddr> for ListenAt {
+impl From<SocketAddr> for ListenAddress {
     fn from(address: SocketAddr) -> Self {
-        ListenAt { address, device: None, tproxy: false }
+        ListenAddress { address, device: None, tproxy: false }
     }
 }
 
-impl FromStr for ListenAt {
+impl FromStr for ListenAddress {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -129,11 +129,11 @@ impl FromStr for ListenAt {
             return Err(());
         }
         let (address, device) = (address.parse::<SocketAddr>().map_err(|_| ())?, device.map(str::to_owned));
-        Ok(ListenAt { address, device, tproxy: rest != text })
+        Ok(ListenAddress { address, device, tproxy: rest != text })
     }
 }
 
-impl fmt::Display for ListenAt {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.address)?;
         if let Some(device) = &self.device {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read_and_written() {
+    fn listen_addresses_parse_and_display() {
         for (text, device, tproxy) in [
             ("127.0.0.1:9254", None, false),
             ("169.254.169.254:80%br-blue", Some("br-blue"), false),
@@ -158,13 +158,13 @@ mod tests {
             ("[fe80::1%2]:80", None, false),
             ("[fe80::1%2]:80%br0", Some("br0"), false),
         ] {
-            let at: ListenAt = text.parse().unwrap();
+            let at: ListenAddress = text.parse().unwrap();
             assert_eq!((at.device.as_deref(), at.tproxy, at.to_string().as_str()), (device, tproxy, text));
         }
     }
 
     #[test]
-    fn slips_are_refused() {
+    fn malformed_listen_addresses_are_refused() {
         for text in [
             "",
             "80",
@@ -178,15 +178,15 @@ mod tests {
             "10.0.0.1:80%a b",
             "10.0.0.1:80%sixteen-letters-",
         ] {
-            assert!(text.parse::<ListenAt>().is_err(), "{text}");
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
         }
     }
 
     #[tokio::test]
-    async fn a_device_that_is_not_there_is_named() {
-        let at: ListenAt = "127.0.0.1:0%nowhere".parse().unwrap();
+    async fn bind_error_names_missing_device() {
+        let at: ListenAddress = "127.0.0.1:0%nowhere".parse().unwrap();
         let error = at.bind().unwrap_err();
         assert!(error.to_string().contains("cannot use device nowhere"), "{error}");
-        assert!(error.cure("--guest").contains("make the device first"), "{}", error.cure("--guest"));
+        assert!(error.hint("--guest").contains("make the device first"), "{}", error.hint("--guest"));
     }
 }

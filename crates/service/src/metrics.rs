@@ -51,7 +51,7 @@ impl Tally {
 pub struct Metrics(Registry);
 
 impl Metrics {
-    /// The metrics of a service, by its operator door.
+    /// The metrics of a service, by its operator listener.
     pub fn new(operator: Operator) -> Self {
         let mut registry = Registry::with_prefix("notbefore");
         let (refusals, delivery) = (&operator.refusals, &operator.delivery);
@@ -61,7 +61,7 @@ impl Metrics {
         registry.register("unread_warnings", help, delivery.warnings.clone());
         let help = "From the publication of an event to its first read, for each VM it happens to";
         registry.register("first_read_seconds", help, delivery.first_reads.clone());
-        registry.register_collector(Box::new(AtScrape(operator)));
+        registry.register_collector(Box::new(ScrapeCollector(operator)));
         Self(registry)
     }
 
@@ -75,15 +75,15 @@ impl Metrics {
 }
 
 /// What is read at each scrape.
-struct AtScrape(Operator);
+struct ScrapeCollector(Operator);
 
-impl fmt::Debug for AtScrape {
+impl fmt::Debug for ScrapeCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AtScrape")
+        f.write_str("ScrapeCollector")
     }
 }
 
-impl Collector for AtScrape {
+impl Collector for ScrapeCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Self(operator) = self;
         let mut page = Page(encoder);
@@ -125,7 +125,7 @@ impl Collector for AtScrape {
         page.family("commits", "Transactions, by their outcome", "outcome", outcomes)?;
         page.one("store_revision", "The newest revision of the store", Gauge::new(engine.revision.get()))?;
         let help = "Whether the store took the last transaction";
-        page.one("store_well", help, Gauge::new(u32::from(engine.store_is_well())))?;
+        page.one("store_well", help, Gauge::new(u32::from(engine.is_store_writable())))?;
         let help = "Damaged records that were met and passed over since the start";
         page.one("store_damaged_records", help, Gauge::new(operator.store.damaged()))?;
         let help = "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes";
@@ -133,7 +133,7 @@ impl Collector for AtScrape {
         let help = "Whether the clock has jumped and is not trusted: events do not start by time then";
         page.one("clock_held", help, Gauge::new(u32::from(engine.clock_hold().is_some())))?;
         if let Some(ends_at) = operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()) {
-            let help = "When the operator door's certificate ends, in seconds since 1970";
+            let help = "When the operator listener's certificate ends, in seconds since 1970";
             let seconds = Gauge::new(ends_at.as_second().max(0));
             page.one("operator_certificate_not_after_seconds", help, seconds)?;
         }

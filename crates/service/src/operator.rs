@@ -1,15 +1,15 @@
-//! The operator door: the HTTP API under `/v1`, and the pages that need no token.
+//! The operator listener: the HTTP API under `/v1`, and the pages that need no token.
 //!
 //! | file | what it serves |
 //! |---|---|
-//! | `door` | connections and their limits |
+//! | `server` | connections and their limits |
 //! | `access` | under which name and who is asking, and whether a request is a retry |
-//! | `sight` | what they may see and do |
+//! | `visibility` | what they may see and do |
 //! | `audit` | what was changed and what was refused |
 //! | `tls` | the certificate |
 //! | `problem` | every error, as problem+json |
 //! | `pages`, `cursor`, `path` | lists: limits and cursors; the parts of a path |
-//! | `present`, `seen`, `facts`, `words` | from the domain's types to the API's |
+//! | `present`, `seen`, `facts`, `wire_names` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export`, `tokens` | one noun each |
 //! | `openapi` | the API's own description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
@@ -18,10 +18,10 @@
 
 pub mod access;
 mod audit;
+pub mod change_rate;
 mod clock;
 mod commands;
 mod cursor;
-pub mod door;
 mod events;
 mod export;
 mod facts;
@@ -30,19 +30,19 @@ mod history;
 mod hosts;
 mod openapi;
 mod operations;
-pub mod pace;
 mod pages;
 mod path;
 mod present;
 mod problem;
 mod scopes;
 mod seen;
-mod sight;
+pub mod server;
 mod stream;
 pub mod tls;
 mod tokens;
+mod visibility;
 mod vms;
-mod words;
+mod wire_names;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use notbefore_engine::{Failure, FailureCause};
-use notbefore_listener::host::Hosts;
-use notbefore_listener::places::Places;
+use notbefore_listener::host::AllowedHosts;
+use notbefore_listener::slots::AdmissionSlots;
 use notbefore_store::Store;
 use tokio::sync::Semaphore;
 
@@ -70,10 +70,10 @@ use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 use crate::runtime::EngineHandle;
 use crate::view::Views;
+use change_rate::ChangeRateLimit;
 pub use export::EXPORTS_MAX;
-use pace::ChangePace;
 use problem::Problem;
-use sight::Shared;
+use visibility::SharedState;
 
 /// The largest body: a scope of a thousand VMs with their metadata.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -81,10 +81,10 @@ const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long a request may take, its body included; a stream's answer begins well within it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the door needs to answer. It is one pointer: every request, and every layer on its way, has one.
+/// What the server needs to answer. It is one pointer: every request, and every layer on its way, has one.
 pub type Operator = Arc<Parts>;
 
-/// The parts of the door.
+/// The parts of the server.
 pub struct Parts {
     /// What is published.
     pub views: Arc<Views>,
@@ -94,7 +94,7 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// Who was refused something.
     pub refusals: Arc<Refusals>,
-    /// The door's certificate, if it has one.
+    /// The server's certificate, if it has one.
     pub certificate: Option<Arc<tls::Certificate>>,
     /// Where the first token's secret is.
     pub token_file: PathBuf,
@@ -102,31 +102,31 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Who has read what.
     pub delivery: Arc<Delivery>,
-    /// What the guest door counts.
+    /// What the guest listener counts.
     pub guest_stats: Arc<GuestStats>,
     /// How many changes a token may make that is not an operator's of everywhere.
-    pub change_pace: ChangePace,
-    /// Places for connections and streams.
-    pub places: Arc<Places>,
-    /// Names that the door answers to on loopback, besides its certificate's.
-    pub hosts: Hosts,
-    /// Places for exports: [`EXPORTS_MAX`] of them.
+    pub change_rate_limit: ChangeRateLimit,
+    /// AdmissionSlots for connections and streams.
+    pub slots: Arc<AdmissionSlots>,
+    /// Names that the server answers to on loopback, besides its certificate's.
+    pub hosts: AllowedHosts,
+    /// AdmissionSlots for exports: [`EXPORTS_MAX`] of them.
     pub exports: Arc<Semaphore>,
     /// Turns true when the service closes; endless answers end then.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
 
-/// The door's routes.
+/// The server's routes.
 pub fn router(operator: Operator) -> Router {
     let metrics = Arc::new(Metrics::new(operator.clone()));
-    let (shared, _) = shared().split_for_parts();
-    let (closed, _) = closed().split_for_parts();
-    let closed = closed.route_layer(middleware::from_fn(access::require_everything));
+    let (shared, _) = shared_routes().split_for_parts();
+    let (operator_only, _) = operator_routes().split_for_parts();
+    let operator_only = operator_only.route_layer(middleware::from_fn(access::require_full_access));
     let api = shared
-        .with_state(Shared::new(operator.clone()))
-        .merge(closed)
-        .fallback(no_such_page)
-        .method_not_allowed_fallback(wrong_method)
+        .with_state(SharedState::new(operator.clone()))
+        .merge(operator_only)
+        .fallback(route_not_found)
+        .method_not_allowed_fallback(method_not_allowed)
         // The layer covers the fallbacks too: without a token one does not even learn which pages there are.
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
     Router::new()
@@ -134,17 +134,17 @@ pub fn router(operator: Operator) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(move || async move { health::metrics(&metrics) }))
-        .fallback(no_such_page)
-        .method_not_allowed_fallback(wrong_method)
+        .fallback(route_not_found)
+        .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_host))
-        .layer(middleware::from_fn(in_time))
+        .layer(middleware::from_fn(with_timeout))
         .with_state(operator)
 }
 
 /// The pages under `/v1` that everybody may call who has a token, each with its description. Their handlers take a
-/// [`sight::Sight`], which keeps from each caller what is not below the caller's paths; they get at nothing else.
-fn shared() -> OpenApiRouter<Shared> {
+/// [`visibility::CallerView`], which keeps from each caller what is not below the caller's paths; they get at nothing else.
+fn shared_routes() -> OpenApiRouter<SharedState> {
     OpenApiRouter::new()
         .routes(routes!(scopes::list))
         .routes(routes!(scopes::show, scopes::put, scopes::remove))
@@ -165,9 +165,9 @@ fn shared() -> OpenApiRouter<Shared> {
         .routes(routes!(openapi::show))
 }
 
-/// The pages under `/v1` for an operator of everywhere. Their handlers get at all of the door, so this is where a
+/// The pages under `/v1` for an operator of everywhere. Their handlers get at all of the server, so this is where a
 /// page belongs that has not thought about roles.
-fn closed() -> OpenApiRouter<Operator> {
+fn operator_routes() -> OpenApiRouter<Operator> {
     OpenApiRouter::new()
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
@@ -183,18 +183,18 @@ fn closed() -> OpenApiRouter<Operator> {
 
 /// The description of everything under `/v1`, as `GET /v1/openapi.json` answers it.
 pub fn description() -> utoipa::openapi::OpenApi {
-    let mut description = OpenApiRouter::new().nest("/v1", shared()).into_openapi();
-    description.merge(OpenApiRouter::new().nest("/v1", closed()).into_openapi());
+    let mut description = OpenApiRouter::new().nest("/v1", shared_routes()).into_openapi();
+    description.merge(OpenApiRouter::new().nest("/v1", operator_routes()).into_openapi());
     openapi::complete(&mut description);
     description
 }
 
-async fn no_such_page(State(_): State<Operator>, request: Request) -> Problem {
+async fn route_not_found(State(_): State<Operator>, request: Request) -> Problem {
     let detail = format!("there is nothing at {}; the API is under /v1", path(&request));
     Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
 }
 
-async fn wrong_method(request: Request) -> Problem {
+async fn method_not_allowed(request: Request) -> Problem {
     let detail = format!("{} does not take {}", path(&request), request.method());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
@@ -209,18 +209,18 @@ fn path(request: &Request) -> &str {
 }
 
 /// Lets no request take for ever, and says who has answered.
-async fn in_time(request: Request, next: Next) -> Response {
-    let reads = request.method().is_safe();
-    let in_time = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
-    let mut response = in_time.unwrap_or_else(|_| late(reads).into_response());
+async fn with_timeout(request: Request, next: Next) -> Response {
+    let is_safe = request.method().is_safe();
+    let with_timeout = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    let mut response = with_timeout.unwrap_or_else(|_| timed_out(is_safe).into_response());
     let value = HeaderValue::from_static(concat!("notbefore/", env!("CARGO_PKG_VERSION")));
     response.headers_mut().insert(header::SERVER, value);
     response
 }
 
-fn late(reads: bool) -> Problem {
+fn timed_out(is_safe: bool) -> Problem {
     let seconds = REQUEST_TIMEOUT.as_secs();
-    if !reads {
+    if !is_safe {
         return Failure::OutcomeUnknown(FailureCause::Late(seconds)).into();
     }
     let detail = format!("the request took longer than {seconds} s; repeat it");

@@ -1,4 +1,4 @@
-//! The platform behind the guest door: who is calling, what its document is, what its approval does.
+//! The platform behind the guest listener: who is calling, what its document is, what its approval does.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -14,14 +14,14 @@ use notbefore_wire::guest::version::EventsVersion;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use crate::bell::Bell;
-use crate::delivery::{Delivery, Hearing};
+use crate::delivery::{Delivery, VmPolls};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
-use crate::guest::rate::Pace;
+use crate::guest::rate::RateState;
 use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
 use crate::view::{Guest, ScopeView, View, Views};
+use crate::wait_queues::WaitQueues;
 
 /// How many guests' instance metadata is read from the store at a time.
 const READS_MAX: usize = 4;
@@ -41,31 +41,31 @@ pub struct ScheduledEvents {
 }
 
 /// A guest that was found, with its scope as it was at that moment.
-pub struct FoundGuest {
+pub struct ResolvedGuest {
     vm: VmId,
     scope: Arc<ScopeView>,
     /// Where it stands among the scope's members.
     position: usize,
-    by_proxy: bool,
+    is_proxied: bool,
 }
 
-impl FoundGuest {
-    fn hearing(&self) -> Option<&Hearing> {
-        self.scope.hearing(self.position)
+impl ResolvedGuest {
+    fn vm_polls(&self) -> Option<&VmPolls> {
+        self.scope.vm_polls(self.position)
     }
 }
 
-impl GuestHandle for FoundGuest {
+impl GuestHandle for ResolvedGuest {
     fn vm(&self) -> Uuid {
         self.vm.0
     }
 
-    fn pace(&self) -> Option<&Pace> {
-        self.hearing().map(Hearing::pace)
+    fn rate_state(&self) -> Option<&RateState> {
+        self.vm_polls().map(VmPolls::rate_state)
     }
 
-    fn by_proxy(&self) -> bool {
-        self.by_proxy
+    fn is_proxied(&self) -> bool {
+        self.is_proxied
     }
 }
 
@@ -101,23 +101,23 @@ fn identify<'v>(view: &'v View, caller: &Caller) -> Option<(VmId, Option<Guest<'
         ListenerIdentity::Network(network) => {
             let source = caller.source.ip();
             let local = source.is_loopback() || source == caller.local.ip();
-            let stands_in = || view.first_run.filter(|_| local).map(|vm| (vm, view.guest(vm)));
-            view.guest_at(network, source).or_else(stands_in)
+            let first_run = || view.first_run.filter(|_| local).map(|vm| (vm, view.guest(vm)));
+            view.guest_at(network, source).or_else(first_run)
         }
         ListenerIdentity::Bound(vm) => view.at_path(vm).map(|vm| (vm, view.guest(vm))),
     }
 }
 
 impl Platform for ScheduledEvents {
-    type Guest = FoundGuest;
+    type Guest = ResolvedGuest;
     type Scope = ScopeId;
 
-    fn trusts(&self, caller: &Caller) -> bool {
-        self.proxies.include(caller)
+    fn is_trusted_proxy(&self, caller: &Caller) -> bool {
+        self.proxies.contains(caller)
     }
 
-    fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<FoundGuest> {
-        let view = self.views.glance();
+    fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<ResolvedGuest> {
+        let view = self.views.newest_guard();
         let (vm, found) = match caller.is_proxy {
             true => {
                 let vm = VmId(self.proxies.vm(caller, claim)?);
@@ -128,43 +128,43 @@ impl Platform for ScheduledEvents {
         let Some(Guest { scope, position }) = found else {
             if caller.is_proxy {
                 // The proxy's list is older than the fleet, most likely; its guest sees a bare 403.
-                self.proxies.note(caller, &format!("its X-Instance-ID {vm} is that of no VM"));
+                self.proxies.log_refusal(caller, &format!("its X-Instance-ID {vm} is that of no VM"));
             }
             return None;
         };
-        Some(FoundGuest { vm, scope: Arc::clone(scope), position, by_proxy: caller.is_proxy })
+        Some(ResolvedGuest { vm, scope: Arc::clone(scope), position, is_proxied: caller.is_proxy })
     }
 
-    fn polled(&self, guest: &FoundGuest, version: EventsVersion, now: Timestamp) {
-        if let Some(hearing) = guest.hearing() {
-            hearing.note_poll(now, version);
+    fn record_poll(&self, guest: &ResolvedGuest, version: EventsVersion, now: Timestamp) {
+        if let Some(vm_polls) = guest.vm_polls() {
+            vm_polls.record_poll(now, version);
         }
-        if guest.scope.ears.is_news(now.as_second()) {
-            self.engine.heard(guest.scope.scope.id(), now);
+        if guest.scope.polls.claim_report(now.as_second()) {
+            self.engine.record_poll(guest.scope.scope.id(), now);
         }
     }
 
-    fn document(&self, guest: &FoundGuest, version: EventsVersion) -> Rendered {
+    fn document(&self, guest: &ResolvedGuest, version: EventsVersion) -> Rendered {
         let scope = &guest.scope;
         let (edition, incarnation) = (scope.edition, scope.scope.incarnation);
         Rendered { edition, incarnation, body: scope.document(version) }
     }
 
-    fn scope(&self, guest: &FoundGuest) -> ScopeId {
+    fn scope(&self, guest: &ResolvedGuest) -> ScopeId {
         guest.scope.scope.id()
     }
 
-    fn bell(&self) -> &Bell<ScopeId> {
-        self.views.bell()
+    fn wait_queues(&self) -> &WaitQueues<ScopeId> {
+        self.views.wait_queues()
     }
 
-    fn delivered(&self, guest: &FoundGuest, version: EventsVersion, at: Timestamp) {
-        if let Some(hearing) = guest.hearing() {
-            self.delivery.note(guest.vm, hearing, &guest.scope, version, at);
+    fn record_delivery(&self, guest: &ResolvedGuest, version: EventsVersion, at: Timestamp) {
+        if let Some(vm_polls) = guest.vm_polls() {
+            self.delivery.record_sent(guest.vm, vm_polls, &guest.scope, version, at);
         }
     }
 
-    async fn instance(&self, guest: &FoundGuest) -> Option<Instance> {
+    async fn instance(&self, guest: &ResolvedGuest) -> Option<Instance> {
         let view = self.views.newest();
         let stored = match view.has_instance(guest.vm) {
             true => match self.stored_instance(guest.vm).await {
@@ -181,14 +181,14 @@ impl Platform for ScheduledEvents {
 
     async fn approve(
         &self,
-        guest: &FoundGuest,
+        guest: &ResolvedGuest,
         caller: &Caller,
         events: Vec<Uuid>,
         now: Timestamp,
     ) -> Result<(), ApproveError> {
         let scope = guest.scope.scope.id();
-        if guest.scope.ears.is_news(now.as_second()) {
-            self.engine.heard(scope.clone(), now);
+        if guest.scope.polls.claim_report(now.as_second()) {
+            self.engine.record_poll(scope.clone(), now);
         }
         let Some(member) = guest.scope.scope.members.get(guest.position) else {
             return Err(ApproveError::UnknownCaller);
@@ -198,7 +198,7 @@ impl Platform for ScheduledEvents {
         // The VM that stands in for a fleet has no address of its own.
         let network = match &*caller.listener {
             ListenerIdentity::Network(network)
-                if !guest.by_proxy && self.views.newest().first_run != Some(guest.vm) =>
+                if !guest.is_proxied && self.views.newest().first_run != Some(guest.vm) =>
             {
                 Some(network.clone())
             }

@@ -113,10 +113,10 @@ impl TrustedProxies {
 
     /// Whether a caller is a proxy. A listener that is bound to one VM has no proxies: all its callers are
     /// that VM.
-    pub fn include(&self, caller: &Caller) -> bool {
+    pub fn contains(&self, caller: &Caller) -> bool {
         match &*caller.listener {
             ListenerIdentity::Network(network) => {
-                self.addresses.iter().any(|proxy| proxy.holds(network, caller.source.ip()))
+                self.addresses.iter().any(|proxy| proxy.contains(network, caller.source.ip()))
             }
             ListenerIdentity::Bound(_) => false,
         }
@@ -124,13 +124,13 @@ impl TrustedProxies {
 
     /// The VM that a proxy speaks for, if it proves that it may.
     pub fn vm(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Uuid> {
-        self.judge(claim).inspect_err(|why| self.note(caller, why)).ok()
+        self.verify(claim).inspect_err(|why| self.log_refusal(caller, why)).ok()
     }
 
-    fn judge(&self, claim: &ProxyClaim<'_>) -> Result<Uuid, &'static str> {
+    fn verify(&self, claim: &ProxyClaim<'_>) -> Result<Uuid, &'static str> {
         let id = claim.instance_id.ok_or("it has not exactly one X-Instance-ID")?;
         let signature = claim.signature.ok_or("it has not exactly one X-Instance-ID-Signature")?;
-        if !self.secrets.load().have_signed(id.as_bytes(), signature) {
+        if !self.secrets.load().verify(id.as_bytes(), signature) {
             return Err("its X-Instance-ID-Signature was made with no secret of the file");
         }
         let guid = Some(id).filter(|id| id.len() == ID_LENGTH).and_then(|id| id.parse().ok());
@@ -139,7 +139,7 @@ impl TrustedProxies {
 
     /// Leaves word of a refusal, since a wrong secret on one side is otherwise seen by guests only. The first,
     /// the second, the fourth and so on: a proxy that is set up wrongly must not fill the log.
-    pub(crate) fn note(&self, caller: &Caller, why: &str) {
+    pub(crate) fn log_refusal(&self, caller: &Caller, why: &str) {
         let count = self.refused.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if count.is_power_of_two() {
             tracing::warn!(proxy = %caller.source.ip(), count, "a request of a trusted proxy was refused: {why}");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_known_by_network_and_address() {
+    fn proxy_matches_network_and_address() {
         let (proxies, _directory) = proxies(&["10.9.0.2", "blue=10.8.0.0/16", "fd00::/64"]);
         for (caller, expected) in [
             (network("default", "10.9.0.2"), true),
@@ -194,13 +194,13 @@ mod tests {
             (network("default", "[::ffff:10.9.0.2]"), true),
             (caller(ListenerIdentity::Bound("web-0".to_owned()), "10.9.0.2"), false),
         ] {
-            assert_eq!(proxies.include(&caller), expected, "{caller:?}");
+            assert_eq!(proxies.contains(&caller), expected, "{caller:?}");
         }
-        assert!(!TrustedProxies::default().include(&network("default", "10.9.0.2")));
+        assert!(!TrustedProxies::default().contains(&network("default", "10.9.0.2")));
     }
 
     #[test]
-    fn an_id_counts_with_its_own_signature_only() {
+    fn instance_id_requires_its_own_signature() {
         let (proxies, _directory) = proxies(&["10.9.0.2"]);
         let from = network("default", "10.9.0.2");
         let vm = |instance_id, signature| proxies.vm(&from, &ProxyClaim { instance_id, signature });
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_must_be_a_guid_too() {
+    fn signed_instance_id_must_be_a_guid() {
         let (proxies, _directory) = proxies(&["10.9.0.2"]);
         let from = network("default", "10.9.0.2");
         for id in ["", "web-0", "5ad21dcd8f704f4ab2b1f3c1a9a0a4c1", "{5ad21dcd-8f70-4f4a-b2b1-f3c1a9a0a4c1}"]
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_changed_without_a_gap() {
+    fn secrets_rotate_without_downtime() {
         let (proxies, directory) = proxies(&["10.9.0.2"]);
         let from = network("default", "10.9.0.2");
         let claim = ProxyClaim { instance_id: Some(ID), signature: Some(SIGNATURE) };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_configuration_is_refused() {
+    fn incomplete_proxy_config_is_refused() {
         let addresses = vec!["10.9.0.2".parse().unwrap()];
         let error = TrustedProxies::load(&ProxyConfig { addresses, secret_file: None }).unwrap_err();
         assert!(matches!(error, ProxyError::NoSecretFile), "{error}");

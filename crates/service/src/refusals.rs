@@ -25,42 +25,42 @@ const REQUESTS_PER_SOURCE: usize = 16;
 /// How many places a batch counts apart; the others are counted together.
 const SOURCES_MAX: usize = 32;
 /// How long a request's method and path may be in a batch.
-const REQUEST_CHARS: usize = 160;
+const REQUEST_CHARS_MAX: usize = 160;
 /// How often a batch is written.
-const WRITE_EVERY: Duration = Duration::from_secs(1);
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is written when it keeps overflowing.
-const WRITE_EVERY_MAX: Duration = Duration::from_secs(64);
+const WRITE_INTERVAL_MAX: Duration = Duration::from_secs(64);
 
 /// Where refusals are noted.
 #[derive(Default)]
 pub struct Refusals {
-    ledger: Mutex<Ledger>,
+    pending: Mutex<PendingBatch>,
     /// How many there have been, by code; there are few codes.
     pub counts: Counters,
 }
 
 #[derive(Default)]
-struct Ledger {
+struct PendingBatch {
     requests: Vec<RefusedRequest>,
-    per_source: BTreeMap<Option<IpAddr>, Noted>,
-    elsewhere: u64,
+    per_source: BTreeMap<Option<IpAddr>, SourceCounts>,
+    other_sources: u64,
 }
 
 #[derive(Default)]
-struct Noted {
+struct SourceCounts {
     kept: usize,
     counted: u64,
 }
 
-impl Ledger {
+impl PendingBatch {
     /// Notes one; answers whether it is kept in full.
-    fn note(&mut self, mut refused: RefusedRequest) -> bool {
+    fn record(&mut self, mut refused: RefusedRequest) -> bool {
         let known = self.per_source.len();
         let source = match self.per_source.get_mut(&refused.from) {
             Some(source) => source,
             None if known < SOURCES_MAX => self.per_source.entry(refused.from).or_default(),
             None => {
-                self.elsewhere += 1;
+                self.other_sources += 1;
                 return false;
             }
         };
@@ -69,8 +69,8 @@ impl Ledger {
             return false;
         }
         source.kept += 1;
-        if refused.request.chars().count() > REQUEST_CHARS {
-            refused.request = refused.request.chars().take(REQUEST_CHARS).chain(['…']).collect();
+        if refused.request.chars().count() > REQUEST_CHARS_MAX {
+            refused.request = refused.request.chars().take(REQUEST_CHARS_MAX).chain(['…']).collect();
         }
         self.requests.push(refused);
         true
@@ -78,12 +78,12 @@ impl Ledger {
 
     /// All of it, if there is any; the next begins empty.
     fn take(&mut self, at: jiff::Timestamp) -> Option<RefusalBatch> {
-        let Self { requests, per_source, elsewhere } = std::mem::take(self);
-        let counted = per_source.into_iter().filter(|(_, noted)| noted.counted > 0);
+        let Self { requests, per_source, other_sources } = std::mem::take(self);
+        let counted = per_source.into_iter().filter(|(_, source)| source.counted > 0);
         let mut further: Vec<_> =
-            counted.map(|(from, noted)| FurtherRefusals { from, count: noted.counted }).collect();
-        if elsewhere > 0 {
-            further.push(FurtherRefusals { from: None, count: elsewhere });
+            counted.map(|(from, source)| FurtherRefusals { from, count: source.counted }).collect();
+        if other_sources > 0 {
+            further.push(FurtherRefusals { from: None, count: other_sources });
         }
         (!requests.is_empty() || !further.is_empty()).then_some(RefusalBatch { at, requests, further })
     }
@@ -91,11 +91,11 @@ impl Ledger {
 
 impl Refusals {
     /// Notes a refusal.
-    pub fn note(&self, refused: RefusedRequest) {
+    pub fn record(&self, refused: RefusedRequest) {
         self.counts.get_or_create(&[("code", refused.code.clone())]).inc();
-        let mut ledger = lock(&self.ledger);
-        if ledger.note(refused.clone()) {
-            drop(ledger);
+        let mut pending = lock(&self.pending);
+        if pending.record(refused.clone()) {
+            drop(pending);
             let RefusedRequest { from, token, code, request, .. } = refused;
             let (from, token) = (from.map(tracing::field::display), token.as_deref().unwrap_or("unknown"));
             tracing::warn!(target: "notbefore::audit", token, from, code, request, "refused");
@@ -104,7 +104,7 @@ impl Refusals {
 
     /// Writes what was noted, for ever.
     pub async fn write(self: Arc<Self>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, node: Node) {
-        let mut pause = WRITE_EVERY;
+        let mut pause = WRITE_INTERVAL;
         for n in 0.. {
             tokio::time::sleep(pause).await;
             pause = next_pause(pause, self.write_once(&*store, &*clock, &node, n).await);
@@ -114,7 +114,7 @@ impl Refusals {
     /// Writes what was noted, if anything; answers whether all of it was kept in full.
     pub async fn write_once(&self, store: &dyn Store, clock: &dyn Clock, node: &str, n: u64) -> bool {
         let now = clock.now();
-        let Some(batch) = lock(&self.ledger).take(now) else { return true };
+        let Some(batch) = lock(&self.pending).take(now) else { return true };
         for FurtherRefusals { from, count } in &batch.further {
             let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());
             tracing::warn!(target: "notbefore::audit", from, count, "further refusals");
@@ -134,7 +134,7 @@ impl Refusals {
 
 /// While batches overflow they are written half as often each time.
 fn next_pause(pause: Duration, all_kept: bool) -> Duration {
-    if all_kept { WRITE_EVERY } else { (pause * 2).min(WRITE_EVERY_MAX) }
+    if all_kept { WRITE_INTERVAL } else { (pause * 2).min(WRITE_INTERVAL_MAX) }
 }
 
 #[cfg(test)]
@@ -154,41 +154,41 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_counted_and_hides_nobody() {
-        let mut ledger = Ledger::default();
+    fn flood_is_counted_without_hiding_other_sources() {
+        let mut pending = PendingBatch::default();
         for _ in 0..10_000 {
-            ledger.note(refused([10, 0, 0, 9]));
+            pending.record(refused([10, 0, 0, 9]));
         }
-        assert!(ledger.note(refused([10, 0, 0, 1])), "one from another place is kept");
-        let batch = ledger.take(Timestamp::UNIX_EPOCH).unwrap();
+        assert!(pending.record(refused([10, 0, 0, 1])), "one from another place is kept");
+        let batch = pending.take(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(batch.requests.len(), REQUESTS_PER_SOURCE + 1);
         let further = FurtherRefusals { from: refused([10, 0, 0, 9]).from, count: 10_000 - 16 };
         assert_eq!(batch.further, [further]);
-        assert_eq!(ledger.take(Timestamp::UNIX_EPOCH), None);
+        assert_eq!(pending.take(Timestamp::UNIX_EPOCH), None);
     }
 
     #[test]
-    fn a_batch_is_small_from_however_many_places_it_comes() {
-        let mut ledger = Ledger::default();
+    fn batch_size_is_bounded_for_many_sources() {
+        let mut pending = PendingBatch::default();
         for n in 0..50_000_u32 {
             let [a, b, c, d] = n.to_be_bytes();
             let long = RefusedRequest { request: "x".repeat(8_000), ..refused([10 + a, b, c, d]) };
-            ledger.note(long.clone());
-            ledger.note(long);
+            pending.record(long.clone());
+            pending.record(long);
         }
-        let batch = ledger.take(Timestamp::UNIX_EPOCH).unwrap();
+        let batch = pending.take(Timestamp::UNIX_EPOCH).unwrap();
         assert!(records::encode(&batch).len() < 32 * 1024);
         let counted: u64 = batch.further.iter().map(|one| one.count).sum();
         assert_eq!(batch.requests.len() as u64 + counted, 100_000, "nothing is lost from the count");
     }
 
     #[test]
-    fn writing_slows_down_while_batches_overflow() {
-        let mut pause = WRITE_EVERY;
+    fn write_interval_backs_off_while_batches_overflow() {
+        let mut pause = WRITE_INTERVAL;
         for _ in 0..20 {
             pause = next_pause(pause, false);
         }
-        assert_eq!(pause, WRITE_EVERY_MAX);
-        assert_eq!(next_pause(pause, true), WRITE_EVERY);
+        assert_eq!(pause, WRITE_INTERVAL_MAX);
+        assert_eq!(next_pause(pause, true), WRITE_INTERVAL);
     }
 }

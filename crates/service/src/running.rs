@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_is_read_anew_though_one_fails() {
+    fn all_reloads_run_even_if_one_fails() {
         let reloads = Reloads::default();
         assert!(reloads.run().is_empty());
         reloads.add("bad", || Err("no such file".into()));

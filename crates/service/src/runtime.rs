@@ -32,22 +32,22 @@ use crate::view::Views;
 const PASS_INPUTS_MAX: usize = 512;
 /// How many transactions are handed to the store as one. They are answered together, so the first of them wait for
 /// the last.
-const COMMITS_TOGETHER_MAX: usize = 256;
+const COMMIT_BATCH_MAX: usize = 256;
 /// How many requests may wait to be taken up; beyond that, whoever asks waits to be heard.
 const REQUESTS_MAX: usize = 4_096;
 /// The longest sleep: how late a clock that was set forward is noticed.
-const NAP_MAX: Duration = Duration::from_millis(500);
+const TICK_MAX: Duration = Duration::from_millis(500);
 /// How long a closing engine has to finish what it has begun.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
 
 type Reply = oneshot::Sender<Result<Answer, Failure>>;
 /// A question, with the way back for its answer.
-type Look = Box<dyn FnOnce(&Engine, Timestamp) + Send>;
+type Query = Box<dyn FnOnce(&Engine, Timestamp) + Send>;
 
 /// What callers ask.
-enum Asked {
+enum EngineRequest {
     Change(Box<Request>, Reply),
-    Look(Look),
+    Query(Query),
 }
 
 /// What reaches the engine from within.
@@ -62,7 +62,7 @@ enum Signal {
 /// How to reach the engine.
 #[derive(Clone)]
 pub struct EngineHandle {
-    requests: mpsc::Sender<Asked>,
+    requests: mpsc::Sender<EngineRequest>,
     signals: mpsc::UnboundedSender<Signal>,
     stats: Arc<EngineStats>,
 }
@@ -76,7 +76,7 @@ pub struct EngineStats {
     pub conflicts: Tally,
     /// Transactions that the store refused or whose outcome is unknown.
     pub failures: Tally,
-    trouble: ArcSwapOption<String>,
+    store_error: ArcSwapOption<String>,
     /// The newest revision.
     pub revision: Tally,
     /// How many host operations are due and wait for other update domains.
@@ -112,13 +112,13 @@ impl HeldClock {
 
 impl EngineStats {
     /// Whether the store took the last transaction that it was given.
-    pub fn store_is_well(&self) -> bool {
-        self.trouble.load().is_none()
+    pub fn is_store_writable(&self) -> bool {
+        self.store_error.load().is_none()
     }
 
     /// Why the store did not take the last transaction that it was given, if it did not.
-    pub fn store_trouble(&self) -> Option<Arc<String>> {
-        self.trouble.load_full()
+    pub fn store_error(&self) -> Option<Arc<String>> {
+        self.store_error.load_full()
     }
 
     /// Why the clock is not trusted, if it is not.
@@ -127,12 +127,12 @@ impl EngineStats {
     }
 
     /// Notes what became of a transaction. One that writes nothing says nothing about whether the store can.
-    fn note(&self, outcome: &Outcome, writes: bool) {
+    fn record(&self, outcome: &Outcome, writes: bool) {
         match outcome {
             Outcome::Committed(revision) if writes => {
                 self.commits.add();
                 self.revision.raise(revision.0);
-                if self.trouble.swap(None).is_some() {
+                if self.store_error.swap(None).is_some() {
                     tracing::info!("the store writes again");
                 }
             }
@@ -141,7 +141,7 @@ impl EngineStats {
             Outcome::Refused(Refusal::Unavailable(why)) | Outcome::Unknown(why) => {
                 self.failures.add();
                 // It is tried every second while it lasts; once is enough to say.
-                let before = self.trouble.swap(Some(Arc::new(why.clone())));
+                let before = self.store_error.swap(Some(Arc::new(why.clone())));
                 if before.is_none_or(|before| *before != *why) {
                     tracing::error!(%why, "the store does not write; guests go on polling, changes are refused");
                 }
@@ -163,7 +163,10 @@ impl EngineHandle {
     pub async fn ask<A: TypedCommand>(&self, request: Request<A>) -> Result<A::Answer, Failure> {
         let (reply, answer) = oneshot::channel();
         let closing = || Failure::Unavailable(FailureCause::Closing);
-        self.requests.send(Asked::Change(Box::new(request.erased()), reply)).await.map_err(|_| closing())?;
+        self.requests
+            .send(EngineRequest::Change(Box::new(request.erased()), reply))
+            .await
+            .map_err(|_| closing())?;
         // A request that was taken up and never answered may have taken effect.
         let answer = answer.await.unwrap_or(Err(Failure::OutcomeUnknown(FailureCause::Closing)));
         // What the store says is logged where it says it.
@@ -174,22 +177,22 @@ impl EngineHandle {
     }
 
     /// Asks what something would come to; nothing changes.
-    pub async fn look<T: Send + 'static>(
+    pub async fn query<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Engine, Timestamp) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (reply, answer) = oneshot::channel();
-        let look = Box::new(move |engine: &Engine, now| {
+        let query = Box::new(move |engine: &Engine, now| {
             // The caller may have gone.
             let _ = reply.send(question(engine, now));
         });
         let closing = || Failure::Unavailable(FailureCause::Closing);
-        self.requests.send(Asked::Look(look)).await.map_err(|_| closing())?;
+        self.requests.send(EngineRequest::Query(query)).await.map_err(|_| closing())?;
         answer.await.unwrap_or_else(|_| Err(closing()))
     }
 
     /// Tells the engine that a guest of a scope has asked for its document.
-    pub fn heard(&self, scope: ScopeId, at: Timestamp) {
+    pub fn record_poll(&self, scope: ScopeId, at: Timestamp) {
         // A closed engine has no use for it.
         let _ = self.signals.send(Signal::Input(Input::Polled(scope, at)));
     }
@@ -228,9 +231,9 @@ struct Runtime {
     /// How many calls to the store have not come back.
     calls: usize,
     /// The newest revision that they are known to have made.
-    made: Revision,
+    committed_to: Revision,
     /// What the watch has shown of which it is not yet known whether this process made it.
-    shown: VecDeque<Batch>,
+    watched: VecDeque<Batch>,
     /// The engine has every commit up to this revision.
     complete_to: Revision,
     clock_watch: ClockWatch,
@@ -251,7 +254,7 @@ pub fn start(
     let (signals, take_signals) = mpsc::unbounded_channel();
     let stats = Arc::new(EngineStats::default());
     stats.revision.set(revision.0);
-    tokio::spawn(follow(Arc::clone(&store), revision, signals.clone()));
+    tokio::spawn(watch_store(Arc::clone(&store), revision, signals.clone()));
     let reading = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
     let mut runtime = Runtime {
         engine,
@@ -264,15 +267,15 @@ pub fn start(
         next_request: 0,
         stats: Arc::clone(&stats),
         calls: 0,
-        made: revision,
-        shown: VecDeque::new(),
+        committed_to: revision,
+        watched: VecDeque::new(),
         complete_to: revision,
         clock_watch: ClockWatch::new(reading),
     };
-    runtime.say_clock(SignedDuration::ZERO, reading.wall);
-    let mut deeds = Deeds::default();
-    effects.into_iter().for_each(|effect| deeds.add(effect));
-    runtime.carry_out(deeds);
+    runtime.report_clock_hold(SignedDuration::ZERO, reading.wall);
+    let mut effect_batch = EffectBatch::default();
+    effects.into_iter().for_each(|effect| effect_batch.add(effect));
+    runtime.apply(effect_batch);
     tokio::spawn(runtime.run(take_requests, take_signals));
     EngineHandle { requests, signals, stats }
 }
@@ -289,21 +292,21 @@ struct Pass {
     /// All the rest, in order.
     others: Vec<Input>,
     /// Questions; they are answered when all the inputs are taken in.
-    looks: Vec<Look>,
+    queries: Vec<Query>,
     /// Whoever wants the engine closed.
     close: Option<oneshot::Sender<()>>,
 }
 
 /// The effects of a pass, those of a kind together and in order.
 #[derive(Default)]
-struct Deeds {
+struct EffectBatch {
     commits: Vec<(JobId, Txn)>,
     publication: Option<Publication>,
-    orders: Vec<Order>,
+    driver_commands: Vec<DriverCommand>,
     answers: Vec<(RequestId, Result<Answer, Failure>)>,
 }
 
-impl Deeds {
+impl EffectBatch {
     fn add(&mut self, effect: Effect) {
         match effect {
             Effect::Commit(id, txn) => self.commits.push((id, txn)),
@@ -311,15 +314,15 @@ impl Deeds {
                 Some(publication) => publication.append(next),
                 None => self.publication = Some(next),
             },
-            Effect::Run(run) => self.orders.push(Order::Run(run)),
-            Effect::Stop(command) => self.orders.push(Order::Stop(command)),
+            Effect::Run(run) => self.driver_commands.push(DriverCommand::Run(run)),
+            Effect::Stop(command) => self.driver_commands.push(DriverCommand::Stop(command)),
             Effect::Answer(id, answer) => self.answers.push((id, answer)),
         }
     }
 }
 
 /// What the driver is told.
-enum Order {
+enum DriverCommand {
     Run(Box<DriverRun>),
     Stop(CommandId),
 }
@@ -342,18 +345,18 @@ impl Pass {
     }
 
     fn len(&self) -> usize {
-        self.committed.len() + self.watched.len() + self.others.len() + self.looks.len()
+        self.committed.len() + self.watched.len() + self.others.len() + self.queries.len()
     }
 }
 
 impl Runtime {
     async fn run(
         mut self,
-        mut requests: mpsc::Receiver<Asked>,
+        mut requests: mpsc::Receiver<EngineRequest>,
         mut signals: mpsc::UnboundedReceiver<Signal>,
     ) {
         loop {
-            let nap = self.until_due();
+            let wait = self.time_until_due();
             let mut pass = Pass::default();
             tokio::select! {
                 biased;
@@ -361,8 +364,8 @@ impl Runtime {
                     Some(signal) => pass.add(signal),
                     None => return,
                 },
-                Some(asked) = requests.recv() => self.take_up(asked, &mut pass),
-                () = sleep(nap) => pass.others.push(Input::Tick),
+                Some(request) = requests.recv() => self.accept(request, &mut pass),
+                () = sleep(wait) => pass.others.push(Input::Tick),
             }
             // Whoever wakes this task would have it run at once, for that one input. Those who are ready to run by
             // now go first: what they ask for then belongs to the same pass.
@@ -370,8 +373,8 @@ impl Runtime {
             while pass.len() < PASS_INPUTS_MAX && pass.close.is_none() {
                 if let Ok(signal) = signals.try_recv() {
                     pass.add(signal);
-                } else if let Ok(asked) = requests.try_recv() {
-                    self.take_up(asked, &mut pass);
+                } else if let Ok(request) = requests.try_recv() {
+                    self.accept(request, &mut pass);
                 } else {
                     break;
                 }
@@ -389,13 +392,13 @@ impl Runtime {
     /// Takes no further requests and waits for the commits of those there are.
     async fn close(
         &mut self,
-        mut requests: mpsc::Receiver<Asked>,
+        mut requests: mpsc::Receiver<EngineRequest>,
         mut signals: mpsc::UnboundedReceiver<Signal>,
     ) {
         requests.close();
         let mut pass = Pass::default();
-        while let Some(asked) = requests.recv().await {
-            self.take_up(asked, &mut pass);
+        while let Some(request) = requests.recv().await {
+            self.accept(request, &mut pass);
         }
         // No guest asks any more: what was heard of them so far is stored.
         pass.others.push(Input::Closing);
@@ -415,21 +418,21 @@ impl Runtime {
         }
     }
 
-    fn take_up(&mut self, asked: Asked, pass: &mut Pass) {
-        match asked {
-            Asked::Change(request, reply) => {
+    fn accept(&mut self, request: EngineRequest, pass: &mut Pass) {
+        match request {
+            EngineRequest::Change(request, reply) => {
                 let id = RequestId(self.next_request);
                 self.next_request += 1;
                 self.replies.insert(id, reply);
                 pass.others.push(Input::Request(id, request));
             }
-            Asked::Look(look) => pass.looks.push(look),
+            EngineRequest::Query(query) => pass.queries.push(query),
         }
     }
 
     fn handle(&mut self, mut pass: Pass) {
         let now = self.clock.now();
-        let looks = std::mem::take(&mut pass.looks);
+        let queries = std::mem::take(&mut pass.queries);
         let inputs = self.inputs(pass);
         let reading = ClockReading { wall: now, since_boot: self.clock.since_boot() };
         let news = self.clock_watch.read(reading, self.engine.is_clock_held());
@@ -437,20 +440,20 @@ impl Runtime {
             self.engine.note_booted_at(reading.booted_at());
         }
         let inputs = news.map(Input::Clock).into_iter().chain(inputs);
-        let mut deeds = Deeds::default();
-        self.engine.handle_all(inputs, now).into_iter().for_each(|effect| deeds.add(effect));
+        let mut effect_batch = EffectBatch::default();
+        self.engine.handle_all(inputs, now).into_iter().for_each(|effect| effect_batch.add(effect));
         let jumped_by = match news {
             Some(ClockNews::Jumped(by)) => by,
             Some(ClockNews::Settled) | None => SignedDuration::ZERO,
         };
-        self.say_clock(jumped_by, now);
+        self.report_clock_hold(jumped_by, now);
         self.stats.host_operations_waiting.set(self.engine.host_operations_blocked() as u64);
-        self.carry_out(deeds);
-        looks.into_iter().for_each(|look| look(&self.engine, now));
+        self.apply(effect_batch);
+        queries.into_iter().for_each(|query| query(&self.engine, now));
     }
 
     /// Says so when the clock begins or ceases to be trusted, and when it jumps again.
-    fn say_clock(&self, jumped_by: SignedDuration, now: Timestamp) {
+    fn report_clock_hold(&self, jumped_by: SignedDuration, now: Timestamp) {
         let before = self.stats.clock_hold();
         let Some(events) = self.engine.events_held() else {
             if before.is_some() {
@@ -477,19 +480,19 @@ impl Runtime {
     /// A pass as the engine takes it. What the watch has shown comes after what became of commits: the store shows
     /// a commit before it answers it, and the engine would read a record that it has made itself.
     fn inputs(&mut self, pass: Pass) -> impl Iterator<Item = Input> + use<> {
-        let Pass { committed, calls, watched, others, looks: _, close: _ } = pass;
+        let Pass { committed, calls, watched, others, queries: _, close: _ } = pass;
         self.calls = self.calls.saturating_sub(calls);
         for (_, outcome) in &committed {
             if let Outcome::Committed(revision) = outcome {
-                self.made = self.made.max(*revision);
+                self.committed_to = self.committed_to.max(*revision);
             }
         }
-        self.shown.extend(watched);
+        self.watched.extend(watched);
         let known = match self.calls {
-            0 => self.shown.len(),
-            _ => self.shown.partition_point(|batch| batch.revision <= self.made),
+            0 => self.watched.len(),
+            _ => self.watched.partition_point(|batch| batch.revision <= self.committed_to),
         };
-        let known: Vec<Batch> = self.shown.drain(..known).collect();
+        let known: Vec<Batch> = self.watched.drain(..known).collect();
         self.complete_to = known.last().map_or(self.complete_to, |batch| batch.revision);
         let committed = committed.into_iter().map(|(id, outcome)| Input::Committed(id, outcome));
         committed.chain(known.into_iter().map(Input::Watched)).chain(others)
@@ -497,15 +500,15 @@ impl Runtime {
 
     /// Carries out the effects of one pass. The store is set going first; then all that is durable is published;
     /// and what relies on that comes last: commands that run, and answers.
-    fn carry_out(&mut self, deeds: Deeds) {
-        let Deeds { commits, publication, orders, answers } = deeds;
+    fn apply(&mut self, effect_batch: EffectBatch) {
+        let EffectBatch { commits, publication, driver_commands, answers } = effect_batch;
         self.commit(commits);
         if let Some(publication) = publication {
             self.views.publish(publication, self.clock.now());
         }
         self.views.set_complete_to(self.complete_to);
-        for order in orders {
-            self.drive(order);
+        for command in driver_commands {
+            self.dispatch(command);
         }
         for (id, answer) in answers {
             if let Some(reply) = self.replies.remove(&id) {
@@ -521,22 +524,22 @@ impl Runtime {
     fn commit(&mut self, commits: Vec<(JobId, Txn)>) {
         let mut commits = commits.into_iter().peekable();
         while commits.peek().is_some() {
-            let (ids, txns): (Vec<_>, Vec<_>) = commits.by_ref().take(COMMITS_TOGETHER_MAX).unzip();
+            let (ids, txns): (Vec<_>, Vec<_>) = commits.by_ref().take(COMMIT_BATCH_MAX).unzip();
             let (store, signals) = (Arc::clone(&self.store), self.signals.clone());
             let stats = Arc::clone(&self.stats);
             self.calls += 1;
             tokio::spawn(async move {
                 let writes: Vec<bool> = txns.iter().map(Txn::writes).collect();
                 let outcomes = store.commit_all(txns).await;
-                outcomes.iter().zip(writes).for_each(|(outcome, writes)| stats.note(outcome, writes));
+                outcomes.iter().zip(writes).for_each(|(outcome, writes)| stats.record(outcome, writes));
                 let _ = signals.send(Signal::Committed(ids.into_iter().zip(outcomes).collect()));
             });
         }
     }
 
-    fn drive(&self, order: Order) {
-        match order {
-            Order::Run(run) => {
+    fn dispatch(&self, command: DriverCommand) {
+        match command {
+            DriverCommand::Run(run) => {
                 let signals = self.signals.clone();
                 let report = Report::new(run.id, move |report| {
                     // A closed engine has no use for it; the next one runs the command again.
@@ -544,30 +547,30 @@ impl Runtime {
                 });
                 self.driver.run(*run, report);
             }
-            Order::Stop(command) => self.driver.stop(command),
+            DriverCommand::Stop(command) => self.driver.stop(command),
         }
     }
 
-    fn until_due(&self) -> Duration {
+    fn time_until_due(&self) -> Duration {
         let due = self.engine.next_due().map(|due| due.duration_since(self.clock.now()));
         match due.map(Duration::try_from) {
-            Some(Ok(wait)) => wait.min(NAP_MAX),
+            Some(Ok(wait)) => wait.min(TICK_MAX),
             // Overdue already.
             Some(Err(_)) => Duration::ZERO,
-            None => NAP_MAX,
+            None => TICK_MAX,
         }
     }
 }
 
 /// Sleeps for a while; for none at all where there is none. tokio's timer would make a millisecond of it.
-async fn sleep(nap: Duration) {
-    if !nap.is_zero() {
-        tokio::time::sleep(nap).await;
+async fn sleep(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
     }
 }
 
 /// Shows the engine every commit. On one node they are its own, but for those whose outcome was unknown.
-async fn follow(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::UnboundedSender<Signal>) {
+async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::UnboundedSender<Signal>) {
     loop {
         let mut watch = match store.watch(after).await {
             Ok(watch) => watch,
@@ -609,13 +612,13 @@ mod tests {
     use crate::driver::NoCommand;
 
     /// A store that counts how often it is called.
-    struct Counted {
+    struct CountingStore {
         store: MemoryStore,
         calls: AtomicU64,
     }
 
     #[async_trait::async_trait]
-    impl Store for Counted {
+    impl Store for CountingStore {
         async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
             self.store.snapshot().await
         }
@@ -640,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_watch_shows_waits_for_the_answers_that_are_under_way() {
+    fn watched_batches_wait_for_commits_in_flight() {
         let mut runtime = Runtime {
             engine: engine().0,
             store: Arc::new(MemoryStore::new()),
@@ -652,8 +655,8 @@ mod tests {
             next_request: 0,
             stats: Arc::default(),
             calls: 2,
-            made: Revision(0),
-            shown: VecDeque::new(),
+            committed_to: Revision(0),
+            watched: VecDeque::new(),
             complete_to: Revision(0),
             clock_watch: ClockWatch::new(ClockReading {
                 wall: Timestamp::UNIX_EPOCH,
@@ -691,9 +694,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_at_once_share_commits_and_each_sees_its_effect_when_answered() {
+    async fn concurrent_requests_share_commits_and_read_their_writes() {
         const MANY: u128 = 200;
-        let store = Arc::new(Counted { store: MemoryStore::new(), calls: AtomicU64::new(0) });
+        let store = Arc::new(CountingStore { store: MemoryStore::new(), calls: AtomicU64::new(0) });
         let clock = Arc::new(SystemClock);
         let (engine, effects) = engine();
         let views = Arc::new(Views::new(false));
@@ -716,7 +719,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_comes_from_the_task_alone() {
+    fn ping_is_answered_by_engine_task() {
         let (requests, _) = mpsc::channel(1);
         let (signals, mut taken) = mpsc::unbounded_channel();
         let handle = EngineHandle { requests, signals, stats: Arc::default() };

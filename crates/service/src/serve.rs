@@ -1,4 +1,4 @@
-//! `serve`: opens the store, starts the engine, opens the doors; and closes all of them in the opposite
+//! `serve`: opens the store, starts the engine, opens the listeners; and closes all of them in the opposite
 //! order when it is told to.
 
 use std::io;
@@ -14,7 +14,7 @@ use notbefore_engine::{
     AddVm, ClockNews, ClockReading, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input, Loader,
     Node, Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
 };
-use notbefore_listener::host::Hosts;
+use notbefore_listener::host::AllowedHosts;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -26,10 +26,11 @@ use crate::data_dir::{self, DataDir, DataDirError, make_private};
 use crate::delivery::recorder;
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
-use crate::guest::GuestDoor;
+use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
-use crate::listen::{BindError, ListenAt};
-use crate::operator::door::Door;
+use crate::integrity::IntegrityError;
+use crate::listen::{BindError, ListenAddress};
+use crate::operator::server::OperatorServer;
 use crate::operator::tls::{Certificate, TlsError};
 use crate::platform::ScheduledEvents;
 use crate::proxy::{ProxyError, TrustedProxies};
@@ -39,13 +40,12 @@ use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
-use crate::whole::NotWhole;
-use crate::{janitor, names, operator, tokens, whole};
+use crate::{integrity, janitor, names, operator, tokens};
 
 /// How many records are read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
 /// How often the VMs with a listener of their own are taken to listen.
-const BOUND_HEARD_EVERY: std::time::Duration = std::time::Duration::from_secs(3_600);
+const BOUND_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600);
 
 /// Why the service could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub enum ServeError {
     Read(#[from] ReadError),
     /// The store is damaged.
     #[error(transparent)]
-    Damaged(#[from] NotWhole),
+    Damaged(#[from] IntegrityError),
     /// A record cannot be understood.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -67,22 +67,22 @@ pub enum ServeError {
     #[error(transparent)]
     Token(#[from] TokenError),
     /// An address cannot be listened at.
-    #[error("cannot listen at {at} for {what}: {error}; {}", .error.cure(.flag))]
+    #[error("cannot listen at {at} for {what}: {error}; {}", .error.hint(.flag))]
     Listen { at: String, what: &'static str, flag: &'static str, error: BindError },
-    /// The guest door's threads cannot be started.
+    /// The guest listener's threads cannot be started.
     #[error("cannot start the threads that answer guests")]
-    GuestDoor(#[source] io::Error),
-    /// The operator door would be open to the network.
+    GuestServer(#[source] io::Error),
+    /// The operator listener would be open to the network.
     #[error(
-        "the operator door at {0} would be open to the network without encryption; give it a certificate with --operator-cert and --operator-key, use a loopback address, or say --operator-without-tls if that is meant"
+        "the operator listener at {0} would be open to the network without encryption; give it a certificate with --operator-cert and --operator-key, use a loopback address, or say --operator-without-tls if that is meant"
     )]
     OperatorExposed(SocketAddr),
     /// Two listeners are told to listen at the same place.
     #[error(
         "{0} is named twice: guests, each VM of --guest-vm and operators need an address or a port of their own"
     )]
-    ListenTwice(ListenAt),
-    /// The operator door's certificate cannot be used.
+    DuplicateAddress(ListenAddress),
+    /// The operator listener's certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A command of our own at the start was refused.
@@ -114,13 +114,13 @@ pub async fn serve(
         Some(files) => Some(Arc::new(Certificate::load(files.clone(), clock.now())?)),
         None => None,
     };
-    // The doors are bound before anything is written: a port in use leaves nothing behind.
+    // The listeners are bound before anything is written: a port in use leaves nothing behind.
     let operator_listener = bind(&config.operator.into(), "operators", "--operator")?;
-    let (mut guest_listeners, mut guests_call_at) = (Vec::new(), Vec::new());
+    let (mut guest_listeners, mut guest_addresses) = (Vec::new(), Vec::new());
     for GuestListener { network, at } in &config.guest {
         let listener = bind(at, "guests", "--guest")?;
-        let at = ListenAt { address: local(&listener, at.address), ..at.clone() };
-        guests_call_at.push(GuestListener { network: network.clone(), at });
+        let at = ListenAddress { address: local(&listener, at.address), ..at.clone() };
+        guest_addresses.push(GuestListener { network: network.clone(), at });
         guest_listeners.push((listener, ListenerIdentity::Network(network.to_ascii_lowercase())));
     }
     let mut bound_listeners = Vec::new();
@@ -152,10 +152,10 @@ pub async fn serve(
         Arc::clone(&delivery),
         Arc::clone(&store),
     ));
-    let door = Arc::new(GuestDoor::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
+    let server = Arc::new(GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
-    let operator_places = config.operator_door.limits.places();
+    let operator_slots = config.operator_server.limits.slots();
     let operator = Arc::new(operator::Parts {
         views: Arc::clone(&views),
         engine: engine.clone(),
@@ -165,20 +165,20 @@ pub async fn serve(
         token_file: dir.file(data_dir::TOKEN),
         clock: Arc::clone(&clock),
         delivery,
-        guest_stats: door.stats(),
-        change_pace: config.change_pace,
-        places: Arc::clone(&operator_places),
-        hosts: Hosts::new(&config.host_name, &config.operator_door.hosts),
+        guest_stats: server.stats(),
+        change_rate_limit: config.change_rate_limit,
+        slots: Arc::clone(&operator_slots),
+        hosts: AllowedHosts::new(&config.host_name, &config.operator_server.hosts),
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         shutdown: shutdown.clone(),
     });
 
     if !config.guest_vms.is_empty() && config.proxy.addresses.is_empty() {
         let view = views.newest();
-        guests_call_at.retain(|guest| has_callers(&view, &guest.network));
+        guest_addresses.retain(|guest| has_callers(&view, &guest.network));
     }
     let mut addresses = Addresses {
-        guest: guests_call_at,
+        guest: guest_addresses,
         guest_vms: Vec::new(),
         operator: operator_address,
         operator_encrypted: certificate.is_some(),
@@ -192,7 +192,7 @@ pub async fn serve(
             bound.push(vm.clone());
         }
     }
-    let guests = door.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestDoor)?;
+    let guests = server.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestServer)?;
     let guests = tokio::spawn(guests);
     write_url(&dir, operator_address, certificate.as_deref())?;
     // At once, while requests finish: what a command does from now on would have to be done again.
@@ -204,7 +204,8 @@ pub async fn serve(
             exec.close().await;
         })
     });
-    let janitor = janitor::run(Arc::clone(&store), engine.clone(), Arc::clone(&clock), config.history_kept);
+    let janitor =
+        janitor::run(Arc::clone(&store), engine.clone(), Arc::clone(&clock), config.history_retention);
     let background = [
         tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone())),
         tokio::spawn(janitor),
@@ -217,17 +218,17 @@ pub async fn serve(
     }
     if let Some(certificate) = &certificate {
         let (certificate, dir, clock) = (Arc::clone(certificate), dir.clone(), Arc::clone(&clock));
-        reloads.add("the operator door's certificate", move || certificate.reload(&dir, clock.now()));
+        reloads.add("the operator listener's certificate", move || certificate.reload(&dir, clock.now()));
     }
     ready(&Running { addresses, engine: engine.clone(), reloads });
 
-    let operator_door = Door {
+    let operator_server = OperatorServer {
         router: operator::router(operator),
         certificate,
-        places: operator_places,
-        proxies: config.operator_door.proxies,
+        slots: operator_slots,
+        proxies: config.operator_server.proxies,
     };
-    operator::door::serve(operator_listener, operator_door, shutdown).await;
+    operator::server::serve(operator_listener, operator_server, shutdown).await;
     let _ = guests.await;
     // Before the engine closes: what has ended by itself is still recorded.
     if let Some(commands) = commands {
@@ -245,7 +246,7 @@ pub async fn serve(
     Ok(())
 }
 
-fn bind(at: &ListenAt, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {
+fn bind(at: &ListenAddress, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {
     at.bind().map_err(|error| ServeError::Listen { at: at.to_string(), what, flag, error })
 }
 
@@ -283,7 +284,7 @@ async fn start_engine(
     let (mut engine, mut effects) = Engine::from_state(settings, state, revision, now);
     // The engine has judged its clock by what would start; what would be removed counts as well.
     let is_doubtful = !engine.is_clock_held() && engine.is_clock_far_ahead(now);
-    if is_doubtful && janitor::would_remove(&**store, now, config.history_kept).await? {
+    if is_doubtful && janitor::would_remove(&**store, now, config.history_retention).await? {
         effects.extend(engine.handle(Input::Clock(ClockNews::Jumped(SignedDuration::ZERO)), now));
     }
     let (store, views, clock) = (Arc::clone(store), Arc::clone(views), Arc::clone(clock));
@@ -300,24 +301,24 @@ pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
         for prefix in LOADED {
             let (mut scan, mut found) = (Scan::new(&*snapshot, prefix, LOAD_PAGE), 0);
             while let Some(page) = scan.next().await? {
-                whole::check_damaged(&page)?;
+                integrity::check_damaged(&page)?;
                 found += page.records.len() as u64;
                 if pages.send(prepared(page.records).await?).await.is_err() {
                     return Ok(());
                 }
             }
-            whole::check_count(&*snapshot, prefix, found)?;
+            integrity::check_count(&*snapshot, prefix, found)?;
         }
         let mut times = Vec::new();
         for key in records::TIMES {
             let record = snapshot.get(key).await.map_err(|error| match error {
-                ReadError::Damaged { key } => ServeError::from(NotWhole::Damaged { key }),
+                ReadError::Damaged { key } => ServeError::from(IntegrityError::Damaged { key }),
                 error @ ReadError::Unavailable(_) => error.into(),
             })?;
             times.extend(record.map(|record| (Key::from(key), record)));
         }
         // These are the records whose keys have no slash. Only the janitor reads `swept`.
-        whole::check_count(&*snapshot, "", times.len() as u64)?;
+        integrity::check_count(&*snapshot, "", times.len() as u64)?;
         times.retain(|(key, _)| **key == *records::ALIVE);
         let _ = pages.send(prepared(times).await?).await;
         Ok::<_, ServeError>(())
@@ -418,14 +419,14 @@ async fn keep_bound_enabled(
         for vm in &bound {
             let scope = view.at_path(vm).and_then(|vm| view.scope_of(vm).cloned());
             if let Some(scope) = scope {
-                engine.heard(scope.scope.id(), clock.now());
+                engine.record_poll(scope.scope.id(), clock.now());
             }
         }
-        tokio::time::sleep(BOUND_HEARD_EVERY).await;
+        tokio::time::sleep(BOUND_POLL_INTERVAL).await;
     }
 }
 
-/// Leaves word of where the operator door is and which certificate it has, so that the command line finds it by
+/// Leaves word of where the operator listener is and which certificate it has, so that the command line finds it by
 /// the data directory alone.
 fn write_url(
     dir: &DataDir,
@@ -447,6 +448,6 @@ fn write_url(
     }
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{address}\n");
-    let written = dir.write_whole(data_dir::OPERATOR_URL, url.as_bytes(), 0o644);
+    let written = dir.write_atomic(data_dir::OPERATOR_URL, url.as_bytes(), 0o644);
     written.map_err(failed(dir.file(data_dir::OPERATOR_URL)))
 }

@@ -21,8 +21,8 @@ use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Txn};
 use sha2::{Digest, Sha256};
 
 use crate::data_dir::{self, DataDir};
-use crate::guest::rate::Pace;
-use crate::whole::{self, NotWhole};
+use crate::guest::rate::RateState;
+use crate::integrity::{self, IntegrityError};
 
 /// The name of the first token.
 pub const ROOT: &str = "root";
@@ -40,7 +40,7 @@ pub enum TokenError {
     Read(#[from] ReadError),
     /// A token is damaged or missing.
     #[error(transparent)]
-    Damaged(#[from] NotWhole),
+    Damaged(#[from] IntegrityError),
     /// A record cannot be understood.
     #[error(transparent)]
     Decode(#[from] notbefore_engine::DecodeError),
@@ -87,7 +87,7 @@ pub struct KnownToken {
     pub revision: u64,
     used_at_s: AtomicI64,
     /// The changes it has made lately.
-    pub changes: Pace,
+    pub changes: RateState,
 }
 
 impl KnownToken {
@@ -101,7 +101,7 @@ impl KnownToken {
     }
 
     /// Notes that it was used.
-    pub fn used(&self, now: Timestamp) {
+    pub fn mark_used(&self, now: Timestamp) {
         self.used_at_s.store(now.as_second(), Relaxed);
     }
 }
@@ -109,12 +109,12 @@ impl KnownToken {
 impl TokenTable {
     /// The token that a secret is, also where it has expired. Secrets are looked up by their hashes, so that the
     /// time it takes says nothing about them.
-    pub fn of_secret(&self, secret: &str) -> Option<&Arc<KnownToken>> {
+    pub fn by_secret(&self, secret: &str) -> Option<&Arc<KnownToken>> {
         self.by_hash.get(&hash(secret))
     }
 
     /// Whether this very token, and not only one of its name, is still in force.
-    pub fn holds(&self, token: &Token, now: Timestamp) -> bool {
+    pub fn is_valid(&self, token: &Token, now: Timestamp) -> bool {
         self.by_hash.contains_key(&token.hash) && !token.is_expired(now)
     }
 
@@ -141,7 +141,7 @@ impl TokenTable {
                 token,
                 revision: revision.0,
                 used_at_s: AtomicI64::new(0),
-                changes: Pace::default(),
+                changes: RateState::default(),
             });
             self.by_hash.insert(known.token.hash.clone(), Arc::clone(&known));
             self.by_name.insert(name.folded(), known);
@@ -155,22 +155,22 @@ pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> R
     let snapshot = store.snapshot().await?;
     let page = snapshot.scan(prefix::TOKEN, None, TOKENS_MAX + 1).await?;
     // A token that is missing for damage must not be taken for one that was never there.
-    whole::check_damaged(&page)?;
+    integrity::check_damaged(&page)?;
     if !page.more {
-        whole::check_count(&*snapshot, prefix::TOKEN, page.records.len() as u64)?;
+        integrity::check_count(&*snapshot, prefix::TOKEN, page.records.len() as u64)?;
     }
     let mut root = None;
-    let mut ruled = false;
+    let mut has_full_access = false;
     for (key, record) in &page.records {
         let token = records::decode::<Token>(key, &record.value)?;
-        ruled |= token.is_full_operator() && !token.is_expired(now);
+        has_full_access |= token.is_full_operator() && !token.is_expired(now);
         if token.name.folded() == ROOT {
             root = Some(record.revision);
         }
     }
     let file = dir.file(data_dir::TOKEN);
     let lost = root.is_some() && !file.exists();
-    if ruled && !lost {
+    if has_full_access && !lost {
         return Ok(());
     }
     if !page.records.is_empty() {
@@ -197,7 +197,7 @@ async fn make_first(
         Ok(secret) => secret.trim().to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let secret = new_secret().map_err(TokenError::Random)?;
-            dir.write_whole(data_dir::TOKEN, format!("{secret}\n").as_bytes(), 0o600).map_err(file_error)?;
+            dir.write_atomic(data_dir::TOKEN, format!("{secret}\n").as_bytes(), 0o600).map_err(file_error)?;
             secret
         }
         Err(source) => return Err(file_error(source)),

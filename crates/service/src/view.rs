@@ -25,13 +25,13 @@ use notbefore_engine::{Address, Inventory, Publication, PublishedChange, Revisio
 use notbefore_store::Revision;
 use notbefore_wire::operator::delivery::Listening;
 
-use self::scope::Manner;
-pub use self::scope::{Ears, ScopeView, shown_type};
+use self::scope::PublishContext;
+pub use self::scope::{ScopePolls, ScopeView, shown_type};
 use self::slots::Slots;
-use crate::bell::Bell;
-use crate::delivery::Hearing;
-use crate::hosts::{Hosts, Places};
+use crate::delivery::VmPolls;
+use crate::hosts::{Hosts, Placements};
 use crate::tokens::TokenTable;
+use crate::wait_queues::WaitQueues;
 
 /// The newest view, and the one way to replace it.
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub struct Views {
     /// The newest view shows every commit up to this revision.
     complete_to: AtomicU64,
     /// Who waits for the next one.
-    bell: Bell<ScopeId>,
+    wait_queues: WaitQueues<ScopeId>,
     rfc1123_everywhere: bool,
 }
 
@@ -84,8 +84,8 @@ pub struct Guest<'a> {
 
 impl<'a> Guest<'a> {
     /// What is known of it as a listener.
-    pub fn hearing(&self) -> Option<&'a Hearing> {
-        self.scope.hearing(self.position)
+    pub fn vm_polls(&self) -> Option<&'a VmPolls> {
+        self.scope.vm_polls(self.position)
     }
 }
 
@@ -112,20 +112,20 @@ impl Views {
     }
 
     /// The newest view, for a moment: cheaper than [`Views::newest`], and what a poll uses.
-    pub fn glance(&self) -> arc_swap::Guard<Arc<View>> {
+    pub fn newest_guard(&self) -> arc_swap::Guard<Arc<View>> {
         self.newest.load()
     }
 
     /// Where to wait for a change.
-    pub fn bell(&self) -> &Bell<ScopeId> {
-        &self.bell
+    pub fn wait_queues(&self) -> &WaitQueues<ScopeId> {
+        &self.wait_queues
     }
 
     /// Takes changes over. There is one caller, the engine's runtime, so nothing is lost between reading
     /// the last view and placing the next.
     pub fn publish(&self, publication: Publication, now: Timestamp) {
         let mut view = View::clone(&self.newest.load());
-        let touched = self.bell.touched(&view, &publication.changes);
+        let affected = self.wait_queues.affected(&view, &publication.changes);
         let is_first = view.since.is_none();
         view.since.get_or_insert(now);
         view.inventory = publication.inventory;
@@ -133,10 +133,10 @@ impl Views {
             view.apply(change, self.rfc1123_everywhere, now, is_first);
         }
         if is_first {
-            view.name_all();
+            view.index_names();
         }
         self.newest.store(Arc::new(view));
-        self.bell.ring(touched);
+        self.wait_queues.notify(affected);
     }
 }
 
@@ -176,20 +176,20 @@ impl View {
     }
 
     /// What is known of a VM as a listener.
-    pub fn hearing(&self, vm: VmId) -> Option<&Hearing> {
-        self.guest(vm).and_then(|guest| guest.hearing())
+    pub fn vm_polls(&self, vm: VmId) -> Option<&VmPolls> {
+        self.guest(vm).and_then(|guest| guest.vm_polls())
     }
 
     /// Whether a VM listens; one that is not there does not.
     pub fn listening(&self, vm: VmId, now: Timestamp) -> Listening {
-        self.hearing(vm).map_or(Listening::No, |hearing| hearing.listening(now, self.since))
+        self.vm_polls(vm).map_or(Listening::No, |vm_polls| vm_polls.listening(now, self.since))
     }
 
     /// How many VMs there are of each answer to whether they listen, in the order of [`Listening::ALL`].
     pub fn listening_counts(&self, now: Timestamp) -> [(Listening, usize); 3] {
         let mut counts = Listening::ALL.map(|listening| (listening, 0));
-        for hearing in self.scopes.iter().flat_map(|(_, scope)| scope.hearings()) {
-            let answer = hearing.listening(now, self.since);
+        for vm_polls in self.scopes.iter().flat_map(|(_, scope)| scope.all_vm_polls()) {
+            let answer = vm_polls.listening(now, self.since);
             if let Some((_, count)) = counts.iter_mut().find(|(listening, _)| *listening == answer) {
                 *count += 1;
             }
@@ -283,9 +283,9 @@ impl View {
     }
 
     /// The VMs of these places, by their scopes in order, from one.
-    pub fn placed<'a>(
+    pub fn members_on<'a>(
         &'a self,
-        places: &'a Places,
+        places: &'a Placements,
         from: Option<&ScopeId>,
     ) -> impl Iterator<Item = (&'a Arc<ScopeView>, Vec<&'a Member>)> {
         let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));
@@ -324,8 +324,9 @@ impl View {
     fn apply(&mut self, change: PublishedChange, rfc1123_everywhere: bool, now: Timestamp, is_first: bool) {
         match change {
             PublishedChange::Scope(id, slot, held) => {
-                let manner = Manner { now, is_first, rfc1123_everywhere, edition: self.editions + 1 };
-                self.apply_scope(id, slot, held, manner);
+                let context =
+                    PublishContext { now, is_first, rfc1123_everywhere, edition: self.editions + 1 };
+                self.apply_scope(id, slot, held, context);
             }
             // They are in the inventory.
             PublishedChange::Vm(..) | PublishedChange::Claim(..) => {}
@@ -339,7 +340,13 @@ impl View {
         }
     }
 
-    fn apply_scope(&mut self, id: ScopeId, slot: ScopeSlot, held: Option<Revisioned<Scope>>, manner: Manner) {
+    fn apply_scope(
+        &mut self,
+        id: ScopeId,
+        slot: ScopeSlot,
+        held: Option<Revisioned<Scope>>,
+        context: PublishContext,
+    ) {
         let before = self.in_slot(slot).cloned();
         let after = held.as_ref().map(|held| &*held.value);
         for event in before.iter().flat_map(|view| view.scope.event_ids()) {
@@ -348,8 +355,8 @@ impl View {
         for event in after.iter().flat_map(|scope| scope.event_ids()) {
             self.events.insert(event, slot);
         }
-        if !manner.is_first {
-            self.rename(slot, before.as_ref().map(|view| &*view.scope), after);
+        if !context.is_first {
+            self.reindex_names(slot, before.as_ref().map(|view| &*view.scope), after);
         }
         self.hosts.change(&id, before.as_ref().map(|view| &*view.scope), after);
         if before.as_ref().is_some_and(|view| view.scope.first_run) {
@@ -367,7 +374,7 @@ impl View {
             self.scopes.set(slot.0 as usize, None);
             return;
         };
-        let view = ScopeView::new(scope, revision.0, before.as_deref(), manner);
+        let view = ScopeView::new(scope, revision.0, before.as_deref(), context);
         self.editions = self.editions.max(view.edition);
         self.scopes.set(slot.0 as usize, Some(Arc::new(view)));
         if before.is_none() {
@@ -376,7 +383,7 @@ impl View {
     }
 
     /// Makes the index of names, for all scopes at once.
-    fn name_all(&mut self) {
+    fn index_names(&mut self) {
         let names = self.scopes.iter().flat_map(|(at, view)| {
             // It was a number before it was a place.
             let slot = ScopeSlot(u32::try_from(at).unwrap_or(u32::MAX));
@@ -389,7 +396,7 @@ impl View {
     }
 
     /// Keeps the index of names in step with a scope.
-    fn rename(&mut self, slot: ScopeSlot, before: Option<&Scope>, after: Option<&Scope>) {
+    fn reindex_names(&mut self, slot: ScopeSlot, before: Option<&Scope>, after: Option<&Scope>) {
         let names = |scope: Option<&Scope>| -> BTreeSet<u32> {
             let members = scope.into_iter().flat_map(|scope| &scope.members);
             members.map(|member| hash(&member.name.folded())).collect()
@@ -454,42 +461,42 @@ mod tests {
     use notbefore_wire::guest::version::EventsVersion;
 
     use super::*;
-    use crate::delivery::tests::{Stage, at, event, scope, vm};
+    use crate::delivery::tests::{ViewFixture, at, event, scope, vm};
 
     #[test]
-    fn what_a_vm_has_heard_outlives_changes_of_its_scope_and_ends_with_the_vm() {
+    fn vm_polls_survive_scope_changes_and_end_with_vm() {
         let (old, new) = (vm(1), vm(2));
-        let mut stage = Stage::default();
-        stage.publish(&scope("a", &[old]), at(0));
-        stage.publish(&scope("a", &[new, old]), at(1));
-        let listening = |stage: &Stage, vm, now| stage.views.newest().listening(vm, now);
-        assert_eq!(listening(&stage, old, at(2)), Listening::Unknown, "it was there at the start");
-        assert_eq!(listening(&stage, new, at(2)), Listening::No, "it came later");
+        let mut fixture = ViewFixture::default();
+        fixture.publish(&scope("a", &[old]), at(0));
+        fixture.publish(&scope("a", &[new, old]), at(1));
+        let listening = |fixture: &ViewFixture, vm, now| fixture.views.newest().listening(vm, now);
+        assert_eq!(listening(&fixture, old, at(2)), Listening::Unknown, "it was there at the start");
+        assert_eq!(listening(&fixture, new, at(2)), Listening::No, "it came later");
 
-        stage.views.newest().hearing(old).unwrap().note_poll(at(3), EventsVersion::NEWEST);
-        stage.publish(&scope("a", &[old]), at(4));
+        fixture.views.newest().vm_polls(old).unwrap().record_poll(at(3), EventsVersion::NEWEST);
+        fixture.publish(&scope("a", &[old]), at(4));
         assert_eq!(
-            listening(&stage, old, at(5)),
+            listening(&fixture, old, at(5)),
             Listening::Yes,
             "it stands elsewhere, and is still the same VM"
         );
-        stage.publish(&scope("a", &[old, new]), at(4));
+        fixture.publish(&scope("a", &[old, new]), at(4));
         assert_eq!(
-            stage.views.newest().listening_counts(at(5)),
+            fixture.views.newest().listening_counts(at(5)),
             [(Listening::Yes, 1), (Listening::No, 1), (Listening::Unknown, 0)]
         );
 
-        stage.publish(&scope("a", &[new]), at(6));
-        assert_eq!(listening(&stage, old, at(6)), Listening::No);
-        assert!(stage.views.newest().hearing(old).is_none());
+        fixture.publish(&scope("a", &[new]), at(6));
+        assert_eq!(listening(&fixture, old, at(6)), Listening::No);
+        assert!(fixture.views.newest().vm_polls(old).is_none());
     }
 
     #[test]
-    fn a_vm_is_found_by_its_whole_path_and_by_no_less() {
-        let mut stage = Stage::default();
-        stage.publish(&scope("A", &[vm(1), vm(2)]), at(0));
-        stage.publish(&scope("b", &[vm(3)]), at(0));
-        let found = |path| stage.views.newest().at_path(path);
+    fn at_path_requires_full_path() {
+        let mut fixture = ViewFixture::default();
+        fixture.publish(&scope("A", &[vm(1), vm(2)]), at(0));
+        fixture.publish(&scope("b", &[vm(3)]), at(0));
+        let found = |path| fixture.views.newest().at_path(path);
         assert_eq!(found("default/default/A/vm-2"), Some(vm(2)));
         assert_eq!(found("default/Default/a/VM-1"), Some(vm(1)));
         assert_eq!(found("default/default/b/vm-3"), Some(vm(3)));
@@ -502,54 +509,54 @@ mod tests {
     }
 
     #[test]
-    fn an_edition_is_one_document_of_one_scope() {
-        let mut stage = Stage::default();
-        let edition = |stage: &Stage, vm| stage.views.newest().guest(vm).unwrap().scope.edition;
+    fn edition_identifies_one_document() {
+        let mut fixture = ViewFixture::default();
+        let edition = |fixture: &ViewFixture, vm| fixture.views.newest().guest(vm).unwrap().scope.edition;
         let (mut a, b) = (scope("a", &[vm(1)]), scope("b", &[vm(2)]));
-        stage.publish(&a, at(0));
-        stage.publish(&b, at(0));
-        assert_ne!(edition(&stage, vm(1)), edition(&stage, vm(2)), "although both are incarnation 1");
-        let first = edition(&stage, vm(1));
-        stage.publish(&a, at(1));
-        assert_eq!(edition(&stage, vm(1)), first, "the scope has changed, its document has not");
+        fixture.publish(&a, at(0));
+        fixture.publish(&b, at(0));
+        assert_ne!(edition(&fixture, vm(1)), edition(&fixture, vm(2)), "although both are incarnation 1");
+        let first = edition(&fixture, vm(1));
+        fixture.publish(&a, at(1));
+        assert_eq!(edition(&fixture, vm(1)), first, "the scope has changed, its document has not");
         a.incarnation = 2;
-        stage.publish(&a, at(2));
-        assert!(edition(&stage, vm(1)) > first.max(edition(&stage, vm(2))));
+        fixture.publish(&a, at(2));
+        assert!(edition(&fixture, vm(1)) > first.max(edition(&fixture, vm(2))));
     }
 
     #[test]
-    fn an_event_is_published_once_and_one_from_before_the_start_when_it_was_announced() {
-        let mut stage = Stage::default();
+    fn published_at_is_first_publication_or_announcement() {
+        let mut fixture = ViewFixture::default();
         let mut scope = scope("a", &[vm(1)]);
         let [old, new] = [7, 8].map(|id| event(id, Cause::HostReboot, &[vm(1)], at(-50), at(900)));
         scope.events.push(old.clone());
-        stage.publish(&scope, at(0));
+        fixture.publish(&scope, at(0));
         scope.events.push(new.clone());
-        stage.publish(&scope, at(5));
-        stage.publish(&scope, at(9));
-        let view = stage.views.newest();
+        fixture.publish(&scope, at(5));
+        fixture.publish(&scope, at(9));
+        let view = fixture.views.newest();
         let published = |event: &Event| view.scope_of_event(event.id).unwrap().published_at(event.id);
         assert_eq!((published(&old), published(&new)), (Some(at(-50)), Some(at(5))));
     }
 
     #[test]
-    fn vms_are_found_by_name_in_every_scope_that_has_one() {
-        let mut stage = Stage::default();
-        stage.publish(&scope("a", &[vm(1), vm(2)]), at(0));
-        stage.publish(&scope("b", &[vm(3)]), at(0));
-        let before = stage.views.newest();
+    fn named_finds_vms_in_every_scope() {
+        let mut fixture = ViewFixture::default();
+        fixture.publish(&scope("a", &[vm(1), vm(2)]), at(0));
+        fixture.publish(&scope("b", &[vm(3)]), at(0));
+        let before = fixture.views.newest();
         let mut same = scope("b", &[vm(3), vm(4)]);
         same.members[1].name = "VM-2".parse().unwrap();
-        stage.publish(&same, at(1));
+        fixture.publish(&same, at(1));
         let named = |view: &View, name: &str| {
             let mut found: Vec<_> = view.named(name).collect();
             found.sort();
             found
         };
         assert_eq!(named(&before, "vm-2"), [vm(2)], "a view stays as it is");
-        assert_eq!(named(&stage.views.newest(), "vm-2"), [vm(2), vm(4)]);
-        stage.publish(&scope("a", &[vm(1)]), at(2));
-        assert_eq!(named(&stage.views.newest(), "vm-2"), [vm(4)]);
-        assert_eq!(named(&stage.views.newest(), "vm-9"), []);
+        assert_eq!(named(&fixture.views.newest(), "vm-2"), [vm(2), vm(4)]);
+        fixture.publish(&scope("a", &[vm(1)]), at(2));
+        assert_eq!(named(&fixture.views.newest(), "vm-2"), [vm(4)]);
+        assert_eq!(named(&fixture.views.newest(), "vm-9"), []);
     }
 }

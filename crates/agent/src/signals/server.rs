@@ -1,6 +1,6 @@
 //! The server of the signals: plain HTTP, few connections, short heads, no bodies.
 //!
-//! A newcomer always gets in: when all places are taken, the oldest connection of the source that has most goes
+//! A newcomer always gets in: when all slots are taken, the oldest connection of the source that has most goes
 //! ([`notbefore_listener::admission`]). So a load balancer is answered, however many others are connected.
 
 use std::convert::Infallible;
@@ -18,10 +18,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use notbefore_client::clock::Clock;
 use notbefore_client::identity::host_name;
 use notbefore_listener::admission::{Limits, Source};
-use notbefore_listener::host::Hosts;
-use notbefore_listener::log_pace::LogPace;
-use notbefore_listener::places::Places;
-use notbefore_listener::shares::ShareLimits;
+use notbefore_listener::host::AllowedHosts;
+use notbefore_listener::log_limit::LogRateLimit;
+use notbefore_listener::slots::AdmissionSlots;
+use notbefore_listener::token_quotas::TokenQuotaLimits;
 use notbefore_listener::write_timeout::WriteTimeout;
 use notbefore_wire::text::printable;
 use tokio::net::TcpListener;
@@ -70,10 +70,10 @@ pub async fn serve(address: SocketAddr, board: StatusBoard) -> Result<SocketAddr
 async fn accept(listener: TcpListener, board: StatusBoard) {
     // Nobody has a token here.
     let limits = Limits { connections: CONNECTIONS_MAX, per_token: 0 };
-    let places = Places::new(limits, ShareLimits { per_token: 0, in_all: 0 });
+    let slots = AdmissionSlots::new(limits, TokenQuotaLimits { per_token: 0, total: 0 });
     let clock = Clock::start();
-    let mut full = LogPace::default();
-    let hosts = Arc::new(Hosts::new(&host_name(), &[]));
+    let mut full = LogRateLimit::default();
+    let hosts = Arc::new(AllowedHosts::new(&host_name(), &[]));
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -83,8 +83,8 @@ async fn accept(listener: TcpListener, board: StatusBoard) {
                 continue;
             }
         };
-        let (place, has_closed_another) = places.admit(Source::of(from.ip(), false));
-        if has_closed_another && let Some(closed) = full.note(clock.now().tick) {
+        let (slot, has_closed_another) = slots.admit(Source::of(from.ip(), false));
+        if has_closed_another && let Some(closed) = full.record(clock.now().tick) {
             tracing::warn!(
                 %from,
                 closed,
@@ -113,7 +113,7 @@ async fn accept(listener: TcpListener, board: StatusBoard) {
             tokio::select! {
                 // A client that breaks the connection needs no further answer.
                 _ = connection => {}
-                () = place.taken() => {}
+                () = slot.evicted() => {}
             }
         });
     }
@@ -121,10 +121,10 @@ async fn accept(listener: TcpListener, board: StatusBoard) {
 
 /// The answer to a request under a name that is not this machine's: a page in a browser sends its own name, wherever
 /// the DNS has sent it (DNS rebinding).
-fn wrong_host<B>(request: &Request<B>, hosts: &Hosts) -> Option<Response<Full<Bytes>>> {
+fn wrong_host<B>(request: &Request<B>, hosts: &AllowedHosts) -> Option<Response<Full<Bytes>>> {
     let given = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut given = given.chain(request.uri().authority().map(|authority| authority.as_str()));
-    let host = given.find(|host| !hosts.accept(host, |_| false))?;
+    let host = given.find(|host| !hosts.is_allowed(host, |_| false))?;
     let words =
         format!("the agent does not answer to the name {host:?}; call it by its address or as localhost\n");
     Some(text(StatusCode::MISDIRECTED_REQUEST, words))

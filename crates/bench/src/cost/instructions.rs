@@ -12,7 +12,7 @@ const LEAST: f64 = 500.0;
 /// How many polls the shorter run makes.
 const POLLS: u32 = 2_000;
 
-/// The function that each thread of the guest door runs, and no other.
+/// The function that each thread of the guest listener runs, and no other.
 const WORKER: &str = "notbefore_service::guest::worker::Worker<P>::run";
 
 /// What a poll may take: some ten per cent above what it takes as this is written.
@@ -37,7 +37,7 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
     Ok(each <= limit)
 }
 
-/// The instructions of the guest door's own threads in a run. What the others do meanwhile (the store writes, the clock
+/// The instructions of the guest listener's own threads in a run. What the others do meanwhile (the store writes, the clock
 /// ticks) is not the poll's, and is more in one run than in the next.
 fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Result<f64> {
     let place = tempfile::tempdir_in(place)?;
@@ -54,7 +54,7 @@ fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Res
             }
         }
     }
-    sum.context("callgrind has seen no thread of the guest door; is it installed?")
+    sum.context("callgrind has seen no thread of the guest listener; is it installed?")
 }
 
 /// All instructions of a thread, from the file that callgrind has written of it.

@@ -3,7 +3,7 @@
 //!
 //! What counts is what a guest sees, so guests poll. Of each second's events a sample is watched, from a moment before
 //! NotBefore until Started is read; the wait between two polls of one guest is part of what is measured. For all
-//! the others the operator door tells when they were started.
+//! the others the operator listener tells when they were started.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -213,6 +213,6 @@ fn all_of_them(
             None => break,
         }
     }
-    anyhow::ensure!(told > 0, "the operator door tells of no event that has started");
+    anyhow::ensure!(told > 0, "the operator listener tells of no event that has started");
     Ok((early, worst))
 }

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use notbefore_core::DriverKind;
 use notbefore_service::guest::settings::Mode;
-use notbefore_service::operator::door::HostName;
+use notbefore_service::operator::server::HostName;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::kind::{FileName, Form, Integer, Kind, OneOf, OrNone, RawValue, Span, Text, ToToml};
 use toml::Value as Toml;
 use tracing_subscriber::EnvFilter;
 
-/// Timeouts of the guest door: at least a second, since clients are real; at most a day, since a connection that
+/// Timeouts of the guest listener: at least a second, since clients are real; at most a day, since a connection that
 /// waits longer is dead.
 pub const TIMEOUT: Span = Span { min: 1, max: 86_400 };
 /// Spans of a whole fleet's life: up to a hundred years, beyond which dates stop making sense.
@@ -34,7 +34,7 @@ pub const PROXY: Text<ProxyAddress> = Text::parsed(
 /// Where proxies of operators call from.
 pub const PREFIX: Text<AddressPrefix> =
     Text::parsed("an address, as \"10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"");
-/// What the operator door is called.
+/// What the operator listener is called.
 pub const HOST: Text<HostName> = Text::parsed("the name of a host without a port, as \"ops.example.com\"");
 /// Who carries events out.
 pub const DRIVER: OneOf<DriverKind> = OneOf(&[

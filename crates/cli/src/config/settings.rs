@@ -21,8 +21,8 @@ use std::time::Duration;
 use notbefore_core::{DriverKind, ExecSettings};
 use notbefore_service::exec::ExecConfig;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
-use notbefore_service::operator::door::{DoorLimits, HostName};
-use notbefore_service::operator::pace::ChangePace;
+use notbefore_service::operator::change_rate::ChangeRateLimit;
+use notbefore_service::operator::server::{HostName, OperatorServerLimits};
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::Reader;
 use notbefore_settings::kind::{FileName, Integer, List, OrNone, Span, Switch};
@@ -64,7 +64,7 @@ settings! {
         threads: Option<usize> = None, OrNone(Integer::between(1, 1_024)), Flag::None;
     }
 
-    /// Limits of the guest door
+    /// Limits of the guest listener
     "guest.limits" guest_limits: GuestLimits {
         /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more,
         /// those of callers that are no VM go first, then those that have been idle longest
@@ -96,30 +96,30 @@ settings! {
     "operator" operator: Operator {
         /// Where operators call
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9255)), ADDRESS, Flag::Value("operator", "ADDR");
-        /// The operator door's certificate chain in PEM, its own first; read again on SIGHUP
+        /// The operator listener's certificate chain in PEM, its own first; read again on SIGHUP
         cert: Option<PathBuf> = None, FILE, Flag::Value("operator-cert", "FILE");
-        /// The private key of the operator door's certificate, in PEM
+        /// The private key of the operator listener's certificate, in PEM
         key: Option<PathBuf> = None, FILE, Flag::Value("operator-key", "FILE");
-        /// Let the operator door listen beyond loopback although nothing is encrypted
+        /// Let the operator listener listen beyond loopback although nothing is encrypted
         without_tls: bool = false, Switch, Flag::Switch("operator-without-tls");
         /// Changes that a token without operator rights everywhere may make at once; 429 beyond
-        changes_at_once: usize = ChangePace::AT_ONCE, Integer::between(1, 1_000_000), Flag::None;
+        changes_at_once: usize = ChangeRateLimit::BURST, Integer::between(1, 1_000_000), Flag::None;
         /// Changes a second that such a token gets back
-        changes_per_second: usize = ChangePace::PER_SECOND, Integer::between(1, 100_000), Flag::None;
-        /// Reverse proxies before the operator door: they call for many, so the limit of one source is not for them
+        changes_per_second: usize = ChangeRateLimit::PER_SECOND, Integer::between(1, 100_000), Flag::None;
+        /// Reverse proxies before the operator listener: they call for many, so the limit of one source is not for them
         proxies: Vec<AddressPrefix> = Vec::new(), List(PREFIX), Flag::None;
-        /// Names that the operator door answers to on loopback, besides `localhost`, this machine's and its certificate's
+        /// Names that the operator listener answers to on loopback, besides `localhost`, this machine's and its certificate's
         hosts: Vec<HostName> = Vec::new(), List(HOST), Flag::None;
     }
 
-    /// Limits of the operator door
+    /// Limits of the operator listener
     "operator.limits" operator_limits: OperatorLimits {
         /// Open connections of one token; 429 for one more. There are 512 in all, 16 of them for loopback
-        connections_per_token_max: usize = DoorLimits::default().connections_per_token_max, CONNECTIONS, Flag::None;
+        connections_per_token_max: usize = OperatorServerLimits::default().connections_per_token_max, CONNECTIONS, Flag::None;
         /// Open streams of one token (`GET /v1/stream`); 429 for one more
-        streams_per_token_max: usize = DoorLimits::default().streams_per_token_max, CONNECTIONS, Flag::None;
+        streams_per_token_max: usize = OperatorServerLimits::default().streams_per_token_max, CONNECTIONS, Flag::None;
         /// Open streams of all tokens together; for one more, the oldest of the token that has most ends
-        streams_max: usize = DoorLimits::default().streams_max, CONNECTIONS, Flag::None;
+        streams_max: usize = OperatorServerLimits::default().streams_max, CONNECTIONS, Flag::None;
     }
 
     /// Events
@@ -157,7 +157,7 @@ settings! {
         backoff: Duration =
             ExecSettings::default().backoff_first, Span { min: 0, max: 300 }, Flag::Value("exec-backoff", "SPAN");
         /// How many commands run at once; others wait their turn
-        concurrency: usize = ExecConfig::AT_ONCE, Integer::between(1, 1_000), Flag::Value("exec-concurrency", "N");
+        concurrency: usize = ExecConfig::CONCURRENCY, Integer::between(1, 1_000), Flag::Value("exec-concurrency", "N");
         /// Variables of the service's environment that the command gets too
         environment: Vec<String> = Vec::new(), List(VARIABLE), Flag::Value("exec-env", "NAME");
     }

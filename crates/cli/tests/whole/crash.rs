@@ -32,7 +32,7 @@ use crate::support::Service;
 use crate::support::pause;
 use client::{Client, Load};
 use fleet::Fleet;
-use http::{Doors, Operator};
+use http::{Endpoints, Operator};
 use judge::Judge;
 use ledger::{Found, Violation};
 use random::Random;
@@ -69,7 +69,7 @@ impl Trial {
         let data = tempfile::tempdir().unwrap();
         let service = Service::start_in(data.path(), &FLAGS);
         service.apply_fleet(&Fleet::yaml());
-        let fleet = Arc::new(Fleet::listed(Operator::new(&doors(&service)).read_all("/v1/vms?")));
+        let fleet = Arc::new(Fleet::listed(Operator::new(&endpoints(&service)).read_all("/v1/vms?")));
         let client = |number| Client::new(number, random.fork(), Arc::clone(&fleet), seed);
         let clients = (0..CLIENTS).map(client).collect();
         let judge = Judge::new(fleet, CLIENTS);
@@ -98,10 +98,10 @@ impl Trial {
 
     /// Lets the clients work until they have made so many steps, and for a moment more, while `end` ends the service.
     fn under_load(&mut self, service: &mut Service, steps: u64, end: impl FnOnce(&mut Service)) {
-        let (doors, load, round) = (doors(service), Load::default(), self.round);
+        let (endpoints, load, round) = (endpoints(service), Load::default(), self.round);
         let moment = Duration::from_millis(self.random.within(0..=20));
         std::thread::scope(|scope| {
-            let work = |client| scope.spawn(|| Client::work(client, round, &doors, &load));
+            let work = |client| scope.spawn(|| Client::work(client, round, &endpoints, &load));
             let working: Vec<_> = self.clients.iter_mut().map(work).collect();
             // A client that has found something wrong stops.
             while load.steps.load(Ordering::SeqCst) < steps && !working.iter().all(|one| one.is_finished()) {
@@ -115,7 +115,7 @@ impl Trial {
     }
 
     fn look(&mut self, service: &Service) {
-        let verdict = self.judge.check(&doors(service), &mut self.clients);
+        let verdict = self.judge.check(&endpoints(service), &mut self.clients);
         verdict.unwrap_or_else(|violation| self.give_up(&violation));
     }
 
@@ -138,16 +138,16 @@ impl Trial {
         self.round += 1;
         let service = Service::start_in(self.data.path(), &FLAGS);
         self.look(&service);
-        let doors = doors(&service);
+        let endpoints = endpoints(&service);
         for client in &mut self.clients {
-            client.resolve_unknown(self.round, &doors);
+            client.resolve_unknown(self.round, &endpoints);
         }
         self.hear_complaints();
         assert!(
             self.clients.iter().all(|client| client.ledger.doubt.is_none()),
             "something is still in doubt"
         );
-        let verdict = self.judge.check_all(&doors, &mut self.clients);
+        let verdict = self.judge.check_all(&endpoints, &mut self.clients);
         verdict.unwrap_or_else(|violation| self.give_up(&violation));
     }
 
@@ -176,9 +176,9 @@ fn rounds(usual: usize) -> usize {
     std::env::var("NOTBEFORE_CRASH_ROUNDS").map_or(usual, |text| text.parse().unwrap())
 }
 
-fn doors(service: &Service) -> Doors {
+fn endpoints(service: &Service) -> Endpoints {
     let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
-    Doors { guest: service.guest, operator: service.operator, token: token.trim().to_owned() }
+    Endpoints { guest: service.guest, operator: service.operator, token: token.trim().to_owned() }
 }
 
 #[test]

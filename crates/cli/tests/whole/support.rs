@@ -274,13 +274,13 @@ impl Service {
         exchange(source.into(), self.guest, request.as_bytes())
     }
 
-    /// A request to the operator door with the first token.
+    /// A request to the operator listener with the first token.
     pub fn operator_request(&self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let token = std::fs::read_to_string(self.data().join("operator.token")).unwrap();
         self.request_with(&token, method, target, headers, body)
     }
 
-    /// A request to the operator door with some token.
+    /// A request to the operator listener with some token.
     pub fn request_with(&self, token: &str, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",

@@ -12,14 +12,14 @@ use notbefore_core::{Event, EventId, MemberState, Resource, ScopeId, VmId};
 use notbefore_engine::records::{NewRead, Seen, SeenRead};
 use notbefore_wire::guest::version::EventsVersion;
 
-use super::Note;
+use super::SentDocument;
 use super::warning::{self, Warning};
 use crate::view::{ScopeView, View, shown_type};
 
 /// For how long an ended event stays in the ledger, so that a note that was under way finds it.
 const ENDED_KEPT: SignedDuration = SignedDuration::from_secs(60);
 /// How many reads of ended events may wait to be written while the disk refuses; some ten megabytes.
-const WAITING_MAX: usize = 100_000;
+const UNWRITTEN_READS_MAX: usize = 100_000;
 
 /// A VM's first read of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +54,10 @@ struct Entry {
 
 /// A record that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct UnwrittenRecord {
     /// The event.
     pub event: EventId,
-    /// What [`Ledger::written`] wants to know when it is done.
+    /// What [`Ledger::mark_written`] wants to know when it is done.
     pub changes: u64,
     /// The record.
     pub record: Seen,
@@ -118,12 +118,12 @@ impl Ledger {
 
     /// Takes a note, and gives the seconds from publication to first read for each event that was first read by
     /// it.
-    pub fn take(&mut self, note: &Note, view: &View, now: Timestamp) -> Vec<f64> {
-        let (scope, read) = (&note.scope.scope, Read { at: note.at, version: note.version });
-        let is_late = now.duration_since(note.at) >= ENDED_KEPT;
+    pub fn record(&mut self, sent: &SentDocument, view: &View, now: Timestamp) -> Vec<f64> {
+        let (scope, read) = (&sent.scope.scope, Read { at: sent.at, version: sent.version });
+        let is_late = now.duration_since(sent.at) >= ENDED_KEPT;
         let mut waited = Vec::new();
         for event in &scope.events {
-            if !event.includes_vm(note.vm) || !note.version.knows(shown_type(event)) {
+            if !event.includes_vm(sent.vm) || !sent.version.knows(shown_type(event)) {
                 continue;
             }
             let entry = match self.events.entry(event.id) {
@@ -138,16 +138,16 @@ impl Ledger {
                     place.insert(Entry { ended_at: ended.then_some(now), ..Entry::new(scope.id()) })
                 }
             };
-            let is_first = !entry.reads.contains_key(&note.vm);
-            if merge(&mut entry.reads, note.vm, read) {
-                entry.own.insert(note.vm);
+            let is_first = !entry.reads.contains_key(&sent.vm);
+            if merge(&mut entry.reads, sent.vm, read) {
+                entry.own.insert(sent.vm);
                 entry.changes += 1;
             }
-            if let Some(one) = event.resources.iter().find(|one| is_first && one.vm == note.vm) {
+            if let Some(one) = event.resources.iter().find(|one| is_first && one.vm == sent.vm) {
                 entry.fresh.push((entry.changes, NewRead { vm: one.vm, name: one.name.clone() }));
             }
-            let published = note.scope.published_at(event.id).filter(|_| is_first);
-            waited.extend(published.map(|at| note.at.duration_since(at).as_secs_f64().max(0.0)));
+            let published = sent.scope.published_at(event.id).filter(|_| is_first);
+            waited.extend(published.map(|at| sent.at.duration_since(at).as_secs_f64().max(0.0)));
         }
         waited
     }
@@ -177,7 +177,7 @@ impl Ledger {
 
     /// What is to be warned of at `now`, and when to look again if nothing changes before. Nothing is warned of
     /// twice, but after a start of the service.
-    pub fn review(&mut self, view: &View, now: Timestamp) -> (Vec<Warning>, Option<Timestamp>) {
+    pub fn collect_warnings(&mut self, view: &View, now: Timestamp) -> (Vec<Warning>, Option<Timestamp>) {
         let since = view.since.unwrap_or(now);
         let mut warnings = Vec::new();
         let mut next: Option<Timestamp> = None;
@@ -206,7 +206,7 @@ impl Ledger {
     }
 
     /// Notes which events have ended.
-    pub fn follow(&mut self, view: &View, now: Timestamp) {
+    pub fn mark_ended(&mut self, view: &View, now: Timestamp) {
         for (event, entry) in &mut self.events {
             if entry.ended_at.is_none() && !view.is_live(*event) {
                 entry.ended_at = Some(now);
@@ -216,7 +216,7 @@ impl Ledger {
 
     /// Forgets ended events that are written, and, if too much waits to be written, the oldest of the others.
     /// Gives how many reads were lost that way.
-    pub fn retire(&mut self, now: Timestamp) -> usize {
+    pub fn prune(&mut self, now: Timestamp) -> usize {
         self.events.retain(|_, entry| {
             let old = entry.ended_at.is_some_and(|at| now.duration_since(at).abs() >= ENDED_KEPT);
             !(old && entry.is_written())
@@ -224,7 +224,7 @@ impl Ledger {
         let waits = |entry: &Entry| !entry.is_written() && entry.ended_at.is_some();
         let mut waiting: usize =
             self.events.values().filter(|entry| waits(entry)).map(|entry| entry.own.len()).sum();
-        if waiting <= WAITING_MAX {
+        if waiting <= UNWRITTEN_READS_MAX {
             return 0;
         }
         let all = self.events.iter().filter(|(_, entry)| waits(entry));
@@ -233,7 +233,7 @@ impl Ledger {
         oldest.sort();
         let before = waiting;
         for (_, event, reads) in oldest {
-            if waiting <= WAITING_MAX {
+            if waiting <= UNWRITTEN_READS_MAX {
                 break;
             }
             self.events.remove(&event);
@@ -243,9 +243,9 @@ impl Ledger {
     }
 
     /// Up to `limit` records that are to be written.
-    pub fn unwritten(&self, limit: usize) -> Vec<Draft> {
+    pub fn unwritten(&self, limit: usize) -> Vec<UnwrittenRecord> {
         let waiting = self.events.iter().filter(|(_, entry)| !entry.is_written());
-        let draft = |(event, entry): (&EventId, &Entry)| Draft {
+        let draft = |(event, entry): (&EventId, &Entry)| UnwrittenRecord {
             event: *event,
             changes: entry.changes,
             record: entry.record(),
@@ -254,7 +254,7 @@ impl Ledger {
     }
 
     /// A record is written, as it was after so many changes.
-    pub fn written(&mut self, event: EventId, changes: u64) {
+    pub fn mark_written(&mut self, event: EventId, changes: u64) {
         if let Some(entry) = self.events.get_mut(&event) {
             entry.written = entry.written.max(changes);
             entry.fresh.retain(|(change, _)| *change > changes);
@@ -266,30 +266,30 @@ impl Ledger {
 mod tests {
     use notbefore_core::{Cause, Scope};
 
-    use super::super::tests::{Stage, approved, at, event, scope, vm};
+    use super::super::tests::{ViewFixture, approved, at, event, scope, vm};
     use super::*;
 
     const NEW: EventsVersion = EventsVersion::NEWEST;
 
-    fn stage(scope: &Scope) -> Stage {
-        let mut stage = Stage::default();
+    fn fixture(scope: &Scope) -> ViewFixture {
+        let mut fixture = ViewFixture::default();
         let empty = Scope { events: Vec::new(), incarnation: 1, ..scope.clone() };
-        stage.publish(&empty, at(-1_000));
-        stage.publish(scope, at(0));
-        stage
+        fixture.publish(&empty, at(-1_000));
+        fixture.publish(scope, at(0));
+        fixture
     }
 
     /// A VM reads its scope's document.
     fn read(
         ledger: &mut Ledger,
-        stage: &Stage,
+        fixture: &ViewFixture,
         reader: u128,
         version: EventsVersion,
         seconds: i64,
     ) -> Vec<f64> {
-        let view = stage.views.newest();
+        let view = fixture.views.newest();
         let scope = view.guest(vm(reader)).unwrap().scope.clone();
-        ledger.take(&Note { vm: vm(reader), scope, version, at: at(seconds) }, &view, at(seconds))
+        ledger.record(&SentDocument { vm: vm(reader), scope, version, at: at(seconds) }, &view, at(seconds))
     }
 
     fn who(ledger: &Ledger, event: &Event) -> Vec<(VmId, Timestamp, &'static str)> {
@@ -305,49 +305,53 @@ mod tests {
     }
 
     #[test]
-    fn each_vm_that_an_event_happens_to_reads_it_for_itself() {
+    fn reads_are_recorded_per_vm() {
         let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (stage, mut ledger) = (stage(&scope), Ledger::default());
+        let (fixture, mut ledger) = (fixture(&scope), Ledger::default());
         let unread = |ledger: &Ledger| {
-            let view = stage.views.newest();
+            let view = fixture.views.newest();
             let found = view.scope_of_event(event.id).unwrap();
             ledger.unread(found, &event).iter().map(|one| one.vm).collect::<Vec<_>>()
         };
         assert_eq!(unread(&ledger), [vm(1), vm(2)]);
-        assert_eq!(read(&mut ledger, &stage, 2, NEW, 3), [3.0], "three seconds after it was published");
-        assert_eq!(read(&mut ledger, &stage, 3, NEW, 4), Vec::<f64>::new(), "it does not happen to this one");
-        assert_eq!(who(&ledger, &event), [(vm(2), at(3), "2020-07-01")]);
-        assert_eq!((unread(&ledger), ledger.events_unread(&stage.views.newest())), (vec![vm(1)], 1));
+        assert_eq!(read(&mut ledger, &fixture, 2, NEW, 3), [3.0], "three seconds after it was published");
         assert_eq!(
-            read(&mut ledger, &stage, 2, EventsVersion::V2019_08_01, 9),
+            read(&mut ledger, &fixture, 3, NEW, 4),
+            Vec::<f64>::new(),
+            "it does not happen to this one"
+        );
+        assert_eq!(who(&ledger, &event), [(vm(2), at(3), "2020-07-01")]);
+        assert_eq!((unread(&ledger), ledger.events_unread(&fixture.views.newest())), (vec![vm(1)], 1));
+        assert_eq!(
+            read(&mut ledger, &fixture, 2, EventsVersion::V2019_08_01, 9),
             Vec::<f64>::new(),
             "it has read it before"
         );
-        assert_eq!(read(&mut ledger, &stage, 1, NEW, 9), [9.0]);
-        assert_eq!((unread(&ledger), ledger.events_unread(&stage.views.newest())), (vec![], 0));
+        assert_eq!(read(&mut ledger, &fixture, 1, NEW, 9), [9.0]);
+        assert_eq!((unread(&ledger), ledger.events_unread(&fixture.views.newest())), (vec![], 0));
     }
 
     #[test]
-    fn a_version_that_hides_an_event_does_not_read_it() {
+    fn version_without_event_type_records_no_read() {
         for (cause, first) in [
             (Cause::HostFreeze, EventsVersion::V2017_03_01),
             (Cause::Eviction, EventsVersion::V2017_11_01),
             (Cause::Deletion, EventsVersion::V2019_01_01),
         ] {
             let (scope, event) = one_event(cause, &[vm(1)]);
-            let stage = stage(&scope);
+            let fixture = fixture(&scope);
             for version in EventsVersion::ALL {
                 let mut ledger = Ledger::default();
-                read(&mut ledger, &stage, 1, version, 1);
+                read(&mut ledger, &fixture, 1, version, 1);
                 assert_eq!(!who(&ledger, &event).is_empty(), version >= first, "{cause} at {version}");
             }
         }
     }
 
     #[test]
-    fn the_earliest_read_counts_whoever_noted_it() {
+    fn earliest_read_wins_across_processes() {
         let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (stage, mut ledger) = (stage(&scope), Ledger::default());
+        let (fixture, mut ledger) = (fixture(&scope), Ledger::default());
         let stored = |vm, seconds| Seen {
             scope: scope.id(),
             reads: vec![SeenRead { vm, at: at(seconds), version: "2019-01-01".into() }],
@@ -357,13 +361,13 @@ mod tests {
         ledger.load(event.id, &stored(vm(1), 10));
         ledger.load(event.id, &stored(vm(1), 30));
         assert_eq!(
-            read(&mut ledger, &stage, 1, NEW, 40),
+            read(&mut ledger, &fixture, 1, NEW, 40),
             Vec::<f64>::new(),
             "after a restart it is noted again"
         );
         assert_eq!(who(&ledger, &event), [(vm(1), at(10), "2019-01-01")]);
         assert_eq!(ledger.unwritten(9), [], "and there is nothing new to write");
-        assert_eq!(read(&mut ledger, &stage, 2, NEW, 40), [40.0]);
+        assert_eq!(read(&mut ledger, &fixture, 2, NEW, 40), [40.0]);
         let drafts = ledger.unwritten(9);
         let written: Vec<VmId> = drafts[0].record.reads.iter().map(|read| read.vm).collect();
         assert_eq!(written, [vm(2)], "what others have written is theirs");
@@ -375,79 +379,80 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_while_it_is_written_is_written_again() {
+    fn change_during_write_is_written_again() {
         let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (stage, mut ledger) = (stage(&scope), Ledger::default());
-        read(&mut ledger, &stage, 1, NEW, 1);
+        let (fixture, mut ledger) = (fixture(&scope), Ledger::default());
+        read(&mut ledger, &fixture, 1, NEW, 1);
         let first = ledger.unwritten(9);
-        read(&mut ledger, &stage, 2, NEW, 2);
-        ledger.written(event.id, first[0].changes);
+        read(&mut ledger, &fixture, 2, NEW, 2);
+        ledger.mark_written(event.id, first[0].changes);
         let second = ledger.unwritten(9);
         assert_eq!(second[0].record.reads.len(), 2);
-        ledger.written(event.id, second[0].changes);
+        ledger.mark_written(event.id, second[0].changes);
         assert_eq!(ledger.unwritten(9), []);
     }
 
     #[test]
-    fn an_unread_event_is_warned_of_once_for_each_vm() {
+    fn unread_event_warns_once_per_vm() {
         let (mut scope, _) = one_event(Cause::HostReboot, &[vm(1), vm(2), vm(3)]);
         scope.members[2].state = MemberState::Deallocated;
-        let (mut stage, mut ledger) = (stage(&scope), Ledger::default());
-        let mut review = |stage: &Stage, seconds| ledger.review(&stage.views.newest(), at(seconds));
-        assert_eq!(review(&stage, 449), (vec![], Some(at(450))));
-        let (warnings, next) = review(&stage, 450);
+        let (mut fixture, mut ledger) = (fixture(&scope), Ledger::default());
+        let mut review =
+            |fixture: &ViewFixture, seconds| ledger.collect_warnings(&fixture.views.newest(), at(seconds));
+        assert_eq!(review(&fixture, 449), (vec![], Some(at(450))));
+        let (warnings, next) = review(&fixture, 450);
         assert_eq!((warnings.len(), next), (1, None));
         assert_eq!(
             (&*warnings[0].vms, warnings[0].not_before),
             (&["vm-1".into(), "vm-2".into()][..], at(900))
         );
-        assert_eq!(review(&stage, 451), (vec![], None), "said once is enough");
+        assert_eq!(review(&fixture, 451), (vec![], None), "said once is enough");
 
         scope.members[2].state = MemberState::Running;
-        stage.publish(&scope, at(460));
-        assert_eq!(review(&stage, 460).0[0].vms, ["vm-3"], "it runs again, and has not read it");
+        fixture.publish(&scope, at(460));
+        assert_eq!(review(&fixture, 460).0[0].vms, ["vm-3"], "it runs again, and has not read it");
     }
 
     #[test]
-    fn what_was_read_or_approved_is_not_warned_of() {
+    fn read_or_approved_event_does_not_warn() {
         let (mut scope, _) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (mut stage, mut ledger) = (stage(&scope), Ledger::default());
-        read(&mut ledger, &stage, 1, NEW, 1);
-        assert_eq!(ledger.review(&stage.views.newest(), at(500)).0[0].vms, ["vm-2"]);
+        let (mut fixture, mut ledger) = (fixture(&scope), Ledger::default());
+        read(&mut ledger, &fixture, 1, NEW, 1);
+        assert_eq!(ledger.collect_warnings(&fixture.views.newest(), at(500)).0[0].vms, ["vm-2"]);
         let mut ledger = Ledger::default();
         scope.events[0] = approved(scope.events[0].clone());
-        stage.publish(&scope, at(400));
-        assert_eq!(ledger.review(&stage.views.newest(), at(500)), (vec![], None));
+        fixture.publish(&scope, at(400));
+        assert_eq!(ledger.collect_warnings(&fixture.views.newest(), at(500)), (vec![], None));
     }
 
     #[test]
-    fn an_ended_event_stays_until_it_is_written_and_is_then_final() {
+    fn ended_event_is_kept_until_written() {
         let (mut scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
-        let (mut stage, mut ledger) = (stage(&scope), Ledger::default());
-        let served = stage.views.newest().guest(vm(2)).unwrap().scope.clone();
-        read(&mut ledger, &stage, 1, NEW, 1);
+        let (mut fixture, mut ledger) = (fixture(&scope), Ledger::default());
+        let served = fixture.views.newest().guest(vm(2)).unwrap().scope.clone();
+        read(&mut ledger, &fixture, 1, NEW, 1);
         scope.events.clear();
         scope.incarnation = 3;
-        stage.publish(&scope, at(10));
-        ledger.follow(&stage.views.newest(), at(10));
-        ledger.retire(at(100));
+        fixture.publish(&scope, at(10));
+        ledger.mark_ended(&fixture.views.newest(), at(10));
+        ledger.prune(at(100));
         let drafts = ledger.unwritten(9);
         assert_eq!(drafts.len(), 1, "the disk did not take it yet");
-        ledger.written(event.id, drafts[0].changes);
-        ledger.retire(at(69));
+        ledger.mark_written(event.id, drafts[0].changes);
+        ledger.prune(at(69));
         assert_eq!(ledger.events.len(), 1, "a note may be under way");
-        ledger.retire(at(70));
+        ledger.prune(at(70));
         assert_eq!(ledger.events.len(), 0);
         // One that was under way for too long, and one of an event that was over before its first note came.
-        let late = Note { vm: vm(2), scope: served, version: NEW, at: at(5) };
-        ledger.take(&late, &stage.views.newest(), at(80));
+        let late = SentDocument { vm: vm(2), scope: served, version: NEW, at: at(5) };
+        ledger.record(&late, &fixture.views.newest(), at(80));
         assert_eq!(ledger.unwritten(9), [], "it would take the place of the other reads");
-        ledger.take(&late, &stage.views.newest(), at(6));
+        ledger.record(&late, &fixture.views.newest(), at(6));
         assert_eq!(ledger.unwritten(9).len(), 1);
     }
 
     #[test]
-    fn what_waits_for_the_disk_is_bounded_and_the_newest_stays() {
+    fn unwritten_reads_are_bounded_and_oldest_dropped() {
         let mut ledger = Ledger::default();
         let readers: BTreeSet<VmId> = (0..1_000).map(vm).collect();
         for n in 0..102 {
@@ -457,8 +462,8 @@ mod tests {
             entry.ended_at = Some(at(n));
             ledger.events.insert(EventId(uuid::Uuid::from_u128(n.unsigned_abs().into())), entry);
         }
-        assert_eq!(ledger.retire(at(200)), 2_000);
-        assert_eq!(ledger.retire(at(200)), 0);
+        assert_eq!(ledger.prune(at(200)), 2_000);
+        assert_eq!(ledger.prune(at(200)), 0);
         let kept: BTreeSet<u128> = ledger.events.keys().map(|event| event.0.as_u128()).collect();
         assert_eq!(kept, (2..102).collect());
     }

@@ -17,20 +17,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use super::ledger::{Draft, Ledger};
+use super::ledger::{Ledger, UnwrittenRecord};
 use super::warning::Warning;
-use super::{Delivery, Note};
+use super::{Delivery, SentDocument};
 use crate::clock::Clock;
 use crate::scan::Scan;
 use crate::view::{View, Views};
 
 /// How often notes are written down, and how much a crash may lose of them.
-const EVERY: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 /// How many scopes with live events are gone through a second, about. Where there are more, it is done less often: a
 /// hundred thousand take some milliseconds, in which the thread does nothing else.
-const LOOKED_AT_A_SECOND: usize = 20_000;
+const SCOPES_REVIEWED_PER_SECOND: usize = 20_000;
 /// How many notes are taken up in one go.
-const NOTES_PER_TURN: usize = 4_096;
+const SENT_DOCUMENTS_PER_TURN: usize = 4_096;
 /// How many records are written in one go, in transactions that the store may put into one commit.
 const RECORDS_PER_TURN: usize = 1_600;
 /// How many warnings are spelt out at a time; the rest are counted.
@@ -57,7 +57,7 @@ struct Recorder {
     reviewed: Arc<View>,
     review_at: Option<Timestamp>,
     /// How many ticks pass before it is gone through again.
-    rest: usize,
+    ticks_to_skip: usize,
     is_failing: bool,
 }
 
@@ -81,7 +81,7 @@ impl RecorderHandle {
 }
 
 /// What is written about those who have read an event.
-pub async fn stored(store: &dyn Store, event: EventId) -> Result<Vec<Seen>, ReadError> {
+pub async fn stored_reads(store: &dyn Store, event: EventId) -> Result<Vec<Seen>, ReadError> {
     let (snapshot, prefix) = (store.snapshot().await?, records::seen_of(event));
     let (mut pages, mut found) = (Scan::new(&*snapshot, &prefix, PAGE), Vec::new());
     while let Some(page) = pages.next().await? {
@@ -113,7 +113,7 @@ pub async fn start(
         node,
         reviewed: Arc::default(),
         review_at: None,
-        rest: 0,
+        ticks_to_skip: 0,
         is_failing: false,
     };
     Ok((delivery, RecorderHandle { stop, task: tokio::spawn(recorder.run(notes, stopped)) }))
@@ -122,7 +122,7 @@ pub async fn start(
 async fn load(store: &dyn Store, view: &View) -> Result<Ledger, ReadError> {
     let mut ledger = Ledger::default();
     for event in view.busy_scopes().flat_map(|scope| &scope.scope.events) {
-        for record in stored(store, event.id).await? {
+        for record in stored_reads(store, event.id).await? {
             ledger.load(event.id, &record);
         }
     }
@@ -130,8 +130,8 @@ async fn load(store: &dyn Store, view: &View) -> Result<Ledger, ReadError> {
 }
 
 impl Recorder {
-    async fn run(mut self, mut notes: mpsc::Receiver<Note>, mut stopped: oneshot::Receiver<()>) {
-        let mut ticks = tokio::time::interval(EVERY);
+    async fn run(mut self, mut notes: mpsc::Receiver<SentDocument>, mut stopped: oneshot::Receiver<()>) {
+        let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut taken = Vec::new();
         // One at most.
@@ -140,34 +140,34 @@ impl Recorder {
             tokio::select! {
                 _ = &mut stopped => break,
                 Some(written) = writes.join_next() => {
-                    if self.note_written(written.unwrap_or_default()) {
+                    if self.handle_written(written.unwrap_or_default()) {
                         self.write(&mut writes);
                     }
                 }
                 _ = ticks.tick() => {
-                    match self.rest {
-                        0 => self.look_around(),
-                        rest => self.rest = rest - 1,
+                    match self.ticks_to_skip {
+                        0 => self.review(),
+                        ticks => self.ticks_to_skip = ticks - 1,
                     }
                     if writes.is_empty() {
                         self.write(&mut writes);
                     }
                 }
-                count = notes.recv_many(&mut taken, NOTES_PER_TURN) => {
+                count = notes.recv_many(&mut taken, SENT_DOCUMENTS_PER_TURN) => {
                     if count == 0 {
                         break;
                     }
-                    self.take(&mut taken);
+                    self.record(&mut taken);
                 }
             }
         }
-        while let Ok(note) = notes.try_recv() {
-            taken.push(note);
+        while let Ok(sent) = notes.try_recv() {
+            taken.push(sent);
         }
-        self.take(&mut taken);
+        self.record(&mut taken);
         loop {
             if let Some(written) = writes.join_next().await
-                && !self.note_written(written.unwrap_or_default())
+                && !self.handle_written(written.unwrap_or_default())
             {
                 return;
             }
@@ -178,30 +178,30 @@ impl Recorder {
         }
     }
 
-    fn take(&self, notes: &mut Vec<Note>) {
+    fn record(&self, notes: &mut Vec<SentDocument>) {
         let (view, now) = (self.views.newest(), self.clock.now());
         let mut ledger = self.delivery.ledger();
-        for waited in notes.drain(..).flat_map(|note| ledger.take(&note, &view, now)) {
+        for waited in notes.drain(..).flat_map(|sent| ledger.record(&sent, &view, now)) {
             self.delivery.first_reads.observe(waited);
         }
     }
 
     /// Follows what has changed, and warns of what is due.
-    fn look_around(&mut self) {
+    fn review(&mut self) {
         let (view, now) = (self.views.newest(), self.clock.now());
         let has_changed = !Arc::ptr_eq(&view, &self.reviewed);
         let mut ledger = self.delivery.ledger();
         if has_changed {
-            ledger.follow(&view, now);
+            ledger.mark_ended(&view, now);
         }
-        let lost = ledger.retire(now);
+        let lost = ledger.prune(now);
         let is_due = has_changed || self.review_at.is_some_and(|at| at <= now);
         let mut warnings = Vec::new();
         if is_due {
-            (warnings, self.review_at) = ledger.review(&view, now);
+            (warnings, self.review_at) = ledger.collect_warnings(&view, now);
         }
         drop(ledger);
-        self.rest = view.busy.len() / LOOKED_AT_A_SECOND;
+        self.ticks_to_skip = view.busy.len() / SCOPES_REVIEWED_PER_SECOND;
         self.reviewed = view;
         if lost > 0 {
             tracing::error!(target: TARGET, lost, "the store refuses for so long that the oldest reads were forgotten");
@@ -245,7 +245,7 @@ impl Recorder {
     }
 
     /// Takes over what became of a write. Says whether all of it was taken: otherwise the next is not at once.
-    fn note_written(&mut self, written: Written) -> bool {
+    fn handle_written(&mut self, written: Written) -> bool {
         let mut failed = None;
         let mut ledger = self.delivery.ledger();
         for (drafts, outcome) in written {
@@ -270,7 +270,7 @@ impl Recorder {
                     tracing::error!(target: TARGET, "the store will not take a record of reads; it is dropped")
                 }
             }
-            drafts.into_iter().for_each(|(event, changes)| ledger.written(event, changes));
+            drafts.into_iter().for_each(|(event, changes)| ledger.mark_written(event, changes));
         }
         drop(ledger);
         match (&failed, std::mem::replace(&mut self.is_failing, failed.is_some())) {
@@ -285,10 +285,10 @@ impl Recorder {
 }
 
 /// Records as transactions, each within the store's limits.
-fn transactions(drafts: Vec<Draft>, node: &str) -> Vec<(Vec<(EventId, u64)>, Txn)> {
+fn transactions(drafts: Vec<UnwrittenRecord>, node: &str) -> Vec<(Vec<(EventId, u64)>, Txn)> {
     let mut txns: Vec<(Vec<(EventId, u64)>, Txn)> = Vec::new();
     let mut bytes = 0;
-    for Draft { event, changes, record } in drafts {
+    for UnwrittenRecord { event, changes, record } in drafts {
         let value = records::encode(&record);
         let is_full = txns.last().is_none_or(|(_, txn)| {
             txn.put.len() == TXN_OPERATIONS_MAX || bytes + value.len() > TXN_BYTES_MAX
@@ -317,11 +317,11 @@ mod tests {
     use notbefore_store::{Revision, Snapshot, Watch, WatchError};
     use notbefore_wire::guest::version::EventsVersion;
 
-    use super::super::Hearing;
-    use super::super::tests::{Stage, at, event, scope, vm};
+    use super::super::VmPolls;
+    use super::super::tests::{ViewFixture, at, event, scope, vm};
     use super::*;
 
-    fn draft(id: u128, readers: u128) -> Draft {
+    fn draft(id: u128, readers: u128) -> UnwrittenRecord {
         let read = |n| SeenRead { vm: vm(n), at: at(0), version: "2020-07-01".into() };
         let added = |n| NewRead { vm: vm(n), name: "n".repeat(80).parse().unwrap() };
         let record = Seen {
@@ -329,11 +329,11 @@ mod tests {
             reads: (0..readers).map(read).collect(),
             added: (0..readers).map(added).collect(),
         };
-        Draft { event: notbefore_core::samples::event_id(id), changes: 1, record }
+        UnwrittenRecord { event: notbefore_core::samples::event_id(id), changes: 1, record }
     }
 
     #[test]
-    fn transactions_keep_within_the_limits_of_the_store() {
+    fn transactions_respect_store_limits() {
         for drafts in [
             (0..1_600).map(|n| draft(n, 1)).collect::<Vec<_>>(),
             // The largest event there can be, for all of a turn.
@@ -350,13 +350,13 @@ mod tests {
     }
 
     /// A store that can be told to refuse.
-    struct Moody {
+    struct FlakyStore {
         store: MemoryStore,
         refuses: AtomicBool,
     }
 
     #[async_trait]
-    impl Store for Moody {
+    impl Store for FlakyStore {
         async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
             self.store.snapshot().await
         }
@@ -371,55 +371,55 @@ mod tests {
         }
     }
 
-    struct Still;
+    struct FixedClock;
 
-    impl Clock for Still {
+    impl Clock for FixedClock {
         fn now(&self) -> Timestamp {
             at(5)
         }
     }
 
     #[tokio::test]
-    async fn what_the_disk_refuses_is_written_when_it_no_longer_does() {
+    async fn refused_writes_are_retried() {
         let mut scope = scope("web", &[vm(1)]);
         let reboot = event(7, Cause::HostReboot, &[vm(1)], at(0), at(900));
         scope.events.push(reboot.clone());
-        let mut stage = Stage::default();
-        stage.publish(&scope, at(0));
-        let views = Arc::clone(&stage.views);
-        let moody = Arc::new(Moody { store: MemoryStore::new(), refuses: AtomicBool::new(true) });
-        let store: Arc<dyn Store> = moody.clone();
+        let mut fixture = ViewFixture::default();
+        fixture.publish(&scope, at(0));
+        let views = Arc::clone(&fixture.views);
+        let flaky = Arc::new(FlakyStore { store: MemoryStore::new(), refuses: AtomicBool::new(true) });
+        let store: Arc<dyn Store> = flaky.clone();
         let (delivery, mut notes) = Delivery::new(Ledger::default());
         let mut recorder = Recorder {
             delivery: Arc::clone(&delivery),
             views: Arc::clone(&views),
             store: Arc::clone(&store),
-            clock: Arc::new(Still),
+            clock: Arc::new(FixedClock),
             node: "node".into(),
             reviewed: Arc::default(),
             review_at: None,
-            rest: 0,
+            ticks_to_skip: 0,
             is_failing: false,
         };
 
-        let (view, hearing) = (views.newest(), Hearing::default());
+        let (view, vm_polls) = (views.newest(), VmPolls::default());
         let shown = view.guest(vm(1)).unwrap().scope;
-        delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(3));
-        delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(4));
+        delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(3));
+        delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(4));
         assert_eq!(notes.len(), 1, "the second poll is no news");
-        recorder.take(&mut vec![notes.recv().await.unwrap()]);
+        recorder.record(&mut vec![notes.recv().await.unwrap()]);
         let mut writes = JoinSet::new();
         recorder.write(&mut writes);
-        assert!(!recorder.note_written(writes.join_next().await.unwrap().unwrap()) && recorder.is_failing);
-        assert_eq!(stored(&*store, reboot.id).await, Ok(vec![]));
+        assert!(!recorder.handle_written(writes.join_next().await.unwrap().unwrap()) && recorder.is_failing);
+        assert_eq!(stored_reads(&*store, reboot.id).await, Ok(vec![]));
 
-        moody.refuses.store(false, Relaxed);
+        flaky.refuses.store(false, Relaxed);
         recorder.write(&mut writes);
-        assert!(recorder.note_written(writes.join_next().await.unwrap().unwrap()) && !recorder.is_failing);
+        assert!(recorder.handle_written(writes.join_next().await.unwrap().unwrap()) && !recorder.is_failing);
         let read = SeenRead { vm: vm(1), at: at(3), version: "2020-07-01".into() };
         let name = reboot.resources[0].name.clone();
         let record = Seen { scope: scope.id(), reads: vec![read], added: vec![NewRead { vm: vm(1), name }] };
-        assert_eq!(stored(&*store, reboot.id).await, Ok(vec![record]));
+        assert_eq!(stored_reads(&*store, reboot.id).await, Ok(vec![record]));
         recorder.write(&mut writes);
         assert!(writes.is_empty(), "there is nothing left to write");
 
@@ -428,25 +428,25 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_without_room_for_its_note_is_noted_at_the_next() {
+    fn full_queue_records_read_at_next_poll() {
         let mut scope = scope("web", &[vm(1), vm(2)]);
         scope.events.push(event(7, Cause::HostReboot, &[vm(1)], at(0), at(900)));
-        let mut stage = Stage::default();
-        stage.publish(&scope, at(0));
-        let view = stage.views.newest();
+        let mut fixture = ViewFixture::default();
+        fixture.publish(&scope, at(0));
+        let view = fixture.views.newest();
         let shown = view.guest(vm(1)).unwrap().scope;
         let (delivery, mut notes) = Delivery::new(Ledger::default());
-        for _ in 0..super::super::NOTES_MAX {
-            delivery.note(vm(1), &Hearing::default(), shown, EventsVersion::NEWEST, at(1));
+        for _ in 0..super::super::SENT_DOCUMENTS_MAX {
+            delivery.record_sent(vm(1), &VmPolls::default(), shown, EventsVersion::NEWEST, at(1));
         }
-        let hearing = Hearing::default();
-        delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(2));
-        assert!(!hearing.was_sent(shown.edition, EventsVersion::NEWEST));
-        let other = Hearing::default();
-        delivery.note(vm(2), &other, shown, EventsVersion::NEWEST, at(2));
-        assert!(other.was_sent(shown.edition, EventsVersion::NEWEST), "nothing in it happens to this one");
+        let vm_polls = VmPolls::default();
+        delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(2));
+        assert!(!vm_polls.has_sent(shown.edition, EventsVersion::NEWEST));
+        let other = VmPolls::default();
+        delivery.record_sent(vm(2), &other, shown, EventsVersion::NEWEST, at(2));
+        assert!(other.has_sent(shown.edition, EventsVersion::NEWEST), "nothing in it happens to this one");
         notes.try_recv().unwrap();
-        delivery.note(vm(1), &hearing, shown, EventsVersion::NEWEST, at(3));
-        assert!(hearing.was_sent(shown.edition, EventsVersion::NEWEST));
+        delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(3));
+        assert!(vm_polls.has_sent(shown.edition, EventsVersion::NEWEST));
     }
 }

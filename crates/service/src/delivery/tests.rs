@@ -23,13 +23,13 @@ pub fn event(id: u128, cause: Cause, vms: &[VmId], announced: Timestamp, not_bef
 
 /// Views, and a state to publish from.
 #[derive(Default)]
-pub struct Stage {
+pub struct ViewFixture {
     pub views: Arc<Views>,
     state: State,
     revision: u64,
 }
 
-impl Stage {
+impl ViewFixture {
     /// Publishes a scope and its VMs, and lets go of those that are no longer there.
     pub fn publish(&mut self, scope: &Scope, now: Timestamp) {
         self.revision += 1;

@@ -10,7 +10,7 @@ use crate::names::first_of;
 
 /// The most of its notice that is left when an event is warned of. An hour is time to act; a VM that is off for
 /// some of the seven days before a predicted failure is no news.
-const LEFT_MAX: SignedDuration = SignedDuration::from_hours(1);
+const NOTICE_LEFT_MAX: SignedDuration = SignedDuration::from_hours(1);
 /// How long guests have to poll after a start of the service before it complains of events from before.
 const AFTER_START_MAX: SignedDuration = SignedDuration::from_secs(10);
 /// How many names a warning spells out.
@@ -48,14 +48,14 @@ pub fn due_at(event: &Event, since: Timestamp) -> Option<Timestamp> {
     };
     let announced = event.announced_at()?;
     let half = |span: SignedDuration| span.max(SignedDuration::ZERO) / 2;
-    let left = half(not_before.duration_since(announced)).min(LEFT_MAX);
+    let left = half(not_before.duration_since(announced)).min(NOTICE_LEFT_MAX);
     let by_notice = not_before.checked_sub(left).unwrap_or(not_before);
-    let patience = half(not_before.duration_since(since)).min(AFTER_START_MAX);
-    let heard_from = match announced < since {
-        true => notbefore_core::time::after(since, Duration::try_from(patience).unwrap_or_default()),
+    let start_grace = half(not_before.duration_since(since)).min(AFTER_START_MAX);
+    let reachable_from = match announced < since {
+        true => notbefore_core::time::after(since, Duration::try_from(start_grace).unwrap_or_default()),
         false => announced,
     };
-    Some(by_notice.max(heard_from))
+    Some(by_notice.max(reachable_from))
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_notice_but_an_hour_at_most() {
+    fn warning_is_due_at_half_notice_or_one_hour_left() {
         assert_eq!(due(0, 30, -100), Some(at(15)));
         assert_eq!(due(0, 900, -100), Some(at(450)));
         assert_eq!(due(0, 7 * 86_400, -100), Some(at(7 * 86_400 - 3_600)));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_start_guests_may_poll_first() {
+    fn warning_waits_for_polls_after_start() {
         assert_eq!(due(0, 900, 800), Some(at(810)));
         assert_eq!(due(0, 900, 100), Some(at(450)), "there is time enough");
         assert_eq!(due(0, 30, 20), Some(at(25)), "and half of what is left, where that is little");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_approved_or_under_way_is_no_longer_warned_of() {
+    fn approved_or_started_event_has_no_warning() {
         let mut one = event(1, Cause::HostReboot, &[vm(1)], at(0), at(900));
         one = approved(one);
         assert_eq!(due_at(&one, at(-1)), None);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_names_some_and_counts_the_rest() {
+    fn warning_names_ten_vms_and_counts_rest() {
         let vms = (0..12).map(|n| format!("web-{n}")).collect();
         let warning = Warning {
             event: EventId(uuid::Uuid::nil()),

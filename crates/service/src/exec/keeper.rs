@@ -40,16 +40,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
-use super::earlier::Recorder;
+use super::orphans::PidRecord;
 use super::processes::{Process, descendants};
 
 /// The subcommand under which the binary is a keeper.
 pub const SUBCOMMAND: &str = "exec-keeper";
 /// What the service sends to have the command asked to end.
-pub(super) const PLEASE_END: u8 = b't';
+pub(super) const TERMINATE: u8 = b't';
 /// How often what will not die is killed again, at first and at most. Killing takes effect at once but for a
 /// process in the midst of a system call; what is not ours to kill (a setuid program's) ends in its own time.
-const SWEEP_AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+const KILL_BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
 /// How a command ended; `left` is how many processes it left behind, which were killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,13 +93,13 @@ impl FromStr for End {
 }
 
 /// Waits until no keeper holds a directory of results any more; answers false if some still do after `patience`.
-pub(super) async fn all_gone(results: &Path, patience: Duration) -> io::Result<bool> {
+pub(super) async fn wait_for_keepers(results: &Path, patience: Duration) -> io::Result<bool> {
     let directory = fs::File::open(results)?;
     let released = async {
         loop {
             match directory.try_lock() {
                 Ok(()) => return Ok(()),
-                Err(fs::TryLockError::WouldBlock) => tokio::time::sleep(SWEEP_AGAIN.0).await,
+                Err(fs::TryLockError::WouldBlock) => tokio::time::sleep(KILL_BACK_OFF.0).await,
                 Err(fs::TryLockError::Error(error)) => return Err(error),
             }
         }
@@ -149,7 +149,7 @@ pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
             // The handler stays.
             drop(signal(SignalKind::from_raw(survived.as_raw()))?);
         }
-        let ending = follow(result, command, &mut socket, &mut children).await?;
+        let ending = supervise(result, command, &mut socket, &mut children).await?;
         // Whoever wanted to know may have gone.
         let _ = socket.write_all(ending.to_string().as_bytes()).await;
         Ok(())
@@ -157,7 +157,7 @@ pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
 }
 
 /// Starts the command and follows it to the end of the last process that stems from it.
-async fn follow(
+async fn supervise(
     result: &Path,
     command: &OsStr,
     socket: &mut UnixStream,
@@ -166,7 +166,7 @@ async fn follow(
     let mut terminate = signal(SignalKind::terminate())?;
     let not_started = |error: io::Error| End::NotStarted { errno: error.raw_os_error().unwrap_or_default() };
     // Without a record the next service would not find the command.
-    let mut recorder = match Recorder::begin(result) {
+    let mut recorder = match PidRecord::begin(result) {
         Ok(recorder) => recorder,
         Err(error) => return Ok(not_started(error)),
     };
@@ -178,33 +178,33 @@ async fn follow(
     };
     let recorded = recorder.add(main);
     let mut status = None;
-    let mut asked_to_end = false;
+    let mut is_terminating = false;
     while reap(main, &mut status) && recorded.is_ok() {
         // A command that was asked to end may take the rest of its time to do so in good order, with all that
         // belongs to it; one that ended by itself has nothing left to do.
-        if status.is_some() && !asked_to_end {
+        if status.is_some() && !is_terminating {
             break;
         }
         let mut order = 0;
         tokio::select! {
             _ = children.recv() => {}
-            _ = terminate.recv() => order = PLEASE_END,
+            _ = terminate.recv() => order = TERMINATE,
             read = socket.read_u8() => match read {
                 Ok(byte) => order = byte,
                 Err(_) => break,
             },
         }
-        if order == PLEASE_END {
-            asked_to_end = true;
+        if order == TERMINATE {
+            is_terminating = true;
             signal_all(Signal::TERM);
         }
     }
     let mut left = 0;
-    let mut pause = SWEEP_AGAIN.0;
+    let mut pause = KILL_BACK_OFF.0;
     while reap(main, &mut status) {
         left = left.max(signal_all(Signal::KILL));
         let _ = tokio::time::timeout(pause, children.recv()).await;
-        pause = (pause * 2).min(SWEEP_AGAIN.1);
+        pause = (pause * 2).min(KILL_BACK_OFF.1);
     }
     let status = status.ok_or_else(|| io::Error::other("the command was never seen to end"))?;
     Ok(match status.signal() {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ending_is_read_as_it_was_written() {
+    fn end_round_trips_as_text() {
         let endings = [
             End::NotStarted { errno: 2 },
             End::Exited { code: 3, left: 2 },

@@ -21,53 +21,53 @@ const LAST_LINE_CHARS_MAX: usize = 200;
 /// How much is read at a time.
 const CHUNK: usize = 64 * 1024;
 /// The pause after each chunk of what is dropped: some 40 MiB a second is more than any honest command prints.
-const DROPPING_PAUSE: Duration = Duration::from_millis(1);
+const TRUNCATED_READ_PAUSE: Duration = Duration::from_millis(1);
 
 /// How much of its output a command may still log; both of its streams share it.
 #[derive(Debug)]
-pub(super) struct Budget(Mutex<Left>);
+pub(super) struct Budget(Mutex<Remaining>);
 
 #[derive(Debug)]
-struct Left {
+struct Remaining {
     bytes: usize,
     lines: usize,
-    told: bool,
+    is_exhausted: bool,
 }
 
 /// What to do with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum LineAction {
     Log,
-    SayThatTheRestIsDropped,
+    LogTruncation,
     Drop,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Left { bytes: LOGGED_BYTES_MAX, lines: LOGGED_LINES_MAX, told: false }))
+        Self(Mutex::new(Remaining { bytes: LOGGED_BYTES_MAX, lines: LOGGED_LINES_MAX, is_exhausted: false }))
     }
 
-    fn spend(&self, bytes: usize) -> Fate {
+    fn spend(&self, bytes: usize) -> LineAction {
         let mut left = crate::lock(&self.0);
-        if left.told {
-            return Fate::Drop;
+        if left.is_exhausted {
+            return LineAction::Drop;
         }
         if left.lines == 0 || left.bytes < bytes {
-            left.told = true;
-            return Fate::SayThatTheRestIsDropped;
+            left.is_exhausted = true;
+            return LineAction::LogTruncation;
         }
         left.lines -= 1;
         left.bytes -= bytes;
-        Fate::Log
+        LineAction::Log
     }
 
     fn is_spent(&self) -> bool {
-        crate::lock(&self.0).told
+        crate::lock(&self.0).is_exhausted
     }
 }
 
 /// Logs what comes from one stream until it ends, and answers its last line that is not empty.
-pub(super) async fn follow(
+pub(super) async fn read_lines(
     mut stream: impl AsyncRead + Unpin,
     name: &'static str,
     budget: &Budget,
@@ -80,20 +80,20 @@ pub(super) async fn follow(
             return;
         }
         match budget.spend(text.len()) {
-            Fate::Log => {
+            LineAction::Log => {
                 tracing::info!(
                     target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt,
                     stream = name, "{text}"
                 );
             }
-            Fate::SayThatTheRestIsDropped => {
+            LineAction::LogTruncation => {
                 tracing::warn!(
                     target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt,
                     "further output was dropped (limit {} KiB or {LOGGED_LINES_MAX} lines a command)",
                     LOGGED_BYTES_MAX / 1024
                 );
             }
-            Fate::Drop => {}
+            LineAction::Drop => {}
         }
         last = text;
     };
@@ -108,7 +108,7 @@ pub(super) async fn follow(
             }
         }
         if budget.is_spent() {
-            tokio::time::sleep(DROPPING_PAUSE).await;
+            tokio::time::sleep(TRUNCATED_READ_PAUSE).await;
         }
     }
     take(line);
@@ -142,11 +142,11 @@ mod tests {
     use super::*;
 
     async fn last_of(bytes: &[u8], budget: &Budget) -> String {
-        follow(bytes, "stderr", budget, &crate::exec::tests::some_run()).await
+        read_lines(bytes, "stderr", budget, &crate::exec::tests::some_run()).await
     }
 
     #[tokio::test]
-    async fn the_last_line_that_says_something_is_kept_with_an_end_or_without() {
+    async fn last_non_empty_line_is_kept() {
         let budget = Budget::new();
         assert_eq!(last_of(b"one\ntwo\r\n\n  \n", &budget).await, "two");
         assert_eq!(last_of(b"one\ntwo", &budget).await, "two");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_and_says_so() {
+    fn long_line_is_truncated_with_marker() {
         let mut line = Line::default();
         (0..LINE_BYTES_MAX).for_each(|_| line.push(b'x'));
         assert_eq!(line.text().len(), LINE_BYTES_MAX);
@@ -166,19 +166,19 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_bytes_and_of_lines_is_spent_once_and_said_once() {
+    fn budget_exhaustion_is_logged_once() {
         let bytes = Budget::new();
-        assert_eq!(bytes.spend(LOGGED_BYTES_MAX), Fate::Log);
-        assert_eq!(bytes.spend(1), Fate::SayThatTheRestIsDropped);
-        assert_eq!(bytes.spend(1), Fate::Drop);
+        assert_eq!(bytes.spend(LOGGED_BYTES_MAX), LineAction::Log);
+        assert_eq!(bytes.spend(1), LineAction::LogTruncation);
+        assert_eq!(bytes.spend(1), LineAction::Drop);
         let lines = Budget::new();
-        assert!((0..LOGGED_LINES_MAX).all(|_| lines.spend(1) == Fate::Log));
-        assert_eq!(lines.spend(1), Fate::SayThatTheRestIsDropped);
+        assert!((0..LOGGED_LINES_MAX).all(|_| lines.spend(1) == LineAction::Log));
+        assert_eq!(lines.spend(1), LineAction::LogTruncation);
         assert!(lines.is_spent());
     }
 
     #[tokio::test]
-    async fn a_flood_is_read_to_its_end_and_its_last_line_is_known() {
+    async fn large_output_is_read_to_end() {
         let mut flood = b"again and again\n".repeat(20_000);
         flood.extend_from_slice(b"and out");
         let budget = Budget::new();

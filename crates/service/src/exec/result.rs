@@ -13,11 +13,11 @@ const RESULT_BYTES_MAX: u64 = 4 * 1024;
 /// What a command wrote is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} in the file that NOTBEFORE_RESULT names; write one line host=NAME, or nothing")]
-pub(super) struct NotUnderstood(pub(super) String);
+pub(super) struct ResultError(pub(super) String);
 
 /// Reads what a command wrote: the host that the VM is on now, if it named one.
-pub(super) fn read(path: &Path) -> Result<Option<String>, NotUnderstood> {
-    let wrong = |what: String| Err(NotUnderstood(what));
+pub(super) fn read(path: &Path) -> Result<Option<String>, ResultError> {
+    let wrong = |what: String| Err(ResultError(what));
     // Not opened before it is looked at: opening a pipe would wait for a writer.
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {}
@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, NotUnderstood> {
 mod tests {
     use super::*;
 
-    fn written(content: &[u8]) -> Result<Option<String>, NotUnderstood> {
+    fn written(content: &[u8]) -> Result<Option<String>, ResultError> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("result");
         fs::write(&path, content).unwrap();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_nothing_or_no_file() {
+    fn result_file_may_name_host_or_be_absent() {
         assert_eq!(written(b"host=h9\n"), Ok(Some("h9".to_owned())));
         assert_eq!(written(b"\n host=h9"), Ok(Some("h9".to_owned())));
         assert_eq!(written(b""), Ok(None));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_refused_with_what_to_write() {
+    fn invalid_result_file_is_refused_with_hint() {
         let huge = b"host=h9\n".repeat(1_000);
         let long = format!("host={}", "x".repeat(200)).into_bytes();
         let cases: [(&[u8], &str); 7] = [

@@ -19,36 +19,36 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::keeper::{self, End, PLEASE_END};
+use super::keeper::{self, End, TERMINATE};
 use super::output::{self, Budget};
-use super::{ExecConfig, earlier, environment, result};
+use super::{ExecConfig, environment, orphans, result};
 
 /// How long killed processes have until they are given up on. The kernel needs milliseconds, but for one that
 /// waits for a dead disk.
 pub(super) const KILLED_GRACE: Duration = Duration::from_secs(5);
 /// How long the last words may take to arrive once nothing of the command is left. Something else holds the pipe
 /// if they do not: the command has handed it on.
-const LAST_WORDS_GRACE: Duration = Duration::from_secs(1);
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 /// The longest word of a keeper.
 const ENDING_BYTES_MAX: u64 = 64;
 
 /// A command that runs, by its keeper.
 struct Running {
     keeper: Child,
-    orders: OwnedWriteHalf,
-    word: OwnedReadHalf,
+    control: OwnedWriteHalf,
+    status: OwnedReadHalf,
 }
 
 /// Why a command was made to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
+enum Interruption {
     TimedOut,
     Stopped,
 }
 
 /// Runs the command until it ends, takes too long, or the sender of `stopped` is gone; of one that was stopped there
 /// is nothing to say.
-pub(super) async fn carry_out(
+pub(super) async fn run_attempt(
     config: &ExecConfig,
     results: &Path,
     run: &Arc<DriverRun>,
@@ -59,7 +59,7 @@ pub(super) async fn carry_out(
     let vm = format!(".{}.", run.id.vm);
     let is_of_vm =
         |record: &Path| record.file_name().is_some_and(|name| name.to_string_lossy().contains(&vm));
-    if let Err(why) = earlier::end(results, is_of_vm, KILLED_GRACE).await {
+    if let Err(why) = orphans::kill(results, is_of_vm, KILLED_GRACE).await {
         return Some(Ending::Blocked { why: why.to_string() });
     }
     let mut running = match start(config, run, &result) {
@@ -75,36 +75,36 @@ pub(super) async fn carry_out(
     let budget = Arc::new(Budget::new());
     let out = running.keeper.stdout.take().map(|stream| {
         let (budget, run) = (Arc::clone(&budget), Arc::clone(run));
-        tokio::spawn(async move { output::follow(stream, "stdout", &budget, &run).await })
+        tokio::spawn(async move { output::read_lines(stream, "stdout", &budget, &run).await })
     });
     let err = running.keeper.stderr.take().map(|stream| {
         let (budget, run) = (Arc::clone(&budget), Arc::clone(run));
-        tokio::spawn(async move { output::follow(stream, "stderr", &budget, &run).await })
+        tokio::spawn(async move { output::read_lines(stream, "stderr", &budget, &run).await })
     });
 
-    let (end, cut) = running.see_it_end(config, stopped).await;
+    let (end, interruption) = running.wait_for_end(config, stopped).await;
 
-    let mut last_words = String::new();
+    let mut last_line = String::new();
     for (stream, is_error) in [(out, false), (err, true)] {
         let Some(mut stream) = stream else { continue };
-        match timeout(LAST_WORDS_GRACE, &mut stream).await {
-            Ok(Ok(last)) if is_error => last_words = last,
+        match timeout(OUTPUT_GRACE, &mut stream).await {
+            Ok(Ok(last)) if is_error => last_line = last,
             Ok(_) => {}
             Err(_) => stream.abort(),
         }
     }
-    let ending = match cut {
-        Some(Cut::Stopped) => None,
-        Some(Cut::TimedOut) | None => {
+    let ending = match interruption {
+        Some(Interruption::Stopped) => None,
+        Some(Interruption::TimedOut) | None => {
             let read = tokio::task::spawn_blocking({
                 let result = result.clone();
                 move || result::read(&result)
             });
-            let read = read.await.unwrap_or_else(|error| Err(result::NotUnderstood(error.to_string())));
-            Some(judge(config, end, cut, read, &last_words))
+            let read = read.await.unwrap_or_else(|error| Err(result::ResultError(error.to_string())));
+            Some(ending_of(config, end, interruption, read, &last_line))
         }
     };
-    if let (Some(End::Exited { left, .. } | End::Killed { left, .. }), None) = (end, cut)
+    if let (Some(End::Exited { left, .. } | End::Killed { left, .. }), None) = (end, interruption)
         && left > 0
     {
         tracing::warn!(
@@ -113,11 +113,11 @@ pub(super) async fn carry_out(
         );
     }
     remove(&result);
-    let record = earlier::record_of(&result);
+    let record = orphans::record_path(&result);
     match end {
         Some(_) => remove(&record),
         // The keeper was killed, or cannot kill something. If that cannot be ended, the next attempt says so.
-        None => drop(earlier::end(results, |found| *found == *record, KILLED_GRACE).await),
+        None => drop(orphans::kill(results, |found| *found == *record, KILLED_GRACE).await),
     }
     ending
 }
@@ -126,7 +126,7 @@ pub(super) async fn carry_out(
 fn start(config: &ExecConfig, run: &DriverRun, result: &Path) -> io::Result<Running> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let (word, orders) = UnixStream::from_std(ours)?.into_split();
+    let (status, control) = UnixStream::from_std(ours)?.into_split();
     let keeper = Command::new(&config.keeper)
         .arg0("notbefore")
         .arg(keeper::SUBCOMMAND)
@@ -134,7 +134,7 @@ fn start(config: &ExecConfig, run: &DriverRun, result: &Path) -> io::Result<Runn
         .arg(result)
         .arg(&config.command)
         .env_clear()
-        .envs(environment(run, result, &config.pass_on))
+        .envs(environment(run, result, &config.extra_environment))
         .current_dir("/")
         .stdin(OwnedFd::from(theirs))
         .stdout(Stdio::piped())
@@ -142,49 +142,49 @@ fn start(config: &ExecConfig, run: &DriverRun, result: &Path) -> io::Result<Runn
         // A Ctrl-C at the service's terminal is for the service.
         .process_group(0)
         .spawn()?;
-    Ok(Running { keeper, orders, word })
+    Ok(Running { keeper, control, status })
 }
 
 impl Running {
     /// Waits until the command has ended, and makes it end when its time is up. Answers how it ended, if the
     /// keeper could tell.
-    async fn see_it_end(
+    async fn wait_for_end(
         mut self,
         config: &ExecConfig,
         stopped: &mut watch::Receiver<()>,
-    ) -> (Option<End>, Option<Cut>) {
-        let word = async {
+    ) -> (Option<End>, Option<Interruption>) {
+        let status = async {
             let mut text = String::new();
-            let _ = (&mut self.word).take(ENDING_BYTES_MAX).read_to_string(&mut text).await;
+            let _ = (&mut self.status).take(ENDING_BYTES_MAX).read_to_string(&mut text).await;
             text.parse::<End>().ok()
         };
-        tokio::pin!(word);
-        let cut = tokio::select! {
+        tokio::pin!(status);
+        let interruption = tokio::select! {
             biased;
-            ending = &mut word => return (ending, None),
-            _ = stopped.changed() => Cut::Stopped,
-            () = sleep(config.timeout) => Cut::TimedOut,
+            ending = &mut status => return (ending, None),
+            _ = stopped.changed() => Interruption::Stopped,
+            () = sleep(config.timeout) => Interruption::TimedOut,
         };
         // Both orders reach nobody if it has ended meanwhile.
-        let _ = self.orders.write_all(&[PLEASE_END]).await;
-        if let Ok(ending) = timeout(config.grace, &mut word).await {
-            return (ending, Some(cut));
+        let _ = self.control.write_all(&[TERMINATE]).await;
+        if let Ok(ending) = timeout(config.grace, &mut status).await {
+            return (ending, Some(interruption));
         }
-        drop(self.orders);
-        (timeout(KILLED_GRACE, &mut word).await.unwrap_or_default(), Some(cut))
+        drop(self.control);
+        (timeout(KILLED_GRACE, &mut status).await.unwrap_or_default(), Some(interruption))
     }
 }
 
 /// What a run's end means. A reason begins with what matters most: a record may have room for no more.
-fn judge(
+fn ending_of(
     config: &ExecConfig,
     end: Option<End>,
-    cut: Option<Cut>,
-    result: Result<Option<String>, result::NotUnderstood>,
-    last_words: &str,
+    interruption: Option<Interruption>,
+    result: Result<Option<String>, result::ResultError>,
+    last_line: &str,
 ) -> Ending {
-    let said = if last_words.is_empty() { String::new() } else { format!(": {last_words}") };
-    let what = match (end, cut) {
+    let said = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
+    let what = match (end, interruption) {
         (None, _) => format!(
             "nobody can tell how it ended, its keeper did not say; it was killed by hand, or for want of memory{said}"
         ),
@@ -246,9 +246,9 @@ pub(super) fn remove(result: &Path) {
 mod tests {
     use super::*;
 
-    fn reason(end: Option<End>, cut: Option<Cut>, last_words: &str) -> String {
+    fn reason(end: Option<End>, interruption: Option<Interruption>, last_line: &str) -> String {
         let config = ExecConfig::new("/opt/carry-out".into());
-        match judge(&config, end, cut, Ok(None), last_words) {
+        match ending_of(&config, end, interruption, Ok(None), last_line) {
             Ending::Failed { why } => why,
             other @ (Ending::Succeeded { .. } | Ending::Blocked { .. }) => {
                 panic!("it should have failed: {other:?}")
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_end_says_what_to_do_and_names_the_command() {
+    fn failure_reason_names_command_and_remedy() {
         let exited = Some(End::Exited { code: 3, left: 0 });
         assert_eq!(reason(exited, None, ""), "exit code 3 (/opt/carry-out)");
         assert_eq!(reason(exited, None, "no such domain"), "exit code 3: no such domain (/opt/carry-out)");
         let well = Some(End::Exited { code: 0, left: 0 });
         assert_eq!(
-            reason(well, Some(Cut::TimedOut), ""),
+            reason(well, Some(Interruption::TimedOut), ""),
             "not done within 10m and ended; find out what it waits for, or raise --exec-timeout (/opt/carry-out)"
         );
         assert!(reason(Some(End::Killed { signal: 9, left: 0 }), None, "").contains("for want of memory"));

@@ -1,12 +1,12 @@
 //! Which connections are let in.
 //!
-//! There is one count for the whole door and one per source: an address at a listener's network, since two
-//! tenants may have the same. The count per source is what keeps one VM from using up the door: a connection
+//! There is one count for the whole server and one per source: an address at a listener's network, since two
+//! tenants may have the same. The count per source is what keeps one VM from using up the server: a connection
 //! beyond it is closed at once, the newcomer rather than an older one. It does not hold for those who call for
-//! many. Beyond the count of the whole door it is for the caller of [`Admission::admit`] to make room.
+//! many. Beyond the count of the whole server it is for the caller of [`Admission::admit`] to make room.
 //!
-//! Connections of strangers and half heads are in [`super::crowd`] besides, each as long as a [`Waiting`] is held for
-//! it. Whether a caller is a stranger is not asked before its connection is let in, as long as the door is not crowded:
+//! Connections of unknown callers and incomplete heads are in [`super::eviction_pool`] besides, each as long as a [`WaitGuard`] is held for
+//! it. Whether a caller is an unknown caller is not asked before its connection is let in, as long as the server is not crowded:
 //! a plain poll would pay for that.
 
 use std::collections::HashMap;
@@ -18,48 +18,48 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notbefore_listener::by_source::Id;
-use notbefore_listener::log_pace::LogPace;
+use notbefore_listener::log_limit::LogRateLimit;
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep};
 
 use super::caller::Caller;
-use super::crowd::{Crowd, STRANGERS_MAX, Standing};
+use super::eviction_pool::{CallerStatus, EvictionPool, UNKNOWN_CALLERS_MAX};
 use super::settings::Limits;
 use super::stats::GuestStats;
 use crate::clock::Stopwatch;
 use crate::lock;
 
-/// With less than this part of its places left a door is crowded: then callers are looked up when they connect.
-const CROWDED_REST: usize = 4;
+/// With less than this part of its places left a server is crowded: then callers are looked up when they connect.
+const NEARLY_FULL_DIVISOR: usize = 4;
 
 /// Whose connections are counted together: the number of a listener's identity, and an address.
 type Source = (usize, IpAddr);
 
-/// Counts the open connections of a door.
+/// Counts the open connections of a server.
 #[derive(Debug)]
 pub(super) struct Admission {
     connections_max: usize,
     per_source_max: Option<usize>,
     total: AtomicUsize,
     by_source: Mutex<HashMap<Source, usize>>,
-    /// From how many connections on the door is crowded.
-    crowded_from: usize,
-    waiting: Mutex<WaitingCrowd>,
+    /// From how many connections on the server is crowded.
+    nearly_full_at: usize,
+    waiting: Mutex<WaitingConnections>,
     stopwatch: Stopwatch,
     stats: Arc<GuestStats>,
 }
 
 #[derive(Debug, Default)]
-struct WaitingCrowd {
-    crowd: Crowd<Arc<Notify>>,
-    log: LogPace,
+struct WaitingConnections {
+    eviction_pool: EvictionPool<Arc<Notify>>,
+    log: LogRateLimit,
 }
 
 /// Why a connection is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Excess {
-    /// The door is full.
-    Door,
+pub(super) enum LimitExceeded {
+    /// The server is full.
+    Total,
     /// The source has its share.
     Source,
 }
@@ -68,8 +68,8 @@ pub(super) enum Excess {
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub permit: Permit,
-    /// Whether the door is nearly full, so that a stranger has to be known for one at once.
-    pub is_crowded: bool,
+    /// Whether the server is nearly full, so that an unknown caller has to be known for one at once.
+    pub is_nearly_full: bool,
 }
 
 /// A connection's place; given back when it is dropped.
@@ -87,7 +87,7 @@ impl Admission {
             per_source_max: limits.connections_per_source_max,
             total: AtomicUsize::new(0),
             by_source: Mutex::default(),
-            crowded_from: limits.connections_max - limits.connections_max / CROWDED_REST,
+            nearly_full_at: limits.connections_max - limits.connections_max / NEARLY_FULL_DIVISOR,
             waiting: Mutex::default(),
             stopwatch: Stopwatch::start(),
             stats,
@@ -95,85 +95,89 @@ impl Admission {
     }
 
     /// A place for a connection of this caller, at a listener of this identity, or why there is none.
-    pub(super) fn admit(self: &Arc<Self>, identity: usize, caller: &Caller) -> Result<Admitted, Excess> {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        identity: usize,
+        caller: &Caller,
+    ) -> Result<Admitted, LimitExceeded> {
         self.admit_up_to(self.connections_max, identity, caller)
     }
 
-    /// The same, with another limit: none for a caller that [`Admission::make_room`] has found another's place for. That
+    /// The same, with another limit: none for a caller that [`Admission::evict_one`] has found another's place for. That
     /// one is told to close and counts until it has.
     pub(super) fn admit_up_to(
         self: &Arc<Self>,
         connections_max: usize,
         identity: usize,
         caller: &Caller,
-    ) -> Result<Admitted, Excess> {
+    ) -> Result<Admitted, LimitExceeded> {
         // This machine's own address is where forwarders call from; the rest of 127.0.0.0/8 is as good as any other.
         let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
-        let calls_for_many = caller.is_proxy || own.contains(&caller.source.ip());
+        let is_exempt = caller.is_proxy || own.contains(&caller.source.ip());
         let (source, before) = match self.per_source_max {
-            Some(most) if !calls_for_many => {
+            Some(most) if !is_exempt => {
                 let source = (identity, caller.source.ip());
                 let mut by_source = lock(&self.by_source);
                 let count = by_source.get(&source).copied().unwrap_or(0);
                 // This comes first: nobody makes room for one that is turned away.
                 if count >= most {
-                    return Err(Excess::Source);
+                    return Err(LimitExceeded::Source);
                 }
-                let before = self.take_place(connections_max)?;
+                let before = self.reserve(connections_max)?;
                 by_source.insert(source, count + 1);
                 (Some(source), before)
             }
-            Some(_) | None => (None, self.take_place(connections_max)?),
+            Some(_) | None => (None, self.reserve(connections_max)?),
         };
         self.stats.connections_open.add();
         let permit = Permit { admission: Arc::clone(self), source };
-        Ok(Admitted { permit, is_crowded: before >= self.crowded_from })
+        Ok(Admitted { permit, is_nearly_full: before >= self.nearly_full_at })
     }
 
     /// Counts one more towards the whole, if there is room; answers how many there were.
-    fn take_place(&self, connections_max: usize) -> Result<usize, Excess> {
+    fn reserve(&self, connections_max: usize) -> Result<usize, LimitExceeded> {
         let before = self.total.fetch_add(1, Relaxed);
         if before >= connections_max {
             self.total.fetch_sub(1, Relaxed);
-            return Err(Excess::Door);
+            return Err(LimitExceeded::Total);
         }
         Ok(before)
     }
 
-    /// Tells a connection to close for a newcomer to a full door, if one may; see [`super::crowd`].
-    pub(super) fn make_room(&self, newcomer: Standing) -> bool {
+    /// Tells a connection to close for a newcomer to a full server, if one may; see [`super::eviction_pool`].
+    pub(super) fn evict_one(&self, newcomer: CallerStatus) -> bool {
         let mut waiting = lock(&self.waiting);
-        let closed = waiting.crowd.make_room(newcomer);
+        let closed = waiting.eviction_pool.evict_one(newcomer);
         self.close(&mut waiting, closed)
     }
 
-    /// Counts a connection among strangers or half heads, for so long at most.
+    /// Counts a connection among unknown callers or incomplete heads, for so long at most.
     pub(super) fn wait(
         self: &Arc<Self>,
         caller: &Caller,
-        standing: Standing,
+        caller_status: CallerStatus,
         for_at_most: Duration,
-    ) -> Waiting {
-        let is_taken = Arc::new(Notify::new());
+    ) -> WaitGuard {
+        let evicted = Arc::new(Notify::new());
         let mut waiting = lock(&self.waiting);
-        let (id, closed) = waiting.crowd.add(caller, standing, Arc::clone(&is_taken));
+        let (id, closed) = waiting.eviction_pool.add(caller, caller_status, Arc::clone(&evicted));
         self.close(&mut waiting, closed);
         drop(waiting);
         let expires = Box::pin(sleep(for_at_most));
-        Waiting { admission: Arc::clone(self), id, standing, is_taken, expires }
+        WaitGuard { admission: Arc::clone(self), id, caller_status, evicted, expires }
     }
 
     /// Tells a connection to close; answers whether there is one.
-    fn close(&self, waiting: &mut WaitingCrowd, closed: Option<Arc<Notify>>) -> bool {
+    fn close(&self, waiting: &mut WaitingConnections, closed: Option<Arc<Notify>>) -> bool {
         let Some(closed) = closed else { return false };
         // It is kept for a connection that does not look yet.
         closed.notify_one();
         self.stats.connections_evicted.add();
-        if let Some(closed) = waiting.log.note(self.stopwatch.elapsed()) {
+        if let Some(closed) = waiting.log.record(self.stopwatch.elapsed()) {
             tracing::warn!(
                 closed,
                 open = self.total.load(Relaxed),
-                for_strangers = STRANGERS_MAX,
+                for_strangers = UNKNOWN_CALLERS_MAX,
                 "too many connections of callers that are no VM, or do not finish their requests; closed the oldest"
             );
         }
@@ -181,39 +185,39 @@ impl Admission {
     }
 }
 
-/// A connection among strangers or half heads, as long as this is held.
+/// A connection among unknown callers or incomplete heads, as long as this is held.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitGuard {
     admission: Arc<Admission>,
     id: Id,
-    pub standing: Standing,
-    is_taken: Arc<Notify>,
+    pub caller_status: CallerStatus,
+    evicted: Arc<Notify>,
     expires: Pin<Box<Sleep>>,
 }
 
 /// Why a connection may wait no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum WaitEnd {
     /// Another needs its place.
-    Taken,
+    Evicted,
     /// Its time is over.
     Expired,
 }
 
-impl Waiting {
+impl WaitGuard {
     /// Resolves when the connection may wait no longer.
-    pub(super) async fn over(&mut self) -> Over {
+    pub(super) async fn ended(&mut self) -> WaitEnd {
         tokio::select! {
             biased;
-            () = self.is_taken.notified() => Over::Taken,
-            () = self.expires.as_mut() => Over::Expired,
+            () = self.evicted.notified() => WaitEnd::Evicted,
+            () = self.expires.as_mut() => WaitEnd::Expired,
         }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
-        lock(&self.admission.waiting).crowd.remove(self.id);
+        lock(&self.admission.waiting).eviction_pool.remove(self.id);
     }
 }
 
@@ -249,16 +253,16 @@ mod tests {
     }
 
     #[test]
-    fn one_source_cannot_take_the_places_of_the_others() {
+    fn source_limit_protects_other_sources() {
         let admission = admission(4, 2);
         let [greedy, modest, third] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(from);
 
         let first = admission.admit(0, &greedy).unwrap();
         let _second = admission.admit(0, &greedy).unwrap();
-        assert_eq!(admission.admit(0, &greedy).unwrap_err(), Excess::Source);
+        assert_eq!(admission.admit(0, &greedy).unwrap_err(), LimitExceeded::Source);
         let _other = admission.admit(0, &modest).unwrap();
         let _last = admission.admit(0, &third).unwrap();
-        assert_eq!(admission.admit(0, &modest).unwrap_err(), Excess::Door);
+        assert_eq!(admission.admit(0, &modest).unwrap_err(), LimitExceeded::Total);
         drop(first);
         let again = admission.admit(0, &greedy).unwrap();
         assert_eq!(admission.stats.connections_open.get(), 4);
@@ -267,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_has_its_share_asks_for_no_room() {
+    fn source_at_limit_evicts_nobody() {
         let admission = admission(2, 1);
         let [greedy, modest, third] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(from);
         let _both = [&greedy, &modest].map(|caller| admission.admit(0, caller).unwrap());
-        assert_eq!(admission.admit(0, &greedy).unwrap_err(), Excess::Source);
-        assert_eq!(admission.admit(0, &third).unwrap_err(), Excess::Door);
+        assert_eq!(admission.admit(0, &greedy).unwrap_err(), LimitExceeded::Source);
+        assert_eq!(admission.admit(0, &third).unwrap_err(), LimitExceeded::Total);
         assert_eq!(
             (lock(&admission.by_source).len(), admission.total.load(Relaxed)),
             (2, 2),
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_and_trusted_proxies_count_only_towards_the_whole() {
+    fn loopback_and_proxies_count_only_toward_total() {
         let proxy = Caller { is_proxy: true, ..from("10.9.0.2") };
         for caller in [from("127.0.0.1"), proxy] {
             let admission = admission(3, 1);
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_address_in_another_network_is_another_source() {
+    fn same_address_in_other_network_is_other_source() {
         let admission = admission(9, 1);
         let _blue = admission.admit(0, &from("10.0.0.4")).unwrap();
         assert!(admission.admit(0, &from("10.0.0.4")).is_err());
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nobody_is_counted() {
+    fn no_source_limit_keeps_no_counts() {
         let limits = Limits { connections_per_source_max: None, ..Limits::default() };
         let admission = Admission::new(&limits, Arc::default());
         let held: Vec<_> = (0..1_000).map(|_| admission.admit(0, &from("10.0.0.4")).unwrap()).collect();

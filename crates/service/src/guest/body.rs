@@ -11,7 +11,7 @@ use super::settings::{BODY_BYTES_MAX, HEADERS_MAX};
 /// this is what a body sent in chunks of a few bytes takes.
 const OVERHEAD_BYTES_MAX: usize = BODY_BYTES_MAX;
 
-/// A body larger than the door reads.
+/// A body larger than the server reads.
 pub(super) const TOO_LARGE: GuestError = GuestError::BodyTooLarge { limit: BODY_BYTES_MAX };
 
 const MALFORMED: GuestError = GuestError::Malformed("the chunked body cannot be parsed");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together_wherever_they_are_split() {
+    fn chunks_decode_at_any_split() {
         let input = b"4\r\nWiki\r\n6;a=\"b\"\r\npedia \r\nE \r\nin \r\n\r\nchunks.\r\n000\r\nA: b\r\nC: d\r\n\r\nGET /";
         for piece in 1..=input.len() {
             let (data, rest) = decode(input, piece).unwrap().unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_refused() {
+    fn malformed_chunk_is_refused() {
         for input in [
             "x",
             "\r\n",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_a_limit_however_it_is_cut() {
+    fn body_limit_holds_for_any_chunking() {
         assert_eq!(decode(b"10001\r\n", 1), Err(TOO_LARGE));
         assert_eq!(decode(b"ffffffffffffffffffffffff\r\n", 1), Err(TOO_LARGE));
         assert_eq!(decode(&b"1\r\nx\r\n".repeat(BODY_BYTES_MAX), 4096), Err(TOO_LARGE));

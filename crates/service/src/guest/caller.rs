@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv4_caller_is_the_same_on_either_kind_of_socket() {
+    fn ipv4_mapped_caller_is_canonical() {
         let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
         let mapped =
             Caller::new(listener, "[::ffff:10.0.0.4]:5".parse().unwrap(), "[::1]:80".parse().unwrap());

@@ -4,19 +4,19 @@
 //! as the standard wants it, or weak, or several in a list; all of these are understood.
 
 /// Whether one of the headers' tags is this incarnation's.
-pub(super) fn client_has<'a>(values: impl Iterator<Item = &'a [u8]>, incarnation: u64) -> bool {
+pub(super) fn matches_etag<'a>(values: impl Iterator<Item = &'a [u8]>, incarnation: u64) -> bool {
     let mut values = values.peekable();
     if values.peek().is_none() {
         return false;
     }
     values
         .flat_map(|value| value.split(|byte| *byte == b','))
-        .map(|tag| opaque(tag.trim_ascii()))
-        .any(|tag| tag == b"*" || spells(tag, incarnation))
+        .map(|tag| strip_quotes(tag.trim_ascii()))
+        .any(|tag| tag == b"*" || is_decimal_of(tag, incarnation))
 }
 
 /// Whether a text is a number in digits, without zeros before it.
-fn spells(text: &[u8], mut number: u64) -> bool {
+fn is_decimal_of(text: &[u8], mut number: u64) -> bool {
     let mut digits = text.iter().rev();
     loop {
         if digits.next() != Some(&(b'0' + (number % 10) as u8)) {
@@ -30,7 +30,7 @@ fn spells(text: &[u8], mut number: u64) -> bool {
 }
 
 /// A tag without its weakness and its quotes.
-fn opaque(tag: &[u8]) -> &[u8] {
+fn strip_quotes(tag: &[u8]) -> &[u8] {
     let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
     match tag {
         [b'"', inner @ .., b'"'] => inner,
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_known_however_it_is_written() {
+    fn etag_matches_in_any_spelling() {
         for (value, expected) in [
             ("7", true),
             ("\"7\"", true),
@@ -58,13 +58,13 @@ mod tests {
             ("", false),
             ("\"", false),
         ] {
-            assert_eq!(client_has([value.as_bytes()].into_iter(), 7), expected, "{value}");
+            assert_eq!(matches_etag([value.as_bytes()].into_iter(), 7), expected, "{value}");
         }
         for number in [0, 9, 10, 100, 1_234_567_890, u64::MAX] {
-            assert!(spells(number.to_string().as_bytes(), number));
-            assert!(!spells(format!("{number}0").as_bytes(), number) && !spells(b"", number));
+            assert!(is_decimal_of(number.to_string().as_bytes(), number));
+            assert!(!is_decimal_of(format!("{number}0").as_bytes(), number) && !is_decimal_of(b"", number));
         }
-        assert!(client_has([b"1".as_slice(), b"7"].into_iter(), 7));
-        assert!(!client_has(std::iter::empty(), 7));
+        assert!(matches_etag([b"1".as_slice(), b"7"].into_iter(), 7));
+        assert!(!matches_etag(std::iter::empty(), 7));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! This is everything about a request that needs neither the socket nor waiting. A read is answered here,
 //! with the head still borrowed from the buffer it came in; what has to wait for a body, for the platform or for a
-//! change leaves with the resolved guest. Both ways that serve connections ([`super::lean`] and
+//! change leaves with the resolved guest. Both ways that serve connections ([`super::fast_path`] and
 //! [`super::connection`]) come through here, so there is one set of rules.
 
 use std::borrow::Cow;
@@ -14,15 +14,15 @@ use notbefore_wire::guest::instance::path::{self, Format};
 use notbefore_wire::guest::instance::{InstanceVersion, versions_body};
 use notbefore_wire::guest::version::EventsVersion;
 
-use super::answer::{Answer, Manner, Persistence};
 use super::caller::{Caller, ListenerIdentity, ProxyClaim};
-use super::familiar::{Familiar, Found, PlainPoll};
 use super::head::{self, Framing, Head, Name};
-use super::hold::{self, Hold};
+use super::head_cache::{CachedHead, HeadCache, PlainPoll};
+use super::long_poll::{self, LongPoll};
 use super::platform::{GuestHandle, Platform, Rendered};
 use super::prefer::Wait;
-use super::rules::{self, Asked};
-use super::{GuestDoor, conditional};
+use super::response::{Persistence, Response, ResponseMeta};
+use super::rules::{self, RequestKind};
+use super::{GuestServer, conditional};
 
 /// A request whose head is there and judged.
 pub(super) struct Exchange<G> {
@@ -30,7 +30,7 @@ pub(super) struct Exchange<G> {
     pub head_length: usize,
     pub framing: Framing,
     pub expects_continue: bool,
-    pub manner: Manner,
+    pub meta: ResponseMeta,
     pub verdict: Verdict<G>,
     /// How it was read, if it is a plain poll: then its head may be remembered.
     pub plain: Option<PlainPoll>,
@@ -38,8 +38,8 @@ pub(super) struct Exchange<G> {
 
 /// What is to be done about a request.
 pub(super) enum Verdict<G> {
-    /// Answer it.
-    Answer(Answer),
+    /// Send this response.
+    Response(Response),
     /// Tell the client that it has the document.
     Unchanged { edition: u64, incarnation: u64 },
     /// Send the guest its document, and tell the platform once it is out.
@@ -48,12 +48,12 @@ pub(super) enum Verdict<G> {
     Instance { guest: G, version: InstanceVersion, path: Vec<String>, format: Format },
     /// Read the events from its body and approve them for this guest.
     Approve(G),
-    /// Answer when the document is another than the one that the client has, or the wait is over.
-    Hold(Box<Hold>, Wait),
+    /// Respond when the document is another than the one that the client has, or the wait is over.
+    LongPoll(Box<LongPoll>, Wait),
 }
 
 /// A request that nothing speaks against.
-struct Judged<G> {
+struct Evaluation<G> {
     verdict: Verdict<G>,
     /// How long its answer may be held back.
     wait: Option<Wait>,
@@ -61,41 +61,41 @@ struct Judged<G> {
     version: Option<EventsVersion>,
 }
 
-impl<P: Platform> GuestDoor<P> {
-    /// The same as [`GuestDoor::examine`], for a worker that knows many heads by sight.
-    pub(super) fn recognise(
+impl<P: Platform> GuestServer<P> {
+    /// The same as [`GuestServer::examine`], for a worker, with its head cache.
+    pub(super) fn examine_cached(
         &self,
-        familiar: &mut Familiar,
+        head_cache: &mut HeadCache,
         bytes: &[u8],
         caller: &Caller,
         now: Timestamp,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
         if !caller.is_proxy
-            && let Some(Found { head_length, tags, poll }) = familiar.find(bytes)
+            && let Some(CachedHead { head_length, tags, poll }) = head_cache.find(bytes)
         {
             let guest =
                 self.platform.guest(caller, &ProxyClaim::default()).ok_or(GuestError::UnknownCaller)?;
-            let verdict = match self.keeps_pace(&guest, now) {
+            let verdict = match self.check_rate(&guest, now) {
                 Ok(()) => self.poll(guest, poll.version, tags.into_iter(), now),
-                Err(error) => Verdict::Answer(Answer::Refused(error)),
+                Err(error) => Verdict::Response(Response::Refused(error)),
             };
-            let manner = Manner { now, persistence: poll.persistence, head_only: false, wait: None };
+            let meta = ResponseMeta { now, persistence: poll.persistence, head_only: false, wait: None };
             let framing = Framing::Empty;
             let plain = Some(poll);
             return Ok(Some(Exchange {
                 head_length,
                 framing,
                 expects_continue: false,
-                manner,
+                meta,
                 verdict,
                 plain,
             }));
         }
-        let mut headers = head::room();
+        let mut headers = head::header_slots();
         let Some((head, head_length)) = self.parse(bytes, &mut headers, caller)? else { return Ok(None) };
         let exchange = self.examine_head(&head, head_length, caller, now)?;
         if let Some(poll) = exchange.plain.filter(|_| !caller.is_proxy) {
-            familiar.meet(&bytes[..head_length], &head, poll);
+            head_cache.observe(&bytes[..head_length], &head, poll);
         }
         Ok(Some(exchange))
     }
@@ -107,7 +107,7 @@ impl<P: Platform> GuestDoor<P> {
         caller: &Caller,
         now: Timestamp,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
-        let mut headers = head::room();
+        let mut headers = head::header_slots();
         let Some((head, head_length)) = self.parse(bytes, &mut headers, caller)? else { return Ok(None) };
         self.examine_head(&head, head_length, caller, now).map(Some)
     }
@@ -116,10 +116,10 @@ impl<P: Platform> GuestDoor<P> {
     fn parse<'h, 'b>(
         &self,
         bytes: &'b [u8],
-        headers: &'h mut head::Room<'b>,
+        headers: &'h mut head::HeaderSlots<'b>,
         caller: &Caller,
     ) -> head::Parsed<'h, 'b> {
-        head::parse(bytes, headers).map_err(|error| self.if_known(caller, error))
+        head::parse(bytes, headers).map_err(|error| self.hide_if_unknown(caller, error))
     }
 
     fn examine_head(
@@ -138,9 +138,9 @@ impl<P: Platform> GuestDoor<P> {
         };
         let guest = self.platform.guest(caller, &claim).ok_or(GuestError::UnknownCaller)?;
         let framing = head.framing()?;
-        let judged = self.judge(head, &claim, guest, now);
-        let Judged { verdict, wait, version } = judged.unwrap_or_else(|error| Judged {
-            verdict: Verdict::Answer(Answer::Refused(error)),
+        let evaluation = self.evaluate(head, &claim, guest, now);
+        let Evaluation { verdict, wait, version } = evaluation.unwrap_or_else(|error| Evaluation {
+            verdict: Verdict::Response(Response::Refused(error)),
             wait: None,
             version: None,
         });
@@ -156,13 +156,13 @@ impl<P: Platform> GuestDoor<P> {
             head_length,
             framing,
             expects_continue: head.expects_continue(),
-            manner: Manner { now, persistence, head_only: head.method == "HEAD", wait },
+            meta: ResponseMeta { now, persistence, head_only: head.method == "HEAD", wait },
             verdict,
         })
     }
 
     /// Whether a caller is none of the VMs now. Trusted proxies and callers of a VM's own listener never are.
-    pub(super) fn is_stranger(&self, caller: &Caller) -> bool {
+    pub(super) fn is_unknown_caller(&self, caller: &Caller) -> bool {
         match &*caller.listener {
             ListenerIdentity::Bound(_) => false,
             ListenerIdentity::Network(_) if caller.is_proxy => false,
@@ -171,7 +171,7 @@ impl<P: Platform> GuestDoor<P> {
     }
 
     /// An error as it is told to a caller: one that is no VM of ours learns nothing else.
-    pub(super) fn if_known(&self, caller: &Caller, error: GuestError) -> GuestError {
+    pub(super) fn hide_if_unknown(&self, caller: &Caller, error: GuestError) -> GuestError {
         match self.platform.guest(caller, &ProxyClaim::default()) {
             Some(_) => error,
             None => GuestError::UnknownCaller,
@@ -179,43 +179,45 @@ impl<P: Platform> GuestDoor<P> {
     }
 
     /// Whether the guest asks no more often than it may.
-    fn keeps_pace(&self, guest: &P::Guest, now: Timestamp) -> Result<(), GuestError> {
-        match self.rate_limit.zip(guest.pace()) {
-            Some((limit, pace)) if !limit.take(pace, now) => Err(GuestError::TooManyRequests),
+    fn check_rate(&self, guest: &P::Guest, now: Timestamp) -> Result<(), GuestError> {
+        match self.rate_limit.zip(guest.rate_state()) {
+            Some((limit, rate_state)) if !limit.try_acquire(rate_state, now) => {
+                Err(GuestError::TooManyRequests)
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     /// What is to be done about a request, or why nothing is.
-    fn judge(
+    fn evaluate(
         &self,
         head: &Head<'_, '_>,
         claim: &ProxyClaim<'_>,
         guest: P::Guest,
         now: Timestamp,
-    ) -> Result<Judged<P::Guest>, GuestError> {
-        self.keeps_pace(&guest, now)?;
-        let verdict = match rules::decide(head, self.settings.mode, guest.by_proxy())? {
-            Asked::Approve => Verdict::Approve(guest),
-            Asked::Document(version) => {
-                let wait = hold::asked_for(head);
+    ) -> Result<Evaluation<P::Guest>, GuestError> {
+        self.check_rate(&guest, now)?;
+        let verdict = match rules::decide(head, self.settings.mode, guest.is_proxied())? {
+            RequestKind::Approve => Verdict::Approve(guest),
+            RequestKind::Document(version) => {
+                let wait = long_poll::requested_wait(head);
                 let verdict = match (self.poll(guest, version, head.all(Name::IfNoneMatch), now), wait) {
                     (Verdict::Unchanged { edition, .. }, Some(wait)) => {
-                        Verdict::Hold(Box::new(Hold::new(head, claim, version, edition)), wait)
+                        Verdict::LongPoll(Box::new(LongPoll::new(head, claim, version, edition)), wait)
                     }
                     (verdict, _) => verdict,
                 };
-                return Ok(Judged { verdict, wait, version: Some(version) });
+                return Ok(Evaluation { verdict, wait, version: Some(version) });
             }
-            Asked::Instance { version, path, format } => {
+            RequestKind::Instance { version, path, format } => {
                 let path = path.into_iter().map(Cow::into_owned).collect();
                 Verdict::Instance { guest, version, path, format }
             }
-            Asked::Versions => {
-                Verdict::Answer(Answer::Metadata { is_text: false, body: Bytes::from(versions_body()) })
+            RequestKind::Versions => {
+                Verdict::Response(Response::Metadata { is_text: false, body: Bytes::from(versions_body()) })
             }
         };
-        Ok(Judged { verdict, wait: None, version: None })
+        Ok(Evaluation { verdict, wait: None, version: None })
     }
 
     /// A poll: the document, or that the client has it.
@@ -226,10 +228,10 @@ impl<P: Platform> GuestDoor<P> {
         tags: impl Iterator<Item = &'a [u8]>,
         now: Timestamp,
     ) -> Verdict<P::Guest> {
-        self.platform.polled(&guest, version, now);
+        self.platform.record_poll(&guest, version, now);
         let rendered = self.platform.document(&guest, version);
         let Rendered { edition, incarnation, .. } = rendered;
-        match conditional::client_has(tags, incarnation) {
+        match conditional::matches_etag(tags, incarnation) {
             true => Verdict::Unchanged { edition, incarnation },
             false => Verdict::Document { guest, version, rendered },
         }
@@ -242,13 +244,13 @@ impl<P: Platform> GuestDoor<P> {
         version: InstanceVersion,
         path: &[String],
         format: Format,
-    ) -> Answer {
+    ) -> Response {
         let Some(instance) = self.platform.instance(guest).await else {
-            return Answer::Refused(GuestError::Unavailable);
+            return Response::Refused(GuestError::Unavailable);
         };
         match path::answer(&instance, version, path.iter().map(String::as_str), format) {
-            Ok(body) => Answer::Metadata { is_text: format == Format::Text, body: Bytes::from(body) },
-            Err(error) => Answer::Refused(error),
+            Ok(body) => Response::Metadata { is_text: format == Format::Text, body: Bytes::from(body) },
+            Err(error) => Response::Refused(error),
         }
     }
 }

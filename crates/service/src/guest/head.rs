@@ -87,10 +87,10 @@ impl Name {
     }
 }
 
-/// Room for the headers of a head.
-pub(super) type Room<'b> = [MaybeUninit<Header<'b>>; HEADERS_MAX];
+/// HeaderSlots for the headers of a head.
+pub(super) type HeaderSlots<'b> = [MaybeUninit<Header<'b>>; HEADERS_MAX];
 
-pub(super) const fn room<'b>() -> Room<'b> {
+pub(super) const fn header_slots<'b>() -> HeaderSlots<'b> {
     [const { MaybeUninit::uninit() }; HEADERS_MAX]
 }
 
@@ -109,7 +109,7 @@ const HEAD_TOO_LARGE: GuestError = GuestError::HeadTooLarge { bytes: HEAD_BYTES_
 const TARGET_TOO_LONG: GuestError = GuestError::TargetTooLong { limit: TARGET_BYTES_MAX };
 
 /// Reads a head from the beginning of `bytes`.
-pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut Room<'b>) -> Parsed<'h, 'b> {
+pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut HeaderSlots<'b>) -> Parsed<'h, 'b> {
     let mut request = httparse::Request::new(&mut []);
     match request.parse_with_uninit_headers(bytes, headers) {
         Ok(Status::Complete(length)) => {
@@ -157,20 +157,20 @@ impl<'b> Head<'_, 'b> {
     }
 
     /// Whether one of a header's comma-separated words is this one.
-    fn has_word(&self, name: Name, word: &str) -> bool {
+    fn has_list_item(&self, name: Name, word: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(|byte| *byte == b','))
             .any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
     }
 
     pub(super) fn keeps_alive(&self) -> bool {
-        let has = |word| self.has_word(Name::Connection, word);
+        let has = |word| self.has_list_item(Name::Connection, word);
         !has("close") && (!self.is_http10 || has("keep-alive"))
     }
 
     /// Whether the client holds its body back until it is told to go on.
     pub(super) fn expects_continue(&self) -> bool {
-        !self.is_http10 && self.has_word(Name::Expect, "100-continue")
+        !self.is_http10 && self.has_list_item(Name::Expect, "100-continue")
     }
 
     /// How the body is delimited, if that and the rest of the head can be read in one way only.
@@ -225,14 +225,14 @@ mod tests {
 
     fn with<R>(rest: &str, look: impl FnOnce(&Head<'_, '_>) -> R) -> R {
         let text = format!("POST /x HTTP/1.1\r\n{rest}\r\n\r\n");
-        let mut headers = room();
+        let mut headers = header_slots();
         let (head, length) = parse(text.as_bytes(), &mut headers).unwrap().unwrap();
         assert_eq!(length, text.len());
         look(&head)
     }
 
     #[test]
-    fn a_header_is_known_in_any_case() {
+    fn header_names_are_case_insensitive() {
         for name in [
             Name::Host,
             Name::Metadata,
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_framed_in_one_way_or_refused() {
+    fn ambiguous_framing_is_refused() {
         for (rest, expected) in [
             ("Host: a", Ok(Framing::Empty)),
             ("Host: a\r\nContent-Length: 0", Ok(Framing::Empty)),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_is_refused_for_its_own_reason() {
+    fn malformed_head_is_refused_with_reason() {
         let unparsable = GuestError::Malformed("the head cannot be parsed");
         let version = GuestError::Malformed("the version is not HTTP/1.0 or HTTP/1.1");
         let flood = "GET / HTTP/1.1\r\n".to_owned() + &"a: b\r\n".repeat(HEADERS_MAX + 1) + "\r\n";
@@ -303,7 +303,7 @@ mod tests {
             (format!("GET /{}", "x".repeat(HEAD_BYTES_MAX)), Err(TARGET_TOO_LONG)),
             (format!("GET / HTTP/1.1\r\nA: {}", "x".repeat(HEAD_BYTES_MAX)), Err(HEAD_TOO_LARGE)),
         ] {
-            let mut headers = room();
+            let mut headers = header_slots();
             let parsed = parse(bytes.as_bytes(), &mut headers).map(|parsed| assert!(parsed.is_none()));
             assert_eq!(parsed, expected, "{:.40}", bytes);
         }

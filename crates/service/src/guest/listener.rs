@@ -33,7 +33,7 @@ impl Listener {
                 identities.len() - 1
             });
             let caller_of = Arc::clone(&identities[identity]);
-            let local = one_address(&listener)?;
+            let local = fixed_address(&listener)?;
             // Answers are written whole: waiting to fill a packet would only delay them. Connections inherit
             // this; a socket that refuses the option is slower, not wrong.
             let _ = SockRef::from(&listener).set_tcp_nodelay(true);
@@ -44,7 +44,7 @@ impl Listener {
     }
 
     /// Whether somebody waits to be accepted.
-    pub(super) fn is_called(&self) -> bool {
+    pub(super) fn has_pending(&self) -> bool {
         let mut asked = [PollFd::new(&self.socket, PollFlags::IN)];
         // Whatever cannot be found out is found out by accepting.
         poll(&mut asked, Some(&Timespec::default())).map_or(true, |called| called > 0)
@@ -67,13 +67,13 @@ impl AsFd for Listener {
 }
 
 /// The address that all callers of a listener have called: its own, unless that stands for several.
-fn one_address(listener: &TcpListener) -> io::Result<Option<SocketAddr>> {
+fn fixed_address(listener: &TcpListener) -> io::Result<Option<SocketAddr>> {
     let local = listener.local_addr()?;
     let socket = SockRef::from(listener);
-    let takes_any = match local {
+    let is_transparent = match local {
         SocketAddr::V4(_) => socket.ip_transparent_v4(),
         SocketAddr::V6(_) => socket.ip_transparent_v6(),
     };
-    let stands_for_several = local.ip().is_unspecified() || takes_any.unwrap_or(true);
-    Ok((!stands_for_several).then_some(local))
+    let is_wildcard = local.ip().is_unspecified() || is_transparent.unwrap_or(true);
+    Ok((!is_wildcard).then_some(local))
 }

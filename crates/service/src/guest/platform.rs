@@ -1,9 +1,9 @@
-//! What the door asks of the platform behind it.
+//! What the server asks of the platform behind it.
 //!
-//! The door knows HTTP and the order of checks; which VM is calling, what its scope's document is and what
+//! The server knows HTTP and the order of checks; which VM is calling, what its scope's document is and what
 //! an approval does are the platform's. A poll asks two questions, and both must be answered from memory,
 //! without waiting: [`Platform::guest`] and [`Platform::document`]. When its answer is out, the platform is told
-//! ([`Platform::delivered`]). A poll that waits for a change does so at the platform's [`Bell`]. Only an approval and
+//! ([`Platform::record_delivery`]). A poll that waits for a change does so at the platform's [`WaitQueues`]. Only an approval and
 //! instance metadata may take their time.
 
 use std::future::Future;
@@ -16,8 +16,8 @@ use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
 
 use super::caller::{Caller, ProxyClaim};
-use super::rate::Pace;
-use crate::bell::Bell;
+use super::rate::RateState;
+use crate::wait_queues::WaitQueues;
 
 /// The VM a request speaks for, as the platform resolved it.
 pub trait GuestHandle: Send + Sync + 'static {
@@ -25,10 +25,10 @@ pub trait GuestHandle: Send + Sync + 'static {
     fn vm(&self) -> Uuid;
 
     /// How fast the VM has asked lately; one of which nothing is kept is not limited.
-    fn pace(&self) -> Option<&Pace>;
+    fn rate_state(&self) -> Option<&RateState>;
 
     /// Whether a trusted proxy spoke for it: then `X-Forwarded-For` is expected and passed over.
-    fn by_proxy(&self) -> bool {
+    fn is_proxied(&self) -> bool {
         false
     }
 }
@@ -61,7 +61,7 @@ pub enum ApproveError {
     Unavailable(String),
 }
 
-/// The platform behind the door. Resolved anew at each request.
+/// The platform behind the server. Resolved anew at each request.
 pub trait Platform: Send + Sync + 'static {
     /// A resolved VM: whatever the platform needs to answer for it without looking it up again.
     type Guest: GuestHandle;
@@ -69,14 +69,14 @@ pub trait Platform: Send + Sync + 'static {
     type Scope: Clone + Eq + Hash + Send + 'static;
 
     /// Whether a caller is a proxy that may speak for others. Asked once a connection.
-    fn trusts(&self, caller: &Caller) -> bool;
+    fn is_trusted_proxy(&self, caller: &Caller) -> bool;
 
     /// The VM that this request speaks for at this moment, if it is one of ours. The claim is empty unless the
     /// caller is a trusted proxy.
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
 
     /// The guest asks for its scope's document at a version. The platform may note it.
-    fn polled(&self, guest: &Self::Guest, version: EventsVersion, now: Timestamp);
+    fn record_poll(&self, guest: &Self::Guest, version: EventsVersion, now: Timestamp);
 
     /// Its scope's document at a version, rendered already.
     fn document(&self, guest: &Self::Guest, version: EventsVersion) -> Rendered;
@@ -85,10 +85,10 @@ pub trait Platform: Send + Sync + 'static {
     fn scope(&self, guest: &Self::Guest) -> Self::Scope;
 
     /// Rings when a scope's document may have changed, or who its guests are.
-    fn bell(&self) -> &Bell<Self::Scope>;
+    fn wait_queues(&self) -> &WaitQueues<Self::Scope>;
 
     /// The document was sent to the guest at a version, whole, to a request made at `at`.
-    fn delivered(&self, guest: &Self::Guest, version: EventsVersion, at: Timestamp);
+    fn record_delivery(&self, guest: &Self::Guest, version: EventsVersion, at: Timestamp);
 
     /// What the VM can read about itself, unless it cannot be read now.
     fn instance(&self, guest: &Self::Guest) -> impl Future<Output = Option<Instance>> + Send;

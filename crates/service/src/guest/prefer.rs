@@ -5,10 +5,10 @@
 
 use std::num::NonZeroU16;
 
-/// The longest that an answer is held back; who asks for more gets this.
+/// The longest that a response is held back; who asks for more gets this.
 const SECONDS_MAX: u16 = 300;
 
-/// How long an answer is to be held back, in seconds.
+/// How long a response is to be held back, in seconds.
 pub(super) type Wait = NonZeroU16;
 
 /// The wait that the headers ask for, if it is one.
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_found_among_other_wishes() {
+    fn wait_is_parsed_among_other_preferences() {
         for (value, expected) in [
             ("wait=10", Some(10)),
             ("Wait = 10", Some(10)),

@@ -17,7 +17,7 @@ use super::target::Target;
 
 /// What a request asks for, once nothing in its head speaks against it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked<'b> {
+pub(super) enum RequestKind<'b> {
     /// The scope's document.
     Document(EventsVersion),
     /// To approve events; which ones is in the body.
@@ -54,12 +54,16 @@ const EVENTS_PATH: &str = "metadata/scheduledevents";
 /// What `latest` in a path stood for when it was in use.
 const LATEST: EventsVersion = EventsVersion::V2017_03_01;
 
-/// What the request asks for. `by_proxy` says that a trusted proxy sent it.
-pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Result<Asked<'b>, GuestError> {
+/// What the request asks for. `is_proxied` says that a trusted proxy sent it.
+pub(super) fn decide<'b>(
+    head: &Head<'_, 'b>,
+    mode: Mode,
+    is_proxied: bool,
+) -> Result<RequestKind<'b>, GuestError> {
     let target = Target::parse(head.target);
     let resource = find(&target, mode);
-    not_forwarded(head, by_proxy)?;
-    metadata(head, mode, may_lack_metadata(head, mode, resource, &target))?;
+    not_forwarded(head, is_proxied)?;
+    metadata(head, mode, is_metadata_optional(head, mode, resource, &target))?;
     let resource = resource.ok_or(GuestError::NotFound)?;
     method(head, resource)?;
     if target.has_duplicates() {
@@ -73,8 +77,8 @@ pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Res
                 Some(format) if !format.eq_ignore_ascii_case("json") => {
                     Err(GuestError::Format(Category::Events))
                 }
-                Some(_) | None if head.method == "POST" => Ok(Asked::Approve),
-                Some(_) | None => Ok(Asked::Document(version)),
+                Some(_) | None if head.method == "POST" => Ok(RequestKind::Approve),
+                Some(_) | None => Ok(RequestKind::Document(version)),
             }
         }
         Resource::EventsNotServed => Err(GuestError::VersionNotServed),
@@ -82,9 +86,9 @@ pub(super) fn decide<'b>(head: &Head<'_, 'b>, mode: Mode, by_proxy: bool) -> Res
             let version = target.parameter("api-version").and_then(|text| InstanceVersion::parse(&text));
             let version = version.ok_or(GuestError::ApiVersion(Category::Instance))?;
             let format = Format::parse(target.parameter("format").as_deref())?;
-            Ok(Asked::Instance { version, path: target.path().skip(2).collect(), format })
+            Ok(RequestKind::Instance { version, path: target.path().skip(2).collect(), format })
         }
-        Resource::Versions => Ok(Asked::Versions),
+        Resource::Versions => Ok(RequestKind::Versions),
     }
 }
 
@@ -127,23 +131,23 @@ fn no_events_version(target: &Target<'_>) -> GuestError {
     }
 }
 
-fn not_forwarded(head: &Head<'_, '_>, by_proxy: bool) -> Result<(), GuestError> {
-    if head.has(Name::XForwardedFor) && !by_proxy { Err(GuestError::Forwarded) } else { Ok(()) }
+fn not_forwarded(head: &Head<'_, '_>, is_proxied: bool) -> Result<(), GuestError> {
+    if head.has(Name::XForwardedFor) && !is_proxied { Err(GuestError::Forwarded) } else { Ok(()) }
 }
 
 /// The header must be there and every time say true, unless this request may come without it.
-fn metadata(head: &Head<'_, '_>, mode: Mode, may_lack: bool) -> Result<(), GuestError> {
-    let says_true = |value: &[u8]| match mode {
+fn metadata(head: &Head<'_, '_>, mode: Mode, is_optional: bool) -> Result<(), GuestError> {
+    let is_true = |value: &[u8]| match mode {
         Mode::Strict => value == b"true",
         Mode::Normal | Mode::Lenient => value.eq_ignore_ascii_case(b"true"),
     };
     if !head.has(Name::Metadata) {
-        return if may_lack { Ok(()) } else { Err(GuestError::MetadataMissing) };
+        return if is_optional { Ok(()) } else { Err(GuestError::MetadataMissing) };
     }
-    if head.all(Name::Metadata).all(says_true) { Ok(()) } else { Err(GuestError::MetadataNotTrue) }
+    if head.all(Name::Metadata).all(is_true) { Ok(()) } else { Err(GuestError::MetadataNotTrue) }
 }
 
-fn may_lack_metadata(
+fn is_metadata_optional(
     head: &Head<'_, '_>,
     mode: Mode,
     resource: Option<Resource>,
@@ -177,12 +181,12 @@ fn method(head: &Head<'_, '_>, resource: Resource) -> Result<(), GuestError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::head::{parse, room};
+    use super::super::head::{header_slots, parse};
     use super::*;
 
     /// Each request fails at its check and at every later one: the first is what answers.
     #[test]
-    fn the_first_failure_answers() {
+    fn first_failed_check_decides() {
         let bad_query = "?api-version=latest&a&a";
         for (request, expected) in [
             (format!("PUT /x{bad_query} HTTP/1.1\r\nX-Forwarded-For: a\r\n"), GuestError::Forwarded),
@@ -209,7 +213,7 @@ mod tests {
             ),
         ] {
             let bytes = format!("{request}\r\n");
-            let mut headers = room();
+            let mut headers = header_slots();
             let (head, _) = parse(bytes.as_bytes(), &mut headers).unwrap().unwrap();
             for mode in [Mode::Normal, Mode::Strict, Mode::Lenient] {
                 assert_eq!(decide(&head, mode, false), Err(expected), "{request} {mode:?}");
@@ -218,11 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_may_forward() {
+    fn trusted_proxy_may_forward() {
         let bytes = b"GET /metadata/versions HTTP/1.1\r\nX-Forwarded-For: a\r\nMetadata: true\r\n\r\n";
-        let mut headers = room();
+        let mut headers = header_slots();
         let (head, _) = parse(bytes, &mut headers).unwrap().unwrap();
-        assert_eq!(decide(&head, Mode::Normal, true), Ok(Asked::Versions));
+        assert_eq!(decide(&head, Mode::Normal, true), Ok(RequestKind::Versions));
         assert_eq!(decide(&head, Mode::Normal, false), Err(GuestError::Forwarded));
     }
 }

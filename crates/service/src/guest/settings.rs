@@ -1,4 +1,4 @@
-//! What can be set about the door, and its limits.
+//! What can be set about the server, and its limits.
 //!
 //! Everything a guest can make grow or wait has a limit here. The sizes are constants, since no published
 //! client comes near them; the times and the number of connections depend on the site.
@@ -19,7 +19,7 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// How many requests of one connection are answered before the others have their turn.
 pub const REQUESTS_PER_TURN: usize = 16;
 
-/// How forgiving the door is of requests that Azure would refuse, or once took.
+/// How forgiving the server is of requests that Azure would refuse, or once took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// `Metadata` without regard to case; a POST without it at 2017-03-01.
@@ -34,9 +34,9 @@ pub enum Mode {
 /// Times and numbers that a site may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections of all listeners together. For a newer one a stranger's goes, or one of a VM with several half
+    /// Open connections of all listeners together. For a newer one an unknown caller's goes, or one of a VM with several half
     /// heads; then those that have been idle longest, up to 64 of one worker's; where none is idle, those whose polls
-    /// have waited longest, with an answer; and where none waits, the newer one is closed at once. The default leaves
+    /// have waited longest, with a response; and where none waits, the newer one is closed at once. The default leaves
     /// room for ten thousand VMs that keep theirs open, under the usual limit of files.
     pub connections_max: usize,
     /// Open connections of one source address, so that one VM cannot take every connection from the others; no
@@ -51,7 +51,7 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How long a write may make no progress.
     pub write_timeout: Duration,
-    /// How long requests being served have to finish when the door closes.
+    /// How long requests being served have to finish when the server closes.
     pub shutdown_grace: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Default for Limits {
     }
 }
 
-/// How a door behaves. How documents are rendered is the platform's.
+/// How a server behaves. How documents are rendered is the platform's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSettings {
     /// How forgiving it is.

@@ -14,38 +14,38 @@ pub(super) const RESERVED: Token = (u32::MAX as u64) << 32;
 /// A table of values by their tokens.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
-    places: Slab<(u32, T)>,
+    slab: Slab<(u32, T)>,
     /// The generation of the next value: below [`RESERVED`]'s, and the same again after four billion values.
     next: u32,
 }
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Slots<T> {
-        Slots { places: Slab::new(), next: 0 }
+        Slots { slab: Slab::new(), next: 0 }
     }
 
     /// Puts a value into a free place. It is given back where there is none left, after four billion.
     pub(super) fn insert(&mut self, value: T) -> Result<Token, T> {
-        let Ok(at) = u32::try_from(self.places.vacant_key()) else { return Err(value) };
+        let Ok(at) = u32::try_from(self.slab.vacant_key()) else { return Err(value) };
         let generation = self.next;
         self.next = (generation + 1) % u32::MAX;
-        self.places.insert((generation, value));
+        self.slab.insert((generation, value));
         Ok(token(generation, at))
     }
 
     pub(super) fn get_mut(&mut self, token: Token) -> Option<&mut T> {
-        let (generation, value) = self.places.get_mut(token as u32 as usize)?;
+        let (generation, value) = self.slab.get_mut(token as u32 as usize)?;
         (*generation == (token >> 32) as u32).then_some(value)
     }
 
     pub(super) fn remove(&mut self, token: Token) -> Option<T> {
         self.get_mut(token)?;
-        self.places.try_remove(token as u32 as usize).map(|(_, value)| value)
+        self.slab.try_remove(token as u32 as usize).map(|(_, value)| value)
     }
 
     /// All values, with their tokens.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Token, &T)> {
-        self.places.iter().filter_map(|(at, (generation, value))| {
+        self.slab.iter().filter_map(|(at, (generation, value))| {
             let at = u32::try_from(at).ok()?;
             Some((token(*generation, at), value))
         })
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_used_again_under_another_token() {
+    fn slot_is_reused_with_new_token() {
         let mut slots = Slots::new();
         let [first, second] = ["a", "b"].map(|value| slots.insert(value).unwrap());
         assert_eq!((slots.remove(first), slots.remove(first)), (Some("a"), None));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn generations_stay_below_the_reserved_tokens() {
-        let mut slots = Slots { places: Slab::new(), next: u32::MAX - 1 };
+        let mut slots = Slots { slab: Slab::new(), next: u32::MAX - 1 };
         let [last, first] = ["a", "b"].map(|value| slots.insert(value).unwrap());
         assert!(last < RESERVED);
         assert_eq!(first >> 32, 0);

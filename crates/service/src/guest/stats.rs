@@ -1,11 +1,11 @@
-//! What the door counts. Aggregates only: nothing per VM or event.
+//! What the server counts. Aggregates only: nothing per VM or event.
 
 use notbefore_wire::guest::error::GuestError;
 
-use super::answer::Answer;
+use super::response::Response;
 use crate::metrics::Tally;
 
-/// Counters of a door since it was made, and gauges.
+/// Counters of a server since it was made, and gauges.
 #[derive(Debug, Default)]
 pub struct GuestStats {
     /// Polls answered with a document.
@@ -37,13 +37,13 @@ impl GuestStats {
         GuestError::STATUSES.into_iter().zip(self.refused.iter().map(Tally::get))
     }
 
-    pub(super) fn answered(&self, answer: &Answer) {
-        let tally = match answer {
-            Answer::Document { .. } => Some(&self.documents),
-            Answer::NotModified { .. } => Some(&self.not_modified),
-            Answer::Approved => Some(&self.approvals),
-            Answer::Metadata { .. } => Some(&self.metadata),
-            Answer::Refused(error) => {
+    pub(super) fn count_response(&self, response: &Response) {
+        let tally = match response {
+            Response::Document { .. } => Some(&self.documents),
+            Response::NotModified { .. } => Some(&self.not_modified),
+            Response::Approved => Some(&self.approvals),
+            Response::Metadata { .. } => Some(&self.metadata),
+            Response::Refused(error) => {
                 let slot = GuestError::STATUSES.iter().position(|status| *status == error.status());
                 slot.and_then(|slot| self.refused.get(slot))
             }

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_there_twice_however_it_is_spelled() {
+    fn duplicate_parameter_is_detected_in_any_spelling() {
         let many = |last: &str| (0..COMPARED_MAX * 2).map(|n| format!("p{n}&")).collect::<String>() + last;
         for query in ["a=1&a=1", "a&b&A", "a=1&%61=2", "x&&x=", &many("P%33")] {
             assert!(Target::parse(&format!("/p?{query}")).has_duplicates(), "{query}");

@@ -1,7 +1,7 @@
 //! A worker: a thread that waits for many connections at once.
 //!
 //! Nearly all connections are idle at any moment, so an idle one costs a place in a table ([`super::slots`]) and
-//! no more: no task, no timer, no buffer. The thread waits in epoll for any of them, lets [`super::lean`] answer,
+//! no more: no task, no timer, no buffer. The thread waits in epoll for any of them, lets [`super::fast_path`] respond,
 //! and gives what is no plain poll to a task of the runtime ([`super::connection`]). When the task has nothing left
 //! to do the connection comes back by mail ([`super::mailbox`]).
 //!
@@ -9,13 +9,13 @@
 //! that accepted it. A connection that has just been accepted is read from before it is watched: its request is
 //! mostly there, and a client that then closes is served in four calls.
 //!
-//! A caller that is no VM is a *stranger*: its connections are tasks, few and for seconds ([`super::crowd`]). Whether
-//! a caller is one is asked when the first read of its connection finds no whole head, and at once where the door is
+//! A caller that is no VM is an *unknown caller*: its connections are tasks, few and for seconds ([`super::eviction_pool`]). Whether
+//! a caller is one is asked when the first read of its connection finds no whole head, and at once where the server is
 //! nearly full; so a plain poll is looked up once, as it is answered.
 //!
 //! There are no timers. A connection has a time at which it ends if nothing happens; from time to time the
 //! table is looked through for those that are due. The same time says which connections have been idle longest
-//! where the door is full or the process is out of files, and no stranger can go: such connections are closed a few
+//! where the server is full or the process is out of files, and no unknown caller can go: such connections are closed a few
 //! at a time, so that a flood of new ones does not look through the table for each. Where none is idle, the polls that have been held
 //! longest are answered and go, since otherwise whoever waits could keep everybody else out. A connection that is
 //! amid a request is with its task and never among them. Where nothing can go and there are no files, the worker
@@ -34,20 +34,20 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use tokio::runtime::Handle;
 
-use super::admission::{Admitted, Excess, Permit};
-use super::answer::{Answer, Persistence};
+use super::admission::{Admitted, LimitExceeded, Permit};
 use super::caller::Caller;
 use super::connection::{self, Start, Tasks};
-use super::crowd::Standing;
-use super::hold::{News, Pending};
-use super::lean::{self, Buffers, Reply, Sent, Step, Turn};
+use super::eviction_pool::CallerStatus;
+use super::fast_path::{self, Buffers, OutgoingResponse, Sent, Step, Turn};
 use super::listener::Listener;
-use super::mailbox::{Letters, Mailbox};
+use super::long_poll::{Pending, PollUpdate};
+use super::mailbox::{Mailbox, Messages};
 use super::platform::{GuestHandle, Platform, Rendered};
+use super::response::{Persistence, Response};
 use super::slots::{self, Slots, Token};
-use super::{GuestDoor, belongs_to_one_connection};
-use crate::bell::Seat;
+use super::{GuestServer, is_connection_error};
 use crate::clock::Stopwatch;
+use crate::wait_queues::Registration;
 
 /// How many connections are looked at before the mail is.
 const EVENTS_PER_WAIT: usize = 256;
@@ -58,13 +58,13 @@ const ACCEPT_PAUSE_MS: u64 = 100;
 /// How often the table is looked through at most; so much longer may a connection stay than it should.
 const SWEEP_PAUSE_MS: u64 = 20;
 /// Which part of its idle connections, or held polls, a worker lets go at a time to make room, and the most of them.
-const EVICTED_PART: usize = 64;
+const EVICTED_DIVISOR: usize = 64;
 const EVICTED_MAX: usize = 64;
 /// How many bytes are kept for a client that sends ahead while its poll is held. With more, it is not held.
-const KEPT_REST_MAX: usize = 1024;
+const HELD_INPUT_BYTES_MAX: usize = 1024;
 
 /// What epoll says of a client that sends no more, or is gone.
-const ENDED: epoll::EventFlags =
+const HANG_UP: epoll::EventFlags =
     epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
 
 const MAILBOX: Token = Token::MAX;
@@ -79,7 +79,7 @@ pub(super) struct Parked {
 }
 
 /// A connection in the table.
-struct Open<K> {
+struct OpenConnection<K> {
     parked: Parked,
     /// When it ends, or its poll is held no longer, if nothing happens; by the worker's stopwatch.
     until_ms: u64,
@@ -87,19 +87,19 @@ struct Open<K> {
     is_watched: bool,
     /// Whether it had its turn and may have more to read: then it is not idle.
     has_more: bool,
-    held: Option<Box<Held<K>>>,
+    held: Option<Box<HeldPoll<K>>>,
 }
 
 /// A poll that waits for news.
-struct Held<K> {
+struct HeldPoll<K> {
     pending: Box<Pending>,
-    /// Where it waits for the bell; it has none when it was rung for.
-    seat: Option<Seat<K>>,
+    /// Its registration in the wait queues; none once it was notified.
+    registration: Option<Registration<K>>,
     /// Whether the client has sent more meanwhile. It stays unread until this is answered.
     has_unread: bool,
 }
 
-impl<K> Open<K> {
+impl<K> OpenConnection<K> {
     /// Since when its poll is held, if one is.
     fn held_since_ms(&self) -> Option<u64> {
         let held = self.held.as_ref()?;
@@ -112,8 +112,8 @@ fn wait_ms(pending: &Pending) -> u64 {
 }
 
 /// Those that make room: the smallest, a part of all.
-fn first_part(mut all: Vec<(u64, Token)>) -> Vec<(u64, Token)> {
-    let count = (all.len() / EVICTED_PART).clamp(1, EVICTED_MAX).min(all.len());
+fn take_oldest(mut all: Vec<(u64, Token)>) -> Vec<(u64, Token)> {
+    let count = (all.len() / EVICTED_DIVISOR).clamp(1, EVICTED_MAX).min(all.len());
     if count > 0 {
         all.select_nth_unstable(count - 1);
     }
@@ -123,20 +123,20 @@ fn first_part(mut all: Vec<(u64, Token)>) -> Vec<(u64, Token)> {
 
 /// Why a held poll is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Occasion {
+enum WakeReason {
     /// It has just come, or there may be news.
-    News,
+    Changed,
     /// Its time is over.
-    Due,
-    /// The door closes.
-    Closing,
+    Timeout,
+    /// The server closes.
+    Shutdown,
     /// Its place is needed.
-    MakingRoom,
+    Eviction,
 }
 
-/// A thread of the door.
+/// A thread of the server.
 pub(super) struct Worker<P: Platform> {
-    door: Arc<GuestDoor<P>>,
+    server: Arc<GuestServer<P>>,
     listeners: Vec<Arc<Listener>>,
     epoll: OwnedFd,
     mailbox: Arc<Mailbox>,
@@ -144,12 +144,12 @@ pub(super) struct Worker<P: Platform> {
     others: Vec<Arc<Mailbox>>,
     runtime: Handle,
     tasks: Tasks,
-    open: Slots<Open<P::Scope>>,
+    open: Slots<OpenConnection<P::Scope>>,
     buffers: Buffers,
     /// Connections that had their turn and may have more to read.
-    again: Vec<Token>,
+    ready: Vec<Token>,
     /// Held polls that there may be news for, the next one last.
-    rung: Vec<Token>,
+    woken: Vec<Token>,
     stopwatch: Stopwatch,
     now_ms: u64,
     now: Timestamp,
@@ -163,7 +163,7 @@ pub(super) struct Worker<P: Platform> {
 impl<P: Platform> Worker<P> {
     /// A worker for these listeners. `mailboxes` are all workers', and `number` says which is this one's.
     pub(super) fn new(
-        door: Arc<GuestDoor<P>>,
+        server: Arc<GuestServer<P>>,
         listeners: Vec<Arc<Listener>>,
         mailboxes: &[Arc<Mailbox>],
         number: usize,
@@ -174,8 +174,8 @@ impl<P: Platform> Worker<P> {
         let mailbox = own.into_iter().next().map(|(_, mailbox)| mailbox).ok_or(io::ErrorKind::NotFound)?;
         let stopwatch = Stopwatch::start();
         let worker = Worker {
-            now: door.clock.now(),
-            door,
+            now: server.clock.now(),
+            server,
             listeners,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             mailbox,
@@ -184,8 +184,8 @@ impl<P: Platform> Worker<P> {
             tasks,
             open: Slots::new(),
             buffers: Buffers::new(),
-            again: Vec::new(),
-            rung: Vec::new(),
+            ready: Vec::new(),
+            woken: Vec::new(),
             now_ms: stopwatch.elapsed_ms(),
             stopwatch,
             sweep_at_ms: u64::MAX,
@@ -198,8 +198,8 @@ impl<P: Platform> Worker<P> {
         Ok(worker)
     }
 
-    /// Serves until the door closes.
-    // A symbol of its own in every build: the test of a poll's cost tells the door's threads by it.
+    /// Serves until the server closes.
+    // A symbol of its own in every build: the test of a poll's cost tells the server's threads by it.
     #[inline(never)]
     pub(super) fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
@@ -208,30 +208,30 @@ impl<P: Platform> Worker<P> {
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    tracing::error!(%error, "a thread of the guest door cannot wait, and ends");
+                    tracing::error!(%error, "a thread of the guest listener cannot wait, and ends");
                     break;
                 }
             }
             self.now_ms = self.stopwatch.elapsed_ms();
-            self.now = self.door.clock.now();
-            let again = std::mem::take(&mut self.again);
+            self.now = self.server.clock.now();
+            let ready = std::mem::take(&mut self.ready);
             let mut is_closing = false;
             for event in events.drain(..) {
                 let (flags, data) = (event.flags, event.data);
                 match data.u64() {
-                    MAILBOX => is_closing |= self.read_mail(),
+                    MAILBOX => is_closing |= self.read_messages(),
                     token if token >= LISTENERS => self.accept(token - LISTENERS),
                     token => {
-                        let has_hung_up = flags.intersects(ENDED);
-                        self.guarded(token, |worker| worker.attend(token, has_hung_up));
+                        let has_hung_up = flags.intersects(HANG_UP);
+                        self.catch_panic(token, |worker| worker.serve_ready(token, has_hung_up));
                     }
                 }
             }
-            for token in again {
-                self.guarded(token, |worker| worker.attend(token, false));
+            for token in ready {
+                self.catch_panic(token, |worker| worker.serve_ready(token, false));
             }
-            for token in self.rung.split_off(self.rung.len().saturating_sub(EVENTS_PER_WAIT)) {
-                self.ring(token);
+            for token in self.woken.split_off(self.woken.len().saturating_sub(EVENTS_PER_WAIT)) {
+                self.recheck_woken(token);
             }
             if is_closing {
                 break;
@@ -252,12 +252,14 @@ impl<P: Platform> Worker<P> {
 
     /// How long there is nothing to do unless something happens.
     fn timeout(&self) -> Option<Timespec> {
-        let wait_ms =
-            match (self.again.is_empty() && self.rung.is_empty(), self.paused_until_ms.unwrap_or(u64::MAX)) {
-                (false, _) => 0,
-                (true, until) if until.min(self.sweep_at_ms) == u64::MAX => return None,
-                (true, until) => until.min(self.sweep_at_ms).saturating_sub(self.now_ms),
-            };
+        let wait_ms = match (
+            self.ready.is_empty() && self.woken.is_empty(),
+            self.paused_until_ms.unwrap_or(u64::MAX),
+        ) {
+            (false, _) => 0,
+            (true, until) if until.min(self.sweep_at_ms) == u64::MAX => return None,
+            (true, until) => until.min(self.sweep_at_ms).saturating_sub(self.now_ms),
+        };
         // A day is as good as any longer time.
         let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX).min(86_400_000);
         Some(Timespec { tv_sec: wait_ms / 1_000, tv_nsec: wait_ms % 1_000 * 1_000_000 })
@@ -284,18 +286,18 @@ impl<P: Platform> Worker<P> {
         self.paused_until_ms = Some(self.now_ms + ACCEPT_PAUSE_MS);
     }
 
-    /// Takes the mail, and says whether the door closes.
-    fn read_mail(&mut self) -> bool {
-        let Letters { returned, rung, make_room, close } = self.mailbox.take();
+    /// Takes the mail, and says whether the server closes.
+    fn read_messages(&mut self) -> bool {
+        let Messages { returned, woken, evict, close } = self.mailbox.take();
         for (parked, pending) in returned {
             let Some(token) = self.park(parked) else { continue };
             self.watch(token);
             if let Some(pending) = pending {
-                self.guarded(token, |worker| worker.hold(token, pending));
+                self.catch_panic(token, |worker| worker.hold(token, pending));
             }
         }
-        self.rung.extend(rung);
-        if make_room {
+        self.woken.extend(woken);
+        if evict {
             self.evict();
         }
         close
@@ -315,69 +317,69 @@ impl<P: Platform> Worker<P> {
             match rustix::net::acceptfrom_with(&*listener, flags) {
                 Ok((socket, source)) => {
                     (self.is_failing, made_room) = (false, false);
-                    self.door.stats.connections_accepted.add();
-                    // A client that is gone already has no address, and needs no answer.
+                    self.server.stats.connections_accepted.add();
+                    // A client that is gone already has no address, and needs no response.
                     let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
                     let Some(mut caller) = listener.caller(source, &socket) else { continue };
-                    caller.is_proxy = self.door.platform.trusts(&caller);
+                    caller.is_proxy = self.server.platform.is_trusted_proxy(&caller);
                     // A source that has too many connections makes more as fast as it can. The open ones go first.
-                    let Some(Admitted { permit, is_crowded }) = self.admit(&listener, &caller) else {
+                    let Some(Admitted { permit, is_nearly_full }) = self.admit(&listener, &caller) else {
                         return;
                     };
-                    let is_stranger = is_crowded && self.door.is_stranger(&caller);
+                    let is_unknown_caller = is_nearly_full && self.server.is_unknown_caller(&caller);
                     if let Some(token) = self.park(Parked { socket, caller, permit }) {
-                        match is_stranger {
-                            false => self.guarded(token, |worker| worker.attend(token, false)),
+                        match is_unknown_caller {
+                            false => self.catch_panic(token, |worker| worker.serve_ready(token, false)),
                             true => self.hand_over(token, Start::Head(Vec::new())),
                         }
                     }
                 }
                 Err(Errno::AGAIN) => return,
-                Err(error) if belongs_to_one_connection(&error.into()) => {}
+                Err(error) if is_connection_error(&error.into()) => {}
                 // The system looks for a file before it looks for a connection.
-                Err(Errno::MFILE | Errno::NFILE) if !listener.is_called() => return,
+                Err(Errno::MFILE | Errno::NFILE) if !listener.has_pending() => return,
                 Err(Errno::MFILE | Errno::NFILE) if !made_room && self.evict() > 0 => made_room = true,
                 Err(error) => {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         tracing::warn!(%error, "cannot accept connections; will keep trying");
                     }
-                    self.others.iter().for_each(|other| other.ask_for_room());
+                    self.others.iter().for_each(|other| other.request_eviction());
                     self.pause();
                 }
             }
         }
     }
 
-    /// A place for a caller, also where the door is full, if another can go.
+    /// A place for a caller, also where the server is full, if another can go.
     fn admit(&mut self, listener: &Listener, caller: &Caller) -> Option<Admitted> {
-        let mut admitted = self.door.admission.admit(listener.identity, caller);
-        if matches!(admitted, Err(Excess::Door)) {
-            admitted = self.admit_to_full_door(listener, caller);
+        let mut admitted = self.server.admission.admit(listener.identity, caller);
+        if matches!(admitted, Err(LimitExceeded::Total)) {
+            admitted = self.admit_by_evicting(listener, caller);
         }
         if admitted.is_err() {
-            self.door.stats.connections_turned_away.add();
+            self.server.stats.connections_turned_away.add();
         }
         admitted.ok()
     }
 
-    /// A place that another connection leaves: one of a stranger, a half head, or an idle one of this worker. A
-    /// stranger displaces strangers only. Where no connection can go, the other workers are asked for places, and the
+    /// A place that another connection leaves: one of an unknown caller, an incomplete head, or an idle one of this worker. A
+    /// unknown caller displaces unknown callers only. Where no connection can go, the other workers are asked for places, and the
     /// next caller will find one.
-    fn admit_to_full_door(&mut self, listener: &Listener, caller: &Caller) -> Result<Admitted, Excess> {
-        let admission = Arc::clone(&self.door.admission);
-        let newcomer = match self.door.is_stranger(caller) {
-            true => Standing::Stranger,
-            false => Standing::Known,
+    fn admit_by_evicting(&mut self, listener: &Listener, caller: &Caller) -> Result<Admitted, LimitExceeded> {
+        let admission = Arc::clone(&self.server.admission);
+        let newcomer = match self.server.is_unknown_caller(caller) {
+            true => CallerStatus::Unknown,
+            false => CallerStatus::Known,
         };
-        if admission.make_room(newcomer) {
+        if admission.evict_one(newcomer) {
             return admission.admit_up_to(usize::MAX, listener.identity, caller);
         }
         match newcomer {
-            Standing::Stranger => Err(Excess::Door),
-            Standing::Known if self.evict() > 0 => admission.admit(listener.identity, caller),
-            Standing::Known => {
-                self.others.iter().for_each(|other| other.ask_for_room());
-                Err(Excess::Door)
+            CallerStatus::Unknown => Err(LimitExceeded::Total),
+            CallerStatus::Known if self.evict() > 0 => admission.admit(listener.identity, caller),
+            CallerStatus::Known => {
+                self.others.iter().for_each(|other| other.request_eviction());
+                Err(LimitExceeded::Total)
             }
         }
     }
@@ -386,7 +388,9 @@ impl<P: Platform> Worker<P> {
     fn park(&mut self, parked: Parked) -> Option<Token> {
         let until_ms = self.idle_until();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
-        self.open.insert(Open { parked, until_ms, is_watched: false, has_more: false, held: None }).ok()
+        self.open
+            .insert(OpenConnection { parked, until_ms, is_watched: false, has_more: false, held: None })
+            .ok()
     }
 
     /// Has epoll tell of a connection's bytes from now on, those that are there already included.
@@ -401,12 +405,12 @@ impl<P: Platform> Worker<P> {
     }
 
     fn idle_until(&self) -> u64 {
-        let idle = self.door.settings.limits.idle_timeout.as_millis();
+        let idle = self.server.settings.limits.idle_timeout.as_millis();
         self.now_ms.saturating_add(u64::try_from(idle).unwrap_or(u64::MAX))
     }
 
     /// Does something for a connection. A panic in it ends this connection, not the thread that serves the others.
-    fn guarded(&mut self, token: Token, work: impl FnOnce(&mut Self)) {
+    fn catch_panic(&mut self, token: Token, work: impl FnOnce(&mut Self)) {
         // Buffers are emptied before each use, and what is left of the connection is let go.
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             tracing::error!("a connection ended in a panic; the others go on");
@@ -415,7 +419,7 @@ impl<P: Platform> Worker<P> {
     }
 
     /// Takes a connection out of the table.
-    fn remove(&mut self, token: Token) -> Option<Open<P::Scope>> {
+    fn remove(&mut self, token: Token) -> Option<OpenConnection<P::Scope>> {
         let mut open = self.open.remove(token)?;
         if let Some(held) = open.held.take() {
             self.release(&held);
@@ -424,15 +428,15 @@ impl<P: Platform> Worker<P> {
     }
 
     /// Lets go of what a held poll has taken.
-    fn release(&self, held: &Held<P::Scope>) {
-        self.door.stats.waiting.sub();
-        if let Some(seat) = &held.seat {
-            self.door.platform.bell().get_up(seat);
+    fn release(&self, held: &HeldPoll<P::Scope>) {
+        self.server.stats.waiting.sub();
+        if let Some(registration) = &held.registration {
+            self.server.platform.wait_queues().cancel(registration);
         }
     }
 
     /// Serves what a connection has sent.
-    fn attend(&mut self, token: Token, has_hung_up: bool) {
+    fn serve_ready(&mut self, token: Token, has_hung_up: bool) {
         let until_ms = self.idle_until();
         let Some(open) = self.open.get_mut(token) else { return };
         open.has_more = false;
@@ -445,24 +449,24 @@ impl<P: Platform> Worker<P> {
         }
         let turn = Turn { now: self.now, has_hung_up, is_last: false };
         let Parked { socket, caller, .. } = &open.parked;
-        match lean::serve(&self.door, socket.as_fd(), caller, &mut self.buffers, turn) {
-            // A new connection whose request is not there yet: a stranger does not wait among those of VMs.
-            Step::Silent if !open.is_watched && self.door.is_stranger(caller) => {
+        match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
+            // A new connection whose request is not there yet: an unknown caller does not wait among those of VMs.
+            Step::NoData if !open.is_watched && self.server.is_unknown_caller(caller) => {
                 self.hand_over(token, Start::Head(Vec::new()));
             }
-            step @ (Step::Keep | Step::Silent | Step::Again) => {
+            step @ (Step::Keep | Step::NoData | Step::More) => {
                 open.until_ms = until_ms;
-                open.has_more = matches!(step, Step::Again);
+                open.has_more = matches!(step, Step::More);
                 if open.has_more {
-                    self.again.push(token);
+                    self.ready.push(token);
                 }
                 if !open.is_watched {
                     self.watch(token);
                 }
             }
             Step::Close => drop(self.remove(token)),
-            Step::Hold(_) if has_hung_up => drop(self.remove(token)),
-            Step::Hold(pending) => {
+            Step::LongPoll(_) if has_hung_up => drop(self.remove(token)),
+            Step::LongPoll(pending) => {
                 self.watch(token);
                 self.hold(token, pending);
             }
@@ -472,96 +476,105 @@ impl<P: Platform> Worker<P> {
 
     /// Holds a poll back until there is news. One whose client has sent much ahead is answered at once.
     fn hold(&mut self, token: Token, mut pending: Box<Pending>) {
-        let occasion = match pending.rest.len() > KEPT_REST_MAX {
-            true => Occasion::Due,
-            false => Occasion::News,
+        let reason = match pending.rest.len() > HELD_INPUT_BYTES_MAX {
+            true => WakeReason::Timeout,
+            false => WakeReason::Changed,
         };
         pending.rest.shrink_to_fit();
         let has_unread = pending.has_unread;
         let until_ms = self.now_ms + wait_ms(&pending);
         let Some(open) = self.open.get_mut(token) else { return };
         open.until_ms = until_ms;
-        open.held = Some(Box::new(Held { pending, seat: None, has_unread }));
-        self.door.stats.waiting.add();
+        open.held = Some(Box::new(HeldPoll { pending, registration: None, has_unread }));
+        self.server.stats.waiting.add();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
-        self.look_again(token, occasion);
+        self.recheck(token, reason);
     }
 
-    /// The bell has rung for a held poll.
-    fn ring(&mut self, token: Token) {
+    /// A held poll was notified.
+    fn recheck_woken(&mut self, token: Token) {
         if let Some(held) = self.open.get_mut(token).and_then(|open| open.held.as_mut()) {
-            // It may be the bell for a poll before this one, and the seat still taken.
-            if let Some(seat) = held.seat.take() {
-                self.door.platform.bell().get_up(&seat);
+            // The wake may be for an earlier poll, and the registration still active.
+            if let Some(registration) = held.registration.take() {
+                self.server.platform.wait_queues().cancel(&registration);
             }
-            self.guarded(token, |worker| worker.look_again(token, Occasion::News));
+            self.catch_panic(token, |worker| worker.recheck(token, WakeReason::Changed));
         }
     }
 
     /// Answers a held poll, if there is news for it or it is held no longer; otherwise it sits down and waits on.
-    fn look_again(&mut self, token: Token, occasion: Occasion) {
-        let (answer, delivers) = loop {
-            let Some(Open { parked, held: Some(held), .. }) = self.open.get_mut(token) else { return };
-            match self.door.look_again(&held.pending.hold, &parked.caller) {
-                News::None { incarnation, .. } if occasion != Occasion::News => {
-                    break (Answer::NotModified { incarnation }, None);
+    fn recheck(&mut self, token: Token, reason: WakeReason) {
+        let (response, delivers) = loop {
+            let Some(OpenConnection { parked, held: Some(held), .. }) = self.open.get_mut(token) else {
+                return;
+            };
+            match self.server.recheck(&held.pending.hold, &parked.caller) {
+                PollUpdate::Unchanged { incarnation, .. } if reason != WakeReason::Changed => {
+                    break (Response::NotModified { incarnation }, None);
                 }
-                News::None { .. } if held.seat.is_some() => return,
-                // What has changed before it sat down does not ring: that is what the next look is for.
-                News::None { guest, incarnation } => {
-                    let platform = &self.door.platform;
-                    let sleeper: Arc<Mailbox> = Arc::clone(&self.mailbox);
-                    held.seat = platform.bell().sit_down(platform.scope(&guest), guest.vm(), sleeper, token);
-                    if held.seat.is_none() {
-                        break (Answer::NotModified { incarnation }, None);
+                PollUpdate::Unchanged { .. } if held.registration.is_some() => return,
+                // A change before the registration does not notify: the next re-check finds it.
+                PollUpdate::Unchanged { guest, incarnation } => {
+                    let platform = &self.server.platform;
+                    let waker: Arc<Mailbox> = Arc::clone(&self.mailbox);
+                    held.registration =
+                        platform.wait_queues().register(platform.scope(&guest), guest.vm(), waker, token);
+                    if held.registration.is_none() {
+                        break (Response::NotModified { incarnation }, None);
                     }
                 }
-                News::Answer(answer) => break (answer, None),
-                News::Document { guest, rendered: Rendered { incarnation, body, .. } } => {
-                    break (Answer::Document { incarnation, body }, Some((guest, held.pending.hold.version)));
+                PollUpdate::Response(response) => break (response, None),
+                PollUpdate::Document { guest, rendered: Rendered { incarnation, body, .. } } => {
+                    break (
+                        Response::Document { incarnation, body },
+                        Some((guest, held.pending.hold.version)),
+                    );
                 }
             }
         };
-        self.answer_held(token, answer, delivers, occasion);
+        self.respond_to_held(token, response, delivers, reason);
     }
 
-    fn answer_held(
+    fn respond_to_held(
         &mut self,
         token: Token,
-        answer: Answer,
+        response: Response,
         delivers: Option<(P::Guest, EventsVersion)>,
-        occasion: Occasion,
+        reason: WakeReason,
     ) {
         let until_ms = self.idle_until();
         let Some(open) = self.open.get_mut(token) else { return };
         open.until_ms = until_ms;
         let Some(held) = open.held.take() else { return };
         self.release(&held);
-        let Held { pending, has_unread, .. } = *held;
-        let Pending { mut manner, rest, .. } = *pending;
-        manner.now = self.now;
-        let is_last = matches!(occasion, Occasion::Closing | Occasion::MakingRoom);
-        if is_last || matches!(answer, Answer::Refused(_)) {
-            manner.persistence = Persistence::Closing;
+        let HeldPoll { pending, has_unread, .. } = *held;
+        let Pending { mut meta, rest, .. } = *pending;
+        meta.now = self.now;
+        let is_last = matches!(reason, WakeReason::Shutdown | WakeReason::Eviction);
+        if is_last || matches!(response, Response::Refused(_)) {
+            meta.persistence = Persistence::Closing;
         }
-        if matches!(answer, Answer::Refused(_)) {
-            manner.wait = None;
+        if matches!(response, Response::Refused(_)) {
+            meta.wait = None;
         }
         let Some(open) = self.open.get_mut(token) else { return };
-        let reply = Reply { answer, manner, delivers };
-        match (self.buffers.reply(&self.door, open.parked.socket.as_fd(), reply), manner.persistence) {
-            (Sent::Gone, _) => drop(self.remove(token)),
-            (Sent::Partly(unsent), _) => self.hand_over(token, Start::Unsent(unsent, rest)),
-            (Sent::Whole, Persistence::Closing) if occasion == Occasion::MakingRoom => {
+        let outgoing = OutgoingResponse { response, meta, delivers };
+        match (
+            self.buffers.send_response(&self.server, open.parked.socket.as_fd(), outgoing),
+            meta.persistence,
+        ) {
+            (Sent::Closed, _) => drop(self.remove(token)),
+            (Sent::Partial(unsent), _) => self.hand_over(token, Start::Unsent(unsent, rest)),
+            (Sent::All, Persistence::Closing) if reason == WakeReason::Eviction => {
                 // The place is needed now, so it does not linger; with what has come read, nothing is reset.
-                self.buffers.pass_over(open.parked.socket.as_fd());
+                self.buffers.discard_input(open.parked.socket.as_fd());
                 self.remove(token);
             }
-            (Sent::Whole, Persistence::Closing) if rest.is_empty() && !has_unread => drop(self.remove(token)),
-            (Sent::Whole, Persistence::Closing) => self.hand_over(token, Start::Linger),
-            (Sent::Whole, Persistence::Open | Persistence::KeptAlive) => match rest.is_empty() {
+            (Sent::All, Persistence::Closing) if rest.is_empty() && !has_unread => drop(self.remove(token)),
+            (Sent::All, Persistence::Closing) => self.hand_over(token, Start::Linger),
+            (Sent::All, Persistence::Open | Persistence::KeptAlive) => match rest.is_empty() {
                 false => self.hand_over(token, Start::Head(rest)),
-                true if has_unread => self.attend(token, false),
+                true if has_unread => self.serve_ready(token, false),
                 true => {}
             },
         }
@@ -569,13 +582,13 @@ impl<P: Platform> Worker<P> {
 
     /// Gives a connection to a task of its own.
     fn hand_over(&mut self, token: Token, start: Start<P::Guest>) {
-        let Some(Open { parked, is_watched, .. }) = self.remove(token) else { return };
+        let Some(OpenConnection { parked, is_watched, .. }) = self.remove(token) else { return };
         if is_watched && epoll::delete(&self.epoll, &parked.socket).is_err() {
             return;
         }
-        self.door.stats.connections_handed_over.add();
-        let (door, home) = (Arc::clone(&self.door), Arc::clone(&self.mailbox));
-        let task = connection::run(door, parked, home, self.tasks.shutdown.clone(), start);
+        self.server.stats.connections_handed_over.add();
+        let (server, home) = (Arc::clone(&self.server), Arc::clone(&self.mailbox));
+        let task = connection::run(server, parked, home, self.tasks.shutdown.clone(), start);
         self.tasks.spawn(&self.runtime, task);
     }
 
@@ -583,32 +596,32 @@ impl<P: Platform> Worker<P> {
     /// have been held longest, and closes theirs. Says how many.
     fn evict(&mut self) -> usize {
         let idle = self.open.iter().filter(|(_, open)| open.held.is_none() && !open.has_more);
-        let idle = first_part(idle.map(|(token, open)| (open.until_ms, token)).collect());
+        let idle = take_oldest(idle.map(|(token, open)| (open.until_ms, token)).collect());
         for (_, token) in &idle {
-            self.door.stats.connections_evicted.add();
+            self.server.stats.connections_evicted.add();
             self.remove(*token);
         }
         if !idle.is_empty() {
             return idle.len();
         }
         let held = self.open.iter().filter_map(|(token, open)| Some((open.held_since_ms()?, token)));
-        let held = first_part(held.collect());
+        let held = take_oldest(held.collect());
         for (_, token) in &held {
-            self.door.stats.connections_evicted.add();
-            self.guarded(*token, |worker| worker.look_again(*token, Occasion::MakingRoom));
+            self.server.stats.connections_evicted.add();
+            self.catch_panic(*token, |worker| worker.recheck(*token, WakeReason::Eviction));
         }
         held.len()
     }
 
     /// Closes the idle connections that are due, and answers the held polls that are.
     fn sweep(&mut self) {
-        let is_due = |open: &Open<P::Scope>| open.until_ms <= self.now_ms;
+        let is_due = |open: &OpenConnection<P::Scope>| open.until_ms <= self.now_ms;
         let due: Vec<_> = (self.open.iter().filter(|(_, open)| is_due(open)))
             .map(|(token, open)| (token, open.held.is_some()))
             .collect();
         for (token, is_held) in due {
             match is_held {
-                true => self.guarded(token, |worker| worker.look_again(token, Occasion::Due)),
+                true => self.catch_panic(token, |worker| worker.recheck(token, WakeReason::Timeout)),
                 false => drop(self.remove(token)),
             }
         }
@@ -620,34 +633,34 @@ impl<P: Platform> Worker<P> {
     fn close(mut self) {
         self.listeners.clear();
         // Nothing comes back after this: a task that has finished a request ends.
-        for (parked, pending) in self.mailbox.shut().returned {
+        for (parked, pending) in self.mailbox.close_and_drain().returned {
             if let Some(token) = self.park(parked)
                 && let Some(mut pending) = pending
             {
                 // Nobody has watched it, so nobody knows.
                 pending.has_unread = true;
-                self.guarded(token, |worker| worker.hold(token, pending));
+                self.catch_panic(token, |worker| worker.hold(token, pending));
             }
         }
         let tokens: Vec<_> = self.open.iter().map(|(token, _)| token).collect();
         for token in tokens {
-            self.guarded(token, |worker| worker.take_leave(token));
+            self.catch_panic(token, |worker| worker.serve_last(token));
             self.remove(token);
         }
     }
 
     /// A connection's last turn.
-    fn take_leave(&mut self, token: Token) {
+    fn serve_last(&mut self, token: Token) {
         let Some(open) = self.open.get_mut(token) else { return };
         if open.held.is_none() {
             let turn = Turn { now: self.now, has_hung_up: false, is_last: true };
             let Parked { socket, caller, .. } = &open.parked;
-            match lean::serve(&self.door, socket.as_fd(), caller, &mut self.buffers, turn) {
-                Step::Keep | Step::Silent | Step::Again | Step::Close => return,
+            match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
+                Step::Keep | Step::NoData | Step::More | Step::Close => return,
                 Step::HandOver(start) => return self.hand_over(token, start),
-                Step::Hold(pending) => self.hold(token, pending),
+                Step::LongPoll(pending) => self.hold(token, pending),
             }
         }
-        self.look_again(token, Occasion::Closing);
+        self.recheck(token, WakeReason::Shutdown);
     }
 }

@@ -1,9 +1,9 @@
 //! Who is asking, and whether a change was asked for before.
 //!
-//! [`require_host`] refuses names that are not the door's where it listens on loopback.
+//! [`require_host`] refuses names that are not the server's where it listens on loopback.
 //! [`require_token`] lets only holders of a token through and leaves a [`Principal`] with the request. What they
-//! may then see and do is `sight`'s business; a route that does not ask it is behind
-//! [`require_everything`].
+//! may then see and do is `visibility`'s business; a route that does not ask it is behind
+//! [`require_full_access`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use data_encoding::HEXLOWER;
 use notbefore_core::{Actor, Token};
 use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
 use notbefore_engine::{Answer, Failure, Idempotency, TypedCommand};
-use notbefore_listener::places::Place;
-use notbefore_listener::shares::Excess;
+use notbefore_listener::slots::AdmissionSlot;
+use notbefore_listener::token_quotas::QuotaExceeded;
 use notbefore_store::Revision;
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
 use serde::de::DeserializeOwned;
@@ -29,22 +29,25 @@ use super::problem::{Problem, Refused};
 use crate::tokens::KnownToken;
 
 /// The revision of what does not exist.
-const NOTHING: Revision = Revision(0);
+const ABSENT: Revision = Revision(0);
 
-/// The connection that a request has come by; the door leaves it with each request.
+/// The connection that a request has come by; the server leaves it with each request.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct ConnectionInfo {
     /// Where it comes from.
     pub from: SocketAddr,
     /// Whether it has come to an address of loopback.
-    pub by_loopback: bool,
-    /// Its place among the door's connections.
-    pub place: Arc<Place>,
+    pub is_loopback: bool,
+    /// Its place among the server's connections.
+    pub slot: Arc<AdmissionSlot>,
 }
 
-/// Where a request comes from, if the door has said.
+/// Where a request comes from, if the server has said.
 pub fn source(request: &Request) -> Option<IpAddr> {
-    request.extensions().get::<Arrival>().map(|arrival| arrival.from.ip().to_canonical())
+    request
+        .extensions()
+        .get::<ConnectionInfo>()
+        .map(|connection_info| connection_info.from.ip().to_canonical())
 }
 
 /// Whose token came with the request, and from where.
@@ -72,13 +75,13 @@ impl Principal {
     }
 
     /// What connections and streams are counted by: a later token of the same name is another one.
-    pub fn counted_by(&self) -> &str {
+    pub fn quota_key(&self) -> &str {
         &self.known.token.hash
     }
 
     /// What its idempotency keys are kept under: a later token of the same name is another one, and must not be
     /// given the answers of this one.
-    fn kept_under(&self) -> String {
+    fn idempotency_scope(&self) -> String {
         let hash = &self.known.token.hash;
         format!("{}~{}", self.known.token.name.folded(), hash.get(..16).unwrap_or(hash))
     }
@@ -91,15 +94,18 @@ pub async fn require_host(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let by_loopback = request.extensions().get::<Arrival>().is_some_and(|arrival| arrival.by_loopback);
+    let is_loopback = request
+        .extensions()
+        .get::<ConnectionInfo>()
+        .is_some_and(|connection_info| connection_info.is_loopback);
     let is_certified =
         |name: &str| operator.certificate.as_ref().is_some_and(|certificate| certificate.names(name));
     let given = request.headers().get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut given = given.chain(request.uri().authority().map(|authority| authority.as_str()));
-    let refused = given.find(|host| by_loopback && !operator.hosts.accept(host, is_certified));
+    let refused = given.find(|host| is_loopback && !operator.hosts.is_allowed(host, is_certified));
     let Some(host) = refused else { return Ok(next.run(request).await) };
     let detail = format!(
-        "the operator door does not answer to the name {host:?}; call it by its address or as localhost, or add the name to operator.hosts"
+        "the operator listener does not answer to the name {host:?}; call it by its address or as localhost, or add the name to operator.hosts"
     );
     Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail))
 }
@@ -108,7 +114,7 @@ pub async fn require_host(
 pub async fn require_token(State(operator): State<Operator>, mut request: Request, next: Next) -> Response {
     let from = source(&request);
     let asked = (request.method().clone(), super::uri(&request).clone());
-    let (principal, response) = match holder(&operator, &request) {
+    let (principal, response) = match authenticate(&operator, &request) {
         Ok(principal) => {
             request.extensions_mut().insert(principal.clone());
             (Some(principal), next.run(request).await)
@@ -119,13 +125,13 @@ pub async fn require_token(State(operator): State<Operator>, mut request: Reques
         let token = principal.map(|principal| principal.name().to_owned());
         let asked = format!("{} {}", asked.0, asked.1.path());
         let at = operator.clock.now();
-        operator.refusals.note(RefusedRequest { at, from, token, code: code.clone(), request: asked });
+        operator.refusals.record(RefusedRequest { at, from, token, code: code.clone(), request: asked });
     }
     response
 }
 
 /// Whose token came with a request; or why it is none that counts, and whose it was, if that is known.
-fn holder(operator: &Operator, request: &Request) -> Result<Principal, (Option<Principal>, Problem)> {
+fn authenticate(operator: &Operator, request: &Request) -> Result<Principal, (Option<Principal>, Problem)> {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = given.and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
@@ -137,37 +143,37 @@ fn holder(operator: &Operator, request: &Request) -> Result<Principal, (Option<P
         return Err((None, Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure)));
     };
     let now = operator.clock.now();
-    let known = operator.views.glance().tokens.of_secret(secret).cloned();
-    let Some(known) = known else { return Err((None, refused())) };
+    let known = operator.views.newest_guard().tokens.by_secret(secret).cloned();
+    let Some(known) = known else { return Err((None, token_refused())) };
     let principal = Principal { known, from: source(request) };
     if principal.token().is_expired(now) {
-        return Err((Some(principal), refused()));
+        return Err((Some(principal), token_refused()));
     }
-    if let Some(arrival) = request.extensions().get::<Arrival>()
-        && let Err(excess) = arrival.place.prove(principal.counted_by())
+    if let Some(connection_info) = request.extensions().get::<ConnectionInfo>()
+        && let Err(exceeded) = connection_info.slot.authenticate(principal.quota_key())
     {
-        return Err((Some(principal), too_many("connections", excess)));
+        return Err((Some(principal), too_many("connections", exceeded)));
     }
-    principal.known.used(now);
+    principal.known.mark_used(now);
     Ok(principal)
 }
 
 /// A token that has as many connections or streams as it may.
-pub fn too_many(what: &str, excess: Excess) -> Problem {
+pub fn too_many(what: &str, exceeded: QuotaExceeded) -> Problem {
     let detail = format!(
-        "{excess} are open, which is the limit (operator.limits); close some of these {what}, then repeat this"
+        "{exceeded} are open, which is the limit (operator.limits); close some of these {what}, then repeat this"
     );
     Problem::new(StatusCode::TOO_MANY_REQUESTS, &format!("too_many_{what}"), detail)
 }
 
-fn refused() -> Problem {
+fn token_refused() -> Problem {
     let detail = "this token is unknown, was revoked or has expired; ask an operator for another";
     Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail)
 }
 
 /// Lets only those through who may do everything. It stands before every route that does not filter by itself
 /// what each caller may see.
-pub async fn require_everything(request: Request, next: Next) -> Result<Response, Problem> {
+pub async fn require_full_access(request: Request, next: Next) -> Result<Response, Problem> {
     let principal = request.extensions().get::<Principal>();
     if principal.is_some_and(|principal| principal.token().is_full_operator()) {
         return Ok(next.run(request).await);
@@ -197,7 +203,7 @@ impl<S: Send + Sync> FromRequest<S> for Change {
         let if_revision = match (if_match, text(&request, header::IF_NONE_MATCH.as_str())?.as_deref()) {
             (None, None) => None,
             (Some(text), None) => Some(revision(&text)?),
-            (None, Some("*")) => Some(NOTHING),
+            (None, Some("*")) => Some(ABSENT),
             (_, Some(given)) => {
                 let detail = format!(
                     "If-None-Match {given:?} is not understood; a change takes either If-None-Match: * or If-Match"
@@ -212,8 +218,9 @@ impl<S: Send + Sync> FromRequest<S> for Change {
             let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "body_too_large" } else { "bad_body" };
             Problem::new(status, code, rejection.body_text())
         })?;
-        let unique = |key| Idempotency { hash: hash(&hashed, &body), key, principal: principal.kept_under() };
-        let idempotency = key.map(checked).transpose()?.map(unique);
+        let unique =
+            |key| Idempotency { hash: hash(&hashed, &body), key, principal: principal.idempotency_scope() };
+        let idempotency = key.map(checked_key).transpose()?.map(unique);
         Ok(Self { principal, idempotency, if_revision, target, body })
     }
 }
@@ -237,7 +244,7 @@ impl Change {
     }
 
     /// Refuses a revision where there is none to compare it with: hosts and operations have none.
-    pub fn compares_nothing(&self) -> Result<(), Problem> {
+    pub fn reject_preconditions(&self) -> Result<(), Problem> {
         if self.if_revision.is_none() {
             return Ok(());
         }
@@ -251,7 +258,7 @@ impl Change {
     }
 
     /// What a question needs of the request: who asks, and the revision that the caller saw.
-    pub fn question(&self) -> (Actor, Option<Revision>) {
+    pub fn actor_and_revision(&self) -> (Actor, Option<Revision>) {
         (self.actor(), self.if_revision)
     }
 
@@ -270,46 +277,46 @@ impl Change {
         self,
         operator: &Operator,
         command: Result<A, Problem>,
-        told: impl FnOnce(Failure) -> Problem,
+        to_problem: impl FnOnce(Failure) -> Problem,
     ) -> Result<A::Answer, Problem> {
         let read = |answer| A::read(answer).ok_or_else(|| Problem::from(Failure::KeyReused));
         let command = match command {
             Ok(command) => command,
-            Err(problem) => return self.answered_before(operator).await?.ok_or(problem).and_then(read),
+            Err(problem) => return self.stored_answer(operator).await?.ok_or(problem).and_then(read),
         };
-        if let Some(answer) = self.paced(operator).await? {
+        if let Some(answer) = self.check_change_rate(operator).await? {
             return read(answer);
         }
         let by = self.actor();
         let Self { principal, idempotency, if_revision, target, .. } = self;
         let from = principal.from;
         let request = notbefore_engine::Request { by, from, idempotency, if_revision, command };
-        let answer = operator.engine.ask(request).await.map_err(told)?;
+        let answer = operator.engine.ask(request).await.map_err(to_problem)?;
         super::audit::log_change(principal.name(), from, &target);
         Ok(answer)
     }
 
     /// Holds a token that is not an operator's of everywhere to its pace. A repeat of what was done is free: it gets the
     /// answer that it had.
-    async fn paced(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
+    async fn check_change_rate(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
         if self.principal.token().is_full_operator() {
             return Ok(None);
         }
-        if let Some(answer) = self.answered_before(operator).await? {
+        if let Some(answer) = self.stored_answer(operator).await? {
             return Ok(Some(answer));
         }
-        let pace = operator.change_pace;
-        pace.take(&self.principal.known.changes, operator.clock.now()).map(|()| None).map_err(|wait| {
+        let limit = operator.change_rate_limit;
+        limit.try_acquire(&self.principal.known.changes, operator.clock.now()).map(|()| None).map_err(|wait| {
             let detail = format!(
                 "token {} has made {} changes at once and may make {} a second; repeat the request after the time that Retry-After gives",
-                self.principal.name(), pace.at_once, pace.per_second
+                self.principal.name(), limit.burst, limit.per_second
             );
             Problem::too_many("too_many_changes", detail, wait)
         })
     }
 
     /// What this very request was answered, if it was carried out before.
-    async fn answered_before(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
+    async fn stored_answer(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
         let Some(Idempotency { principal, key, hash }) = &self.idempotency else { return Ok(None) };
         let key = records::command(principal, key);
         let Some(record) = operator.store.snapshot().await?.get(&key).await? else { return Ok(None) };
@@ -327,7 +334,7 @@ fn text(request: &Request, name: &str) -> Result<Option<String>, Problem> {
 }
 
 /// The key becomes part of a record's name, so it is kept to what is harmless there.
-fn checked(key: String) -> Result<String, Problem> {
+fn checked_key(key: String) -> Result<String, Problem> {
     let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX || !key.chars().all(harmless) {
         let detail = format!(

@@ -1,7 +1,7 @@
 //! The audit trail: every change and every refusal, with who asked and from where.
 //!
 //! Changes are facts, which the engine writes with what they tell of. Refusals never reach the engine;
-//! [`require_token`](super::access::require_token) sees them as they leave the door and notes them with
+//! [`require_token`](super::access::require_token) sees them as they leave the server and notes them with
 //! [`crate::refusals`]. `/v1/audit` shows both in the order of time. Each is also a line of the log, under
 //! `notbefore::audit`.
 
@@ -19,7 +19,7 @@ use notbefore_wire::operator::{Actor, ActorKind, AuditOutcome, Fact, FactId, Wha
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::cursor::Place;
+use super::cursor::CursorPosition;
 use super::pages::{self, PageQuery, Params};
 use super::problem::{ApiResult, Problem};
 use super::{Operator, facts};
@@ -27,7 +27,7 @@ use super::{Operator, facts};
 /// How many records are read at a time.
 const CHUNK: usize = 256;
 /// How many records one request looks at; a rare kind of entry is found page by page.
-const LOOKED_AT_MAX: usize = 20_000;
+const SCANNED_MAX: usize = 20_000;
 
 /// A line of the log for a change that was carried out.
 pub fn log_change(token: &str, from: Option<IpAddr>, request: &str) {
@@ -70,7 +70,8 @@ pub async fn list(
             return Err(Problem::bad_request("bad_outcome", detail));
         }
     };
-    let cursor = page.after()?.map(|name| Place::parse(&name).ok_or_else(pages::bad_cursor)).transpose()?;
+    let cursor =
+        page.after()?.map(|name| CursorPosition::parse(&name).ok_or_else(pages::bad_cursor)).transpose()?;
     let start = match (&cursor, since) {
         (Some(cursor), _) => cursor.key.split('-').next().unwrap_or_default().to_owned(),
         (None, Some(since)) => millis(since),
@@ -80,32 +81,33 @@ pub async fn list(
     let wanted = |entry: &AuditEntry| {
         since.is_none_or(|since| entry.fact.at >= since)
             && until.is_none_or(|until| entry.fact.at < until)
-            && actor.as_deref().is_none_or(|actor| is_by(&entry.fact.by.to_string(), actor))
+            && actor.as_deref().is_none_or(|actor| is_actor(&entry.fact.by.to_string(), actor))
     };
 
     let snapshot = operator.store.snapshot().await?;
     let revision = snapshot.revision().0;
-    let mut lanes: Vec<Lane> = prefixes.iter().map(|&prefix| Lane::new(prefix, &start)).collect();
+    let mut sources: Vec<MergeSource> =
+        prefixes.iter().map(|&prefix| MergeSource::new(prefix, &start)).collect();
     let mut items = Vec::new();
     let mut last = None;
-    for looked_at in 0.. {
-        let Some((key, entries)) = next_of(&mut lanes, &*snapshot).await? else { break };
+    for scanned in 0.. {
+        let Some((key, entries)) = next_entry(&mut sources, &*snapshot).await? else { break };
         if end.as_deref().is_some_and(|end| key.as_str() >= end) {
             break;
         }
         for (index, entry) in entries.into_iter().enumerate() {
-            let place = Place { key: key.clone(), index };
-            if cursor.as_ref().is_some_and(|cursor| place <= *cursor) || !wanted(&entry) {
+            let position = CursorPosition { key: key.clone(), index };
+            if cursor.as_ref().is_some_and(|cursor| position <= *cursor) || !wanted(&entry) {
                 continue;
             }
             if items.len() == limit {
                 return Ok(Json(wire::Page { items, next: last, revision }));
             }
             items.push(entry);
-            last = Some(place.encode());
+            last = Some(position.encode());
         }
-        if looked_at == LOOKED_AT_MAX {
-            let next = Some(Place { key, index: usize::MAX }.encode());
+        if scanned == SCANNED_MAX {
+            let next = Some(CursorPosition { key, index: usize::MAX }.encode());
             return Ok(Json(wire::Page { items, next, revision }));
         }
     }
@@ -116,37 +118,37 @@ fn millis(at: Timestamp) -> String {
     format!("{:013}", at.as_millisecond().max(0))
 }
 
-/// Whether an entry's actor is the one meant: `token bob` is also `bob`, `vm web-0 at 10.0.0.4` also `web-0`.
-fn is_by(actor: &str, meant: &str) -> bool {
+/// Whether an entry's actor is the one wanted: `token bob` is also `bob`, `vm web-0 at 10.0.0.4` also `web-0`.
+fn is_actor(actor: &str, wanted: &str) -> bool {
     let mut words = actor.split(' ');
     let name = words.nth(1).unwrap_or(actor);
-    actor.eq_ignore_ascii_case(meant) || name.eq_ignore_ascii_case(meant)
+    actor.eq_ignore_ascii_case(wanted) || name.eq_ignore_ascii_case(wanted)
 }
 
 /// The end of a record's key, and what the record tells.
 type Told = (String, Vec<AuditEntry>);
 
 /// One kind of record, read in order.
-struct Lane {
+struct MergeSource {
     prefix: &'static str,
     after: Key,
-    ahead: VecDeque<Told>,
+    buffered: VecDeque<Told>,
     more: bool,
 }
 
-impl Lane {
+impl MergeSource {
     /// From all records of a time on: keys have the time and then more, so they come after the time alone.
     fn new(prefix: &'static str, start: &str) -> Self {
-        Self { prefix, after: format!("{prefix}{start}").into(), ahead: VecDeque::new(), more: true }
+        Self { prefix, after: format!("{prefix}{start}").into(), buffered: VecDeque::new(), more: true }
     }
 
     async fn fill(&mut self, snapshot: &dyn Snapshot) -> Result<(), Problem> {
-        while self.ahead.is_empty() && self.more {
+        while self.buffered.is_empty() && self.more {
             let page = snapshot.scan(self.prefix, Some(&self.after), CHUNK).await?;
             self.more = page.more;
             for (key, record) in page.records {
                 let rest = key.strip_prefix(self.prefix).unwrap_or(&key).to_owned();
-                self.ahead.push_back((rest, entries(self.prefix, &key, &record)));
+                self.buffered.push_back((rest, entries(self.prefix, &key, &record)));
                 self.after = key;
             }
         }
@@ -154,14 +156,14 @@ impl Lane {
     }
 }
 
-/// The next record of several lanes, in the order of time.
-async fn next_of(lanes: &mut [Lane], snapshot: &dyn Snapshot) -> Result<Option<Told>, Problem> {
-    for lane in lanes.iter_mut() {
-        lane.fill(snapshot).await?;
+/// The next record of several sources, in the order of time.
+async fn next_entry(sources: &mut [MergeSource], snapshot: &dyn Snapshot) -> Result<Option<Told>, Problem> {
+    for source in sources.iter_mut() {
+        source.fill(snapshot).await?;
     }
-    let ahead = lanes.iter_mut().filter(|lane| !lane.ahead.is_empty());
-    let first = ahead.min_by_key(|lane| lane.ahead.front().map(|(key, _)| key.clone()));
-    Ok(first.and_then(|lane| lane.ahead.pop_front()))
+    let buffered = sources.iter_mut().filter(|source| !source.buffered.is_empty());
+    let first = buffered.min_by_key(|source| source.buffered.front().map(|(key, _)| key.clone()));
+    Ok(first.and_then(|source| source.buffered.pop_front()))
 }
 
 /// What a record tells. One that cannot be read was written by another release, and tells nothing.
@@ -172,7 +174,7 @@ fn entries(kind: &str, key: &str, record: &Versioned) -> Vec<AuditEntry> {
             outcome: AuditOutcome::Changed,
             from: batch.from,
             count: 1,
-            fact: facts::shown(id, batch.scope.as_ref(), recorded),
+            fact: facts::present(id, batch.scope.as_ref(), recorded),
         };
         return facts::numbered(record.revision, &batch).map(entry).collect();
     }
@@ -204,8 +206,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_actor_is_known_by_kind_and_name_or_by_name() {
-        for (actor, meant, fits) in [
+    fn actor_filter_matches_kind_and_name_or_name() {
+        for (actor, wanted, fits) in [
             ("token bob", "bob", true),
             ("token bob", "token BOB", true),
             ("token bob", "bo", false),
@@ -213,7 +215,7 @@ mod tests {
             ("timer", "timer", true),
             ("token at", "token", false),
         ] {
-            assert_eq!(is_by(actor, meant), fits, "{actor} / {meant}");
+            assert_eq!(is_actor(actor, wanted), fits, "{actor} / {wanted}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use notbefore_core::{CommandState, Event, ExecRun, Resource};
 use notbefore_wire::operator as wire;
 
-use super::words::Word;
+use super::wire_names::WireName;
 use crate::names::first_of;
 
 /// How many VMs are named before the rest are counted.
@@ -36,7 +36,7 @@ fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
     let bare = wire::ExecCommand {
         vm: resource.vm.0,
         name: resource.name.to_string(),
-        state: state.word(),
+        state: state.wire_name(),
         attempt: None,
         attempts_left: None,
         due_at: None,
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_are_named_and_the_rest_counted() {
+    fn join_first_names_three_and_counts_rest() {
         let names = |n: usize| (0..n).map(|n| format!("web-{n}")).collect::<Vec<_>>();
         assert_eq!(first_of(&names(1), NAMED_MAX), "web-0");
         assert_eq!(first_of(&names(3), NAMED_MAX), "web-0, web-1, web-2");

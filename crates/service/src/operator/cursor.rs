@@ -7,7 +7,7 @@
 //! |---|---|
 //! | scopes, operations, hosts, tokens | the item's path, id or name |
 //! | VMs, events | `scope\|name` |
-//! | audit trail | `key\|index`: a [`Place`] |
+//! | audit trail | `key\|index`: a [`CursorPosition`] |
 //! | history | the key of an ended event, or how such keys begin |
 
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -30,14 +30,14 @@ pub fn in_scope(name: &str) -> Option<(&str, &str)> {
 /// Where an entry of the audit trail stands: the end of its record's key, which begins with the time, and which of the
 /// record's it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct CursorPosition {
     /// The end of the key.
     pub key: String,
     /// Counted from 0.
     pub index: usize,
 }
 
-impl Place {
+impl CursorPosition {
     /// The cursor for the page after the entry.
     pub fn encode(&self) -> String {
         encode(&format!("{}|{}", self.key, self.index))
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_as_the_name_it_hides() {
+    fn cursor_round_trips() {
         assert_eq!(decode(&encode("default/default/web|web-0")).unwrap(), "default/default/web|web-0");
         for bad in ["x", "zz", "ff", "+1", "é"] {
             assert!(decode(bad).is_none(), "{bad}");
@@ -63,10 +63,10 @@ mod tests {
     }
 
     #[test]
-    fn a_place_comes_back_from_its_cursor() {
-        let place = Place { key: "0001474309787000-ab12-7".into(), index: 3 };
-        assert_eq!(Place::parse(&decode(&place.encode()).unwrap()), Some(place.clone()));
-        assert_eq!(Place::parse("0001474309787000-ab12-7"), None);
-        assert!(place < Place { index: 4, ..place.clone() });
+    fn cursor_position_round_trips() {
+        let place = CursorPosition { key: "0001474309787000-ab12-7".into(), index: 3 };
+        assert_eq!(CursorPosition::parse(&decode(&place.encode()).unwrap()), Some(place.clone()));
+        assert_eq!(CursorPosition::parse("0001474309787000-ab12-7"), None);
+        assert!(place < CursorPosition { index: 4, ..place.clone() });
     }
 }

@@ -18,7 +18,7 @@ use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
-use super::sight::{Part, Permit, Sight, role_for};
+use super::visibility::{CallerView, Permit, VisibleView, role_for};
 use super::{cursor, present};
 use crate::view::ScopeView;
 
@@ -47,17 +47,20 @@ pub struct ListQuery {
 
 /// List what is announced or under way, in the order of scope
 #[utoipa::path(get, path = "/events", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
-pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<wire::Page<wire::Event>> {
-    page(&sight, sight.now(), query, |scope, event| sight.unread_by(scope, event)).map(Json)
+pub async fn list(
+    caller_view: CallerView,
+    Params(query): Params<ListQuery>,
+) -> ApiResult<wire::Page<wire::Event>> {
+    page(&caller_view, caller_view.now(), query, |scope, event| caller_view.unread_by(scope, event)).map(Json)
 }
 
 fn page(
-    part: &Part,
+    visible: &VisibleView,
     now: Timestamp,
     query: ListQuery,
     unread_by: impl Fn(&ScopeView, &Event) -> Vec<String>,
 ) -> Result<wire::Page<wire::Event>, Problem> {
-    let revision = part.revision;
+    let revision = visible.revision;
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit()?, page.after()?);
@@ -74,8 +77,8 @@ fn page(
             return Err(Problem::bad_request("bad_status", detail));
         }
     };
-    let vm = vm.map(|text| part.vm(&text)).transpose()?;
-    let home = vm.and_then(|vm| part.scope_of(vm).ok()).map(|scope| scope.scope.id());
+    let vm = vm.map(|text| visible.vm(&text)).transpose()?;
+    let home = vm.and_then(|vm| visible.scope_of(vm).ok()).map(|scope| scope.scope.id());
     let only = pages::scope(scope.as_deref())?;
     if only.is_some() && home.is_some() && only != home {
         return Ok(wire::Page { items: Vec::new(), next: None, revision });
@@ -87,10 +90,10 @@ fn page(
     let cursor = pages::in_scope(cursor.as_deref())?;
     let from = only.clone().or(pages::scope(cursor.map(|(scope, _)| scope))?);
 
-    let live = part.live(now);
+    let context = visible.present_context(now);
     let mut items = Vec::new();
     let mut last = None;
-    for scope in part.busy(pages::from(from.as_ref())) {
+    for scope in visible.busy(pages::from(from.as_ref())) {
         let id = scope.scope.id();
         if only.as_ref().is_some_and(|only| *only != id) {
             break;
@@ -109,7 +112,7 @@ fn page(
                 return Ok(wire::Page { items, next: last, revision });
             }
             let unread_by = unread_by(scope, event);
-            let item = present::event(&live, scope, event);
+            let item = present::event(&context, scope, event);
             items.push(wire::Event { trail: Vec::new(), unread_by, ..item });
             last = Some(cursor::encode(&format!("{id}|{}", event.id)));
         }
@@ -119,42 +122,44 @@ fn page(
 
 /// Show an event with its whole trail, also when it has ended
 #[utoipa::path(get, path = "/events/{event}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it")), responses((status = 200, body = wire::Event)))]
-pub async fn show(sight: Sight, Path(event): Path<String>) -> Result<Response, Problem> {
-    let shown = sight.show_event(sight.find_event(&event)?).await?;
+pub async fn show(caller_view: CallerView, Path(event): Path<String>) -> Result<Response, Problem> {
+    let shown = caller_view.show_event(caller_view.find_event(&event)?).await?;
     Ok((super::vms::etag(shown.revision), Json(shown)).into_response())
 }
 
 /// Announce something to VMs
 #[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, body = wire::Operation)))]
-pub async fn schedule(sight: Sight, change: Change) -> Result<Response, Problem> {
+pub async fn schedule(caller_view: CallerView, change: Change) -> Result<Response, Problem> {
     let request = change.body()?;
-    announce(sight, cause(&request), request, change).await
+    announce(caller_view, cause(&request), request, change).await
 }
 
 /// Announces something to VMs and answers with the operation; the request's own word for its cause is not read.
 pub async fn announce(
-    mut sight: Sight,
+    mut caller_view: CallerView,
     cause: Result<Cause, Problem>,
     request: wire::ScheduleEvents,
     change: Change,
 ) -> Result<Response, Problem> {
-    let command = new_operation(&sight, cause, request);
-    let id = sight.ask(change, command).await?;
-    let shown = sight.show_operation(id).await?;
+    let command = new_operation(&caller_view, cause, request);
+    let id = caller_view.ask(change, command).await?;
+    let shown = caller_view.show_operation(id).await?;
     Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 
 fn new_operation(
-    sight: &Sight,
+    caller_view: &CallerView,
     cause: Result<Cause, Problem>,
     request: wire::ScheduleEvents,
 ) -> Result<(Permit, OperationCommand), Problem> {
-    let not_before = when(sight.now(), request.not_before, request.in_seconds)?;
+    let not_before = when(caller_view.now(), request.not_before, request.in_seconds)?;
     let cause = cause?;
-    let vms = request.vms.iter().map(|name| sight.vm(name)).collect::<Result<Vec<VmId>, _>>()?;
-    let scopes =
-        vms.iter().map(|vm| Ok(sight.scope_of(*vm)?.scope.id())).collect::<Result<Vec<_>, Problem>>()?;
-    let permit = sight.permit_all(role_for(cause.source()), &scopes)?;
+    let vms = request.vms.iter().map(|name| caller_view.vm(name)).collect::<Result<Vec<VmId>, _>>()?;
+    let scopes = vms
+        .iter()
+        .map(|vm| Ok(caller_view.scope_of(*vm)?.scope.id()))
+        .collect::<Result<Vec<_>, Problem>>()?;
+    let permit = caller_view.permit_all(role_for(cause.source()), &scopes)?;
     let new = NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause,
@@ -227,12 +232,12 @@ pub fn checked_description(description: Option<String>) -> Result<Option<String>
 /// Act on an event; only `complete` takes a body
 #[utoipa::path(post, path = "/events/{event}/{verb}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it"), ("verb" = inline(wire::EventVerb), Path)), request_body = Option<wire::CompleteEvent>, responses((status = 200, body = wire::Event)))]
 pub async fn act(
-    mut sight: Sight,
+    mut caller_view: CallerView,
     Path((event, verb)): Path<(String, wire::EventVerb)>,
     change: Change,
 ) -> ApiResult<wire::Event> {
-    let id = sight.find_event(&event)?;
-    let permit = sight.permit_on_event(role_to(&verb, sight.live_event(id)), id);
+    let id = caller_view.find_event(&event)?;
+    let permit = caller_view.permit_on_event(role_to(&verb, caller_view.live_event(id)), id);
     let command = match verb {
         wire::EventVerb::Approve => Ok(EventCommand::Approve(id)),
         wire::EventVerb::Cancel => Ok(EventCommand::Cancel(id)),
@@ -240,9 +245,9 @@ pub async fn act(
         wire::EventVerb::Retry => Ok(EventCommand::Retry(id)),
         wire::EventVerb::Complete => {
             let wire::CompleteEvent { hosts } = change.body_or_default()?;
-            let hosts = hosts
-                .into_iter()
-                .map(|(name, host)| Ok((in_event(&sight, id, &name)?, super::scopes::place(&host)?)));
+            let hosts = hosts.into_iter().map(|(name, host)| {
+                Ok((in_event(&caller_view, id, &name)?, super::scopes::checked_location(&host)?))
+            });
             hosts.collect::<Result<_, Problem>>().map(|hosts| EventCommand::Complete { event: id, hosts })
         }
         wire::EventVerb::Unknown(verb) => {
@@ -253,8 +258,8 @@ pub async fn act(
     };
     // Who may not is told so before what else may be wrong.
     let command = permit.and_then(|permit| Ok((permit, command?)));
-    sight.ask(change, command).await?;
-    Ok(Json(sight.show_event(id).await?))
+    caller_view.ask(change, command).await?;
+    Ok(Json(caller_view.show_event(id).await?))
 }
 
 /// The role that it takes to act on an event.
@@ -271,13 +276,13 @@ fn role_to(verb: &wire::EventVerb, event: Option<&Event>) -> Role {
 }
 
 /// A VM of an event, by its name there or however else a VM can be called.
-fn in_event(sight: &Sight, event: EventId, name: &str) -> Result<VmId, Problem> {
-    let named = sight.live_event(event).and_then(|event| {
+fn in_event(caller_view: &CallerView, event: EventId, name: &str) -> Result<VmId, Problem> {
+    let named = caller_view.live_event(event).and_then(|event| {
         event.resources.iter().find(|one| one.name.as_str().eq_ignore_ascii_case(name)).map(|one| one.vm)
     });
     match named {
         Some(vm) => Ok(vm),
-        None => sight.vm(name),
+        None => caller_view.vm(name),
     }
 }
 
@@ -289,7 +294,7 @@ mod tests {
     use notbefore_core::samples;
 
     use super::*;
-    use crate::delivery::tests::Stage;
+    use crate::delivery::tests::ViewFixture;
 
     const SCOPES: u64 = 100;
     const EVENTS: u64 = 200;
@@ -306,15 +311,18 @@ mod tests {
     }
 
     #[test]
-    fn twenty_thousand_live_events_are_paged_through_while_others_come_and_go() {
-        let mut stage = Stage::default();
-        (0..SCOPES).for_each(|number| stage.publish(&scope(number), Timestamp::UNIX_EPOCH));
+    fn event_pages_are_stable_while_events_change() {
+        let mut fixture = ViewFixture::default();
+        (0..SCOPES).for_each(|number| fixture.publish(&scope(number), Timestamp::UNIX_EPOCH));
         let (mut seen, mut cursor, mut turn) = (Vec::new(), None, 0);
         loop {
             let query = ListQuery { limit: Some(197), cursor: cursor.take(), ..ListQuery::default() };
-            let page = page(&Part::everything(stage.views.newest()), Timestamp::UNIX_EPOCH, query, |_, _| {
-                Vec::new()
-            })
+            let page = page(
+                &VisibleView::everything(fixture.views.newest()),
+                Timestamp::UNIX_EPOCH,
+                query,
+                |_, _| Vec::new(),
+            )
             .unwrap();
             seen.extend(page.items.iter().map(|event| event.id));
             match page.next {
@@ -327,7 +335,7 @@ mod tests {
             let vm = changed.members[0].vm;
             changed.events = changed.events.into_iter().skip(1).step_by(2).collect();
             changed.events.extend((0..10).map(|n| event(number + SCOPES, n, vm)));
-            stage.publish(&changed, Timestamp::UNIX_EPOCH);
+            fixture.publish(&changed, Timestamp::UNIX_EPOCH);
             turn += 1;
         }
         let unique: BTreeSet<Uuid> = seen.iter().copied().collect();

@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use super::Operator;
 use super::pages::Params;
 use super::problem::Problem;
-use crate::transfer::export::{self, PATIENCE, Terms};
+use crate::transfer::export::{self, ExportOptions, SEND_TIMEOUT};
 
 /// How many exports may be under way: each holds pages of the store that would otherwise be used again.
 pub const EXPORTS_MAX: usize = 2;
@@ -50,9 +50,9 @@ pub async fn export(
     let now = operator.clock.now();
     tokio::spawn(async move {
         let revision = snapshot.revision();
-        let terms = Terms { tokens: query.tokens, patience: PATIENCE };
+        let options = ExportOptions { tokens: query.tokens, send_timeout: SEND_TIMEOUT };
         let ended = tokio::select! {
-            ended = export::export(snapshot, terms, now, pieces) => ended,
+            ended = export::export(snapshot, options, now, pieces) => ended,
             _ = shutdown.wait_for(|closing| *closing) => return,
         };
         match ended {

@@ -14,11 +14,11 @@ use notbefore_wire::operator::facts::{FactId, What};
 use wire::ActorKind;
 
 use super::tokens;
-use super::words::Word;
+use super::wire_names::WireName;
 
 /// How many records of the audit trail are looked at for the ids of one event's trail. A millisecond has more only where
 /// thousands of events start at once.
-const LOOKED_AT_MAX: usize = 2_000;
+const SCANNED_MAX: usize = 2_000;
 
 /// The facts of a batch with their ids, in order.
 pub fn numbered(revision: Revision, batch: &FactBatch) -> impl Iterator<Item = (FactId, &Recorded<Fact>)> {
@@ -27,7 +27,7 @@ pub fn numbered(revision: Revision, batch: &FactBatch) -> impl Iterator<Item = (
 }
 
 /// A fact as operators are shown it.
-pub fn shown(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> wire::Fact {
+pub fn present(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> wire::Fact {
     let (mut scope, mut operation, mut event) = (scope.map(ToString::to_string), None, None);
     let mut vms = Vec::new();
     match &recorded.fact {
@@ -52,7 +52,7 @@ pub fn shown(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> 
     let what = match &recorded.fact {
         Fact::Event { cause, what, .. } => of_event(*cause, what),
         Fact::OperationRequested { cause, targets, .. } => {
-            What::OperationRequested { cause: cause.word(), targets: *targets }
+            What::OperationRequested { cause: cause.wire_name(), targets: *targets }
         }
         Fact::OperationCancelled { .. } => What::OperationCancelled,
         Fact::OperationStarted { why, .. } => What::OperationStarted { why: why.to_string() },
@@ -93,7 +93,7 @@ pub fn trail(scope: &ScopeId, event: &Event) -> Vec<wire::Fact> {
 
 /// Gives the facts of an event's trail the ids that the audit trail has for them.
 pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Result<(), ReadError> {
-    let mut left = LOOKED_AT_MAX;
+    let mut left = SCANNED_MAX;
     let mut times: Vec<Timestamp> = trail.iter().map(|fact| fact.at).collect();
     times.dedup();
     for at in times {
@@ -103,7 +103,7 @@ pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Resu
             // What another release wrote has no id.
             let Ok(batch) = records::decode::<FactBatch>(key, &record.value) else { continue };
             for (id, recorded) in numbered(record.revision, &batch) {
-                let stored = shown(id, batch.scope.as_ref(), recorded);
+                let stored = present(id, batch.scope.as_ref(), recorded);
                 let same = |fact: &&mut wire::Fact| {
                     fact.id.is_none()
                         && (fact.event, fact.at, &fact.what, &fact.by)
@@ -154,7 +154,7 @@ pub fn actor(actor: &Actor) -> wire::Actor {
 }
 
 fn of_event(cause: Cause, what: &EventFact) -> What {
-    let cause = cause.word();
+    let cause = cause.wire_name();
     match what.clone() {
         EventFact::EventScheduled { not_before } => What::EventScheduled { cause, not_before },
         EventFact::EventApproved => What::EventApproved { cause },

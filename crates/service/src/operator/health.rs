@@ -14,7 +14,7 @@ pub async fn healthz() -> &'static str {
 
 /// `GET /readyz`: and its store takes what it is given. A clock that is not trusted keeps it from little.
 pub async fn readyz(State(operator): State<Operator>) -> Response {
-    match (operator.engine.stats().store_trouble(), operator.engine.stats().clock_hold()) {
+    match (operator.engine.stats().store_error(), operator.engine.stats().clock_hold()) {
         (None, None) => "ready\n".into_response(),
         (None, Some(hold)) => {
             let (why, since, events) = (hold.reason(), hold.since, hold.events);

@@ -17,13 +17,13 @@ use uuid::Uuid;
 
 use super::pages::{self, PageQuery, Params};
 use super::problem::{ApiResult, Problem};
-use super::sight::Sight;
+use super::visibility::CallerView;
 use super::{cursor, present};
 
 /// How many entries of the index are read at a time.
 const CHUNK: usize = 256;
 /// How many entries one request looks at: some tens of milliseconds' work, after which others have their turn.
-const LOOKED_AT_MAX: usize = 5_000;
+const SCANNED_MAX: usize = 5_000;
 
 /// What the history takes.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -57,15 +57,18 @@ pub struct ListQuery {
 
 /// List events that have ended, oldest first unless said; a page may be short, and even empty, and have a next one
 #[utoipa::path(get, path = "/history", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
-pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<wire::Page<wire::Event>> {
+pub async fn list(
+    caller_view: CallerView,
+    Params(query): Params<ListQuery>,
+) -> ApiResult<wire::Page<wire::Event>> {
     let search = Search::new(query)?;
-    let snapshot = sight.snapshot().await?;
-    Ok(Json(search.page(&*snapshot, &|scope| sight.sees(scope)).await?))
+    let snapshot = caller_view.snapshot().await?;
+    Ok(Json(search.page(&*snapshot, &|scope| caller_view.can_see(scope)).await?))
 }
 
 /// A query, understood.
 struct Search {
-    wanted: Wanted,
+    filter: EventFilter,
     newest_first: bool,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
@@ -74,19 +77,19 @@ struct Search {
 }
 
 /// Which scopes exist for whoever asks.
-type Sees<'a> = &'a (dyn Fn(&ScopeId) -> bool + Sync);
+type ScopeFilter<'a> = &'a (dyn Fn(&ScopeId) -> bool + Sync);
 
 /// Which events are wanted.
 #[derive(Default)]
-struct Wanted {
+struct EventFilter {
     scope: Option<ScopeId>,
-    vm: Option<WantedVm>,
+    vm: Option<VmFilter>,
     host: Option<String>,
     event_type: Option<EventType>,
     outcome: Option<Outcome>,
 }
 
-enum WantedVm {
+enum VmFilter {
     Id(Uuid),
     /// The end of a path, folded.
     Named(String),
@@ -109,13 +112,13 @@ impl Search {
             }
         };
         let event_type = event_type.map(|text| text.parse::<EventType>()).transpose();
-        let outcome = outcome.map(|text| one_outcome(&text)).transpose()?;
+        let outcome = outcome.map(|text| parse_outcome(&text)).transpose()?;
         Ok(Self {
-            wanted: Wanted {
+            filter: EventFilter {
                 scope: pages::scope(scope.as_deref())?,
                 vm: vm.map(|text| match Uuid::parse_str(&text) {
-                    Ok(id) => WantedVm::Id(id),
-                    Err(_) => WantedVm::Named(text.to_ascii_lowercase()),
+                    Ok(id) => VmFilter::Id(id),
+                    Err(_) => VmFilter::Named(text.to_ascii_lowercase()),
                 }),
                 host,
                 event_type: event_type
@@ -130,13 +133,17 @@ impl Search {
         })
     }
 
-    async fn page(self, snapshot: &dyn Snapshot, sees: Sees<'_>) -> Result<wire::Page<wire::Event>, Problem> {
+    async fn page(
+        self,
+        snapshot: &dyn Snapshot,
+        sees: ScopeFilter<'_>,
+    ) -> Result<wire::Page<wire::Event>, Problem> {
         let revision = snapshot.revision().0;
         let begin = if self.newest_first { self.until } else { self.since }.map(records::ended_from);
         let mut at = self.cursor.clone().or(begin);
         let mut items = Vec::new();
         let mut last_shown: Option<Key> = None;
-        let mut looked_at = 0;
+        let mut scanned = 0;
         loop {
             let chunk = match self.newest_first {
                 false => snapshot.scan(prefix::ENDED, at.as_deref(), CHUNK).await?,
@@ -149,12 +156,16 @@ impl Search {
                 // A cursor must not name an event that does not exist for the caller, so a page that is cut short
                 // ends with a millisecond and not with an event.
                 let before = at.as_deref().and_then(millisecond);
-                if looked_at >= LOOKED_AT_MAX && before != millisecond(key) {
-                    return Ok(wire::Page { items, next: before.map(|time| self.behind(time)), revision });
+                if scanned >= SCANNED_MAX && before != millisecond(key) {
+                    return Ok(wire::Page {
+                        items,
+                        next: before.map(|time| self.cursor_after(time)),
+                        revision,
+                    });
                 }
-                looked_at += 1;
+                scanned += 1;
                 at = Some(key.clone());
-                let Some(found) = self.found(snapshot, key, sees).await? else { continue };
+                let Some(found) = self.load_if_matching(snapshot, key, sees).await? else { continue };
                 if items.len() == self.limit {
                     return Ok(wire::Page {
                         items,
@@ -172,7 +183,7 @@ impl Search {
     }
 
     /// A cursor behind everything that ended in a millisecond.
-    fn behind(&self, time: &str) -> String {
+    fn cursor_after(&self, time: &str) -> String {
         if self.newest_first { cursor::encode(time) } else { cursor::encode(&format!("{time}/~")) }
     }
 
@@ -182,11 +193,11 @@ impl Search {
     }
 
     /// The event that an entry of the index leads to, if it is wanted and exists for the caller.
-    async fn found(
+    async fn load_if_matching(
         &self,
         snapshot: &dyn Snapshot,
         key: &str,
-        sees: Sees<'_>,
+        sees: ScopeFilter<'_>,
     ) -> Result<Option<wire::Event>, Problem> {
         let Some(id) = records::event_in_key(key) else { return Ok(None) };
         let past_key = records::past(id);
@@ -199,19 +210,19 @@ impl Search {
         let past = records::decode::<Past>(&past_key, &record.value)?;
         // An entry that a process wrote just before it died; the event has ended later, under another.
         let stale = records::ended(past.ended_at, id) != key.into();
-        if stale || !sees(&past.scope) || !self.wanted.fits(&past) {
+        if stale || !sees(&past.scope) || !self.filter.matches(&past) {
             return Ok(None);
         }
         Ok(Some(wire::Event { trail: Vec::new(), ..present::past(&past, record.revision.0) }))
     }
 }
 
-impl Wanted {
-    fn fits(&self, past: &Past) -> bool {
+impl EventFilter {
+    fn matches(&self, past: &Past) -> bool {
         let resources = &past.event.resources;
-        let is_vm = |wanted: &WantedVm| match wanted {
-            WantedVm::Id(id) => resources.iter().any(|one| one.vm.0 == *id),
-            WantedVm::Named(end) => resources.iter().any(|one| {
+        let is_vm = |wanted: &VmFilter| match wanted {
+            VmFilter::Id(id) => resources.iter().any(|one| one.vm.0 == *id),
+            VmFilter::Named(end) => resources.iter().any(|one| {
                 let path = format!("/{}/{}", past.scope, one.name.folded());
                 path.strip_suffix(end.as_str()).is_some_and(|rest| rest.ends_with('/'))
             }),
@@ -230,7 +241,7 @@ fn millisecond(key: &str) -> Option<&str> {
     key.strip_prefix(prefix::ENDED)?.split_once('/').map(|(time, _)| &key[..prefix::ENDED.len() + time.len()])
 }
 
-fn one_outcome(text: &str) -> Result<Outcome, Problem> {
+fn parse_outcome(text: &str) -> Result<Outcome, Problem> {
     let all = [Outcome::Completed, Outcome::Cancelled];
     all.into_iter().find(|one| one.to_string().eq_ignore_ascii_case(text)).ok_or_else(|| {
         let detail = format!("outcome {text:?} is not one of Completed, Cancelled");
@@ -327,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hundred_thousand_events_are_paged_through_while_more_of_them_end() {
+    async fn history_pages_are_stable_while_events_end() {
         const MANY: u64 = 100_000;
         let store = MemoryStore::new();
         end(&store, 0..MANY).await;
@@ -357,7 +368,7 @@ mod tests {
         let (found, count) = pages(&store, rare, async || {}).await;
         let expected: Vec<Uuid> = (0..ended).step_by(1_000).map(|n| past(n).event.id.0).collect();
         assert!(ids(&found) == expected, "{} found", found.len());
-        assert!(count >= (ended as usize) / LOOKED_AT_MAX, "{count} pages");
+        assert!(count >= (ended as usize) / SCANNED_MAX, "{count} pages");
 
         // Filters leave what fits all of them.
         let at = |n: u64| Some(past(n).ended_at);
@@ -383,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cursor_names_nothing_that_the_caller_does_not_see() {
+    async fn cursor_reveals_no_hidden_event() {
         let store = MemoryStore::new();
         end(&store, 0..20_000).await;
         let snapshot = store.snapshot().await.unwrap();
@@ -410,7 +421,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_entry_whose_event_ended_later_after_all_is_passed_over() {
+    async fn stale_index_entry_is_skipped() {
         let store = MemoryStore::new();
         end(&store, 0..3).await;
         let early = past(1).ended_at.checked_sub(SignedDuration::from_millis(5)).unwrap();
@@ -422,7 +433,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_from_before_hosts_were_written_down_is_still_read() {
+    async fn record_without_hosts_is_still_read() {
         let store = MemoryStore::new();
         let mut old = past(1);
         old.event.resources[0].host = None;

@@ -29,9 +29,9 @@ use super::events::{checked_description, checked_duration, when};
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
-use super::words::Word;
+use super::wire_names::WireName;
 use super::{Operator, cursor, present};
-use crate::hosts::Places;
+use crate::hosts::Placements;
 use crate::names;
 use crate::view::{ScopeView, View};
 
@@ -39,9 +39,9 @@ use crate::view::{ScopeView, View};
 /// milliseconds at most.
 const COMPARED_MAX: usize = 20_000;
 /// How many names are offered instead.
-const OFFERED_MAX: usize = 3;
+const SUGGESTIONS_MAX: usize = 3;
 /// How like a name must be to be offered, from 0 to 1.
-const LIKE_ENOUGH: f64 = 0.75;
+const SIMILARITY_MIN: f64 = 0.75;
 
 /// List the hosts that VMs are on, in the order of their names
 #[utoipa::path(get, path = "/hosts", tag = "hosts", params(PageQuery), responses((status = 200, body = wire::Page<Host>)))]
@@ -53,7 +53,7 @@ pub async fn list(
     let ((revision, view), now) = (operator.views.complete_to(), operator.clock.now());
     let operations = open_operations(&view);
     let mut found = view.hosts.after(after.as_deref());
-    let one = |(name, places): (&Arc<str>, _)| counted(&view, name, places, &operations, now);
+    let one = |(name, places): (&Arc<str>, _)| host_summary(&view, name, places, &operations, now);
     let items: Vec<Host> = found.by_ref().take(limit).map(one).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.host));
     Ok(Json(wire::Page { items, next, revision }))
@@ -64,7 +64,7 @@ pub async fn list(
 pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) -> ApiResult<Host> {
     let (view, now) = (operator.views.newest(), operator.clock.now());
     match view.hosts.get(&host) {
-        Some(places) => Ok(Json(counted(&view, &host, places, &open_operations(&view), now))),
+        Some(places) => Ok(Json(host_summary(&view, &host, places, &open_operations(&view), now))),
         None => Err(unknown(&view, &host, Refusal::UnknownHost(host.clone()).into())),
     }
 }
@@ -79,7 +79,7 @@ pub async fn act(
     Path((host, verb)): Path<(String, wire::HostVerb)>,
     change: Change,
 ) -> Result<Response, Problem> {
-    change.compares_nothing()?;
+    change.reject_preconditions()?;
     let action: HostAction = change.body_or_default()?;
     let new = new_operation(&host, &verb, &action, operator.clock.now())?;
     if action.dry_run {
@@ -87,7 +87,7 @@ pub async fn act(
     }
     let id = change.ask(&operator, Ok(OperationCommand::Schedule(new))).await;
     let id = id.map_err(|problem| unknown(&operator.views.newest(), &host, problem))?;
-    let shown = super::operations::shown(&operator, id).await?;
+    let shown = super::operations::present(&operator, id).await?;
     Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 
@@ -98,7 +98,7 @@ async fn preview(
     host: &str,
     new: NewOperation,
 ) -> Result<(Operation, HostPlan), Problem> {
-    let found = operator.engine.look(move |engine, now| engine.preview(&by, &new, now)).await;
+    let found = operator.engine.query(move |engine, now| engine.preview(&by, &new, now)).await;
     let view = operator.views.newest();
     let preview = found.map_err(|failure| unknown(&view, host, failure.into()))?;
     let shown = plan(&view, host, &preview, operator.clock.now());
@@ -109,7 +109,7 @@ async fn preview(
 /// host waits for which
 #[utoipa::path(post, path = "/hosts/plan", tag = "hosts", request_body = HostsAction, responses((status = 200, body = HostsPlan)))]
 pub async fn plan_several(State(operator): State<Operator>, change: Change) -> ApiResult<HostsPlan> {
-    change.compares_nothing()?;
+    change.reject_preconditions()?;
     let HostsAction { hosts, verb, action } = change.body()?;
     if !(1..=PLANNED_HOSTS_MAX).contains(&hosts.len()) {
         let detail = format!("{} hosts were named; name 1 to {PLANNED_HOSTS_MAX}", hosts.len());
@@ -127,16 +127,13 @@ pub async fn plan_several(State(operator): State<Operator>, change: Change) -> A
     let view = operator.views.newest();
     let operations: Vec<&Operation> = plans.iter().map(|(operation, _)| operation).collect();
     let size = |scope: &ScopeId| view.scope(scope).map_or(0, |scope| scope.scope.members.len());
-    let (scopes, waits) = compared(&operations, size);
+    let (scopes, waits) = impact(&operations, size);
     Ok(Json(HostsPlan { scopes, waits, hosts: plans.into_iter().map(|(_, plan)| plan).collect() }))
 }
 
 /// Compares operations on several hosts: events in different update domains of a scope take turns there, in the order of
 /// the list; those of one and the same update domain do not.
-fn compared(
-    operations: &[&Operation],
-    size: impl Fn(&ScopeId) -> usize,
-) -> (Vec<ScopeImpact>, Vec<HostWait>) {
+fn impact(operations: &[&Operation], size: impl Fn(&ScopeId) -> usize) -> (Vec<ScopeImpact>, Vec<HostWait>) {
     let mut by_scope: BTreeMap<&ScopeId, Vec<OnHost>> = BTreeMap::new();
     for (place, operation) in operations.iter().enumerate() {
         for target in operation.targets.iter().filter(|target| target.refused.is_none()) {
@@ -247,15 +244,15 @@ fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Resu
 
 /// A problem with a host that does not exist, with the names that are most like it.
 fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
-    problem.meaning("unknown_host", || {
+    problem.with_candidates("unknown_host", || {
         let folded = host.to_lowercase();
         let known = view.hosts.after(None).take(COMPARED_MAX);
         let mut like: Vec<(f64, &str)> = known
             .map(|(known, _)| (strsim::jaro_winkler(&folded, &known.to_lowercase()), &**known))
-            .filter(|(likeness, _)| *likeness >= LIKE_ENOUGH)
+            .filter(|(likeness, _)| *likeness >= SIMILARITY_MIN)
             .collect();
         like.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(two.1)));
-        like.into_iter().take(OFFERED_MAX).map(|(_, known)| known.to_owned()).collect()
+        like.into_iter().take(SUGGESTIONS_MAX).map(|(_, known)| known.to_owned()).collect()
     })
 }
 
@@ -270,16 +267,16 @@ fn open_operations(view: &View) -> HashMap<&str, Vec<Uuid>> {
     open
 }
 
-fn counted(
+fn host_summary(
     view: &View,
     name: &str,
-    places: &Places,
+    places: &Placements,
     operations: &HashMap<&str, Vec<Uuid>>,
     now: Timestamp,
 ) -> Host {
     let operations = operations.get(name).cloned().unwrap_or_default();
     let mut host = Host { host: name.to_owned(), scopes: places.len(), operations, ..Host::default() };
-    for (scope, members) in view.placed(places, None) {
+    for (scope, members) in view.members_on(places, None) {
         host.vms += members.len();
         let runs = |member: &&&Member| member.state == MemberState::Running;
         let running = members.iter().filter(runs);
@@ -308,9 +305,9 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
     let why: HashMap<_, _> = refused.iter().map(|(event, why)| (*event, why)).collect();
     let mut plan = HostPlan {
         host: host.to_owned(),
-        event_type: operation.cause.event_type().word(),
-        cause: operation.cause.word(),
-        release: operation.release.word(),
+        event_type: operation.cause.event_type().wire_name(),
+        cause: operation.cause.wire_name(),
+        release: operation.release.wire_name(),
         not_before: operation.not_before,
         notice_seconds: operation
             .not_before

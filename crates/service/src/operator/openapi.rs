@@ -1,4 +1,4 @@
-//! The API's own description, in OpenAPI 3.1. It is put together from the very routes that the door serves and
+//! The API's own description, in OpenAPI 3.1. It is put together from the very routes that the server serves and
 //! from the types that cross the wire, so it cannot name a page that is not there; a copy is checked in as
 //! `docs/openapi.json`, and a test says when the two differ.
 //!

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_named_when_they_are_passed() {
+    fn limit_out_of_range_is_refused() {
         let limit = |limit| PageQuery { limit, cursor: None }.limit();
         assert_eq!(limit(None).unwrap(), PAGE_DEFAULT);
         assert_eq!(limit(Some(PAGE_MAX)).unwrap(), PAGE_MAX);

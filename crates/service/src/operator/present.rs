@@ -13,9 +13,9 @@ use notbefore_engine::state::host_operations::HostOperations;
 use notbefore_wire::operator as wire;
 
 use super::problem::Problem;
-use super::words::Word;
+use super::wire_names::WireName;
 use super::{commands, facts};
-use crate::delivery::Hearing;
+use crate::delivery::VmPolls;
 use crate::names;
 use crate::view::{ScopeView, View};
 
@@ -27,7 +27,7 @@ pub fn scope(view: &ScopeView) -> wire::Scope {
     let Scope { path, kind, policy, incarnation, members, events, origin, .. } = &*view.scope;
     wire::Scope {
         path: path.to_string(),
-        kind: kind.word(),
+        kind: kind.wire_name(),
         policy: wire_policy(policy),
         incarnation: *incarnation,
         vms: members.len(),
@@ -49,14 +49,14 @@ fn wire_policy(policy: &Policy) -> wire::Policy {
 pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wire::Vm> {
     let member = scope.member(id)?;
     let addresses = view.addresses(id).iter().map(Address::to_string).collect();
-    let last_poll = view.hearing(id).and_then(Hearing::last_poll);
+    let last_poll = view.vm_polls(id).and_then(VmPolls::last_poll);
     Some(wire::Vm {
         id: id.0,
         path: names::path(scope, id),
         name: member.name.to_string(),
         scope: scope.scope.path.to_string(),
-        kind: scope.scope.kind.word(),
-        state: member.state.word(),
+        kind: scope.scope.kind.wire_name(),
+        state: member.state.wire_name(),
         update_domain: member.update_domain,
         fault_domain: member.fault_domain,
         zone: member.zone.clone(),
@@ -79,7 +79,7 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
 }
 
 /// A view at one moment, on its way to a caller who sees some scopes of it.
-pub struct Live<'a> {
+pub struct PresentContext<'a> {
     view: &'a View,
     sees: Box<dyn Fn(&ScopeId) -> bool + 'a>,
     now: Timestamp,
@@ -90,7 +90,7 @@ pub struct Live<'a> {
     to_approve: RefCell<HashMap<OperationId, Option<usize>>>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> PresentContext<'a> {
     /// None is shown yet.
     pub fn new(view: &'a View, sees: impl Fn(&ScopeId) -> bool + 'a, now: Timestamp) -> Self {
         Self { view, sees: Box::new(sees), now, hosts: OnceCell::new(), to_approve: RefCell::default() }
@@ -159,13 +159,13 @@ impl<'a> Live<'a> {
 }
 
 /// A live event.
-pub fn event(live: &Live<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
+pub fn event(context: &PresentContext<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
     wire::Event {
         started_at: match event.phase {
             Phase::Scheduled { .. } => None,
             Phase::Started { at, .. } => Some(at),
         },
-        waits_for: Some(waits_for(live, &scope.scope, event)),
+        waits_for: Some(waits_for(context, &scope.scope, event)),
         revision: scope.revision,
         ..common(&scope.scope.path.to_string(), &scope.scope.id(), event)
     }
@@ -175,7 +175,7 @@ pub fn event(live: &Live<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
 pub fn past(past: &Past, revision: u64) -> wire::Event {
     let is_start = |fact: &&Recorded<EventFact>| matches!(fact.fact, EventFact::EventStarted { .. });
     wire::Event {
-        status: past.outcome.word(),
+        status: past.outcome.wire_name(),
         started_at: past.event.trail.iter().find(is_start).map(|fact| fact.at),
         ended_at: Some(past.ended_at),
         not_before: None,
@@ -189,10 +189,10 @@ fn common(path: &str, scope: &ScopeId, event: &Event) -> wire::Event {
     wire::Event {
         id: event.id.0,
         operation: event.operation.0,
-        event_type: event.cause.event_type().word(),
-        status: event.phase.word(),
-        cause: event.cause.word(),
-        source: event.cause.source().word(),
+        event_type: event.cause.event_type().wire_name(),
+        status: event.phase.wire_name(),
+        cause: event.cause.wire_name(),
+        source: event.cause.source().wire_name(),
         scope: path.to_owned(),
         update_domain: event.update_domain,
         resources: event.resources.iter().map(resource).collect(),
@@ -203,7 +203,7 @@ fn common(path: &str, scope: &ScopeId, event: &Event) -> wire::Event {
         ended_at: None,
         description: event.description.clone(),
         duration_seconds: event.duration_s,
-        driver: event.driver.word(),
+        driver: event.driver.wire_name(),
         waits_for: None,
         exec: event.exec_run().map(|run| commands::progress(event, run)),
         unread_by: Vec::new(),
@@ -219,7 +219,7 @@ pub fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
 }
 
 /// What an event waits for, so that nobody has to work it out from the rules.
-fn waits_for(live: &Live<'_>, scope: &Scope, event: &Event) -> String {
+fn waits_for(context: &PresentContext<'_>, scope: &Scope, event: &Event) -> String {
     match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => {
             format!("its simulated end at {ends_at:.0}, or 'notbefore event complete'")
@@ -232,18 +232,18 @@ fn waits_for(live: &Live<'_>, scope: &Scope, event: &Event) -> String {
             format!("its operation to be started: 'notbefore operation start {}'", event.operation)
         }
         Phase::Scheduled { ready: Some(_), .. } => "somebody to start it: 'notbefore event start'".to_owned(),
-        Phase::Scheduled { .. } if event.joint_start => host_part_waits_for(live, event),
+        Phase::Scheduled { .. } if event.joint_start => host_part_waits_for(context, event),
         Phase::Scheduled { not_before, approval, released, .. } => {
-            let parts = live.hosts().parts_in(&scope.id());
-            if let Some(blocker) = scope.blocker(event, parts, live.now) {
-                let first = live.blocker(blocker);
+            let parts = context.hosts().parts_in(&scope.id());
+            if let Some(blocker) = scope.blocker(event, parts, context.now) {
+                let first = context.blocker(blocker);
                 return match approval {
                     Some(_) => format!("{first}; then it starts"),
                     None => format!("{first}; then approval, or {not_before}"),
                 };
             }
             if approval.is_some() && event.release == Release::Together && !released {
-                return format!("{}, or {not_before}", other_approvals(live, event.operation));
+                return format!("{}, or {not_before}", other_approvals(context, event.operation));
             }
             format!("approval, or {not_before}")
         }
@@ -251,25 +251,25 @@ fn waits_for(live: &Live<'_>, scope: &Scope, event: &Event) -> String {
 }
 
 /// What a part of a host operation waits for: all of the operation does.
-fn host_part_waits_for(live: &Live<'_>, event: &Event) -> String {
-    let Some(due) = live.hosts().due(event.operation) else {
+fn host_part_waits_for(context: &PresentContext<'_>, event: &Event) -> String {
+    let Some(due) = context.hosts().due(event.operation) else {
         return "its operation, which starts as a whole".to_owned();
     };
-    match live.host_waits_for(event.operation) {
+    match context.host_waits_for(event.operation) {
         Some(blockers) => format!("{blockers}; then all events of its operation start together"),
-        None if due.reason(live.now).is_some() => "its operation, which starts now".to_owned(),
+        None if due.reason(context.now).is_some() => "its operation, which starts now".to_owned(),
         None => {
             let latest = due.order.not_before;
             match event.approved() {
-                true => format!("{}, or {latest}", other_approvals(live, event.operation)),
+                true => format!("{}, or {latest}", other_approvals(context, event.operation)),
                 false => format!("approval by every scope of its operation, or {latest}"),
             }
         }
     }
 }
 
-fn other_approvals(live: &Live<'_>, operation: OperationId) -> String {
-    match live.parts_to_approve(operation) {
+fn other_approvals(context: &PresentContext<'_>, operation: OperationId) -> String {
+    match context.parts_to_approve(operation) {
         Some(open) => format!("the approval of {open} more parts of its operation"),
         None => "the approval of other parts of its operation".to_owned(),
     }
@@ -290,24 +290,24 @@ fn parts_to_approve(view: &View, operation: OperationId, sees: &dyn Fn(&ScopeId)
 }
 
 /// An operation, with where its parts stand now.
-pub fn operation(live: &Live<'_>, operation: &Operation) -> wire::Operation {
-    let targets: Vec<_> = operation.targets.iter().map(|one| target(live, operation, one)).collect();
+pub fn operation(context: &PresentContext<'_>, operation: &Operation) -> wire::Operation {
+    let targets: Vec<_> = operation.targets.iter().map(|one| target(context, operation, one)).collect();
     wire::Operation {
         id: operation.id.0,
-        cause: operation.cause.word(),
+        cause: operation.cause.wire_name(),
         host: operation.host.clone(),
         by: operation.by.to_string(),
         requested_at: operation.requested_at,
-        state: operation.state.word(),
-        release: operation.release.word(),
-        not_before: operation.not_before.filter(|_| !began_at_once(live, operation)),
+        state: operation.state.wire_name(),
+        release: operation.release.wire_name(),
+        not_before: operation.not_before.filter(|_| !began_at_once(context, operation)),
         time_given: operation.time_given,
         cancelled: operation.cancelled_by.is_some(),
         completed: operation.completed_by.is_some(),
-        host_start: operation.joint_start.as_ref().map(Word::word),
+        host_start: operation.joint_start.as_ref().map(WireName::wire_name),
         waits_for: match &operation.joint_start {
             _ if operation.state == OperationState::Closed => None,
-            Some(JointStart::Waiting) => live.host_waits_for(operation.id),
+            Some(JointStart::Waiting) => context.host_waits_for(operation.id),
             Some(JointStart::Ready { .. }) => {
                 Some(format!("an operator to start it: 'notbefore operation start {}'", operation.id))
             }
@@ -319,8 +319,9 @@ pub fn operation(live: &Live<'_>, operation: &Operation) -> wire::Operation {
 }
 
 /// Whether all events of an operation that are live began without waiting for NotBefore, which then means nothing.
-fn began_at_once(live: &Live<'_>, operation: &Operation) -> bool {
-    let events = operation.targets.iter().filter_map(|target| live.scope(&target.scope)?.event(target.event));
+fn began_at_once(context: &PresentContext<'_>, operation: &Operation) -> bool {
+    let events =
+        operation.targets.iter().filter_map(|target| context.scope(&target.scope)?.event(target.event));
     let mut events = events.peekable();
     events.peek().is_some()
         && events.all(|event| match &event.phase {
@@ -329,8 +330,8 @@ fn began_at_once(live: &Live<'_>, operation: &Operation) -> bool {
         })
 }
 
-fn target(live: &Live<'_>, operation: &Operation, target: &Target) -> wire::OperationTarget {
-    let scope = live.scope(&target.scope);
+fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) -> wire::OperationTarget {
+    let scope = context.scope(&target.scope);
     let event = scope.and_then(|scope| scope.event(target.event));
     // The scope knows how an event ended before the operation does.
     let ended = scope.and_then(|scope| scope.ended.iter().find(|one| one.event == target.event));
@@ -413,7 +414,7 @@ mod tests {
     use crate::view::Views;
 
     #[test]
-    fn the_parts_of_an_operation_are_counted_once_for_a_page() {
+    fn parts_to_approve_are_counted_once_per_page() {
         const PARTS: u128 = 500;
         let path: notbefore_core::ScopePath = "web".parse().unwrap();
         let part = |n| Target {
@@ -455,9 +456,9 @@ mod tests {
             looks.set(looks.get() + 1);
             true
         };
-        let live = Live::new(&view, sees, Timestamp::UNIX_EPOCH);
+        let context = PresentContext::new(&view, sees, Timestamp::UNIX_EPOCH);
         for _ in 0..PARTS {
-            assert_eq!(live.parts_to_approve(id), Some(0), "none of its scopes is there");
+            assert_eq!(context.parts_to_approve(id), Some(0), "none of its scopes is there");
         }
         assert_eq!(looks.get(), PARTS);
     }

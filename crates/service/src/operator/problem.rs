@@ -84,7 +84,7 @@ impl Problem {
     }
 
     /// Names what was perhaps meant, where the problem is of this kind.
-    pub fn meaning(mut self, code: &str, candidates: impl FnOnce() -> Vec<String>) -> Self {
+    pub fn with_candidates(mut self, code: &str, candidates: impl FnOnce() -> Vec<String>) -> Self {
         if self.code == code {
             self.candidates = candidates();
             if !self.candidates.is_empty() {
@@ -101,7 +101,7 @@ impl Problem {
 
     /// The same problem, about something that is there and does not exist for this caller. The caller cannot
     /// tell the difference; the audit trail can.
-    pub fn hiding(self, hidden: bool) -> Self {
+    pub fn hide_existence(self, hidden: bool) -> Self {
         Self { hidden, ..self }
     }
 
@@ -141,7 +141,7 @@ impl IntoResponse for Problem {
 
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
-        // Guests alone are told so, at their own door.
+        // Guests alone are told so, at their own server.
         Refusal::UnknownCaller(_) => StatusCode::FORBIDDEN,
         Refusal::UnknownEvent(_)
         | Refusal::UnknownVm(_)

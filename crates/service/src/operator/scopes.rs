@@ -16,8 +16,8 @@ use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
-use super::sight::Sight;
-use super::words::Word;
+use super::visibility::CallerView;
+use super::wire_names::WireName;
 use super::{cursor, present};
 use crate::names;
 
@@ -48,18 +48,22 @@ fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Prob
 
 /// List scopes, in the order of their paths
 #[utoipa::path(get, path = "/scopes", tag = "scopes", params(PageQuery), responses((status = 200, body = wire::Page<wire::Scope>)))]
-pub async fn list(sight: Sight, Params(page): Params<PageQuery>) -> ApiResult<wire::Page<wire::Scope>> {
+pub async fn list(
+    caller_view: CallerView,
+    Params(page): Params<PageQuery>,
+) -> ApiResult<wire::Page<wire::Scope>> {
     let (limit, after) = (page.limit()?, pages::scope(page.after()?.as_deref())?);
-    let mut found = sight.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
+    let mut found =
+        caller_view.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
     let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.path));
-    Ok(Json(wire::Page { items, next, revision: sight.revision }))
+    Ok(Json(wire::Page { items, next, revision: caller_view.revision }))
 }
 
 /// Show a scope
 #[utoipa::path(get, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams), responses((status = 200, body = wire::Scope)))]
-pub async fn show(sight: Sight, parts: ScopeParts) -> Result<Response, Problem> {
-    let scope = sight.scope(&path(parts)?)?;
+pub async fn show(caller_view: CallerView, parts: ScopeParts) -> Result<Response, Problem> {
+    let scope = caller_view.scope(&path(parts)?)?;
     Ok((super::vms::etag(scope.revision), Json(present::scope(scope))).into_response())
 }
 
@@ -81,15 +85,15 @@ pub struct PutQuery {
 /// `If-None-Match: *` makes it only where there is none.
 #[utoipa::path(put, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, PutQuery), request_body = wire::ScopeSpec, responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn put(
-    mut sight: Sight,
+    mut caller_view: CallerView,
     parts: ScopeParts,
     Params(query): Params<PutQuery>,
     change: Change,
 ) -> ApiResult<wire::ScopeOutcome> {
     let path = path(parts)?;
-    let permit = sight.permit_at(Role::Operator, &path)?;
+    let permit = caller_view.permit_at(Role::Operator, &path)?;
     let command = ScopeChange::Put(described(path.clone(), &query, &change.body()?)?);
-    Ok(outcome(path, sight.ask(change, Ok((permit, command))).await?))
+    Ok(outcome(path, caller_view.ask(change, Ok((permit, command))).await?))
 }
 
 fn described(path: ScopePath, query: &PutQuery, spec: &wire::ScopeSpec) -> Result<PutScope, Problem> {
@@ -116,15 +120,15 @@ pub struct RemoveQuery {
 /// Remove a scope and its VMs, at once and without events
 #[utoipa::path(delete, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, RemoveQuery), responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn remove(
-    mut sight: Sight,
+    mut caller_view: CallerView,
     parts: ScopeParts,
     Params(query): Params<RemoveQuery>,
     change: Change,
 ) -> ApiResult<wire::ScopeOutcome> {
     let path = path(parts)?;
-    let permit = sight.permit_at(Role::Operator, &path)?;
+    let permit = caller_view.permit_at(Role::Operator, &path)?;
     let command = ScopeChange::Remove { scope: path.id(), fleet_only: query.fleet };
-    Ok(outcome(path, sight.ask(change, Ok((permit, command))).await?))
+    Ok(outcome(path, caller_view.ask(change, Ok((permit, command))).await?))
 }
 
 /// Say what `PUT` would come to, or `DELETE` where there is no body, and change nothing
@@ -132,24 +136,25 @@ pub async fn remove(
 /// Give the plan's `revision` with the change (`If-Match`, or `If-None-Match: *` for 0) to carry out what was planned.
 #[utoipa::path(post, path = "/scopes/{subscription}/{group}/{scope}/plan", tag = "scopes", params(ScopeParams, PutQuery), request_body = Option<wire::ScopeSpec>, responses((status = 200, body = ScopePlan)))]
 pub async fn plan(
-    mut sight: Sight,
+    mut caller_view: CallerView,
     parts: ScopeParts,
     Params(query): Params<PutQuery>,
     change: Change,
 ) -> ApiResult<ScopePlan> {
     let path = path(parts)?;
-    let permit = sight.permit_at(Role::Operator, &path)?;
+    let permit = caller_view.permit_at(Role::Operator, &path)?;
     let planned = match change.has_body() {
         true => ScopeChange::Put(described(path, &query, &change.body()?)?),
         false => ScopeChange::Remove { scope: path.id(), fleet_only: query.fleet },
     };
-    let (by, if_revision) = change.question();
-    let plan =
-        sight.look(permit, move |engine, now| engine.plan_scope(&by, &planned, if_revision, now)).await?;
-    Ok(Json(shown_plan(&sight, &plan)))
+    let (by, if_revision) = change.actor_and_revision();
+    let plan = caller_view
+        .query(permit, move |engine, now| engine.plan_scope(&by, &planned, if_revision, now))
+        .await?;
+    Ok(Json(shown_plan(&caller_view, &plan)))
 }
 
-fn shown_plan(sight: &Sight, plan: &notbefore_engine::ScopePlan) -> ScopePlan {
+fn shown_plan(caller_view: &CallerView, plan: &notbefore_engine::ScopePlan) -> ScopePlan {
     let fields = |fields: &[FieldChange]| fields.iter().map(field).collect();
     let names = |names: &[Name]| names.iter().map(Name::to_string).collect();
     ScopePlan {
@@ -166,14 +171,14 @@ fn shown_plan(sight: &Sight, plan: &notbefore_engine::ScopePlan) -> ScopePlan {
         removed_vms: names(&plan.removed_vms),
         vms: plan.vms,
         // The VM that stands in for a fleet may be in a scope that the caller does not see.
-        ended: plan.ended.iter().filter(|event| sight.sees(&event.scope.id())).map(ended).collect(),
+        ended: plan.ended.iter().filter(|event| caller_view.can_see(&event.scope.id())).map(ended).collect(),
         taken: plan
             .taken
             .iter()
             .map(|taken| api::TakenAddress {
                 vm: taken.vm.to_string(),
                 address: taken.address.to_string(),
-                owner: sight.scope_of(taken.owner).ok().map(|scope| names::path(scope, taken.owner)),
+                owner: caller_view.scope_of(taken.owner).ok().map(|scope| names::path(scope, taken.owner)),
             })
             .collect(),
     }
@@ -188,7 +193,7 @@ fn ended(event: &EndedEvent) -> api::EndedEvent {
     api::EndedEvent {
         event: event.event.0,
         scope: event.scope.to_string(),
-        event_type: event.cause.event_type().word(),
+        event_type: event.cause.event_type().wire_name(),
         status: if event.started { wire::EventStatus::Started } else { wire::EventStatus::Scheduled },
         vms: event.resources.iter().map(Name::to_string).collect(),
     }
@@ -208,13 +213,14 @@ fn policy(policy: &wire::Policy) -> Policy {
 }
 
 /// The longest name of a host or zone: as long as a host name can usefully be.
-const PLACE_CHARS_MAX: usize = 128;
+const LOCATION_CHARS_MAX: usize = 128;
 
 /// A host's or zone's name, checked.
-pub fn place(text: &str) -> Result<String, Problem> {
-    let fits = (1..=PLACE_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+pub fn checked_location(text: &str) -> Result<String, Problem> {
+    let fits =
+        (1..=LOCATION_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
     fits.then(|| text.to_owned()).ok_or_else(|| {
-        let limit = format!("1 to {PLACE_CHARS_MAX} characters, none of them a control character");
+        let limit = format!("1 to {LOCATION_CHARS_MAX} characters, none of them a control character");
         Problem::bad_request("bad_place", format!("a host or zone has {limit}"))
     })
 }
@@ -228,8 +234,8 @@ pub fn vm_spec(spec: &wire::VmSpec) -> Result<VmSpec, Problem> {
         name: spec.name.parse().map_err(notbefore_core::Refusal::Name)?,
         update_domain: spec.update_domain,
         fault_domain: spec.fault_domain,
-        zone: spec.zone.as_deref().map(place).transpose()?,
-        host: spec.host.as_deref().map(place).transpose()?,
+        zone: spec.zone.as_deref().map(checked_location).transpose()?,
+        host: spec.host.as_deref().map(checked_location).transpose()?,
         spot: spec.spot,
         addresses: spec.addresses.iter().map(|text| address(text)).collect::<Result<_, _>>()?,
         instance: instance.unwrap_or_default(),

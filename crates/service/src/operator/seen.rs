@@ -12,13 +12,13 @@ use crate::view::ScopeView;
 
 /// When each of a live event's VMs has read it: the ledger has all of it.
 pub fn of_live(operator: &Operator, event: &Event) -> Vec<SeenBy> {
-    present(&event.resources, &noted(operator, event.id))
+    present(&event.resources, &recorded_reads(operator, event.id))
 }
 
 /// When each of an ended event's VMs has read it, as it was written down; what ended just now may wait for that.
 pub async fn of_past(operator: &Operator, event: &Event) -> Result<Vec<SeenBy>, Problem> {
-    let mut reads = noted(operator, event.id);
-    for record in recorder::stored(&*operator.store, event.id).await? {
+    let mut reads = recorded_reads(operator, event.id);
+    for record in recorder::stored_reads(&*operator.store, event.id).await? {
         for (vm, read) in ledger::reads_of(&record) {
             ledger::merge(&mut reads, vm, read);
         }
@@ -31,7 +31,7 @@ pub fn unread_by(operator: &Operator, scope: &ScopeView, event: &Event) -> Vec<S
     operator.delivery.ledger().unread(scope, event).iter().map(|one| one.name.to_string()).collect()
 }
 
-fn noted(operator: &Operator, event: EventId) -> BTreeMap<VmId, Read> {
+fn recorded_reads(operator: &Operator, event: EventId) -> BTreeMap<VmId, Read> {
     operator.delivery.ledger().reads(event).collect()
 }
 

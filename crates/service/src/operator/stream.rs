@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
 use notbefore_core::ScopeId;
 use notbefore_engine::records::{self, FactBatch, Seen, prefix};
-use notbefore_listener::places::Place;
+use notbefore_listener::slots::AdmissionSlot;
 use notbefore_store::{Batch, Change, Revision, Watch, WatchError};
 use notbefore_wire::operator::facts::BadFactId;
 use notbefore_wire::operator::{Fact, FactId};
@@ -26,7 +26,7 @@ use tokio::time::{Interval, interval};
 
 use super::facts;
 use super::problem::Problem;
-use super::sight::Caller;
+use super::visibility::Caller;
 
 /// How soon a stream notices that its token has expired.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -90,7 +90,7 @@ struct Follower {
     check: Interval,
     quiet_checks: u32,
     shutdown: watch::Receiver<bool>,
-    place: Place,
+    slot: AdmissionSlot,
     /// What the reader has been sent, or need not be.
     position: Position,
 }
@@ -100,7 +100,7 @@ struct Follower {
 /// Each message is a fact; its id is the fact's, to come back with as `Last-Event-ID`. The `revision` of a list does as well.
 #[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last fact that was read, or the `revision` of a list")), responses((status = 200, description = "One message for each fact: `id`, `event: fact`, and the fact as `data`", body = Fact, content_type = "text/event-stream")))]
 pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
-    let place = caller.stream_place()?;
+    let slot = caller.reserve_stream()?;
     let newest = caller.snapshot().await?.revision();
     let position = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse())
     {
@@ -132,7 +132,7 @@ pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Prob
         watch,
         check: interval(CHECK_EVERY),
         quiet_checks: 0,
-        place,
+        slot,
         position,
     };
     // Something to read at once, so that a client knows that it is connected, and from where.
@@ -151,11 +151,11 @@ impl Follower {
         loop {
             let batch = tokio::select! {
                 _ = self.shutdown.wait_for(|closing| *closing) => return None,
-                () = self.place.taken() => return None,
+                () = self.slot.evicted() => return None,
                 batch = self.watch.next() => Some(batch.ok()?),
                 _ = self.check.tick() => None,
             };
-            if !self.caller.holds() {
+            if !self.caller.has_valid_token() {
                 return None;
             }
             let messages = match batch {
@@ -181,7 +181,7 @@ impl Follower {
 
     /// A commit as messages: what it made happen that the caller sees.
     fn messages(&mut self, batch: &Batch) -> Vec<Event> {
-        let facts = facts_of(batch, |scope, fact| self.caller.sees_fact(scope, fact));
+        let facts = facts_of(batch, |scope, fact| self.caller.can_see_fact(scope, fact));
         let unsent = facts.into_iter().filter(|(id, _)| self.position.is_before(*id));
         let message = |(id, fact): (FactId, Fact)| {
             Event::default().id(id.to_string()).event("fact").json_data(fact).ok()
@@ -209,7 +209,7 @@ fn facts_of(
             let scope = facts.scope.as_ref();
             let seen =
                 facts::numbered(batch.revision, &facts).filter(|(_, one)| sees(scope, Some(&one.fact)));
-            found.extend(seen.map(|(id, one)| (id, facts::shown(id, scope, one))));
+            found.extend(seen.map(|(id, one)| (id, facts::present(id, scope, one))));
         } else if let Some(event) = records::event_in_seen(key)
             && let Ok(seen) = records::decode::<Seen>(key, value)
         {

@@ -1,4 +1,4 @@
-//! The operator door's certificate: read from files, checked, and read again when somebody says so.
+//! The operator listener's certificate: read from files, checked, and read again when somebody says so.
 //!
 //! A pair that cannot be used is refused with what is wrong with it: at the start the service does not start, later
 //! the pair that it has stays in force. Connections that are open keep the certificate that they began with.
@@ -32,7 +32,7 @@ const WARN_DAYS: i64 = 14;
 /// Where a certificate and its key are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The chain in PEM, the door's own certificate first.
+    /// The chain in PEM, the server's own certificate first.
     pub cert: PathBuf,
     /// Its private key in PEM.
     pub key: PathBuf,
@@ -117,7 +117,7 @@ impl Certificate {
 
     /// Leaves the chain where the command line on the same machine finds it.
     pub fn publish(&self, dir: &DataDir) -> io::Result<()> {
-        dir.write_whole(data_dir::AUTHORITY, &self.pair.load().pem, 0o644)
+        dir.write_atomic(data_dir::AUTHORITY, &self.pair.load().pem, 0o644)
     }
 }
 
@@ -166,9 +166,9 @@ fn warn(files: &CertificateFiles, ends_at: Option<Timestamp>, now: Timestamp) {
     let Some(ends_at) = ends_at else { return };
     let days = ends_at.duration_since(now).as_hours() / 24;
     if ends_at <= now {
-        tracing::warn!(%cert, %ends_at, "the operator door's certificate has expired; callers will refuse it");
+        tracing::warn!(%cert, %ends_at, "the operator listener's certificate has expired; callers will refuse it");
     } else if days < WARN_DAYS {
-        tracing::warn!(%cert, %ends_at, days, "the operator door's certificate expires soon");
+        tracing::warn!(%cert, %ends_at, days, "the operator listener's certificate expires soon");
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_certificate_is_read_in_both_forms_of_time() {
+    fn certificate_expiry_parses_both_time_formats() {
         let dir = tempfile::tempdir().unwrap();
         for (ends, at) in [((2031, 2, 3), "2031-02-03T00:00:00Z"), ((2055, 12, 31), "2055-12-31T00:00:00Z")] {
             let loaded = Certificate::load(files(dir.path(), ends), now()).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_made_out_to_its_names_only() {
+    fn certificate_matches_only_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let loaded = Certificate::load(files(dir.path(), (2031, 2, 3)), now()).unwrap();
         let named = ["ops.example", "evil.example", "ops.example.evil", "not a name", ""];
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_said_and_the_old_pair_stays() {
+    fn failed_reload_keeps_old_certificate() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (ours, theirs) = (files(one.path(), (2031, 2, 3)), files(two.path(), (2032, 2, 3)));
         let certificate = Certificate::load(ours.clone(), now()).unwrap();

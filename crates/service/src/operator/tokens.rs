@@ -15,7 +15,7 @@ use super::access::Change;
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
-use super::words::Word;
+use super::wire_names::WireName;
 use super::{Operator, cursor};
 use crate::tokens::{self, ROOT};
 
@@ -50,7 +50,7 @@ fn shown(token: &Token, now: Timestamp, last_used_at: Option<Timestamp>) -> api:
 /// A grant as operators are shown it.
 pub fn grant(Grant { role, path }: &Grant) -> api::Grant {
     let path = if path.is_root() { "/".to_owned() } else { path.to_string() };
-    api::Grant { role: role.word(), path }
+    api::Grant { role: role.wire_name(), path }
 }
 
 /// Make a token; its secret is shown this once

@@ -16,7 +16,7 @@ use super::events::announce;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
-use super::sight::Sight;
+use super::visibility::CallerView;
 use super::{cursor, present};
 use crate::view::ScopeView;
 
@@ -43,7 +43,10 @@ pub struct ListQuery {
 
 /// List VMs, in the order of scope and name
 #[utoipa::path(get, path = "/vms", tag = "vms", params(ListQuery), responses((status = 200, body = wire::Page<wire::Vm>)))]
-pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<wire::Page<wire::Vm>> {
+pub async fn list(
+    caller_view: CallerView,
+    Params(query): Params<ListQuery>,
+) -> ApiResult<wire::Page<wire::Vm>> {
     let ListQuery { scope, host, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, after) = (page.limit()?, page.after()?);
@@ -54,13 +57,13 @@ pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<w
 
     // The VMs of a host are found by an index; all others by walking through the scopes.
     let found: Box<dyn Iterator<Item = (&Arc<ScopeView>, Vec<&Member>)> + Send> = match &host {
-        Some(host) => Box::new(sight.on_host(host, from.as_ref())),
+        Some(host) => Box::new(caller_view.on_host(host, from.as_ref())),
         None => {
-            let scopes = sight.scopes(pages::from(from.as_ref()));
+            let scopes = caller_view.scopes(pages::from(from.as_ref()));
             Box::new(scopes.map(|(_, scope)| (scope, scope.scope.members.iter().collect())))
         }
     };
-    let revision = sight.revision;
+    let revision = caller_view.revision;
     let mut items = Vec::new();
     let mut last = None;
     for (scope, mut members) in found {
@@ -77,7 +80,7 @@ pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<w
             if items.len() == limit {
                 return Ok(Json(wire::Page { items, next: last, revision }));
             }
-            items.extend(sight.show_vm(scope, member.vm));
+            items.extend(caller_view.show_vm(scope, member.vm));
             last = Some(cursor::encode(&format!("{id}|{folded}")));
         }
     }
@@ -86,44 +89,49 @@ pub async fn list(sight: Sight, Params(query): Params<ListQuery>) -> ApiResult<w
 
 /// Show a VM
 #[utoipa::path(get, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 200, body = wire::Vm)))]
-pub async fn show(sight: Sight, Path(vm): Path<String>) -> Result<Response, Problem> {
-    shown(&sight, sight.vm(&vm)?)
+pub async fn show(caller_view: CallerView, Path(vm): Path<String>) -> Result<Response, Problem> {
+    shown(&caller_view, caller_view.vm(&vm)?)
 }
 
-fn shown(sight: &Sight, vm: VmId) -> Result<Response, Problem> {
-    let scope = sight.scope_of(vm)?;
-    let shown = sight.show_vm(scope, vm).ok_or(Refusal::UnknownVm(vm))?;
+fn shown(caller_view: &CallerView, vm: VmId) -> Result<Response, Problem> {
+    let scope = caller_view.scope_of(vm)?;
+    let shown = caller_view.show_vm(scope, vm).ok_or(Refusal::UnknownVm(vm))?;
     Ok((etag(scope.revision), Json(shown)).into_response())
 }
 
 /// Add a VM
 #[utoipa::path(post, path = "/vms", tag = "vms", request_body = wire::AddVm, responses((status = 201, body = wire::Vm)))]
-pub async fn add(mut sight: Sight, change: Change) -> Result<Response, Problem> {
+pub async fn add(mut caller_view: CallerView, change: Change) -> Result<Response, Problem> {
     let wire::AddVm { scope, kind, vm } = change.body()?;
     let path = scope.as_deref().unwrap_or(&vm.name).parse::<ScopePath>().map_err(Refusal::Name)?;
-    let permit = sight.permit_at(Role::Operator, &path)?;
+    let permit = caller_view.permit_at(Role::Operator, &path)?;
     let kind = kind.as_ref().map(present::kind).transpose()?;
     let add = AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
-    let vm = sight.ask(change, Ok((permit, add))).await?;
+    let vm = caller_view.ask(change, Ok((permit, add))).await?;
     // A repeated request may find that the VM has been removed since it was added.
     let gone = |_| Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added, and removed since"));
-    let shown = shown(&sight, vm).map_err(gone)?;
+    let shown = shown(&caller_view, vm).map_err(gone)?;
     Ok((StatusCode::CREATED, shown).into_response())
 }
 
 /// Take a VM out of the inventory, at once and without an event
 #[utoipa::path(delete, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 204)))]
-pub async fn remove(mut sight: Sight, Path(vm): Path<String>, change: Change) -> Result<StatusCode, Problem> {
-    let vm = sight.vm(&vm);
-    let command = vm.and_then(|vm| Ok((sight.permit_on_vm(Role::Operator, vm)?, VmCommand::Remove(vm))));
-    sight.ask(change, command).await?;
+pub async fn remove(
+    mut caller_view: CallerView,
+    Path(vm): Path<String>,
+    change: Change,
+) -> Result<StatusCode, Problem> {
+    let vm = caller_view.vm(&vm);
+    let command =
+        vm.and_then(|vm| Ok((caller_view.permit_on_vm(Role::Operator, vm)?, VmCommand::Remove(vm))));
+    caller_view.ask(change, command).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Do to a VM what its owner does: `start` answers the VM, the others the operation that announces it
 #[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(wire::VmVerb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "The VM runs again", body = wire::Vm), (status = 201, description = "It is announced", body = wire::Operation)))]
 pub async fn act(
-    mut sight: Sight,
+    mut caller_view: CallerView,
     Path((vm, verb)): Path<(String, wire::VmVerb)>,
     change: Change,
 ) -> Result<Response, Problem> {
@@ -133,10 +141,10 @@ pub async fn act(
         wire::VmVerb::Evict => Cause::Eviction,
         wire::VmVerb::Delete => Cause::Deletion,
         wire::VmVerb::Start => {
-            let vm = sight.vm(&vm)?;
-            let permit = sight.permit_on_vm(Role::Operator, vm)?;
-            sight.ask(change, Ok((permit, VmCommand::Start(vm)))).await?;
-            return shown(&sight, vm);
+            let vm = caller_view.vm(&vm)?;
+            let permit = caller_view.permit_on_vm(Role::Operator, vm)?;
+            caller_view.ask(change, Ok((permit, VmCommand::Start(vm)))).await?;
+            return shown(&caller_view, vm);
         }
         wire::VmVerb::Unknown(verb) => {
             let detail =
@@ -147,5 +155,5 @@ pub async fn act(
     let wire::VmAction { not_before, force } = change.body_or_default()?;
     let request =
         wire::ScheduleEvents { vms: vec![vm], not_before, force, ..wire::ScheduleEvents::default() };
-    announce(sight, Ok(cause), request, change).await
+    announce(caller_view, Ok(cause), request, change).await
 }

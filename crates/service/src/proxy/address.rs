@@ -16,7 +16,7 @@ pub struct AddressPrefix {
 
 impl AddressPrefix {
     /// Whether an address is one of these.
-    pub fn holds(&self, address: IpAddr) -> bool {
+    pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.bits) == Some(self.prefix)
     }
 }
@@ -31,8 +31,8 @@ pub struct ProxyAddress {
 
 impl ProxyAddress {
     /// Whether an address of a network is one of these. The network is in lower case, as listeners have it.
-    pub(super) fn holds(&self, network: &str, address: IpAddr) -> bool {
-        self.network == network && self.addresses.holds(address)
+    pub(super) fn contains(&self, network: &str, address: IpAddr) -> bool {
+        self.network == network && self.addresses.contains(address)
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_written() {
+    fn proxy_addresses_parse_and_display() {
         for (text, written) in [
             ("10.9.0.2", "10.9.0.2"),
             ("10.9.0.2/32", "10.9.0.2"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_refused() {
+    fn malformed_proxy_addresses_are_refused() {
         for text in [
             "",
             "proxy.example",

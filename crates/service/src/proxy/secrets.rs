@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024;
 /// The most secrets. Two are needed, a request is checked against each, and each is one more to leak.
 const SECRETS_MAX: usize = 4;
 /// What is shorter than this can be guessed by a patient program.
-const SECRET_BYTES_FEW: usize = 16;
+const SECRET_BYTES_ADVISED: usize = 16;
 /// The bytes of a signature, which is twice as many digits.
 const SIGNATURE_BYTES: usize = 32;
 
@@ -73,10 +73,10 @@ impl Secrets {
             1..=SECRETS_MAX => {}
             _ => return Err(SecretsError::TooMany(path.to_owned())),
         }
-        if secrets.iter().any(|secret| secret.len() < SECRET_BYTES_FEW) {
+        if secrets.iter().any(|secret| secret.len() < SECRET_BYTES_ADVISED) {
             tracing::warn!(
                 path = %path.display(),
-                "a secret of the proxies is shorter than {SECRET_BYTES_FEW} bytes: make one with openssl rand -hex 32"
+                "a secret of the proxies is shorter than {SECRET_BYTES_ADVISED} bytes: make one with openssl rand -hex 32"
             );
         }
         // HMAC takes keys of any length, so none is left out.
@@ -86,7 +86,7 @@ impl Secrets {
 
     /// Whether one of the secrets made this signature, in lower-case digits as the convention writes it. The
     /// comparison takes as long for a wrong one as for a right one.
-    pub(super) fn have_signed(&self, id: &[u8], signature: &str) -> bool {
+    pub(super) fn verify(&self, id: &[u8], signature: &str) -> bool {
         let Some(signature) = decode(signature) else { return false };
         self.keys.iter().any(|key| key.clone().chain_update(id).verify_slice(&signature).is_ok())
     }
@@ -121,15 +121,15 @@ mod tests {
     fn signatures_are_hmac_sha256() {
         let signature = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         for file in ["Jefe", "Jefe\n", "  Jefe\r\n\r\n", "another\nJefe\n"] {
-            assert!(read(file).unwrap().have_signed(b"what do ya want for nothing?", signature), "{file:?}");
+            assert!(read(file).unwrap().verify(b"what do ya want for nothing?", signature), "{file:?}");
         }
-        assert!(!read("jefe").unwrap().have_signed(b"what do ya want for nothing?", signature));
-        assert!(!read("Jefe").unwrap().have_signed(b"what do ya want for nothing", signature));
-        assert!(!Secrets::default().have_signed(b"", ""));
+        assert!(!read("jefe").unwrap().verify(b"what do ya want for nothing?", signature));
+        assert!(!read("Jefe").unwrap().verify(b"what do ya want for nothing", signature));
+        assert!(!Secrets::default().verify(b"", ""));
     }
 
     #[test]
-    fn a_file_has_from_one_to_four_secrets() {
+    fn secret_file_holds_one_to_four_secrets() {
         assert!(matches!(read("").unwrap_err(), SecretsError::Empty(_)));
         assert!(matches!(read(" \r\n\n").unwrap_err(), SecretsError::Empty(_)));
         assert_eq!(read("a\nb\nc\nd\n").unwrap().keys.len(), 4);

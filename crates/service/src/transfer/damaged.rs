@@ -14,14 +14,14 @@ use notbefore_store::redb::{self, OpenError, RedbStore};
 use notbefore_store::{Key, ReadError, Revision, Snapshot, Store, Versioned};
 use serde::Serialize;
 
-use super::kinds::{Census, Counts};
+use super::kinds::{Counts, RecordChecker};
 use super::lines::LineWriter;
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
 /// How many bytes are written at a time, give or take a record.
-const PIECE_BYTES: usize = 128 * 1024;
+const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Why a store could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub enum DamagedError {
 
 impl DamagedError {
     /// Whether the store is one that this release does not know.
-    pub fn is_of_another_release(&self) -> bool {
+    pub fn is_newer_format(&self) -> bool {
         matches!(self, Self::Open(OpenError::NewerFormat { .. }))
     }
 }
@@ -90,7 +90,7 @@ pub async fn check(store: &Path) -> Result<Checked, DamagedError> {
     let snapshot = opened.snapshot().await?;
     let survey = survey(&*snapshot, &mut findings).await?;
     findings.extend(survey.left_out().into_iter().map(|(key, why)| Finding::of(&*key, why)));
-    let (records, counts) = (survey.records, survey.census.counts());
+    let (records, counts) = (survey.records, survey.checker.counts());
     Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
 }
 
@@ -154,7 +154,7 @@ pub async fn save(
         if let Err(error) = writer.record(key, record) {
             findings.push(Finding::of(&**key, error.to_string()));
         }
-        match writer.waiting() >= PIECE_BYTES {
+        match writer.waiting() >= CHUNK_BYTES {
             true => out.write_all(&writer.take()).map_err(DamagedError::Write),
             false => Ok(()),
         }
@@ -171,7 +171,7 @@ pub async fn save(
 struct Survey {
     records: u64,
     kinds: BTreeMap<String, u64>,
-    census: Census,
+    checker: RecordChecker,
     /// Records that are not what their key says.
     wrong: BTreeMap<Key, String>,
 }
@@ -181,15 +181,16 @@ impl Survey {
         self.records += 1;
         let kind = key.find('/').and_then(|slash| key.get(..=slash)).unwrap_or_default();
         *self.kinds.entry(kind.to_owned()).or_default() += 1;
-        if let Err(bad) = self.census.take(self.records, key, &record.value) {
+        if let Err(bad) = self.checker.check(self.records, key, &record.value) {
             self.wrong.insert(key.clone(), bad.to_string());
         }
     }
 
     /// The records that cannot be imported, as they are or without the damaged ones.
     fn left_out(&self) -> BTreeMap<Key, String> {
-        let misfits = self.census.misfits().into_iter().map(|(key, misfit)| (key, misfit.why));
-        self.wrong.clone().into_iter().chain(misfits).collect()
+        let inconsistencies =
+            self.checker.inconsistencies().into_iter().map(|(key, inconsistency)| (key, inconsistency.why));
+        self.wrong.clone().into_iter().chain(inconsistencies).collect()
     }
 
     fn miscounted(&self, snapshot: &dyn Snapshot) -> Vec<Finding> {
@@ -209,13 +210,13 @@ impl Survey {
 
 /// What a walk could not read.
 #[derive(Default)]
-struct Lost {
+struct Damage {
     damaged: BTreeSet<Key>,
     /// The last key before, and the first key behind, what could not be followed.
     gap: Option<(Option<Key>, Option<Key>)>,
 }
 
-impl Lost {
+impl Damage {
     fn findings(&self) -> Vec<Finding> {
         let damaged = self.damaged.iter().map(|key| Finding::of(&**key, "its checksum does not match"));
         let mut findings: Vec<Finding> = damaged.collect();
@@ -234,8 +235,8 @@ impl Lost {
 async fn walk(
     snapshot: &dyn Snapshot,
     mut take: impl FnMut(&Key, &Versioned) -> Result<(), DamagedError>,
-) -> Result<Lost, DamagedError> {
-    let mut lost = Lost::default();
+) -> Result<Damage, DamagedError> {
+    let mut lost = Damage::default();
     let mut after: Option<Key> = None;
     let mut limit = PAGE;
     loop {
@@ -256,7 +257,7 @@ async fn walk(
             return Ok(lost);
         }
     }
-    let behind = from_the_end(snapshot, after.as_deref(), &mut lost).await;
+    let behind = scan_backwards(snapshot, after.as_deref(), &mut lost).await;
     lost.gap = Some((after, behind.last().map(|(key, _)| key.clone())));
     for (key, record) in behind.iter().rev() {
         take(key, record)?;
@@ -265,10 +266,10 @@ async fn walk(
 }
 
 /// The records behind what cannot be followed, the last one first.
-async fn from_the_end(
+async fn scan_backwards(
     snapshot: &dyn Snapshot,
     until: Option<&str>,
-    lost: &mut Lost,
+    lost: &mut Damage,
 ) -> Vec<(Key, Versioned)> {
     let mut behind: Vec<(Key, Versioned)> = Vec::new();
     let mut limit = PAGE;

@@ -1,7 +1,7 @@
 //! From a snapshot to lines, at the pace of whoever reads them.
 //!
 //! A snapshot holds the store's old pages for as long as it lives, so an export may not take for ever: a reader
-//! that takes nothing for [`PATIENCE`] is let go, and what it has is a file without a last line.
+//! that takes nothing for [`SEND_TIMEOUT`] is let go, and what it has is a file without a last line.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use notbefore_store::{Key, ReadError, Snapshot};
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use super::lines::{LineWriter, NotARecord};
+use super::lines::{ExportRecordError, LineWriter};
+use crate::integrity::RECOVERY_HINT;
 use crate::scan::Scan;
-use crate::whole::WAY_BACK;
 
 /// How long a reader may take nothing.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many records are read at a time: 16 MiB where every one is as large as it may be.
 const PAGE: usize = 32;
 
 /// How many bytes are handed over at a time, give or take a record.
-const PIECE_BYTES: usize = 128 * 1024;
+const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Why an export ended early.
 #[derive(Debug, thiserror::Error)]
@@ -33,61 +33,61 @@ pub enum ExportError {
     Read(#[from] ReadError),
     /// A record is none.
     #[error(transparent)]
-    Record(#[from] NotARecord),
+    Record(#[from] ExportRecordError),
     /// A record is not what was written.
-    #[error("record {0} is damaged: its checksum does not match; {WAY_BACK}")]
+    #[error("record {0} is damaged: its checksum does not match; {RECOVERY_HINT}")]
     Damaged(Key),
     /// Nobody took what was read.
     #[error("its reader took nothing for too long")]
     TooSlow,
     /// The reader has gone.
     #[error("its reader has gone")]
-    Gone,
+    Disconnected,
 }
 
 /// What is exported, and how long for.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct ExportOptions {
     /// Whether the operators' tokens are included: their hashes and what they may do.
     pub tokens: bool,
-    /// How long the reader may take nothing; [`PATIENCE`] but for tests.
-    pub patience: Duration,
+    /// How long the reader may take nothing; [`SEND_TIMEOUT`] but for tests.
+    pub send_timeout: Duration,
 }
 
-/// Hands over all lines, piece by piece; an empty piece says that it was the last. Answers how many records
+/// Hands over all lines, chunk by chunk; an empty chunk says that it was the last. Answers how many records
 /// there were.
 pub async fn export(
     snapshot: Box<dyn Snapshot>,
-    terms: Terms,
+    options: ExportOptions,
     now: Timestamp,
-    pieces: Sender<Bytes>,
+    chunks: Sender<Bytes>,
 ) -> Result<u64, ExportError> {
-    let mut writer = LineWriter::new(snapshot.revision(), now, terms.tokens);
+    let mut writer = LineWriter::new(snapshot.revision(), now, options.tokens);
     let mut pages = Scan::new(&*snapshot, "", PAGE);
     while let Some(page) = pages.next().await? {
         if let Some(key) = page.damaged.first() {
             return Err(ExportError::Damaged(key.clone()));
         }
         for (key, record) in &page.records {
-            if !terms.tokens && key.starts_with(prefix::TOKEN) {
+            if !options.tokens && key.starts_with(prefix::TOKEN) {
                 continue;
             }
             writer.record(key, record)?;
-            if writer.waiting() >= PIECE_BYTES {
-                hand_over(&pieces, writer.take(), terms.patience).await?;
+            if writer.waiting() >= CHUNK_BYTES {
+                send(&chunks, writer.take(), options.send_timeout).await?;
             }
         }
     }
     writer.finish();
-    hand_over(&pieces, writer.take(), terms.patience).await?;
-    hand_over(&pieces, Bytes::new(), terms.patience).await?;
+    send(&chunks, writer.take(), options.send_timeout).await?;
+    send(&chunks, Bytes::new(), options.send_timeout).await?;
     Ok(writer.records())
 }
 
-async fn hand_over(pieces: &Sender<Bytes>, piece: Bytes, patience: Duration) -> Result<(), ExportError> {
-    match timeout(patience, pieces.send(piece)).await {
+async fn send(chunks: &Sender<Bytes>, chunk: Bytes, send_timeout: Duration) -> Result<(), ExportError> {
+    match timeout(send_timeout, chunks.send(chunk)).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(ExportError::Gone),
+        Ok(Err(_)) => Err(ExportError::Disconnected),
         Err(_) => Err(ExportError::TooSlow),
     }
 }
@@ -112,28 +112,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_that_takes_nothing_is_let_go() {
+    async fn stalled_reader_times_out() {
         let snapshot = store(40).await.snapshot().await.unwrap();
-        let (pieces, mut taken) = mpsc::channel(1);
-        let terms = Terms { tokens: true, patience: Duration::from_millis(10) };
-        let export = tokio::spawn(export(snapshot, terms, Timestamp::UNIX_EPOCH, pieces));
-        assert!(taken.recv().await.is_some_and(|piece| piece.len() < 2 * PIECE_BYTES));
+        let (chunks, mut taken) = mpsc::channel(1);
+        let options = ExportOptions { tokens: true, send_timeout: Duration::from_millis(10) };
+        let export = tokio::spawn(export(snapshot, options, Timestamp::UNIX_EPOCH, chunks));
+        assert!(taken.recv().await.is_some_and(|chunk| chunk.len() < 2 * CHUNK_BYTES));
         assert!(matches!(export.await.unwrap(), Err(ExportError::TooSlow)));
-        // One piece waited in the channel; the end never comes.
-        assert!(taken.recv().await.is_some_and(|piece| !piece.is_empty()));
+        // One chunk waited in the channel; the end never comes.
+        assert!(taken.recv().await.is_some_and(|chunk| !chunk.is_empty()));
         assert_eq!(taken.recv().await, None);
     }
 
     #[tokio::test]
-    async fn an_export_without_tokens_has_none() {
+    async fn export_without_tokens_omits_them() {
         for tokens in [true, false] {
             let snapshot = store(40).await.snapshot().await.unwrap();
-            let (pieces, mut taken) = mpsc::channel(1);
-            let terms = Terms { tokens, patience: PATIENCE };
-            let task = tokio::spawn(export(snapshot, terms, Timestamp::UNIX_EPOCH, pieces));
+            let (chunks, mut taken) = mpsc::channel(1);
+            let options = ExportOptions { tokens, send_timeout: SEND_TIMEOUT };
+            let task = tokio::spawn(export(snapshot, options, Timestamp::UNIX_EPOCH, chunks));
             let mut text = Vec::new();
-            while let Some(piece) = taken.recv().await {
-                text.extend(piece);
+            while let Some(chunk) = taken.recv().await {
+                text.extend(chunk);
             }
             let text = String::from_utf8(text).unwrap();
             assert_eq!(text.contains("token/root"), tokens);

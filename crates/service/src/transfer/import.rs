@@ -10,7 +10,7 @@ use notbefore_store::redb::{NewStore, OpenError};
 use notbefore_store::{Revision, VALUE_BYTES_MAX, Versioned};
 use notbefore_wire::operator::export::ExportHeader;
 
-use super::kinds::{Census, Counts, Misfit};
+use super::kinds::{Counts, Inconsistency, RecordChecker};
 use super::lines::{LineError, LineFault, Lines, value_of};
 use crate::data_dir::{DataDirError, NewDataDir};
 
@@ -61,7 +61,7 @@ fn read(
 ) -> Result<Imported, ImportError> {
     let mut lines = Lines::new(input);
     let header = lines.header()?;
-    let mut census = Census::default();
+    let mut checker = RecordChecker::default();
     loop {
         let records = lines.records();
         let line = lines.number() + 1;
@@ -79,13 +79,13 @@ fn read(
             );
             return Err(wrong(why).into());
         }
-        census.take(line, &record.key, &value).map_err(|bad| wrong(bad.to_string()))?;
+        checker.check(line, &record.key, &value).map_err(|bad| wrong(bad.to_string()))?;
         if let Some(store) = &mut store {
             store.put(record.key.into(), Versioned { revision: Revision(record.revision), value })?;
         }
         progress(records + 1);
     }
-    let misfits = |Misfit { line, why }| LineError { line, fault: LineFault::Record(why) };
-    census.close().map_err(misfits)?;
-    Ok(Imported { header, records: lines.records(), counts: census.counts() })
+    let inconsistencies = |Inconsistency { line, why }| LineError { line, fault: LineFault::Record(why) };
+    checker.finish().map_err(inconsistencies)?;
+    Ok(Imported { header, records: lines.records(), counts: checker.counts() })
 }

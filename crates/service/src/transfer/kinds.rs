@@ -1,6 +1,6 @@
 //! Whether a record is what its key says, and whether all of them fit together.
 //!
-//! A new kind of record gets its place in [`Census::take`]. What is checked
+//! A new kind of record gets its place in [`RecordChecker::check`]. What is checked
 //! across records is what holds at every revision, also between the transactions of a change that takes
 //! several: while VMs are removed their records may go before their scope lets them go, never the other way.
 
@@ -17,7 +17,7 @@ use notbefore_store::Key;
 
 /// What the records that were looked at say, with the line of each.
 #[derive(Default)]
-pub struct Census {
+pub struct RecordChecker {
     members: HashMap<VmId, (ScopeId, u64)>,
     events: HashMap<EventId, u64>,
     vms: HashMap<VmId, (ScopeId, u64)>,
@@ -43,7 +43,7 @@ pub struct Counts {
 
 /// What is wrong, and with the record of which line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct Inconsistency {
     /// The line.
     pub line: u64,
     /// What is wrong.
@@ -62,23 +62,23 @@ pub enum BadRecord {
     Key { key: String },
     /// Its key is that of another.
     #[error("{key} holds the record of {expected}")]
-    OfAnother { key: String, expected: String },
+    KeyMismatch { key: String, expected: String },
     /// This release does not know its kind.
     #[error("{key} is of a kind that this notbefore does not know; use the release that exported it")]
     Kind { key: String },
     /// It contradicts itself or another record.
     #[error("{why}")]
-    Misfit { why: String },
+    Inconsistency { why: String },
 }
 
-impl Census {
+impl RecordChecker {
     /// How many there were.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
     /// Looks at one record by itself, and remembers what others must fit.
-    pub fn take(&mut self, line: u64, key: &str, value: &[u8]) -> Result<(), BadRecord> {
+    pub fn check(&mut self, line: u64, key: &str, value: &[u8]) -> Result<(), BadRecord> {
         let known = RecordKey::parse(key).map_err(|error| match error {
             KeyError::UnknownKind => BadRecord::Kind { key: key.to_owned() },
             KeyError::Malformed => BadRecord::Key { key: key.to_owned() },
@@ -88,52 +88,54 @@ impl Census {
             RecordKey::Vm(_) => self.vm(line, key, &decode(key, value)?),
             RecordKey::Claim { network, ip } => {
                 let vm = decode::<VmId>(key, value)?;
-                named(key, &known.encode())?;
+                check_key(key, &known.encode())?;
                 self.claims.insert((network.to_owned(), ip), (vm, line));
                 Ok(())
             }
-            RecordKey::Operation(_) => named(key, &records::operation(decode::<Operation>(key, value)?.id)),
+            RecordKey::Operation(_) => {
+                check_key(key, &records::operation(decode::<Operation>(key, value)?.id))
+            }
             RecordKey::Command { .. } => Ok(decode::<CommandRecord>(key, value).map(drop)?),
             RecordKey::Fact(_) => Ok(decode::<FactBatch>(key, value).map(drop)?),
             RecordKey::Refused(_) => Ok(decode::<RefusalBatch>(key, value).map(drop)?),
             RecordKey::Past(_) => {
                 self.counts.history += 1;
-                named(key, &records::past(decode::<Past>(key, value)?.event.id))
+                check_key(key, &records::past(decode::<Past>(key, value)?.event.id))
             }
             RecordKey::Ended { .. } if value.is_empty() => Ok(()),
-            RecordKey::Ended { .. } => {
-                Err(BadRecord::Misfit { why: format!("{key} has a value; entries of the index have none") })
-            }
+            RecordKey::Ended { .. } => Err(BadRecord::Inconsistency {
+                why: format!("{key} has a value; entries of the index have none"),
+            }),
             RecordKey::Seen { .. } => Ok(decode::<Seen>(key, value).map(drop)?),
             RecordKey::Heard(_) | RecordKey::Alive | RecordKey::Swept => {
                 Ok(decode::<LastAt>(key, value).map(drop)?)
             }
             RecordKey::Token(_) => {
                 self.counts.tokens += 1;
-                named(key, &records::token(&decode::<Token>(key, value)?.name))
+                check_key(key, &records::token(&decode::<Token>(key, value)?.name))
             }
         }
     }
 
     fn scope(&mut self, line: u64, key: &str, scope: &Scope) -> Result<(), BadRecord> {
         let id = scope.id();
-        let misfit = |why: String| Err(BadRecord::Misfit { why });
-        named(key, &records::scope(&id))?;
+        let inconsistency = |why: String| Err(BadRecord::Inconsistency { why });
+        check_key(key, &records::scope(&id))?;
         if scope.incarnation == 0 {
-            return misfit(format!("{key} has incarnation 0; incarnations begin at 1"));
+            return inconsistency(format!("{key} has incarnation 0; incarnations begin at 1"));
         }
         let mut names = HashSet::new();
         for member in &scope.members {
             if !names.insert(member.name.folded()) {
-                return misfit(format!("{key} has two VMs named {}", member.name));
+                return inconsistency(format!("{key} has two VMs named {}", member.name));
             }
             if let Some((other, _)) = self.members.insert(member.vm, (id.clone(), line)) {
-                return misfit(format!("VM {} is in scope {other} and in scope {id}", member.vm));
+                return inconsistency(format!("VM {} is in scope {other} and in scope {id}", member.vm));
             }
         }
         for event in &scope.events {
             if let Some(first) = self.events.insert(event.id, line) {
-                return misfit(format!("event {} is here and in line {first}", event.id));
+                return inconsistency(format!("event {} is here and in line {first}", event.id));
             }
         }
         self.counts.scopes += 1;
@@ -142,13 +144,13 @@ impl Census {
     }
 
     fn vm(&mut self, line: u64, key: &str, vm: &Vm) -> Result<(), BadRecord> {
-        named(key, &records::vm(vm.id))?;
+        check_key(key, &records::vm(vm.id))?;
         for address in &vm.addresses {
             if let Some((other, first)) = self.addresses.insert(caller_key(address), (vm.id, line)) {
                 let Address { network, ip } = address;
                 let why =
                     format!("{key} has address {network}/{ip}, which VM {other} in line {first} has too");
-                return Err(BadRecord::Misfit { why });
+                return Err(BadRecord::Inconsistency { why });
             }
         }
         self.vms.insert(vm.id, (vm.scope.clone(), line));
@@ -157,22 +159,22 @@ impl Census {
     }
 
     /// Looks at all of them together.
-    pub fn close(&self) -> Result<(), Misfit> {
-        self.misfits().into_iter().next().map_or(Ok(()), |(_, misfit)| Err(misfit))
+    pub fn finish(&self) -> Result<(), Inconsistency> {
+        self.inconsistencies().into_iter().next().map_or(Ok(()), |(_, inconsistency)| Err(inconsistency))
     }
 
     /// The records that do not fit the others, by their keys.
-    pub fn misfits(&self) -> Vec<(Key, Misfit)> {
-        let mut misfits = Vec::new();
+    pub fn inconsistencies(&self) -> Vec<(Key, Inconsistency)> {
+        let mut inconsistencies = Vec::new();
         for (vm, (scope, line)) in &self.vms {
             if self.members.get(vm).is_none_or(|(member_of, _)| member_of != scope) {
                 let why = format!("VM {vm} says that it is in scope {scope}, which does not have it");
-                misfits.push((records::vm(*vm), Misfit { line: *line, why }));
+                inconsistencies.push((records::vm(*vm), Inconsistency { line: *line, why }));
             }
         }
         for ((network, ip), (vm, line)) in &self.claims {
             let owner = self.addresses.get(&(network.clone(), *ip));
-            let misfit = match (self.members.contains_key(vm), self.vms.contains_key(vm), owner) {
+            let inconsistency = match (self.members.contains_key(vm), self.vms.contains_key(vm), owner) {
                 (false, _, _) => {
                     Some(format!("address {network}/{ip} is that of VM {vm}, and there is none"))
                 }
@@ -184,20 +186,20 @@ impl Census {
                 }
                 (true, _, _) => None,
             };
-            if let Some(why) = misfit {
+            if let Some(why) = inconsistency {
                 let key = RecordKey::Claim { network, ip: *ip }.encode();
-                misfits.push((key, Misfit { line: *line, why }));
+                inconsistencies.push((key, Inconsistency { line: *line, why }));
             }
         }
-        misfits
+        inconsistencies
     }
 }
 
 /// A record whose key is that of another would be found under a name that is not its own.
-fn named(key: &str, expected: &str) -> Result<(), BadRecord> {
+fn check_key(key: &str, expected: &str) -> Result<(), BadRecord> {
     match key == expected {
         true => Ok(()),
-        false => Err(BadRecord::OfAnother { key: key.to_owned(), expected: expected.to_owned() }),
+        false => Err(BadRecord::KeyMismatch { key: key.to_owned(), expected: expected.to_owned() }),
     }
 }
 
@@ -206,8 +208,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_of_a_newer_release_is_named() {
-        let other = Census::default().take(1, "other/x", b"1 {}").unwrap_err().to_string();
+    fn unknown_record_kind_is_refused() {
+        let other = RecordChecker::default().check(1, "other/x", b"1 {}").unwrap_err().to_string();
         assert!(other.contains("does not know"), "{other}");
     }
 
@@ -240,28 +242,29 @@ mod tests {
         (format!("claim/default/{address}"), format!("1 \"{vm}\""))
     }
 
-    fn misfit(records: &[(String, String)]) -> String {
-        let mut census = Census::default();
+    fn inconsistency(records: &[(String, String)]) -> String {
+        let mut checker = RecordChecker::default();
         for (line, (key, value)) in records.iter().enumerate() {
-            if let Err(why) = census.take(line as u64 + 1, key, value.as_bytes()) {
+            if let Err(why) = checker.check(line as u64 + 1, key, value.as_bytes()) {
                 return format!("{}: {why}", line + 1);
             }
         }
-        census
-            .close()
-            .map_or_else(|misfit| format!("{}: {}", misfit.line, misfit.why), |()| "none".to_owned())
+        checker.finish().map_or_else(
+            |inconsistency| format!("{}: {}", inconsistency.line, inconsistency.why),
+            |()| "none".to_owned(),
+        )
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn inconsistent_records_are_reported() {
         let web = scope("web", &[VM_1, VM_2]);
         let (one, two) = (vm(VM_1, "web", "10.0.0.1"), vm(VM_2, "web", "10.0.0.2"));
         let claims = [claim("10.0.0.1", VM_1), claim("10.0.0.2", VM_2)];
         let whole = [&claims[0], &claims[1], &web, &one, &two].map(Clone::clone);
-        assert_eq!(misfit(&whole), "none");
+        assert_eq!(inconsistency(&whole), "none");
         // As it may be while the VMs are being removed.
-        assert_eq!(misfit(&[claims[0].clone(), web.clone()]), "none");
-        assert_eq!(misfit(&[web.clone(), one.clone()]), "none");
+        assert_eq!(inconsistency(&[claims[0].clone(), web.clone()]), "none");
+        assert_eq!(inconsistency(&[web.clone(), one.clone()]), "none");
 
         for (records, expected) in [
             (vec![claim("10.0.0.1", VM_1), scope("web", &[])], "1: address default/10.0.0.1 is that of VM"),
@@ -299,7 +302,7 @@ mod tests {
                 "1: heard/a/b/c/d is no key",
             ),
         ] {
-            let found = misfit(&records);
+            let found = inconsistency(&records);
             assert!(found.starts_with(expected), "{found}");
         }
     }

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 /// A record that cannot be put on a line: its bytes are not what a record's are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {key} cannot be exported: {why}")]
-pub struct NotARecord {
+pub struct ExportRecordError {
     /// The record.
     pub key: String,
     /// What is wrong with it.
@@ -54,8 +54,8 @@ impl LineWriter {
     }
 
     /// Adds a record.
-    pub fn record(&mut self, key: &str, record: &Versioned) -> Result<(), NotARecord> {
-        let wrong = |why: String| NotARecord { key: key.to_owned(), why };
+    pub fn record(&mut self, key: &str, record: &Versioned) -> Result<(), ExportRecordError> {
+        let wrong = |why: String| ExportRecordError { key: key.to_owned(), why };
         let (level, value) = match record.value.is_empty() {
             true => (None, None),
             false => {
@@ -73,7 +73,7 @@ impl LineWriter {
 
     /// Adds the trailer.
     pub fn finish(&mut self) {
-        self.hash_on();
+        self.update_hash();
         let sha256 = HEXLOWER.encode(&self.hash.clone().finalize());
         self.line(&ExportTrailer { notbefore_export_end: EXPORT_FORMAT, records: self.records, sha256 });
     }
@@ -90,7 +90,7 @@ impl LineWriter {
 
     /// What was written since it was last taken.
     pub fn take(&mut self) -> Bytes {
-        self.hash_on();
+        self.update_hash();
         self.hashed = 0;
         std::mem::take(&mut self.lines).into()
     }
@@ -103,7 +103,7 @@ impl LineWriter {
         self.lines.push(b'\n');
     }
 
-    fn hash_on(&mut self) {
+    fn update_hash(&mut self) {
         self.hash.update(&self.lines[self.hashed..]);
         self.hashed = self.lines.len();
     }
@@ -155,7 +155,7 @@ pub enum LineFault {
     OtherLevel(u32),
     /// It is not JSON, or not a record.
     #[error("is not a record: {0}")]
-    NotARecord(serde_json::Error),
+    MalformedRecord(serde_json::Error),
     /// The lines end too early.
     #[error("the export ends here, without its last line: it was cut off; use a whole one")]
     CutOff,
@@ -190,7 +190,7 @@ pub struct Lines<R> {
 
 /// Only what tells the form of the lines; the rest may differ in another form.
 #[derive(Deserialize)]
-struct Form {
+struct FormatProbe {
     notbefore_export: u32,
 }
 
@@ -213,7 +213,7 @@ impl<R: BufRead> Lines<R> {
     /// Reads the first line.
     pub fn header(&mut self) -> Result<ExportHeader, LineError> {
         self.read()?;
-        let form: Form =
+        let form: FormatProbe =
             serde_json::from_slice(&self.line).map_err(|error| self.wrong(LineFault::NoHeader(error)))?;
         if form.notbefore_export != EXPORT_FORMAT {
             return Err(self.wrong(LineFault::OtherForm(form.notbefore_export)));
@@ -238,7 +238,7 @@ impl<R: BufRead> Lines<R> {
         let number = self.number;
         let wrong = |fault| LineError { line: number, fault };
         let record: ExportRecord<'_> =
-            serde_json::from_slice(&self.line).map_err(|error| wrong(LineFault::NotARecord(error)))?;
+            serde_json::from_slice(&self.line).map_err(|error| wrong(LineFault::MalformedRecord(error)))?;
         if record.key <= self.last_key {
             let before = std::mem::take(&mut self.last_key);
             return Err(wrong(LineFault::Order { key: record.key, before }));
@@ -253,8 +253,8 @@ impl<R: BufRead> Lines<R> {
     }
 
     fn end(&mut self) -> Result<(), LineError> {
-        let trailer: ExportTrailer =
-            serde_json::from_slice(&self.line).map_err(|error| self.wrong(LineFault::NotARecord(error)))?;
+        let trailer: ExportTrailer = serde_json::from_slice(&self.line)
+            .map_err(|error| self.wrong(LineFault::MalformedRecord(error)))?;
         if trailer.records != self.records {
             let fault = LineFault::Count { found: self.records, said: trailer.records };
             return Err(self.wrong(fault));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_are_readable_and_come_back_as_they_went() {
+    fn lines_round_trip() {
         let text = exported();
         let lines: Vec<&str> = text.lines().collect();
         let version = env!("CARGO_PKG_VERSION");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_the_same_in_whichever_pieces_they_are_taken() {
+    fn bytes_do_not_depend_on_chunking() {
         let mut writer = LineWriter::new(Revision(7), "2026-11-15T12:00:00Z".parse().unwrap(), true);
         let mut all = writer.take().to_vec();
         for (key, value) in [
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_off_anywhere_is_known_as_such() {
+    fn truncated_export_is_detected() {
         let text = exported();
         for length in 0..text.len() {
             assert!(read(&text[..length]).is_err(), "cut off after {length} bytes");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_named_with_its_line() {
+    fn modified_line_is_reported_with_its_number() {
         let text = exported();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let [header, alive, ended, heard, end] = lines[..] else { panic!("{text}") };
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_none_is_not_exported() {
+    fn malformed_record_is_not_exported() {
         let mut writer = LineWriter::new(Revision(7), Timestamp::UNIX_EPOCH, true);
         for value in ["3 {}", "1 {", "1{}", "x"] {
             let record = Versioned { revision: Revision(1), value: value.into() };

@@ -12,7 +12,7 @@ use notbefore_core::{Event, EventId, EventType, Member, Phase, Scope, ScopeKind,
 use notbefore_wire::guest::document::{self, Document, RenderStyle};
 use notbefore_wire::guest::version::EventsVersion;
 
-use crate::delivery::Hearing;
+use crate::delivery::VmPolls;
 
 /// How many api-versions there are to render for.
 const VERSIONS: usize = EventsVersion::ALL.len();
@@ -21,7 +21,7 @@ const VERSIONS: usize = EventsVersion::ALL.len();
 const SHARED: usize = 512;
 
 /// The documents without events, by incarnation; they are the same at every version.
-static WITHOUT_EVENTS: [OnceLock<Bytes>; SHARED] = [const { OnceLock::new() }; SHARED];
+static EMPTY_DOCUMENTS: [OnceLock<Bytes>; SHARED] = [const { OnceLock::new() }; SHARED];
 
 /// A scope with its documents.
 pub struct ScopeView {
@@ -33,14 +33,14 @@ pub struct ScopeView {
     /// may be the same.
     pub edition: u64,
     /// What outlives a change of the scope.
-    pub ears: Arc<Ears>,
+    pub polls: Arc<ScopePolls>,
     rfc1123_everywhere: bool,
     /// What only scopes with events have, and those whose incarnation is not shared.
-    own: Option<Box<Own>>,
+    own: Option<Box<OwnDocuments>>,
 }
 
 #[derive(Default)]
-struct Own {
+struct OwnDocuments {
     /// When each live event was first published.
     published: Vec<(EventId, Timestamp)>,
     documents: [OnceLock<Bytes>; VERSIONS],
@@ -49,63 +49,69 @@ struct Own {
 /// What is known of a scope's VMs as listeners, in the order of its members, and when the engine was last told that
 /// there are any.
 #[derive(Default)]
-pub struct Ears {
-    noted_at_s: AtomicI64,
-    hearings: Box<[Hearing]>,
+pub struct ScopePolls {
+    reported_at_s: AtomicI64,
+    vms: Box<[VmPolls]>,
 }
 
-impl Ears {
+impl ScopePolls {
     /// Whether this poll is worth telling the engine: it is told once a minute at most.
-    pub fn is_news(&self, now_s: i64) -> bool {
-        const NEWS_EVERY_S: i64 = 60;
-        let noted = self.noted_at_s.load(Relaxed);
-        let old = noted == 0 || now_s - noted >= NEWS_EVERY_S || now_s < noted;
-        old && self.noted_at_s.compare_exchange(noted, now_s, Relaxed, Relaxed).is_ok()
+    pub fn claim_report(&self, now_s: i64) -> bool {
+        const REPORT_INTERVAL_S: i64 = 60;
+        let reported = self.reported_at_s.load(Relaxed);
+        let old = reported == 0 || now_s - reported >= REPORT_INTERVAL_S || now_s < reported;
+        old && self.reported_at_s.compare_exchange(reported, now_s, Relaxed, Relaxed).is_ok()
     }
 
     /// Those of a scope's VMs, with what was known of the ones that stay. `is_first` says that the process begins
     /// with them.
     fn of(before: Option<&ScopeView>, scope: &Scope, is_first: bool) -> Arc<Self> {
-        let fresh = || if is_first { Hearing::of_known() } else { Hearing::default() };
+        let fresh = || if is_first { VmPolls::polled_before_start() } else { VmPolls::default() };
         let Some(before) = before else {
-            let hearings = scope.members.iter().map(|_| fresh()).collect();
-            return Arc::new(Self { noted_at_s: AtomicI64::new(0), hearings });
+            let vms = scope.members.iter().map(|_| fresh()).collect();
+            return Arc::new(Self { reported_at_s: AtomicI64::new(0), vms });
         };
         let ids = |scope: &Scope| scope.members.iter().map(|member| member.vm).collect::<Vec<_>>();
         let (known, wanted) = (ids(&before.scope), ids(scope));
         if known == wanted {
-            return Arc::clone(&before.ears);
+            return Arc::clone(&before.polls);
         }
-        let known: std::collections::HashMap<VmId, &Hearing> =
-            known.into_iter().zip(&before.ears.hearings).collect();
-        let hearing = |vm| known.get(&vm).map_or_else(fresh, |hearing| hearing.copy());
-        let noted_at_s = AtomicI64::new(before.ears.noted_at_s.load(Relaxed));
-        Arc::new(Self { noted_at_s, hearings: wanted.into_iter().map(hearing).collect() })
+        let known: std::collections::HashMap<VmId, &VmPolls> =
+            known.into_iter().zip(&before.polls.vms).collect();
+        let vm_polls = |vm| known.get(&vm).map_or_else(fresh, |vm_polls| vm_polls.copy());
+        let reported_at_s = AtomicI64::new(before.polls.reported_at_s.load(Relaxed));
+        Arc::new(Self { reported_at_s, vms: wanted.into_iter().map(vm_polls).collect() })
     }
 }
 
 impl ScopeView {
     /// A scope that comes after `before`, if it was there. `edition` is the next one.
-    pub(super) fn new(scope: Arc<Scope>, revision: u64, before: Option<&ScopeView>, manner: Manner) -> Self {
-        let Manner { now, is_first, rfc1123_everywhere, edition } = manner;
+    pub(super) fn new(
+        scope: Arc<Scope>,
+        revision: u64,
+        before: Option<&ScopeView>,
+        context: PublishContext,
+    ) -> Self {
+        let PublishContext { now, is_first, rfc1123_everywhere, edition } = context;
         let published = scope.events.iter().map(|event| {
             let known = before.map(|view| view.published_at(event.id).unwrap_or(now));
             let announced = || event.announced_at().unwrap_or(now);
             (event.id, known.unwrap_or_else(announced))
         });
         let is_shared = scope.events.is_empty() && scope.incarnation < SHARED as u64;
-        let own = (!is_shared).then(|| Box::new(Own { published: published.collect(), ..Own::default() }));
+        let own = (!is_shared)
+            .then(|| Box::new(OwnDocuments { published: published.collect(), ..OwnDocuments::default() }));
         let same = before.filter(|view| view.scope.incarnation == scope.incarnation);
         let edition = same.map_or(edition, |view| view.edition);
-        let ears = Ears::of(before, &scope, is_first);
-        Self { scope, revision, edition, ears, rfc1123_everywhere, own }
+        let polls = ScopePolls::of(before, &scope, is_first);
+        Self { scope, revision, edition, polls, rfc1123_everywhere, own }
     }
 
     /// The document's bytes at a version; rendered by the first who asks after a change.
     pub fn document(&self, version: EventsVersion) -> Bytes {
         let place = match &self.own {
             Some(own) => &own.documents[version.index()],
-            None => &WITHOUT_EVENTS[usize::try_from(self.scope.incarnation).unwrap_or_default() % SHARED],
+            None => &EMPTY_DOCUMENTS[usize::try_from(self.scope.incarnation).unwrap_or_default() % SHARED],
         };
         place.get_or_init(|| document(&self.scope).render(version, &self.style())).clone()
     }
@@ -122,13 +128,13 @@ impl ScopeView {
     }
 
     /// What is known of the VM that stands there among the members.
-    pub fn hearing(&self, position: usize) -> Option<&Hearing> {
-        self.ears.hearings.get(position)
+    pub fn vm_polls(&self, position: usize) -> Option<&VmPolls> {
+        self.polls.vms.get(position)
     }
 
     /// What is known of each of its VMs.
-    pub fn hearings(&self) -> impl Iterator<Item = &Hearing> {
-        self.ears.hearings.iter()
+    pub fn all_vm_polls(&self) -> impl Iterator<Item = &VmPolls> {
+        self.polls.vms.iter()
     }
 
     fn style(&self) -> RenderStyle {
@@ -141,7 +147,7 @@ impl ScopeView {
 
 /// What the making of a [`ScopeView`] goes by.
 #[derive(Clone, Copy)]
-pub(super) struct Manner {
+pub(super) struct PublishContext {
     pub now: Timestamp,
     pub is_first: bool,
     pub rfc1123_everywhere: bool,
@@ -188,13 +194,17 @@ mod tests {
     use crate::delivery::tests::{at, scope, vm};
 
     #[test]
-    fn a_scope_without_events_shares_its_document_with_all_that_have_its_incarnation() {
+    fn scopes_without_events_share_documents_by_incarnation() {
         let view = |name: &str, incarnation: u64| {
             let mut scope = scope(name, &[vm(1)]);
             scope.incarnation = incarnation;
-            let manner =
-                Manner { now: at(0), is_first: false, rfc1123_everywhere: false, edition: incarnation };
-            ScopeView::new(Arc::new(scope), 1, None, manner)
+            let context = PublishContext {
+                now: at(0),
+                is_first: false,
+                rfc1123_everywhere: false,
+                edition: incarnation,
+            };
+            ScopeView::new(Arc::new(scope), 1, None, context)
         };
         let last = SHARED as u64 - 1;
         for incarnation in [1, 2, last, last + 1, last + 2, u64::MAX] {

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_stays_as_it_was() {
+    fn clone_is_unaffected_by_changes() {
         let mut slots = Slots::default();
         assert_eq!(slots.get(7), None);
         slots.set(7, Some("a"));

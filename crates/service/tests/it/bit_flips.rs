@@ -19,12 +19,12 @@ use notbefore_service::{ServeError, janitor, serve};
 use notbefore_store::redb::RedbStore;
 use notbefore_store::{Key, Store, Versioned};
 
-use crate::lived_in;
+use crate::used_data_dir;
 
 const VM: VmId = samples::vm(7);
 
 /// A store with a VM, a live event and one that was called off, and a token.
-async fn lived_in(path: &Path) {
+async fn used_data_dir(path: &Path) {
     let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
     let vm = VmSpec { addresses: vec![address], ..VmSpec::with_defaults(VM, "web".parse().unwrap()) };
     let schedule = |id| {
@@ -34,11 +34,11 @@ async fn lived_in(path: &Path) {
     };
     let add = AddVm { path: "web".parse().unwrap(), kind: None, vm }.into();
     let cancel = OperationCommand::Cancel(operation_id(2)).into();
-    lived_in::make(path, vec![add, schedule(1), schedule(2), cancel]).await;
+    used_data_dir::make(path, vec![add, schedule(1), schedule(2), cancel]).await;
 }
 
 async fn exported(store: &RedbStore) -> Result<Vec<String>, ExportError> {
-    let text = lived_in::exported(store, Timestamp::UNIX_EPOCH).await?;
+    let text = used_data_dir::exported(store, Timestamp::UNIX_EPOCH).await?;
     Ok(text.lines().map(str::to_owned).collect())
 }
 
@@ -46,7 +46,7 @@ async fn exported(store: &RedbStore) -> Result<Vec<String>, ExportError> {
 fn written_once(place: &Path) -> (PathBuf, Vec<u8>, Vec<(Key, Versioned)>) {
     let (old, new) = (place.join("old"), place.join("new"));
     let runtime = || tokio::runtime::Runtime::new().unwrap();
-    runtime().block_on(lived_in(&old));
+    runtime().block_on(used_data_dir(&old));
     let lines = runtime().block_on(async {
         let store = DataDir::prepare(&old).unwrap().open_store().unwrap();
         exported(&store).await.unwrap().join("\n") + "\n"
@@ -77,7 +77,7 @@ fn stretch(image: &[u8], record: &Versioned) -> std::ops::Range<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_record_with_a_flipped_bit_is_started_from_or_exported() {
+async fn flipped_bit_prevents_start_and_export() {
     let place = tempfile::tempdir().unwrap();
     let at = place.path().to_owned();
     let (path, image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();
@@ -142,7 +142,7 @@ async fn damaged_history_is_never_swept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_left_of_a_damaged_store_is_imported() {
+async fn salvaged_export_of_damaged_store_imports() {
     let place = tempfile::tempdir().unwrap();
     let at = place.path().to_owned();
     let (file, image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();

@@ -401,7 +401,7 @@ struct Day<'a> {
 }
 
 #[test]
-fn every_image_of_a_day_holds_what_was_acknowledged_once() {
+fn every_crash_image_holds_acknowledged_changes_once() {
     let runtime = Arc::new(Runtime::new().unwrap());
     let place = tempfile::tempdir().unwrap();
     let dir = DataDir::prepare(place.path()).unwrap();

@@ -28,7 +28,7 @@ use uuid::Uuid;
 use crate::PATIENCE;
 use crate::disk::{Disk, FailureMode};
 
-struct Bench {
+struct Fixture {
     disk: Disk,
     engine: EngineHandle,
     platform: ScheduledEvents,
@@ -36,7 +36,7 @@ struct Bench {
     vm: VmId,
 }
 
-impl Bench {
+impl Fixture {
     /// A service over a disk, with one VM.
     async fn new() -> Self {
         let disk = Disk::new();
@@ -102,7 +102,7 @@ impl Bench {
     /// Waits until the service says by itself that its store is well, without being asked for anything.
     async fn recovered(&self) {
         let well = async {
-            while !self.engine.stats().store_is_well() {
+            while !self.engine.stats().is_store_writable() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -116,58 +116,59 @@ fn request(key: &str, command: impl Into<Command>) -> Request {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_disk_leaves_the_outcome_unknown_until_the_retry_finds_it() {
-    let bench = Bench::new().await;
-    assert_eq!(bench.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#);
+async fn failed_sync_reports_unknown_outcome_until_retry() {
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#);
 
-    bench.disk.set_broken(true);
-    let told = bench.engine.ask(request("restart", bench.restart(7))).await;
+    fixture.disk.set_broken(true);
+    let told = fixture.engine.ask(request("restart", fixture.restart(7))).await;
     assert!(matches!(told, Err(Failure::OutcomeUnknown(_))), "{told:?}");
-    assert!(!bench.engine.stats().store_is_well());
-    assert_eq!(bench.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#, "polls go on from memory");
-    let refused = bench.engine.ask(request("another", bench.restart(8))).await;
+    assert!(!fixture.engine.stats().is_store_writable());
+    assert_eq!(fixture.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#, "polls go on from memory");
+    let refused = fixture.engine.ask(request("another", fixture.restart(8))).await;
     assert!(matches!(refused, Err(Failure::Unavailable(_))), "{refused:?}");
-    let guest = bench.platform.guest(&bench.caller, &ProxyClaim::default()).unwrap();
-    let approval = bench.platform.approve(&guest, &bench.caller, vec![Uuid::from_u128(9)], SystemClock.now());
+    let guest = fixture.platform.guest(&fixture.caller, &ProxyClaim::default()).unwrap();
+    let approval =
+        fixture.platform.approve(&guest, &fixture.caller, vec![Uuid::from_u128(9)], SystemClock.now());
     // Nobody has to write anything to know that there is no such event.
     assert_eq!(approval.await, Err(ApproveError::UnknownEvent));
 
-    bench.disk.set_broken(false);
-    bench.recovered().await;
-    let found = bench.engine.ask(request("restart", bench.restart(99))).await.unwrap();
+    fixture.disk.set_broken(false);
+    fixture.recovered().await;
+    let found = fixture.engine.ask(request("restart", fixture.restart(99))).await.unwrap();
     let Answer::Operation(operation) = found else { panic!("{found:?}") };
     assert!(
         [7, 99].contains(&operation.0.as_u128()),
         "the first try's operation or, if that was lost, the retry's"
     );
-    let document = bench.document();
+    let document = fixture.document();
     assert!(document.starts_with(r#"{"DocumentIncarnation":2,"#), "{document}");
     assert_eq!(
         document.matches("EventId").count(),
         1,
         "once, whatever happened to the first try: {document}"
     );
-    assert_eq!(bench.engine.ask(request("restart", bench.restart(100))).await.unwrap(), found);
+    assert_eq!(fixture.engine.ask(request("restart", fixture.restart(100))).await.unwrap(), found);
 }
 
 /// A disk that is full, that can only be read, or whose syncs fail. Nothing acknowledged is lost, and nothing
 /// that was asked for twice happens twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_wrong_with_the_disk_polls_go_on_and_the_service_recovers() {
+async fn polls_continue_and_service_recovers_from_disk_faults() {
     for (trouble, says) in [
         (FailureMode::Full, "storage space"),
         (FailureMode::ReadOnly, "read-only"),
         (FailureMode::SyncFails, "the sync failed"),
     ] {
-        let bench = Bench::new().await;
-        bench.engine.ask(request("restart", bench.restart(7))).await.unwrap();
-        let before = bench.document();
-        bench.disk.set_failure(Some(trouble));
+        let fixture = Fixture::new().await;
+        fixture.engine.ask(request("restart", fixture.restart(7))).await.unwrap();
+        let before = fixture.document();
+        fixture.disk.set_failure(Some(trouble));
         let mut acknowledged = 0;
         let refused = loop {
-            match bench
+            match fixture
                 .engine
-                .ask(request(&format!("large-{acknowledged}"), Bench::large_vm(acknowledged)))
+                .ask(request(&format!("large-{acknowledged}"), Fixture::large_vm(acknowledged)))
                 .await
             {
                 Ok(_) => acknowledged += 1,
@@ -179,22 +180,22 @@ async fn whatever_is_wrong_with_the_disk_polls_go_on_and_the_service_recovers() 
         assert!(known && !refused.to_string().contains(says), "{trouble:?}: for the log alone: {refused}");
         let cause = std::error::Error::source(&refused).map(ToString::to_string).unwrap_or_default();
         assert!(cause.contains(says), "{trouble:?}: {cause}");
-        let why = bench.engine.stats().store_trouble().unwrap();
+        let why = fixture.engine.stats().store_error().unwrap();
         assert!(why.contains(says), "{trouble:?}: {why}");
-        assert_eq!(bench.document(), before, "{trouble:?}: polls go on");
+        assert_eq!(fixture.document(), before, "{trouble:?}: polls go on");
         // What writes nothing says nothing: it is still in trouble.
-        let same = bench.engine.ask(request("restart", bench.restart(8))).await;
+        let same = fixture.engine.ask(request("restart", fixture.restart(8))).await;
         assert!(!matches!(same, Ok(Answer::Operation(OperationId(id))) if id.as_u128() == 8), "{trouble:?}");
-        assert!(!bench.engine.stats().store_is_well(), "{trouble:?}");
+        assert!(!fixture.engine.stats().is_store_writable(), "{trouble:?}");
 
-        bench.disk.set_failure(None);
-        bench.recovered().await;
+        fixture.disk.set_failure(None);
+        fixture.recovered().await;
         for n in 0..=acknowledged {
-            let again = bench.engine.ask(request(&format!("large-{n}"), Bench::large_vm(n))).await;
+            let again = fixture.engine.ask(request(&format!("large-{n}"), Fixture::large_vm(n))).await;
             assert!(matches!(again, Ok(Answer::Vm(_))), "{trouble:?}: {again:?}");
         }
-        let same = bench.engine.ask(request("restart", bench.restart(9))).await.unwrap();
+        let same = fixture.engine.ask(request("restart", fixture.restart(9))).await.unwrap();
         assert_eq!(same, Answer::Operation(operation_id(7)), "{trouble:?}");
-        assert_eq!(bench.document(), before, "{trouble:?}");
+        assert_eq!(fixture.document(), before, "{trouble:?}");
     }
 }

@@ -19,12 +19,12 @@ use notbefore_store::memory::MemoryStore;
 
 /// A driver whose commands end when the test says so.
 #[derive(Default)]
-struct ByHand {
+struct ManualDriver {
     running: Mutex<Vec<(DriverRun, Report)>>,
     stopped: Mutex<Vec<CommandId>>,
 }
 
-impl Driver for ByHand {
+impl Driver for ManualDriver {
     fn run(&self, run: DriverRun, report: Report) {
         self.running.lock().unwrap().push((run, report));
     }
@@ -34,12 +34,12 @@ impl Driver for ByHand {
     }
 }
 
-struct Bench {
+struct Fixture {
     engine: EngineHandle,
     views: Arc<Views>,
 }
 
-impl Bench {
+impl Fixture {
     /// A service with one VM, whose host has failed.
     async fn new(driver: Arc<dyn Driver>) -> Self {
         let exec =
@@ -51,15 +51,15 @@ impl Bench {
         let (views, store) = (Arc::new(Views::new(false)), Arc::new(MemoryStore::new()));
         let too = Arc::clone(&views);
         let engine = runtime::start(engine, effects, store, Revision(0), too, clock, driver);
-        let bench = Self { engine, views };
-        bench.ask(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }).await.unwrap();
+        let fixture = Self { engine, views };
+        fixture.ask(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }).await.unwrap();
         let failed = NewOperation::with_defaults(
             operation_id(2),
             Cause::HostFailure,
             TargetSelector::Vms(vec![vm(1)]),
         );
-        bench.ask(OperationCommand::Schedule(failed)).await.unwrap();
-        bench
+        fixture.ask(OperationCommand::Schedule(failed)).await.unwrap();
+        fixture
     }
 
     async fn ask<A: TypedCommand>(&self, command: A) -> Result<A::Answer, Failure> {
@@ -84,7 +84,7 @@ impl Bench {
     }
 }
 
-async fn next(driver: &ByHand) -> (DriverRun, Report) {
+async fn next(driver: &ManualDriver) -> (DriverRun, Report) {
     for _ in 0..1_000 {
         if let Some(one) = driver.running.lock().unwrap().pop() {
             return one;
@@ -95,47 +95,47 @@ async fn next(driver: &ByHand) -> (DriverRun, Report) {
 }
 
 #[tokio::test]
-async fn a_command_fails_is_tried_again_and_succeeds() {
-    let driver = Arc::new(ByHand::default());
-    let bench = Bench::new(Arc::<ByHand>::clone(&driver)).await;
+async fn failed_command_is_retried() {
+    let driver = Arc::new(ManualDriver::default());
+    let fixture = Fixture::new(Arc::<ManualDriver>::clone(&driver)).await;
     let (run, report) = next(&driver).await;
     assert_eq!((run.id.attempt, run.id.fence, run.owner.as_str(), run.name.as_str()), (1, 1, "test", "lab"));
     report.ended(Ending::Failed { why: "exit status 1".to_owned() });
     let (run, report) = next(&driver).await;
     assert_eq!(run.id.attempt, 2);
     report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
-    bench.until("the event to end", Option::is_none).await;
-    let view = bench.views.newest();
+    fixture.until("the event to end", Option::is_none).await;
+    let view = fixture.views.newest();
     let vm = view.first_run.unwrap();
     assert_eq!(view.scope_of(vm).unwrap().member(vm).unwrap().host.as_deref(), Some("h2"));
     assert!(driver.stopped.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn what_is_completed_by_hand_is_stopped_and_its_report_means_nothing() {
-    let driver = Arc::new(ByHand::default());
-    let bench = Bench::new(Arc::<ByHand>::clone(&driver)).await;
+async fn manual_completion_stops_command_and_ignores_report() {
+    let driver = Arc::new(ManualDriver::default());
+    let fixture = Fixture::new(Arc::<ManualDriver>::clone(&driver)).await;
     let (run, report) = next(&driver).await;
-    bench.ask(EventCommand::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
+    fixture.ask(EventCommand::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
     assert_eq!(*driver.stopped.lock().unwrap(), [run.id]);
     report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
-    bench.engine.close().await;
-    assert!(bench.command().is_none());
+    fixture.engine.close().await;
+    assert!(fixture.command().is_none());
 }
 
 #[tokio::test]
-async fn without_a_command_every_attempt_fails_and_says_so() {
-    let bench = Bench::new(Arc::new(NoCommand)).await;
+async fn missing_command_fails_every_attempt() {
+    let fixture = Fixture::new(Arc::new(NoCommand)).await;
     let failed = |attempts: u32| {
         move |command: &Option<(EventId, CommandState)>| {
             matches!(command, Some((_, CommandState::Failed { attempt, why }))
                 if *attempt == attempts && why == "no command is configured")
         }
     };
-    bench.until("the attempts to be used up", failed(2)).await;
-    let (event, _) = bench.command().unwrap();
-    bench.ask(EventCommand::Retry(event)).await.unwrap();
-    bench.until("the new attempts to be used up", failed(4)).await;
-    bench.ask(EventCommand::Complete { event, hosts: Vec::new() }).await.unwrap();
-    assert!(bench.command().is_none());
+    fixture.until("the attempts to be used up", failed(2)).await;
+    let (event, _) = fixture.command().unwrap();
+    fixture.ask(EventCommand::Retry(event)).await.unwrap();
+    fixture.until("the new attempts to be used up", failed(4)).await;
+    fixture.ask(EventCommand::Complete { event, hosts: Vec::new() }).await.unwrap();
+    assert!(fixture.command().is_none());
 }

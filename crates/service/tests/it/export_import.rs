@@ -12,15 +12,15 @@ use notbefore_service::data_dir::DataDir;
 use notbefore_service::transfer::import;
 use notbefore_store::{Revision, Store};
 
-use crate::lived_in;
+use crate::used_data_dir;
 
 /// Runs something to its end, tasks that it has left behind included: they hold the store.
-fn in_a_runtime<T>(work: impl Future<Output = T>) -> T {
+fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
 /// A data directory with two scopes, live, ended and cancelled events, and everything that goes with them.
-async fn lived_in(path: &Path) {
+async fn used_data_dir(path: &Path) {
     let scope = |scope: &str, count: u128| {
         let spec = |n: u128| VmSpec {
             addresses: vec![Address {
@@ -43,12 +43,12 @@ async fn lived_in(path: &Path) {
     let cancel = OperationCommand::Cancel(operation_id(2)).into();
     let (web, batch) = (scope("web", 5), scope("batch", 3));
     let commands = vec![web, batch, schedule(1, &[500, 501, 300]), schedule(2, &[502]), cancel];
-    lived_in::make(path, commands).await;
+    used_data_dir::make(path, commands).await;
 }
 
 async fn exported(path: &Path) -> String {
     let store = DataDir::prepare(path).unwrap().open_store().unwrap();
-    lived_in::exported(&store, SystemClock.now()).await.unwrap()
+    used_data_dir::exported(&store, SystemClock.now()).await.unwrap()
 }
 
 fn body(text: &str) -> Vec<&str> {
@@ -58,11 +58,11 @@ fn body(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_was_imported_is_exported_again_line_by_line() {
+fn import_then_export_round_trips() {
     let place = tempfile::tempdir().unwrap();
     let (old, new) = (place.path().join("old"), place.path().join("new"));
-    in_a_runtime(lived_in(&old));
-    let first = in_a_runtime(exported(&old));
+    block_on(used_data_dir(&old));
+    let first = block_on(exported(&old));
     for kind in ["claim/", "command/", "ended/", "fact/", "operation/", "past/", "scope/", "token/", "vm/"] {
         assert!(first.contains(&format!("{{\"key\":\"{kind}")), "there is no record of {kind}");
     }
@@ -73,25 +73,25 @@ fn what_was_imported_is_exported_again_line_by_line() {
     assert_eq!((imported.records, imported.counts), (checked.records, checked.counts));
     assert_eq!(seen, imported.records);
     assert_eq!((imported.counts.scopes, imported.counts.vms, imported.counts.events), (2, 8, 2));
-    let second = in_a_runtime(exported(&new));
+    let second = block_on(exported(&new));
     assert_eq!(body(&first), body(&second));
 
-    let revision = in_a_runtime(async {
+    let revision = block_on(async {
         let store = DataDir::prepare(&new).unwrap().open_store().unwrap();
         store.snapshot().await.unwrap().revision()
     });
     assert_eq!(revision, Revision(imported.header.revision));
     let again = import::import(&new, first.as_bytes(), |_| {}).unwrap_err().to_string();
     assert!(again.contains("store.redb is there already; choose another --data"), "{again}");
-    assert_eq!(body(&in_a_runtime(exported(&new))), body(&first), "the store that was there is as it was");
+    assert_eq!(body(&block_on(exported(&new))), body(&first), "the store that was there is as it was");
 }
 
 #[test]
-fn what_is_not_whole_leaves_nothing_behind() {
+fn incomplete_export_leaves_no_data_directory() {
     let place = tempfile::tempdir().unwrap();
     let (old, new) = (place.path().join("old"), place.path().join("new"));
-    in_a_runtime(lived_in(&old));
-    let text = in_a_runtime(exported(&old));
+    block_on(used_data_dir(&old));
+    let text = block_on(exported(&old));
     let cut = text[..text.len() / 2].to_owned();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let at =

@@ -10,9 +10,9 @@ mod disk;
 mod disk_faults;
 mod exec_driver;
 mod export_import;
-mod guest_door;
-mod lived_in;
+mod guest_server;
 mod out_of_files;
+mod used_data_dir;
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! The guest door in a process that has no files left. The limit is the process's, so the test runs itself in another one.
+//! The guest listener in a process that has no files left. The limit is the process's, so the test runs itself in another one.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
-use crate::guest_door::harness::*;
+use crate::guest_server::harness::*;
 use notbefore_service::guest::settings::GuestSettings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpSocket;
@@ -34,12 +34,12 @@ impl Drop for NoFiles {
 const ALONE: &str = "NOTBEFORE_TEST_ALONE";
 
 #[test]
-fn without_files_the_connection_goes_that_has_been_idle_longest() {
+fn out_of_files_evicts_longest_idle_connection() {
     if std::env::var_os(ALONE).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(the_oldest_idle_connection_goes());
+        return runtime.block_on(longest_idle_connection_is_closed());
     }
-    let test = "out_of_files::without_files_the_connection_goes_that_has_been_idle_longest";
+    let test = "out_of_files::out_of_files_evicts_longest_idle_connection";
     let mut alone = Command::new(std::env::current_exe().unwrap());
     let output = alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -50,45 +50,45 @@ fn without_files_the_connection_goes_that_has_been_idle_longest() {
     );
 }
 
-async fn the_oldest_idle_connection_goes() {
-    let door = Door::open(GuestSettings { threads: NonZeroUsize::new(1), ..unlimited() }).await;
+async fn longest_idle_connection_is_closed() {
+    let server = TestServer::open(GuestSettings { threads: NonZeroUsize::new(1), ..unlimited() }).await;
     let mut idle = Vec::new();
     for count in 1..=5 {
         // Of two that are idle since the same moment, the one goes that came first.
-        idle.push(door.connect(From::A).await);
-        until(|| door.stats.connections_open.get() == count).await;
+        idle.push(server.connect(From::A).await);
+        until(|| server.stats.connections_open.get() == count).await;
     }
     let sockets = [(); 4].map(|()| TcpSocket::new_v4().unwrap());
     let limit = NoFiles::left();
     let mut late = Vec::new();
     for (socket, mut oldest) in sockets.into_iter().zip(idle.drain(..4)) {
-        let mut client = door.connect_with(socket, From::A).await;
+        let mut client = server.connect_with(socket, From::A).await;
         client.send(get(EVENTS)).await;
-        assert_eq!(client.answer().await.status, 200);
+        assert_eq!(client.response().await.status, 200);
         assert!(oldest.is_closed().await);
         late.push((client, oldest));
     }
-    assert_eq!(door.stats.connections_evicted.get(), 4);
+    assert_eq!(server.stats.connections_evicted.get(), 4);
     drop((limit, late));
     idle[0].send(get(EVENTS)).await;
-    assert_eq!(idle[0].answer().await.status, 200, "there was an older one each time");
+    assert_eq!(idle[0].response().await.status, 200, "there was an older one each time");
 
     // With nothing idle, a newcomer waits until something is.
     drop(idle);
-    until(|| door.stats.connections_open.get() == 0).await;
-    let mut half = door.connect(From::A).await;
+    until(|| server.stats.connections_open.get() == 0).await;
+    let mut half = server.connect(From::A).await;
     half.send(&get(EVENTS)[..9]).await;
-    until(|| door.stats.connections_handed_over.get() == 1).await;
+    until(|| server.stats.connections_handed_over.get() == 1).await;
     let socket = TcpSocket::new_v4().unwrap();
     let limit = NoFiles::left();
-    let accepted = door.stats.connections_accepted.get();
-    let mut waits = door.connect_with(socket, From::A).await;
+    let accepted = server.stats.connections_accepted.get();
+    let mut waits = server.connect_with(socket, From::A).await;
     waits.send(get(EVENTS)).await;
-    assert_eq!(door.stats.connections_accepted.get(), accepted);
+    assert_eq!(server.stats.connections_accepted.get(), accepted);
     half.send(&get(EVENTS)[9..]).await;
-    assert_eq!(half.answer().await.status, 200, "a request under way is not broken off");
-    assert_eq!(waits.answer().await.status, 200);
+    assert_eq!(half.response().await.status, 200, "a request under way is not broken off");
+    assert_eq!(waits.response().await.status, 200);
     assert!(half.is_closed().await);
     drop(limit);
-    door.close().await;
+    server.close().await;
 }

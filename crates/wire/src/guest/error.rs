@@ -88,17 +88,17 @@ pub enum GuestError {
     LeafNeedsText,
     /// The body is no approval.
     Body(StartRequestsError),
-    /// The body is larger than the door reads.
+    /// The body is larger than the server reads.
     BodyTooLarge {
         /// The most it reads.
         limit: usize,
     },
-    /// The request's target is longer than the door reads.
+    /// The request's target is longer than the server reads.
     TargetTooLong {
         /// The most it reads.
         limit: usize,
     },
-    /// The request's head is larger, or has more headers, than the door reads.
+    /// The request's head is larger, or has more headers, than the server reads.
     HeadTooLarge {
         /// The most bytes it reads.
         bytes: usize,

@@ -1,4 +1,4 @@
-//! When a certificate ends. Both sides of the operator door ask: the service, to warn before it does, and the
+//! When a certificate ends. Both sides of the operator listener ask: the service, to warn before it does, and the
 //! command line, to refuse one that has.
 
 use jiff::Timestamp;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::fleet::{Fleet, pool, pool_name};
-use super::http::{self, Doors, Operator, Reply, Silence};
+use super::http::{self, Endpoints, Operator, Reply, Silence};
 use super::ledger::{Answer, Command, Document, Found, Ledger, Rank, Standing, TAG, Verb, What};
 use super::random::Random;
 
@@ -70,7 +70,7 @@ pub struct Load {
 
 /// What a client works with during one round.
 struct Session<'a> {
-    doors: &'a Doors,
+    endpoints: &'a Endpoints,
     operator: Operator,
     load: &'a Load,
 }
@@ -83,9 +83,9 @@ impl Client {
     }
 
     /// Works until the service is gone.
-    pub fn work(&mut self, round: usize, doors: &Doors, load: &Load) {
+    pub fn work(&mut self, round: usize, endpoints: &Endpoints, load: &Load) {
         self.round = round;
-        let mut session = Session { doors, operator: Operator::new(doors), load };
+        let mut session = Session { endpoints, operator: Operator::new(endpoints), load };
         let mut flow = self.settle_doubt(&mut session);
         while flow.is_continue() && self.ledger.violations.is_empty() {
             flow = self.step(&mut session);
@@ -94,10 +94,11 @@ impl Client {
     }
 
     /// Only finds out what became of the command in doubt.
-    pub fn resolve_unknown(&mut self, round: usize, doors: &Doors) {
+    pub fn resolve_unknown(&mut self, round: usize, endpoints: &Endpoints) {
         self.round = round;
         let load = Load::default();
-        let _ = self.settle_doubt(&mut Session { doors, operator: Operator::new(doors), load: &load });
+        let _ =
+            self.settle_doubt(&mut Session { endpoints, operator: Operator::new(endpoints), load: &load });
     }
 
     fn settle_doubt(&mut self, session: &mut Session<'_>) -> Flow {
@@ -258,7 +259,7 @@ impl Client {
     fn poll(&mut self, session: &mut Session<'_>) -> Flow {
         let vm = &self.fleet.vms[self.random.index(self.fleet.vms.len())];
         let (scope, from) = (vm.scope.clone(), vm.address);
-        let reply = match http::poll(session.doors, from) {
+        let reply = match http::poll(session.endpoints, from) {
             Ok(reply) => reply,
             Err(silence) => return self.cut(session, silence),
         };
@@ -313,7 +314,7 @@ impl Client {
     /// Sends a command, for the first time or again, until it is answered or there is nobody to.
     fn send(&mut self, session: &mut Session<'_>, mut command: Command) -> Flow {
         let reply = match &command.what {
-            What::GuestApproval { event, from } => http::approve(session.doors, *from, *event),
+            What::GuestApproval { event, from } => http::approve(session.endpoints, *from, *event),
             What::Schedule { .. }
             | What::Act { .. }
             | What::Event { .. }

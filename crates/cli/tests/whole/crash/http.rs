@@ -1,4 +1,4 @@
-//! What the clients under load ask of the two doors.
+//! What the clients under load ask of the two endpoints.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -10,21 +10,21 @@ pub use crate::support::http::{Answer as Reply, Silence};
 
 /// Where a running service is reached, and with what token.
 #[derive(Clone)]
-pub struct Doors {
+pub struct Endpoints {
     pub guest: SocketAddr,
     pub operator: SocketAddr,
     pub token: String,
 }
 
-/// The operator door.
+/// The operator listener.
 pub struct Operator {
     line: Line,
     token: String,
 }
 
 impl Operator {
-    pub fn new(doors: &Doors) -> Self {
-        Self { line: Line::new(Ipv4Addr::LOCALHOST, doors.operator), token: doors.token.clone() }
+    pub fn new(endpoints: &Endpoints) -> Self {
+        Self { line: Line::new(Ipv4Addr::LOCALHOST, endpoints.operator), token: endpoints.token.clone() }
     }
 
     pub fn ask(&mut self, method: &str, target: &str, key: &str, body: &str) -> Result<Reply, Silence> {
@@ -57,14 +57,14 @@ impl Operator {
 const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 /// A guest's poll from its own address.
-pub fn poll(doors: &Doors, from: Ipv4Addr) -> Result<Reply, Silence> {
+pub fn poll(endpoints: &Endpoints, from: Ipv4Addr) -> Result<Reply, Silence> {
     let head = "Host: x\r\nMetadata: true\r\nConnection: close";
-    Line::new(from, doors.guest).ask(&format!("GET {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n"))
+    Line::new(from, endpoints.guest).ask(&format!("GET {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n"))
 }
 
 /// A guest's approval from its own address.
-pub fn approve(doors: &Doors, from: Ipv4Addr, event: uuid::Uuid) -> Result<Reply, Silence> {
+pub fn approve(endpoints: &Endpoints, from: Ipv4Addr, event: uuid::Uuid) -> Result<Reply, Silence> {
     let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}");
     let head = format!("Host: x\r\nMetadata: true\r\nConnection: close\r\nContent-Length: {}", body.len());
-    Line::new(from, doors.guest).ask(&format!("POST {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n{body}"))
+    Line::new(from, endpoints.guest).ask(&format!("POST {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n{body}"))
 }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::client::{Client, follows, read_document};
 use super::fleet::Fleet;
-use super::http::{self, Doors, Operator};
+use super::http::{self, Endpoints, Operator};
 use super::ledger::{Document, Found, Rank, Standing, TAG, Verb, Violation, What};
 
 /// Ended events are listed by when they ended, which may be a little before their commit.
@@ -111,8 +111,8 @@ impl Judge {
     }
 
     /// Looks at a service that has just come back.
-    pub fn check(&mut self, doors: &Doors, clients: &mut [Client]) -> CheckResult {
-        let mut operator = Operator::new(doors);
+    pub fn check(&mut self, endpoints: &Endpoints, clients: &mut [Client]) -> CheckResult {
+        let mut operator = Operator::new(endpoints);
         let news = self.take_over(clients)?;
         self.read_events(&mut operator, self.newest_end)?;
         self.check_attribution(clients)?;
@@ -124,17 +124,17 @@ impl Judge {
             self.check_trail(&shown)?;
         }
         self.check_reads(clients)?;
-        self.check_documents(doors, clients)?;
-        self.check_vms(&mut operator, doors, clients, &news.vms)?;
+        self.check_documents(endpoints, clients)?;
+        self.check_vms(&mut operator, endpoints, clients, &news.vms)?;
         self.check_notices(&mut operator, clients)?;
         self.check_unknown_outcomes(&mut operator, clients);
         Ok(())
     }
 
     /// Looks at everything once more, when nothing is in doubt.
-    pub fn check_all(&mut self, doors: &Doors, clients: &mut [Client]) -> CheckResult {
-        self.check(doors, clients)?;
-        let mut operator = Operator::new(doors);
+    pub fn check_all(&mut self, endpoints: &Endpoints, clients: &mut [Client]) -> CheckResult {
+        self.check(endpoints, clients)?;
+        let mut operator = Operator::new(endpoints);
         let known: HashSet<Uuid> = self.events.keys().copied().collect();
         let read = self.read_events(&mut operator, None)?;
         if let Some(gone) = known.difference(&read).next() {
@@ -403,11 +403,11 @@ impl Judge {
         Ok(())
     }
 
-    fn check_documents(&mut self, doors: &Doors, clients: &[Client]) -> CheckResult {
+    fn check_documents(&mut self, endpoints: &Endpoints, clients: &[Client]) -> CheckResult {
         for scope in &self.fleet.scopes {
             let Some(vm) = self.fleet.of(scope).next() else { continue };
             let reply =
-                http::poll(doors, vm.address).map_err(|why| Violation::new(scope, format!("{why:?}")))?;
+                http::poll(endpoints, vm.address).map_err(|why| Violation::new(scope, format!("{why:?}")))?;
             let (now, _) = read_document(&reply).map_err(|text| Violation::new(scope, text))?;
             let read = clients.iter().map(|client| client.ledger.documents.get(scope));
             for before in read.chain([self.documents.get(scope)]) {
@@ -423,7 +423,7 @@ impl Judge {
     fn check_vms(
         &self,
         operator: &mut Operator,
-        doors: &Doors,
+        endpoints: &Endpoints,
         clients: &[Client],
         news: &HashSet<Uuid>,
     ) -> CheckResult {
@@ -455,7 +455,7 @@ impl Judge {
                 demand(deleted || being_removed, vm, missing)?;
             }
             if news.contains(vm) && self.deletions(*vm).next().is_none() {
-                let reply = http::poll(doors, added.address);
+                let reply = http::poll(endpoints, added.address);
                 let status = reply.map(|reply| reply.status).unwrap_or(0);
                 let expected = if is_present { 200 } else { 403 };
                 let text = || format!("{}'s address is answered {status}, not {expected}", added.name);

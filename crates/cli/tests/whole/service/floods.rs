@@ -1,5 +1,5 @@
-//! Floods of connections against every listener: the operator door with and without TLS, the agent's listener, the
-//! guest door. Each comes from one source and from 200, is there before the first request that counts, and goes on
+//! Floods of connections against every listener: the operator listener with and without TLS, the agent's listener, the
+//! guest listener. Each comes from one source and from 200, is there before the first request that counts, and goes on
 //! between requests. Every request that counts is answered.
 
 mod agent;

@@ -1,4 +1,4 @@
-//! The operator door by https: certificates of one's own, whom the command line believes, and new ones on SIGHUP.
+//! The operator listener by https: certificates of one's own, whom the command line believes, and new ones on SIGHUP.
 
 use std::fs;
 use std::net::Ipv4Addr;

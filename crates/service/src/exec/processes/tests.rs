@@ -13,7 +13,7 @@ fn line(name: &str, state: &str, threads: u32) -> Vec<u8> {
 }
 
 #[test]
-fn stat_of_a_process_is_read_whatever_its_name() {
+fn stat_parses_any_process_name() {
     let expected = Some(process(412, 7, 400, 987_654));
     for name in ["sleep", "", "a b", ") R 1 2 3", "((x)) Z (", "a\nb", "999 (init) S 1"] {
         assert_eq!(Process::parse(&line(name, "S", 1)), expected, "{name:?}");
@@ -31,7 +31,7 @@ fn zombie_has_ended_unless_other_threads_run() {
 }
 
 #[test]
-fn what_is_no_stat_line_is_no_process() {
+fn malformed_stat_line_is_no_process() {
     let whole = line("a", "S", 1);
     for length in 0..whole.windows(6).position(|word| word == b"987654").unwrap() {
         assert_eq!(Process::parse(&whole[..length]), None, "{length} bytes");
@@ -42,7 +42,7 @@ fn what_is_no_stat_line_is_no_process() {
 }
 
 #[test]
-fn what_stems_from_a_process_is_found_by_its_parents() {
+fn descendants_are_found_by_parent() {
     let own = getpid();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let pid = Pid::from_child(&child);

@@ -110,7 +110,7 @@ fn command_environment_contains_only_event_variables() {
     let mut trial = Trial::new("");
     let seen = trial.path("seen");
     write_script(&trial.config.command, &format!("env > {}; pwd >> {0}", seen.display()));
-    trial.config.pass_on = vec![("LIBVIRT_DEFAULT_URI".into(), "test:///default".into())];
+    trial.config.extra_environment = vec![("LIBVIRT_DEFAULT_URI".into(), "test:///default".into())];
     assert_eq!(trial.run(), DONE);
     let seen = std::fs::read_to_string(seen).unwrap();
     for line in [
@@ -292,7 +292,7 @@ fn concurrent_commands_are_limited_and_waiting_ones_stoppable() {
             go.display()
         ),
     );
-    trial.config.at_once = 2;
+    trial.config.concurrency = 2;
     let exec = trial.exec();
     let (send, endings) = mpsc::channel();
     let _in = trial.runtime.enter();

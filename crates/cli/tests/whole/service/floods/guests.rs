@@ -1,4 +1,4 @@
-//! The guest door.
+//! The guest listener.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};

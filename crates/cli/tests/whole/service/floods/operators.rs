@@ -1,4 +1,4 @@
-//! The operator door.
+//! The operator listener.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

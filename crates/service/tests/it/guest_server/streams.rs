@@ -16,51 +16,51 @@ fn chunked(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_request_may_be_split_anywhere() {
-    let door = Door::with_mode(Mode::Normal).await;
+async fn request_may_be_split_anywhere() {
+    let server = TestServer::with_mode(Mode::Normal).await;
     for request in
         [post(EVENTS, &approval(EVENT_A)), chunked(&approval(EVENT_A)), format!("\r\n{}", get(EVENTS))]
     {
-        let mut client = door.connect(From::A).await;
+        let mut client = server.connect(From::A).await;
         for at in 1..request.len() {
-            let before = door.stats.connections_handed_over.get();
+            let before = server.stats.connections_handed_over.get();
             client.send(&request[..at]).await;
-            // By then the door has seen the first part.
-            until(|| door.stats.connections_handed_over.get() == before + 1).await;
+            // By then the server has seen the first part.
+            until(|| server.stats.connections_handed_over.get() == before + 1).await;
             client.send(&request[at..]).await;
-            assert_eq!(client.answer().await.status, 200, "split at {at}");
+            assert_eq!(client.response().await.status, 200, "split at {at}");
         }
     }
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_plain_poll_may_be_split_anywhere() {
-    let door = Door::with_mode(Mode::Normal).await;
+async fn plain_poll_may_be_split_anywhere() {
+    let server = TestServer::with_mode(Mode::Normal).await;
     let request = get(EVENTS);
-    let whole = door.ask(From::A, &request).await;
-    let mut client = door.connect(From::A).await;
+    let whole = server.ask(From::A, &request).await;
+    let mut client = server.connect(From::A).await;
     for at in 1..request.len() {
-        let before = door.stats.connections_handed_over.get();
+        let before = server.stats.connections_handed_over.get();
         client.send(&request[..at]).await;
-        until(|| door.stats.connections_handed_over.get() == before + 1).await;
+        until(|| server.stats.connections_handed_over.get() == before + 1).await;
         client.send(&request[at..]).await;
-        let answer = client.answer().await;
-        assert_eq!((&answer.head, &answer.body), (&whole.head, &whole.body), "split at {at}");
+        let response = client.response().await;
+        assert_eq!((&response.head, &response.body), (&whole.head, &whole.body), "split at {at}");
         // In between, the connection is served in place again.
         client.send(&request).await;
-        assert_eq!(client.answer().await.status, 200, "after a split at {at}");
-        assert_eq!(door.stats.connections_handed_over.get(), before + 1);
+        assert_eq!(client.response().await.status, 200, "after a split at {at}");
+        assert_eq!(server.stats.connections_handed_over.get(), before + 1);
     }
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn any_number_of_requests_in_one_write_is_answered_in_order() {
-    let door = Door::with_mode(Mode::Normal).await;
+async fn many_requests_in_one_write_are_served_in_order() {
+    let server = TestServer::with_mode(Mode::Normal).await;
     let versions = ["2017-08-01", "2019-01-01", "2020-07-01"];
     for count in 1..=40 {
-        let mut client = door.connect(From::A).await;
+        let mut client = server.connect(From::A).await;
         let asked: Vec<_> = (0..count).map(|at| versions[at % versions.len()]).collect();
         let all: String = asked
             .iter()
@@ -68,38 +68,38 @@ async fn any_number_of_requests_in_one_write_is_answered_in_order() {
             .collect();
         client.send(all).await;
         for version in asked {
-            assert_eq!(client.answer().await.body, document("a", version), "{count} requests");
+            assert_eq!(client.response().await.body, document("a", version), "{count} requests");
         }
     }
-    door.close().await;
+    server.close().await;
 }
 
 /// What is no plain poll goes to a task, and the connection comes back from it.
 #[tokio::test]
-async fn a_connection_goes_back_and_forth_between_worker_and_task() {
-    let door = Door::with_mode(Mode::Normal).await;
-    let mut client = door.connect(From::A).await;
+async fn connection_moves_between_worker_and_task() {
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let mut client = server.connect(From::A).await;
     let name = get("/metadata/instance/compute/name?api-version=2021-02-01&format=text");
     for round in 0..3 {
         for (request, tasks) in
             [(get(EVENTS), 0), (post(EVENTS, &approval(EVENT_A)), 1), (name.clone(), 1), (get(EVENTS), 0)]
         {
-            let before = door.stats.connections_handed_over.get();
+            let before = server.stats.connections_handed_over.get();
             client.send(&request).await;
-            assert_eq!(client.answer().await.status, 200, "round {round}");
-            assert_eq!(door.stats.connections_handed_over.get() - before, tasks, "{request}");
-            // The one task is that which closes the door.
+            assert_eq!(client.response().await.status, 200, "round {round}");
+            assert_eq!(server.stats.connections_handed_over.get() - before, tasks, "{request}");
+            // The one task is that which closes the server.
             until(|| tokio::runtime::Handle::current().metrics().num_alive_tasks() == 1).await;
         }
     }
-    assert_eq!(door.stats.connections_open.get(), 1);
-    door.close().await;
+    assert_eq!(server.stats.connections_open.get(), 1);
+    server.close().await;
 }
 
 #[tokio::test]
-async fn requests_sent_together_are_answered_in_order() {
-    let door = Door::with_mode(Mode::Normal).await;
-    let mut client = door.connect(From::A).await;
+async fn pipelined_requests_are_served_in_order() {
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let mut client = server.connect(From::A).await;
     let posted = post(EVENTS, &approval(EVENT_A));
     let all =
         [get(EVENTS), posted, get("/nowhere"), chunked("{}"), get_with(EVENTS, ""), get(EVENTS)].concat();
@@ -107,17 +107,17 @@ async fn requests_sent_together_are_answered_in_order() {
     for _ in 0..50 {
         let mut statuses = vec![];
         for _ in 0..6 {
-            statuses.push(client.answer().await.status);
+            statuses.push(client.response().await.status);
         }
         assert_eq!(statuses, [200, 200, 404, 400, 400, 200]);
     }
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_refused_request_leaves_the_connection_in_step() {
-    let door = Door::with_mode(Mode::Normal).await;
-    let mut client = door.connect(From::A).await;
+async fn refused_request_keeps_connection_in_sync() {
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let mut client = server.connect(From::A).await;
     let hidden = get(EVENTS);
     for (refused, status) in [
         (post_with("/", "", &hidden), 400),
@@ -126,33 +126,33 @@ async fn a_refused_request_leaves_the_connection_in_step() {
         (post(EVENTS, &hidden), 400),
     ] {
         client.send(refused).await;
-        assert_eq!(client.answer().await.status, status);
+        assert_eq!(client.response().await.status, status);
         client.send(get("/metadata/instance/compute/name?api-version=2021-02-01&format=text")).await;
-        assert_eq!(client.answer().await.body, "a", "after {status}");
+        assert_eq!(client.response().await.body, "a", "after {status}");
     }
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_body_that_is_held_back_is_asked_for() {
-    let door = Door::with_mode(Mode::Normal).await;
-    let mut client = door.connect(From::A).await;
+async fn expect_continue_gets_100() {
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let mut client = server.connect(From::A).await;
     let body = approval(EVENT_A);
     let request = post_with(EVENTS, "Metadata: true\r\nExpect: 100-Continue\r\n", &body);
     let (head, body) = request.split_at(request.len() - body.len());
     client.send(head).await;
     assert_eq!(client.read_head().await, "HTTP/1.1 100 Continue\r\n\r\n");
     client.send(body).await;
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.response().await.status, 200);
 
     client.send(&request).await;
-    assert_eq!(client.answer().await.status, 200, "a body that did not wait needs no leave");
-    door.close().await;
+    assert_eq!(client.response().await.status, 200, "a body that did not wait needs no leave");
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_wanted_is_not_asked_for() {
-    let door = Door::with_mode(Mode::Normal).await;
+async fn refused_expect_continue_gets_no_100() {
+    let server = TestServer::with_mode(Mode::Normal).await;
     for (headers, length, status) in [
         ("Metadata: true\r\nExpect: 100-continue\r\n", 65_537, 413),
         ("Expect: 100-continue\r\n", 100, 400),
@@ -160,57 +160,57 @@ async fn a_body_that_is_not_wanted_is_not_asked_for() {
     ] {
         let request =
             format!("POST {EVENTS} HTTP/1.1\r\nHost: a\r\n{headers}Content-Length: {length}\r\n\r\n");
-        let mut client = door.connect(From::A).await;
+        let mut client = server.connect(From::A).await;
         client.send(request).await;
-        let answer = client.answer().await;
-        assert_eq!((answer.status, answer.closes()), (status, true), "{headers}{length}");
+        let response = client.response().await;
+        assert_eq!((response.status, response.closes()), (status, true), "{headers}{length}");
         assert!(client.is_closed().await);
     }
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn an_answer_reaches_a_client_that_is_still_sending() {
-    let door = Door::with_mode(Mode::Normal).await;
-    let mut client = door.connect(From::A).await;
+async fn response_reaches_client_still_sending() {
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let mut client = server.connect(From::A).await;
     client.send(post(EVENTS, &" ".repeat(1024 * 1024))).await;
-    assert_eq!(client.answer().await.status, 413);
+    assert_eq!(client.response().await.status, 413);
     assert!(client.is_closed().await);
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_connection_is_closed_when_the_client_says_so() {
-    let door = Door::with_mode(Mode::Normal).await;
+async fn connection_close_header_closes_connection() {
+    let server = TestServer::with_mode(Mode::Normal).await;
     for request in [
         get_with(EVENTS, "Metadata: true\r\nConnection: close\r\n"),
         post_with(EVENTS, "Metadata: true\r\nConnection: foo, CLOSE\r\n", &approval(EVENT_A)),
         format!("GET {EVENTS} HTTP/1.0\r\nMetadata: true\r\n\r\n"),
     ] {
-        let mut client = door.connect(From::A).await;
+        let mut client = server.connect(From::A).await;
         client.send(&request).await;
-        let answer = client.answer().await;
-        assert_eq!((answer.status, answer.closes()), (200, true), "{request}");
+        let response = client.response().await;
+        assert_eq!((response.status, response.closes()), (200, true), "{request}");
         assert!(client.is_closed().await);
     }
-    let mut client = door.connect(From::A).await;
+    let mut client = server.connect(From::A).await;
     for _ in 0..2 {
         client
             .send(format!("GET {EVENTS} HTTP/1.0\r\nMetadata: true\r\nConnection: Keep-Alive\r\n\r\n"))
             .await;
-        assert_eq!(client.answer().await.header("Connection"), Some("keep-alive"));
+        assert_eq!(client.response().await.header("Connection"), Some("keep-alive"));
     }
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_client_may_stop_sending_before_it_reads() {
+async fn half_closed_client_gets_response() {
     use tokio::io::AsyncWriteExt;
-    let door = Door::with_mode(Mode::Normal).await;
-    let mut client = door.connect(From::A).await;
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let mut client = server.connect(From::A).await;
     client.send(get(EVENTS)).await;
     client.stream.shutdown().await.unwrap();
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.response().await.status, 200);
     assert!(client.is_closed().await);
-    door.close().await;
+    server.close().await;
 }

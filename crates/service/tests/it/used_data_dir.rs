@@ -9,7 +9,7 @@ use notbefore_engine::{Command, Engine, EngineSettings, Idempotency, Request};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
 use notbefore_service::driver::NoCommand;
-use notbefore_service::transfer::export::{self, ExportError, PATIENCE, Terms};
+use notbefore_service::transfer::export::{self, ExportError, ExportOptions, SEND_TIMEOUT};
 use notbefore_service::view::Views;
 use notbefore_service::{runtime, tokens};
 use notbefore_store::Store;
@@ -38,12 +38,12 @@ pub async fn make(path: &Path, commands: Vec<Command>) {
 /// The text of an export that is made at a time.
 pub async fn exported(store: &dyn Store, at: Timestamp) -> Result<String, ExportError> {
     let snapshot = store.snapshot().await?;
-    let (pieces, mut taken) = mpsc::channel(1);
-    let terms = Terms { tokens: true, patience: PATIENCE };
-    let export = tokio::spawn(export::export(snapshot, terms, at, pieces));
+    let (chunks, mut taken) = mpsc::channel(1);
+    let options = ExportOptions { tokens: true, send_timeout: SEND_TIMEOUT };
+    let export = tokio::spawn(export::export(snapshot, options, at, chunks));
     let mut text = Vec::new();
-    while let Some(piece) = taken.recv().await {
-        text.extend(piece);
+    while let Some(chunk) = taken.recv().await {
+        text.extend(chunk);
     }
     export.await.unwrap()?;
     Ok(String::from_utf8(text).unwrap())

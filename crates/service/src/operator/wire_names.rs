@@ -4,21 +4,21 @@ use notbefore_core as core;
 use notbefore_wire::operator as wire;
 
 /// An enum of the domain that has words in the API.
-pub trait Word {
+pub trait WireName {
     /// The API's enum.
     type Wire;
 
     /// The word for it.
-    fn word(&self) -> Self::Wire;
+    fn wire_name(&self) -> Self::Wire;
 }
 
-macro_rules! words {
+macro_rules! wire_names {
     ($( $own:ident => $wire:ident { $($variant:ident),+ } )+) => {
         $(
-            impl Word for core::$own {
+            impl WireName for core::$own {
                 type Wire = wire::$wire;
 
-                fn word(&self) -> wire::$wire {
+                fn wire_name(&self) -> wire::$wire {
                     match self {
                         $( Self::$variant { .. } => wire::$wire::$variant, )+
                     }
@@ -28,7 +28,7 @@ macro_rules! words {
     };
 }
 
-words! {
+wire_names! {
     ScopeKind => ScopeKind { Standalone, AvailabilitySet, CloudService, ScaleSet }
     MemberState => VmState { Running, Deallocated }
     EventType => EventType { Freeze, Reboot, Redeploy, Preempt, Terminate }

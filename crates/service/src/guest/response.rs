@@ -4,7 +4,7 @@
 //! x-ms-request-id, ETag, Date, Content-Length; what we add (`Allow`, `Retry-After`, `Preference-Applied`,
 //! `Connection`) comes after. A 304 has
 //! ETag and Date only. Head and body leave in one write; a large body is shared, not copied. What is the same in
-//! every answer of a kind is one constant, and nothing here asks the system for anything.
+//! every response of a kind is one constant, and nothing here asks the system for anything.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -25,7 +25,7 @@ macro_rules! named {
     };
 }
 
-/// The headers up to the request id of an answer that has a body.
+/// The headers up to the request id of a response that has a body.
 macro_rules! described {
     (JSON) => {
         concat!("Content-Type: application/json; charset=utf-8\r\n", named!())
@@ -46,11 +46,11 @@ pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Bodies up to this size are copied behind their head, so that both leave in one piece: copying some KiB is
 /// cheaper than telling the kernel of two places.
-pub(super) const COPIED_MAX: usize = 16 * 1024;
+pub(super) const INLINE_BODY_MAX: usize = 16 * 1024;
 
 /// What a request is answered with.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
+pub(super) enum Response {
     /// The document, whole.
     Document { incarnation: u64, body: Bytes },
     /// The client has this document.
@@ -74,51 +74,51 @@ pub(super) enum Persistence {
     Closing,
 }
 
-/// What an answer's bytes depend on beside the answer.
+/// What a response's bytes depend on beside the response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct ResponseMeta {
     pub now: Timestamp,
     pub persistence: Persistence,
-    /// The request was a HEAD: the answer has no body, whatever its head says.
+    /// The request was a HEAD: the response has no body, whatever its head says.
     pub head_only: bool,
-    /// How long the answer might be held back, where the request asked for that.
+    /// How long the response might be held back, where the request asked for that.
     pub wait: Option<Wait>,
 }
 
-impl Answer {
-    /// Appends the answer's bytes to `out`. A body that is too large to be copied comes back instead.
-    pub(super) fn write(self, manner: Manner, out: &mut Vec<u8>) -> Bytes {
+impl Response {
+    /// Appends the response's bytes to `out`. A body that is too large to be copied comes back instead.
+    pub(super) fn write(self, meta: ResponseMeta, out: &mut Vec<u8>) -> Bytes {
         let body = match self {
-            Answer::NotModified { incarnation } => {
+            Response::NotModified { incarnation } => {
                 out.extend_from_slice(NOT_MODIFIED.as_bytes());
                 put_number(out, incarnation);
                 out.extend_from_slice(b"\r\n");
-                put_date(out, manner.now);
+                put_date(out, meta.now);
                 Bytes::new()
             }
-            Answer::Document { incarnation, body } => {
+            Response::Document { incarnation, body } => {
                 out.extend_from_slice(DOCUMENT.as_bytes());
-                put_ordered(out, Some(incarnation), body.len(), manner.now);
+                put_common_headers(out, Some(incarnation), body.len(), meta.now);
                 body
             }
-            Answer::Approved => {
+            Response::Approved => {
                 out.extend_from_slice(APPROVED.as_bytes());
-                put_ordered(out, None, 0, manner.now);
+                put_common_headers(out, None, 0, meta.now);
                 Bytes::new()
             }
-            Answer::Metadata { is_text, body } => {
+            Response::Metadata { is_text, body } => {
                 out.extend_from_slice(if is_text { TEXT } else { DOCUMENT }.as_bytes());
-                put_ordered(out, None, body.len(), manner.now);
+                put_common_headers(out, None, body.len(), meta.now);
                 body
             }
-            Answer::Refused(error) => {
+            Response::Refused(error) => {
                 let body = match error.body() {
                     std::borrow::Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
                     std::borrow::Cow::Owned(text) => Bytes::from(text),
                 };
                 let status = error.status();
                 put(out, format_args!("HTTP/1.1 {status} {}\r\n{}", reason(status), described!(JSON)));
-                put_ordered(out, None, body.len(), manner.now);
+                put_common_headers(out, None, body.len(), meta.now);
                 if let GuestError::MethodNotAllowed(methods) = error {
                     put(out, format_args!("Allow: {}\r\n", methods.allow()));
                 }
@@ -128,19 +128,19 @@ impl Answer {
                 body
             }
         };
-        if let Some(wait) = manner.wait {
+        if let Some(wait) = meta.wait {
             put(out, format_args!("Preference-Applied: wait={wait}\r\n"));
         }
-        match manner.persistence {
+        match meta.persistence {
             Persistence::Open => {}
             Persistence::KeptAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
             Persistence::Closing => out.extend_from_slice(b"Connection: close\r\n"),
         }
         out.extend_from_slice(b"\r\n");
-        if manner.head_only {
+        if meta.head_only {
             return Bytes::new();
         }
-        if body.len() > COPIED_MAX {
+        if body.len() > INLINE_BODY_MAX {
             return body;
         }
         out.extend_from_slice(&body);
@@ -149,7 +149,7 @@ impl Answer {
 }
 
 /// The headers after the request id's name.
-fn put_ordered(out: &mut Vec<u8>, etag: Option<u64>, length: usize, now: Timestamp) {
+fn put_common_headers(out: &mut Vec<u8>, etag: Option<u64>, length: usize, now: Timestamp) {
     let mut id = Uuid::encode_buffer();
     out.extend_from_slice(request_id().hyphenated().encode_lower(&mut id).as_bytes());
     out.extend_from_slice(b"\r\n");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_in_digits() {
+    fn numbers_are_decimal() {
         for number in [0, 7, 10, 99, 358, 1_000_000, u64::MAX] {
             let mut out = Vec::new();
             put_number(&mut out, number);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_date_follows_the_clock_in_both_directions() {
+    fn date_header_follows_clock_forward_and_back() {
         let date = |now: &str| {
             let mut head = Vec::new();
             put_date(&mut head, now.parse().unwrap());

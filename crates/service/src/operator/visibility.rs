@@ -1,7 +1,7 @@
 //! What a caller may see and do: the one way from a request of a tenant to the view and to the engine.
 //!
-//! A handler that takes a [`Sight`] has no other: the routes that everybody may call are given [`Shared`] as
-//! their state, which holds the door's parts and hands out nothing but sights. So a handler cannot forget to
+//! A handler that takes a [`CallerView`] has no other: the routes that everybody may call are given [`SharedState`] as
+//! their state, which holds the server's parts and hands out nothing but caller views. So a handler cannot forget to
 //! filter. A handler that wants all of [`Operator`] does not fit among them, only among those that are for an
 //! operator of everywhere.
 //!
@@ -23,13 +23,13 @@ use notbefore_core::{
 };
 use notbefore_engine::records;
 use notbefore_engine::{Engine, Failure, TypedCommand};
-use notbefore_listener::places::Place;
+use notbefore_listener::slots::AdmissionSlot;
 use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
 use super::access::{self, Change, Principal};
-use super::present::Live;
+use super::present::PresentContext;
 use super::problem::Problem;
 use super::{Operator, facts, operations, present, seen};
 use crate::names::{self, NameError};
@@ -38,11 +38,11 @@ use crate::view::{ScopeView, View};
 /// The fewest digits by which an event may be called.
 const SHORT_ID_MIN: usize = 4;
 
-/// The door's parts, for routes that everybody may call; only a [`Sight`] gets at them.
+/// The server's parts, for routes that everybody may call; only a [`CallerView`] gets at them.
 #[derive(Clone)]
-pub struct Shared(Operator);
+pub struct SharedState(Operator);
 
-impl Shared {
+impl SharedState {
     /// Closes the parts up.
     pub fn new(operator: Operator) -> Self {
         Self(operator)
@@ -60,7 +60,7 @@ pub struct Caller {
 type Roots = Arc<[Prefix]>;
 
 /// What of a view exists for a caller.
-pub struct Part {
+pub struct VisibleView {
     view: Arc<View>,
     /// The view shows every commit up to this revision, and perhaps later ones.
     pub revision: u64,
@@ -68,16 +68,16 @@ pub struct Part {
 }
 
 /// What a caller sees, at one moment, and the way to change it.
-pub struct Sight {
+pub struct CallerView {
     caller: Caller,
-    part: Part,
+    visible: VisibleView,
 }
 
-impl Deref for Sight {
-    type Target = Part;
+impl Deref for CallerView {
+    type Target = VisibleView;
 
-    fn deref(&self) -> &Part {
-        &self.part
+    fn deref(&self) -> &VisibleView {
+        &self.visible
     }
 }
 
@@ -85,10 +85,10 @@ impl Deref for Sight {
 #[derive(Debug)]
 pub struct Permit(());
 
-impl FromRequestParts<Shared> for Caller {
+impl FromRequestParts<SharedState> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, shared: &SharedState) -> Result<Self, Problem> {
         let principal = parts.extensions.get::<Principal>().cloned();
         let principal =
             principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))?;
@@ -97,14 +97,14 @@ impl FromRequestParts<Shared> for Caller {
     }
 }
 
-impl FromRequestParts<Shared> for Sight {
+impl FromRequestParts<SharedState> for CallerView {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, shared: &SharedState) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, shared).await?;
         let (revision, view) = caller.operator.views.complete_to();
-        let part = Part { view, revision, roots: Arc::clone(&caller.roots) };
-        Ok(Self { caller, part })
+        let visible = VisibleView { view, revision, roots: Arc::clone(&caller.roots) };
+        Ok(Self { caller, visible })
     }
 }
 
@@ -122,27 +122,27 @@ fn roots<'a>(paths: impl Iterator<Item = &'a Prefix>) -> Roots {
     roots.into()
 }
 
-fn sees(roots: &[Prefix], scope: &ScopeId) -> bool {
+fn can_see(roots: &[Prefix], scope: &ScopeId) -> bool {
     roots.iter().any(|root| root.covers(scope))
 }
 
-fn sees_everything(roots: &[Prefix]) -> bool {
+fn can_see_all(roots: &[Prefix]) -> bool {
     roots.iter().any(Prefix::is_root)
 }
 
 impl Caller {
     /// Whether a scope exists for the caller.
-    pub fn sees(&self, scope: &ScopeId) -> bool {
-        sees(&self.roots, scope)
+    pub fn can_see(&self, scope: &ScopeId) -> bool {
+        can_see(&self.roots, scope)
     }
 
-    /// What is stored, at one moment: all of it, so that whoever looks things up there asks [`Caller::sees`] of
+    /// What is stored, at one moment: all of it, so that whoever looks things up there asks [`Caller::can_see`] of
     /// each.
     pub async fn snapshot(&self) -> Result<Box<dyn Snapshot>, Problem> {
         Ok(self.operator.store.snapshot().await?)
     }
 
-    /// Every commit after a revision; [`Caller::sees_fact`] says what of it the caller sees.
+    /// Every commit after a revision; [`Caller::can_see_fact`] says what of it the caller sees.
     pub async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
         self.operator.store.watch(after).await
     }
@@ -153,15 +153,15 @@ impl Caller {
     }
 
     /// A place for a stream of the caller's token.
-    pub fn stream_place(&self) -> Result<Place, Problem> {
-        let place = self.operator.places.stream(self.principal.counted_by());
-        place.map_err(|excess| access::too_many("streams", excess))
+    pub fn reserve_stream(&self) -> Result<AdmissionSlot, Problem> {
+        let slot = self.operator.slots.stream(self.principal.quota_key());
+        slot.map_err(|exceeded| access::too_many("streams", exceeded))
     }
 
     /// Whether the caller's token is still in force.
-    pub fn holds(&self) -> bool {
+    pub fn has_valid_token(&self) -> bool {
         let now = self.operator.clock.now();
-        self.operator.views.newest().tokens.holds(self.principal.token(), now)
+        self.operator.views.newest().tokens.is_valid(self.principal.token(), now)
     }
 
     /// Whether a commit has revoked the caller's token, which the view may not know of yet.
@@ -172,17 +172,17 @@ impl Caller {
 
     /// Whether the caller sees a fact: those of its scopes; and, seeing everything, those of none. What is done with tokens
     /// is for those who may do everything.
-    pub fn sees_fact(&self, scope: Option<&ScopeId>, fact: Option<&Fact>) -> bool {
+    pub fn can_see_fact(&self, scope: Option<&ScopeId>, fact: Option<&Fact>) -> bool {
         let seen = match scope {
-            Some(scope) => self.sees(scope),
-            None => sees_everything(&self.roots),
+            Some(scope) => self.can_see(scope),
+            None => can_see_all(&self.roots),
         };
         self.principal.token().is_full_operator() || (seen && !fact.is_some_and(Fact::is_about_tokens))
     }
 }
 
 /// What is seen.
-impl Part {
+impl VisibleView {
     /// All of a view.
     #[cfg(test)]
     pub fn everything(view: Arc<View>) -> Self {
@@ -190,8 +190,8 @@ impl Part {
     }
 
     /// Whether a scope exists for the caller.
-    pub fn sees(&self, scope: &ScopeId) -> bool {
-        sees(&self.roots, scope)
+    pub fn can_see(&self, scope: &ScopeId) -> bool {
+        can_see(&self.roots, scope)
     }
 
     /// The caller's scopes in order, from a place in it on.
@@ -214,36 +214,36 @@ impl Part {
         from: Option<&ScopeId>,
     ) -> impl Iterator<Item = (&'a Arc<ScopeView>, Vec<&'a Member>)> {
         let places = self.view.hosts.get(host);
-        let placed = places.map(|places| self.view.placed(places, from));
-        placed.into_iter().flatten().filter(|(scope, _)| self.sees(&scope.scope.id()))
+        let members = places.map(|places| self.view.members_on(places, from));
+        members.into_iter().flatten().filter(|(scope, _)| self.can_see(&scope.scope.id()))
     }
 
     /// A scope.
     pub fn scope(&self, path: &ScopePath) -> Result<&Arc<ScopeView>, Problem> {
         let id = path.id();
-        self.view.scope(&id).filter(|_| self.sees(&id)).ok_or_else(|| self.unknown_scope(path))
+        self.view.scope(&id).filter(|_| self.can_see(&id)).ok_or_else(|| self.unknown_scope(path))
     }
 
     fn unknown_scope(&self, path: &ScopePath) -> Problem {
         let is_hidden = self.view.scope(&path.id()).is_some();
-        Problem::from(Refusal::UnknownScope(path.clone())).hiding(is_hidden)
+        Problem::from(Refusal::UnknownScope(path.clone())).hide_existence(is_hidden)
     }
 
     /// The scope of a VM.
     pub fn scope_of(&self, vm: VmId) -> Result<&Arc<ScopeView>, Problem> {
         let found = self.view.scope_of(vm);
         found
-            .filter(|scope| self.sees(&scope.scope.id()))
-            .ok_or_else(|| Problem::from(Refusal::UnknownVm(vm)).hiding(found.is_some()))
+            .filter(|scope| self.can_see(&scope.scope.id()))
+            .ok_or_else(|| Problem::from(Refusal::UnknownVm(vm)).hide_existence(found.is_some()))
     }
 
     /// The VM that a text means.
     pub fn vm(&self, text: &str) -> Result<VmId, Problem> {
-        let seen = names::resolve_among(&self.view, text, |scope| self.sees(&scope.scope.id()));
+        let seen = names::resolve_among(&self.view, text, |scope| self.can_see(&scope.scope.id()));
         seen.map_err(|error| {
             let hidden = matches!(error, NameError::Unknown(_))
                 && !matches!(names::resolve(&self.view, text), Err(NameError::Unknown(_)));
-            Problem::from(error).hiding(hidden)
+            Problem::from(error).hide_existence(hidden)
         })
     }
 
@@ -265,7 +265,7 @@ impl Part {
                 let detail = format!(
                     "there is no event {text}; 'notbefore event list' shows those there are (an id may be cut to {SHORT_ID_MIN} digits or more)"
                 );
-                Err(Problem::not_found("unknown_event", detail).hiding(!all.is_empty()))
+                Err(Problem::not_found("unknown_event", detail).hide_existence(!all.is_empty()))
             }
             _ => {
                 let detail = format!("several events begin with {text}; give more of the id");
@@ -276,7 +276,7 @@ impl Part {
 
     /// The scope in which an event lives or has ended lately.
     fn scope_of_event(&self, event: EventId) -> Option<&Arc<ScopeView>> {
-        self.view.scope_of_event(event).filter(|scope| self.sees(&scope.scope.id()))
+        self.view.scope_of_event(event).filter(|scope| self.can_see(&scope.scope.id()))
     }
 
     /// An event while it is live.
@@ -285,45 +285,45 @@ impl Part {
     }
 
     fn unknown_event(&self, event: EventId) -> Problem {
-        Problem::from(Refusal::UnknownEvent(event)).hiding(self.view.scope_of_event(event).is_some())
+        Problem::from(Refusal::UnknownEvent(event)).hide_existence(self.view.scope_of_event(event).is_some())
     }
 
     /// Where live events are shown, one or a page of them.
-    pub fn live(&self, now: Timestamp) -> Live<'_> {
-        Live::new(&self.view, |scope| self.sees(scope), now)
+    pub fn present_context(&self, now: Timestamp) -> PresentContext<'_> {
+        PresentContext::new(&self.view, |scope| self.can_see(scope), now)
     }
 
     /// Open operations that reach one of the caller's scopes, after one.
     pub fn operations<'a>(
         &'a self,
-        live: &'a Live<'a>,
+        context: &'a PresentContext<'a>,
         after: Option<OperationId>,
     ) -> impl Iterator<Item = wire::Operation> + 'a {
         let all = self.view.operations_after(after);
-        all.filter_map(|(_, held)| self.show(live, &held.value))
+        all.filter_map(|(_, held)| self.show(context, &held.value))
             .filter(|shown| shown.state != wire::OperationState::Closed)
     }
 
     /// An operation with those of its parts that the caller sees; none if that is none of them. Where it stands
     /// is then also told of those parts alone.
-    fn show(&self, live: &Live<'_>, operation: &Operation) -> Option<wire::Operation> {
-        if sees_everything(&self.roots) {
-            return Some(present::operation(live, operation));
+    fn show(&self, context: &PresentContext<'_>, operation: &Operation) -> Option<wire::Operation> {
+        if can_see_all(&self.roots) {
+            return Some(present::operation(context, operation));
         }
         let mut own = operation.clone();
-        own.targets.retain(|target| self.sees(&target.scope));
+        own.targets.retain(|target| self.can_see(&target.scope));
         if own.targets.is_empty() {
             return None;
         }
         if own.targets.iter().all(|target| target.state == TargetState::Ended) {
             own.state = OperationState::Closed;
         }
-        Some(present::operation(live, &own))
+        Some(present::operation(context, &own))
     }
 }
 
 /// What is looked up besides.
-impl Sight {
+impl CallerView {
     /// What time it is.
     pub fn now(&self) -> Timestamp {
         self.caller.operator.clock.now()
@@ -351,7 +351,7 @@ impl Sight {
         {
             let seen = seen::of_live(&self.caller.operator, event);
             let unread_by = self.unread_by(scope, event);
-            let mut shown = present::event(&self.live(self.now()), scope, event);
+            let mut shown = present::event(&self.present_context(self.now()), scope, event);
             // An event is shown though the store cannot be read; its trail is then without ids.
             if let Ok(snapshot) = self.snapshot().await {
                 let _ = facts::identify(&*snapshot, &mut shown.trail).await;
@@ -362,8 +362,8 @@ impl Sight {
         let snapshot = self.snapshot().await?;
         let record = snapshot.get(&key).await?.ok_or_else(|| self.unknown_event(id))?;
         let past = records::decode::<Past>(&key, &record.value)?;
-        if !self.sees(&past.scope) {
-            return Err(self.unknown_event(id).hiding(true));
+        if !self.can_see(&past.scope) {
+            return Err(self.unknown_event(id).hide_existence(true));
         }
         let seen = seen::of_past(&self.caller.operator, &past.event).await?;
         let mut shown = wire::Event { seen, ..present::past(&past, record.revision.0) };
@@ -374,13 +374,13 @@ impl Sight {
     /// An operation, open or closed.
     pub async fn show_operation(&self, id: OperationId) -> Result<wire::Operation, Problem> {
         let operation = operations::stored(&self.caller.operator, &self.view, id).await?;
-        self.show(&self.live(self.now()), &operation)
-            .ok_or_else(|| Problem::from(Refusal::UnknownOperation(id)).hiding(true))
+        self.show(&self.present_context(self.now()), &operation)
+            .ok_or_else(|| Problem::from(Refusal::UnknownOperation(id)).hide_existence(true))
     }
 }
 
 /// What is done.
-impl Sight {
+impl CallerView {
     /// Checks that the caller has a role in a scope that it is known to see.
     pub fn permit(&self, needed: Role, scope: &ScopeId) -> Result<Permit, Problem> {
         match self.caller.principal.token().role_in(scope) {
@@ -410,7 +410,7 @@ impl Sight {
     /// Checks that the caller has a role where a scope is, or may be made.
     pub fn permit_at(&self, needed: Role, path: &ScopePath) -> Result<Permit, Problem> {
         let id = path.id();
-        if self.sees(&id) { self.permit(needed, &id) } else { Err(self.unknown_scope(path)) }
+        if self.can_see(&id) { self.permit(needed, &id) } else { Err(self.unknown_scope(path)) }
     }
 
     /// Checks that the caller has a role in the scope of a VM.
@@ -436,11 +436,11 @@ impl Sight {
         }
         let unknown = || Problem::from(Refusal::UnknownOperation(id));
         let held = self.view.operation(id).ok_or_else(unknown)?;
-        if !held.value.targets.iter().any(|target| self.sees(&target.scope)) {
-            return Err(unknown().hiding(true));
+        if !held.value.targets.iter().any(|target| self.can_see(&target.scope)) {
+            return Err(unknown().hide_existence(true));
         }
         let needed = role_for(held.value.cause.source());
-        match held.value.targets.iter().find(|target| !self.sees(&target.scope)) {
+        match held.value.targets.iter().find(|target| !self.can_see(&target.scope)) {
             Some(_) => Err(Problem::not_permitted("this needs the role operator everywhere")),
             None => self.permit_all(needed, held.value.targets.iter().map(|target| &target.scope)),
         }
@@ -448,7 +448,7 @@ impl Sight {
 
     /// Checks that the caller may start or complete an operation: that is the platform's work, in every scope that it
     /// reaches.
-    pub fn permit_to_carry_out(&self, id: OperationId) -> Result<Permit, Problem> {
+    pub fn permit_to_start_or_complete(&self, id: OperationId) -> Result<Permit, Problem> {
         let permit = self.permit_on_operation(id)?;
         match self.view.operation(id) {
             Some(held) if !self.caller.principal.token().is_full_operator() => {
@@ -465,24 +465,25 @@ impl Sight {
         command: Result<(Permit, A), Problem>,
     ) -> Result<A::Answer, Problem> {
         let command = command.map(|(Permit(()), command)| command);
-        let answer = change.ask_with(&self.caller.operator, command, |failure| self.told(failure)).await;
-        self.part.view = self.caller.operator.views.newest();
+        let answer =
+            change.ask_with(&self.caller.operator, command, |failure| self.problem_of(failure)).await;
+        self.visible.view = self.caller.operator.views.newest();
         answer
     }
 
     /// Asks what something would come to.
-    pub async fn look<T: Send + 'static>(
+    pub async fn query<T: Send + 'static>(
         &mut self,
         _: Permit,
         question: impl FnOnce(&Engine, Timestamp) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Problem> {
-        let answer = self.caller.operator.engine.look(question).await;
-        self.part.view = self.caller.operator.views.newest();
-        answer.map_err(|failure| self.told(failure))
+        let answer = self.caller.operator.engine.query(question).await;
+        self.visible.view = self.caller.operator.views.newest();
+        answer.map_err(|failure| self.problem_of(failure))
     }
 
     /// A failure, without what it would tell of scopes that do not exist for the caller.
-    fn told(&self, failure: Failure) -> Problem {
+    fn problem_of(&self, failure: Failure) -> Problem {
         if let Failure::Refused(Refusal::AddressTaken { address, network, owner }) = &failure
             && self.vm(owner).is_err()
         {
@@ -507,7 +508,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_in_order_and_none_is_below_another() {
+    fn roots_are_sorted_and_disjoint() {
         let parse =
             |texts: &[&str]| -> Vec<Prefix> { texts.iter().map(|text| text.parse().unwrap()).collect() };
         let of = |texts: &[&str]| roots(parse(texts).iter());

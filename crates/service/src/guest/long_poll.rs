@@ -1,25 +1,25 @@
 //! A poll that is held back until there is news: `Prefer: wait=N` with `If-None-Match`.
 //!
-//! A held poll is its connection's place at a worker and what is needed to answer it anew: no task, no timer, no
-//! buffer. It counted as a poll when it came. Whenever its scope's bell rings it is resolved from the beginning,
+//! A held poll is its connection's place at a worker and what is needed to respond to it again: no task, no timer, no
+//! buffer. It counted as a poll when it came. Whenever its scope is notified it is resolved from the beginning,
 //! as a new poll would be, since the VM may have moved to another scope or be no VM any more.
 
 use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::version::EventsVersion;
 
-use super::answer::{Answer, Manner};
 use super::caller::{Caller, ProxyClaim};
 use super::head::{Head, Name};
 use super::platform::{Platform, Rendered};
 use super::prefer::{self, Wait};
-use super::{GuestDoor, conditional};
+use super::response::{Response, ResponseMeta};
+use super::{GuestServer, conditional};
 
 /// The most bytes that are kept of a request while it is held. Tags are a few digits each.
-const KEPT_BYTES_MAX: usize = 1024;
+const ETAGS_BYTES_MAX: usize = 1024;
 
 /// What a held poll asked.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct LongPoll {
     pub version: EventsVersion,
     /// The document that the client has.
     edition: u64,
@@ -31,9 +31,9 @@ pub(super) struct Hold {
 
 /// A poll to be held, and how its connection stands.
 pub(super) struct Pending {
-    pub hold: Hold,
+    pub hold: LongPoll,
     pub wait: Wait,
-    pub manner: Manner,
+    pub meta: ResponseMeta,
     /// What was read after it.
     pub rest: Vec<u8>,
     /// Whether there may be more that nobody will be told of.
@@ -41,36 +41,36 @@ pub(super) struct Pending {
 }
 
 /// What a second look at a held poll shows.
-pub(super) enum News<G> {
+pub(super) enum PollUpdate<G> {
     /// The document is the same; this is its incarnation.
-    None { guest: G, incarnation: u64 },
+    Unchanged { guest: G, incarnation: u64 },
     /// It can be answered.
-    Answer(Answer),
+    Response(Response),
     /// It can be answered with another document.
     Document { guest: G, rendered: Rendered },
 }
 
 /// How long a poll may be held back, if it asks for that and says what it has. One that says it at great length
 /// is answered at once.
-pub(super) fn asked_for(head: &Head<'_, '_>) -> Option<Wait> {
+pub(super) fn requested_wait(head: &Head<'_, '_>) -> Option<Wait> {
     if !head.has(Name::Prefer) || !head.has(Name::IfNoneMatch) {
         return None;
     }
     let kept: usize = head.all(Name::IfNoneMatch).map(|tags| tags.len() + 1).sum();
-    prefer::wait(head.all(Name::Prefer)).filter(|_| kept <= KEPT_BYTES_MAX)
+    prefer::wait(head.all(Name::Prefer)).filter(|_| kept <= ETAGS_BYTES_MAX)
 }
 
-impl Hold {
+impl LongPoll {
     pub(super) fn new(
         head: &Head<'_, '_>,
         claim: &ProxyClaim<'_>,
         version: EventsVersion,
         edition: u64,
-    ) -> Hold {
+    ) -> LongPoll {
         let tags: Vec<&[u8]> = head.all(Name::IfNoneMatch).collect();
         // A claim that was found good has an id and a signature, both short.
         let claim = claim.instance_id.zip(claim.signature);
-        Hold {
+        LongPoll {
             version,
             edition,
             tags: tags.join(&b',').into(),
@@ -85,25 +85,25 @@ impl Hold {
     }
 }
 
-impl<P: Platform> GuestDoor<P> {
+impl<P: Platform> GuestServer<P> {
     /// The guest that a held poll is from, as things are now.
-    pub(super) fn guest_of(&self, hold: &Hold, caller: &Caller) -> Option<P::Guest> {
+    pub(super) fn current_guest(&self, hold: &LongPoll, caller: &Caller) -> Option<P::Guest> {
         self.platform.guest(caller, &hold.claim())
     }
 
     /// What a held poll would be answered now.
-    pub(super) fn look_again(&self, hold: &Hold, caller: &Caller) -> News<P::Guest> {
-        let Some(guest) = self.guest_of(hold, caller) else {
-            return News::Answer(Answer::Refused(GuestError::UnknownCaller));
+    pub(super) fn recheck(&self, hold: &LongPoll, caller: &Caller) -> PollUpdate<P::Guest> {
+        let Some(guest) = self.current_guest(hold, caller) else {
+            return PollUpdate::Response(Response::Refused(GuestError::UnknownCaller));
         };
         let rendered = self.platform.document(&guest, hold.version);
         let incarnation = rendered.incarnation;
         if rendered.edition == hold.edition {
-            News::None { guest, incarnation }
-        } else if conditional::client_has(std::iter::once(&*hold.tags), incarnation) {
-            News::Answer(Answer::NotModified { incarnation })
+            PollUpdate::Unchanged { guest, incarnation }
+        } else if conditional::matches_etag(std::iter::once(&*hold.tags), incarnation) {
+            PollUpdate::Response(Response::NotModified { incarnation })
         } else {
-            News::Document { guest, rendered }
+            PollUpdate::Document { guest, rendered }
         }
     }
 }

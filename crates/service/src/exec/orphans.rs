@@ -34,15 +34,15 @@ const SUFFIX: &str = ".pid";
 /// A record holds the name of a boot and two processes.
 const RECORD_BYTES_MAX: u64 = 256;
 /// How often what is left is looked for again.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The record of an attempt, held by its keeper.
-pub(super) struct Recorder(File);
+pub(super) struct PidRecord(File);
 
-impl Recorder {
+impl PidRecord {
     /// Begins a record with this process, the keeper.
     pub(super) fn begin(result: &Path) -> io::Result<Self> {
-        let path = record_of(result);
+        let path = record_path(result);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         writeln!(file, "{}", boot_id()?)?;
         let mut recorder = Self(file);
@@ -60,7 +60,7 @@ impl Recorder {
 }
 
 /// Where the record of an attempt is.
-pub(super) fn record_of(result: &Path) -> PathBuf {
+pub(super) fn record_path(result: &Path) -> PathBuf {
     let mut path = result.as_os_str().to_owned();
     path.push(SUFFIX);
     path.into()
@@ -100,7 +100,7 @@ impl Attempt {
     }
 
     /// What is to be killed next of all that is left of it. The keeper is last: what stems from it is found through it.
-    fn left(&self, running: &[Process], has_result: impl Fn(&Process) -> bool) -> Vec<Process> {
+    fn survivors(&self, running: &[Process], has_result: impl Fn(&Process) -> bool) -> Vec<Process> {
         let mut left: Vec<Process> = Vec::new();
         for &(pid, started) in &self.processes {
             let leader = running.iter().find(|process| process.pid == pid);
@@ -126,21 +126,21 @@ impl Attempt {
 
 /// Why earlier attempts are not ended.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EndError {
+pub(super) enum OrphanError {
     #[error("cannot look for earlier attempts in {}: {source}", results.display())]
-    Look { results: PathBuf, source: io::Error },
+    Scan { results: PathBuf, source: io::Error },
     #[error("an earlier attempt still runs and cannot be ended: process {pid} ({why}); end it, then retry")]
     Survives { pid: Pid, why: String },
 }
 
 /// Ends what is left of the attempts whose records `which` picks, all at the same time and within `patience`, and
 /// removes the records.
-pub(super) async fn end(
+pub(super) async fn kill(
     results: &Path,
     which: impl Fn(&Path) -> bool,
     patience: Duration,
-) -> Result<(), EndError> {
-    let cannot = |source| EndError::Look { results: results.to_owned(), source };
+) -> Result<(), OrphanError> {
+    let cannot = |source| OrphanError::Scan { results: results.to_owned(), source };
     let mut records = Vec::new();
     for entry in fs::read_dir(results).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
@@ -168,30 +168,30 @@ pub(super) async fn end(
     let mut survivor = None;
     let ended = async {
         loop {
-            survivor = kill_left(&mut attempts);
+            survivor = kill_survivors(&mut attempts);
             if survivor.is_none() {
                 return;
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(RETRY_PAUSE).await;
         }
     };
     match (timeout(patience, ended).await, survivor) {
         (Ok(()), _) | (Err(_), None) => Ok(()),
         (Err(_), Some((pid, error))) => {
             let why = error.map_or_else(|| "killed, and still there".to_owned(), |error| error.to_string());
-            Err(EndError::Survives { pid, why })
+            Err(OrphanError::Survives { pid, why })
         }
     }
 }
 
 /// Kills what is left of attempts, and forgets those of which nothing is. Answers one process that was left, and why it
 /// could not be signalled.
-fn kill_left(attempts: &mut Vec<(PathBuf, Attempt)>) -> Option<(Pid, Option<Errno>)> {
+fn kill_survivors(attempts: &mut Vec<(PathBuf, Attempt)>) -> Option<(Pid, Option<Errno>)> {
     let running = Process::all();
     let mut survivor = None;
     attempts.retain(|(path, attempt)| {
         let result = path.with_extension("");
-        let left = attempt.left(&running, |process| process.may_have_result(&result));
+        let left = attempt.survivors(&running, |process| process.may_have_result(&result));
         for process in &left {
             survivor = Some((process.pid, process.signal(Signal::KILL).err()));
         }
@@ -214,15 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn record_is_read_as_it_was_written_and_counts_for_its_boot_only() {
+    fn pid_record_round_trips_for_its_boot_only() {
         let dir = tempfile::tempdir().unwrap();
         let result = dir.path().join("event.vm.1.2");
-        let mut recorder = Recorder::begin(&result).unwrap();
+        let mut recorder = PidRecord::begin(&result).unwrap();
         recorder.add(getpid()).unwrap();
         let own = (getpid(), Process::find(getpid()).unwrap().started);
-        let read = Attempt::read(&record_of(&result), &boot_id().unwrap());
+        let read = Attempt::read(&record_path(&result), &boot_id().unwrap());
         assert_eq!(read, Some(Attempt { processes: vec![own, own] }));
-        let other = Attempt::read(&record_of(&result), "another");
+        let other = Attempt::read(&record_path(&result), "another");
         assert_eq!(other, Some(Attempt { processes: Vec::new() }));
         for garbage in ["", "boot\n12", "boot\n0 5\n", "boot\n12 x\n", "boot\n-1 5\n\n"] {
             assert_eq!(Attempt::parse(garbage, "boot"), None, "{garbage:?}");
@@ -230,14 +230,15 @@ mod tests {
     }
 
     #[test]
-    fn everything_of_an_attempt_is_left_and_the_keeper_goes_last() {
+    fn survivors_include_all_processes_and_keeper_last() {
         let pid = |number| Pid::from_raw(number).unwrap();
         let attempt = Attempt { processes: vec![(pid(10), 100), (pid(11), 101)] };
         let keeper = process(10, 9, 10, 100);
         let command = process(11, 10, 11, 101);
         let other = process(12, 1, 12, 90);
         let (in_group, elsewhere) = (process(13, 1, 11, 102), process(14, 11, 14, 102));
-        let left = |running: &[Process], has_result: bool| numbers(&attempt.left(running, |_| has_result));
+        let left =
+            |running: &[Process], has_result: bool| numbers(&attempt.survivors(running, |_| has_result));
 
         assert_eq!(left(&[keeper, command, other, elsewhere], false), [11, 14]);
         assert_eq!(left(&[keeper, other], false), [10]);

@@ -9,58 +9,58 @@ use crate::by_source::{BySource, Id};
 
 /// How many a token may hold, and all tokens together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShareLimits {
+pub struct TokenQuotaLimits {
     /// Of one token.
     pub per_token: usize,
     /// Of all tokens together.
-    pub in_all: usize,
+    pub total: usize,
 }
 
 /// Why a token gets no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Excess {
+pub enum QuotaExceeded {
     /// The token holds as many as one may.
     Token(usize),
     /// All tokens together do, and none holds more than this one would.
     All(usize),
 }
 
-impl fmt::Display for Excess {
+impl fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Excess::Token(limit) => write!(f, "{limit} of one token"),
-            Excess::All(limit) => write!(f, "{limit} of all tokens together"),
+            QuotaExceeded::Token(limit) => write!(f, "{limit} of one token"),
+            QuotaExceeded::All(limit) => write!(f, "{limit} of all tokens together"),
         }
     }
 }
 
 /// What tokens hold.
 #[derive(Debug)]
-pub struct Shares {
-    limits: ShareLimits,
+pub struct TokenQuotas {
+    limits: TokenQuotaLimits,
     pub(crate) held: BySource<String>,
 }
 
-impl Shares {
+impl TokenQuotas {
     /// Nothing is held yet.
-    pub fn new(limits: ShareLimits) -> Self {
+    pub fn new(limits: TokenQuotaLimits) -> Self {
         Self { limits, held: BySource::default() }
     }
 
     /// Gives one to a token, or says why not. Answers which one is closed for it, if one is.
-    pub fn take(&mut self, id: Id, token: &str) -> Result<Option<Id>, Excess> {
+    pub fn acquire(&mut self, id: Id, token: &str) -> Result<Option<Id>, QuotaExceeded> {
         if self.held.source(id).is_some_and(|holder| holder == token) {
             return Ok(None);
         }
         let own = self.held.count(&token.to_owned());
         if own >= self.limits.per_token {
-            return Err(Excess::Token(self.limits.per_token));
+            return Err(QuotaExceeded::Token(self.limits.per_token));
         }
         let closed = match self.held.len() - usize::from(self.held.source(id).is_some()) {
-            held if held < self.limits.in_all => None,
-            _ => match self.held.oldest_of_most(None, |_| true) {
+            held if held < self.limits.total => None,
+            _ => match self.held.oldest_of_largest(None, |_| true) {
                 Some((oldest, most)) if most > own + 1 => Some(oldest),
-                Some(_) | None => return Err(Excess::All(self.limits.in_all)),
+                Some(_) | None => return Err(QuotaExceeded::All(self.limits.total)),
             },
         };
         if let Some(closed) = closed {
@@ -81,40 +81,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_has_its_limit_and_takes_from_the_one_that_has_most() {
-        let limits = ShareLimits { per_token: 3, in_all: 5 };
+    fn full_quota_evicts_from_largest_token() {
+        let limits = TokenQuotaLimits { per_token: 3, total: 5 };
         // (who takes, in this order; the answer to the last)
         for (takers, expected) in [
             ("a", Ok(None)),
             ("aaa", Ok(None)),
-            ("aaaa", Err(Excess::Token(3))),
+            ("aaaa", Err(QuotaExceeded::Token(3))),
             ("aaab", Ok(None)),
             ("aaabb", Ok(None)),
             // The third token's first: taken from the one with three, its oldest.
             ("aaabbc", Ok(Some(0))),
             // The second token would then have as many as the first.
-            ("aaabbb", Err(Excess::All(5))),
+            ("aaabbb", Err(QuotaExceeded::All(5))),
             ("aabbcd", Ok(Some(0))),
-            ("abcdef", Err(Excess::All(5))),
+            ("abcdef", Err(QuotaExceeded::All(5))),
         ] {
-            let mut shares = Shares::new(limits);
+            let mut shares = TokenQuotas::new(limits);
             let answers: Vec<_> = takers
                 .chars()
                 .enumerate()
-                .map(|(id, token)| shares.take(id as Id, &token.to_string()))
+                .map(|(id, token)| shares.acquire(id as Id, &token.to_string()))
                 .collect();
             assert_eq!(answers.last(), Some(&expected), "{takers}");
         }
     }
 
     #[test]
-    fn one_that_is_held_is_moved_to_another_token_and_given_back() {
-        let mut shares = Shares::new(ShareLimits { per_token: 2, in_all: 2 });
-        assert_eq!([shares.take(1, "a"), shares.take(2, "a"), shares.take(1, "a")], [Ok(None); 3]);
-        assert_eq!(shares.take(1, "b"), Ok(None), "the whole number stays the same");
-        assert_eq!(shares.take(3, "c"), Err(Excess::All(2)));
+    fn held_id_moves_between_tokens_and_is_released() {
+        let mut shares = TokenQuotas::new(TokenQuotaLimits { per_token: 2, total: 2 });
+        assert_eq!([shares.acquire(1, "a"), shares.acquire(2, "a"), shares.acquire(1, "a")], [Ok(None); 3]);
+        assert_eq!(shares.acquire(1, "b"), Ok(None), "the whole number stays the same");
+        assert_eq!(shares.acquire(3, "c"), Err(QuotaExceeded::All(2)));
         shares.remove(2);
-        assert_eq!(shares.take(3, "c"), Ok(None));
+        assert_eq!(shares.acquire(3, "c"), Ok(None));
         assert_eq!([2, 3].map(|id| shares.held.source(id).is_some()), [false, true]);
     }
 }

@@ -1,4 +1,4 @@
-//! A door with two VMs in two scopes behind it, and a client that sees every byte.
+//! A server with two VMs in two scopes behind it, and a client that sees every byte.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,15 +9,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
-use notbefore_service::bell::{Bell, Touched};
 use notbefore_service::clock::Clock;
-use notbefore_service::guest::GuestDoor;
+use notbefore_service::guest::GuestServer;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
-use notbefore_service::guest::rate::Pace;
+use notbefore_service::guest::rate::RateState;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::guest::stats::GuestStats;
 use notbefore_service::proxy::{ProxyConfig, TrustedProxies};
+use notbefore_service::wait_queues::{Affected, WaitQueues};
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress};
 use notbefore_wire::guest::version::EventsVersion;
 use sha2::Sha256;
@@ -35,13 +35,13 @@ pub const EVENT_LOST: &str = "00000000-0000-0000-0000-000000000001";
 pub const EVENT_DOWN: &str = "00000000-0000-0000-0000-000000000002";
 /// An event whose approval finds that the caller's address has become another's.
 pub const EVENT_MOVED: &str = "00000000-0000-0000-0000-000000000004";
-/// An event of both scopes whose approval waits for [`World::gate`].
+/// An event of both scopes whose approval waits for [`TestPlatform::gate`].
 pub const EVENT_SLOW: &str = "00000000-0000-0000-0000-000000000003";
 
 pub const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 /// The platform: VMs by name, which may be changed while connections are open.
-pub struct World {
+pub struct TestPlatform {
     pub approved: Mutex<Vec<(String, Vec<Uuid>)>>,
     /// Which VM a source address is.
     pub by_address: Mutex<HashMap<String, String>>,
@@ -50,7 +50,7 @@ pub struct World {
     pub gate: Semaphore,
     /// The incarnations of scopes that have changed; all begin with 7.
     incarnations: Mutex<HashMap<String, u64>>,
-    bell: Bell<String>,
+    wait_queues: WaitQueues<String>,
     /// A VM whose document changes just before somebody sits down to wait for that.
     pub changes_early: Mutex<Option<String>>,
     /// One whose document changes just after somebody sat down.
@@ -58,14 +58,14 @@ pub struct World {
     /// Who asked, and who was sent which incarnation.
     pub polled: Mutex<Vec<String>>,
     pub delivered: Mutex<Vec<(String, u64)>>,
-    paces: Mutex<HashMap<String, Arc<Pace>>>,
+    rate_states: Mutex<HashMap<String, Arc<RateState>>>,
     /// Spaces after VM b's document, to make it large.
     pub padding: usize,
     /// One proxy, at 127.0.0.9, with [`SECRET`].
     proxies: TrustedProxies,
 }
 
-impl World {
+impl TestPlatform {
     fn incarnation(&self, scope: &str) -> u64 {
         self.incarnations.lock().unwrap().get(scope).copied().unwrap_or(7)
     }
@@ -74,7 +74,7 @@ impl World {
     pub fn change(&self, vm: &str) {
         let next = self.incarnation(vm) + 1;
         self.incarnations.lock().unwrap().insert(vm.to_owned(), next);
-        self.ring(vm);
+        self.notify(vm);
     }
 
     /// Has an address call as another VM, or as none.
@@ -85,16 +85,16 @@ impl World {
             None => by_address.remove(address),
         };
         drop(by_address);
-        before.iter().for_each(|vm| self.ring(vm));
+        before.iter().for_each(|vm| self.notify(vm));
     }
 
     /// Says that there may be news for a VM.
-    pub fn ring(&self, vm: &str) {
-        self.bell.ring(Touched::These(vec![vm.to_owned()]));
+    pub fn notify(&self, vm: &str) {
+        self.wait_queues.notify(Affected::Keys(vec![vm.to_owned()]));
     }
 
-    pub fn nobody_waits(&self) -> bool {
-        self.bell.is_alone()
+    pub fn has_no_waiters(&self) -> bool {
+        self.wait_queues.is_empty()
     }
 }
 
@@ -119,8 +119,8 @@ pub fn signature(secret: &str, id: &str) -> String {
 
 pub struct TestGuest {
     name: String,
-    by_proxy: bool,
-    pace: Arc<Pace>,
+    is_proxied: bool,
+    rate_state: Arc<RateState>,
 }
 
 impl GuestHandle for TestGuest {
@@ -128,12 +128,12 @@ impl GuestHandle for TestGuest {
         vm_id(&self.name)
     }
 
-    fn pace(&self) -> Option<&Pace> {
-        Some(&self.pace)
+    fn rate_state(&self) -> Option<&RateState> {
+        Some(&self.rate_state)
     }
 
-    fn by_proxy(&self) -> bool {
-        self.by_proxy
+    fn is_proxied(&self) -> bool {
+        self.is_proxied
     }
 }
 
@@ -141,18 +141,18 @@ pub fn vm_id(name: &str) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes())
 }
 
-impl Platform for World {
+impl Platform for TestPlatform {
     type Guest = TestGuest;
     type Scope = String;
 
-    fn trusts(&self, caller: &Caller) -> bool {
-        self.proxies.include(caller)
+    fn is_trusted_proxy(&self, caller: &Caller) -> bool {
+        self.proxies.contains(caller)
     }
 
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<TestGuest> {
-        let found = |name: String, by_proxy| {
-            let pace = Arc::clone(self.paces.lock().unwrap().entry(name.clone()).or_default());
-            Some(TestGuest { name, by_proxy, pace })
+        let found = |name: String, is_proxied| {
+            let rate_state = Arc::clone(self.rate_states.lock().unwrap().entry(name.clone()).or_default());
+            Some(TestGuest { name, is_proxied, rate_state })
         };
         if caller.is_proxy {
             let vm = self.proxies.vm(caller, claim)?;
@@ -170,13 +170,13 @@ impl Platform for World {
         found(name, false)
     }
 
-    fn polled(&self, guest: &TestGuest, _: EventsVersion, _: Timestamp) {
+    fn record_poll(&self, guest: &TestGuest, _: EventsVersion, _: Timestamp) {
         self.polled.lock().unwrap().push(guest.name.clone());
     }
 
     fn document(&self, guest: &TestGuest, version: EventsVersion) -> Rendered {
         let name = &guest.name;
-        let late = if self.nobody_waits() { None } else { self.changes_late.lock().unwrap().take() };
+        let late = if self.has_no_waiters() { None } else { self.changes_late.lock().unwrap().take() };
         late.iter().for_each(|vm| self.change(vm));
         let incarnation = self.incarnation(name);
         let body = format!(r#"{{"DocumentIncarnation":{incarnation},"Events":["{name} at {version}"]}}"#);
@@ -191,11 +191,11 @@ impl Platform for World {
         guest.name.clone()
     }
 
-    fn bell(&self) -> &Bell<String> {
-        &self.bell
+    fn wait_queues(&self) -> &WaitQueues<String> {
+        &self.wait_queues
     }
 
-    fn delivered(&self, guest: &TestGuest, _: EventsVersion, _: Timestamp) {
+    fn record_delivery(&self, guest: &TestGuest, _: EventsVersion, _: Timestamp) {
         self.delivered.lock().unwrap().push((guest.name.clone(), self.incarnation(&guest.name)));
     }
 
@@ -265,8 +265,8 @@ pub fn unlimited() -> GuestSettings {
     GuestSettings { rate_limit: None, ..GuestSettings::default() }
 }
 
-pub struct Door {
-    pub world: Arc<World>,
+pub struct TestServer {
+    pub platform: Arc<TestPlatform>,
     pub clock: Arc<TestClock>,
     pub stats: Arc<GuestStats>,
     pub shutdown: watch::Sender<bool>,
@@ -274,41 +274,41 @@ pub struct Door {
     addresses: [SocketAddr; 3],
 }
 
-impl Door {
-    pub async fn open(settings: GuestSettings) -> Door {
-        Door::open_padded(settings, 0).await
+impl TestServer {
+    pub async fn open(settings: GuestSettings) -> TestServer {
+        TestServer::open_padded(settings, 0).await
     }
 
-    pub async fn with_mode(mode: Mode) -> Door {
-        Door::open(GuestSettings { mode, ..unlimited() }).await
+    pub async fn with_mode(mode: Mode) -> TestServer {
+        TestServer::open(GuestSettings { mode, ..unlimited() }).await
     }
 
-    pub async fn with_limits(limits: Limits) -> Door {
-        Door::open(GuestSettings { limits, ..unlimited() }).await
+    pub async fn with_limits(limits: Limits) -> TestServer {
+        TestServer::open(GuestSettings { limits, ..unlimited() }).await
     }
 
-    pub async fn open_padded(settings: GuestSettings, padding: usize) -> Door {
+    pub async fn open_padded(settings: GuestSettings, padding: usize) -> TestServer {
         // The proxy's own address is a VM's as well: it must make no difference.
         let by_address = [("127.0.0.2", "a"), ("127.0.0.3", "b"), ("127.0.0.9", "b")];
-        let world = Arc::new(World {
+        let platform = Arc::new(TestPlatform {
             approved: Mutex::default(),
             by_address: Mutex::new(by_address.map(|(from, name)| (from.to_owned(), name.to_owned())).into()),
             asked: AtomicU64::new(0),
             gate: Semaphore::new(0),
             incarnations: Mutex::default(),
-            bell: Bell::default(),
+            wait_queues: WaitQueues::default(),
             changes_early: Mutex::default(),
             changes_late: Mutex::default(),
             polled: Mutex::default(),
             delivered: Mutex::default(),
-            paces: Mutex::default(),
+            rate_states: Mutex::default(),
             padding,
             proxies: proxies(),
         });
         // Mon, 19 Sep 2016 18:29:47 GMT
         let clock = Arc::new(TestClock(AtomicI64::new(1_474_309_787_000)));
-        let door =
-            Arc::new(GuestDoor::new(Arc::clone(&world), settings, Arc::clone(&clock) as Arc<dyn Clock>));
+        let server =
+            Arc::new(GuestServer::new(Arc::clone(&platform), settings, Arc::clone(&clock) as Arc<dyn Clock>));
         let (shutdown, closing) = watch::channel(false);
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();
@@ -321,9 +321,9 @@ impl Door {
             addresses.push(listener.local_addr().unwrap());
             listeners.push((listener, identity));
         }
-        let serving = tokio::spawn(door.serve(listeners, closing).unwrap());
-        let stats = door.stats();
-        Door { world, clock, stats, shutdown, serving, addresses: addresses.try_into().unwrap() }
+        let serving = tokio::spawn(server.serve(listeners, closing).unwrap());
+        let stats = server.stats();
+        TestServer { platform, clock, stats, shutdown, serving, addresses: addresses.try_into().unwrap() }
     }
 
     pub async fn connect(&self, from: From) -> Client {
@@ -343,35 +343,35 @@ impl Door {
         Client { stream, read: Vec::new() }
     }
 
-    /// Sends a request on a connection of its own and reads its answer.
-    pub async fn ask(&self, from: From, request: impl AsRef<[u8]>) -> Answer {
+    /// Sends a request on a connection of its own and reads its response.
+    pub async fn ask(&self, from: From, request: impl AsRef<[u8]>) -> Response {
         let mut client = self.connect(from).await;
         let method_is_head = request.as_ref().starts_with(b"HEAD ");
         client.send(request).await;
-        client.answer_to(method_is_head).await
+        client.response_to(method_is_head).await
     }
 
-    /// Closes the door and waits until it has.
+    /// Closes the server and waits until it has.
     pub async fn close(self) {
         self.shutdown.send_replace(true);
-        soon(self.serving).await.unwrap();
+        with_timeout(self.serving).await.unwrap();
     }
 }
 
 /// The future's result; a test that waits longer than this has failed.
-pub async fn soon<F: Future>(future: F) -> F::Output {
+pub async fn with_timeout<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(10), future).await.expect("this takes too long")
 }
 
-/// Waits until the door's stopwatch, which counts milliseconds, has moved on since the last answer: what is asked
-/// for on an open connection afterwards is asked for later, to the door too.
+/// Waits until the server's stopwatch, which counts milliseconds, has moved on since the last response: what is asked
+/// for on an open connection afterwards is asked for later, to the server too.
 pub async fn later() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
 
 /// Waits until something is so.
 pub async fn until(mut so: impl FnMut() -> bool) {
-    soon(async {
+    with_timeout(async {
         while !so() {
             tokio::task::yield_now().await;
         }
@@ -385,14 +385,14 @@ pub struct Client {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     /// The whole head, with the request id replaced by `ID` once it was seen to be one.
     pub head: String,
     pub body: String,
 }
 
-impl Answer {
+impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         headers.find(|(key, _)| *key == name).map(|(_, value)| value)
@@ -408,23 +408,23 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    pub async fn answer(&mut self) -> Answer {
-        self.answer_to(false).await
+    pub async fn response(&mut self) -> Response {
+        self.response_to(false).await
     }
 
-    pub async fn answer_to(&mut self, method_is_head: bool) -> Answer {
+    pub async fn response_to(&mut self, method_is_head: bool) -> Response {
         let head = self.read_head().await;
         let status = head[9..12].parse().unwrap();
-        let mut answer = Answer { status, head, body: String::new() };
-        if !method_is_head && let Some(length) = answer.header("Content-Length") {
+        let mut response = Response { status, head, body: String::new() };
+        if !method_is_head && let Some(length) = response.header("Content-Length") {
             let length: usize = length.parse().unwrap();
             while self.read.len() < length {
-                assert!(self.read_more().await, "the answer ends in its body");
+                assert!(self.read_more().await, "the response ends in its body");
             }
-            answer.body = String::from_utf8(self.read.drain(..length).collect()).unwrap();
+            response.body = String::from_utf8(self.read.drain(..length).collect()).unwrap();
         }
-        answer.head = mask_request_id(&answer.head);
-        answer
+        response.head = mask_request_id(&response.head);
+        response
     }
 
     /// Everything up to and with the next empty line.
@@ -433,18 +433,19 @@ impl Client {
             if let Some(end) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
                 return String::from_utf8(self.read.drain(..end + 4).collect()).unwrap();
             }
-            assert!(self.read_more().await, "closed without an answer");
+            assert!(self.read_more().await, "closed without a response");
         }
     }
 
-    /// Whether the door closed the connection and sent nothing more.
+    /// Whether the server closed the connection and sent nothing more.
     pub async fn is_closed(&mut self) -> bool {
         // A connection that is closed before it was taken over is reset.
-        self.read.is_empty() && matches!(soon(self.stream.read_buf(&mut self.read)).await, Ok(0) | Err(_))
+        self.read.is_empty()
+            && matches!(with_timeout(self.stream.read_buf(&mut self.read)).await, Ok(0) | Err(_))
     }
 
     async fn read_more(&mut self) -> bool {
-        match soon(self.stream.read_buf(&mut self.read)).await {
+        match with_timeout(self.stream.read_buf(&mut self.read)).await {
             Ok(read) => read > 0,
             Err(error) => panic!("the connection was reset: {error}"),
         }

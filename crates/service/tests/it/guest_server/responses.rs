@@ -8,17 +8,17 @@ use super::harness::*;
 use super::table::{ALL, Row, document, table};
 
 #[tokio::test]
-async fn every_request_has_its_exact_answer() {
+async fn every_request_gets_its_exact_response() {
     let rows: Vec<Row> = table().collect();
     for mode in ALL {
-        let door = Door::with_mode(*mode).await;
+        let server = TestServer::with_mode(*mode).await;
         for row in rows.iter().filter(|row| row.modes.contains(mode)) {
             let name = format!("{} ({mode:?})", row.name);
-            let answer = door.ask(row.from, &row.request).await;
+            let response = server.ask(row.from, &row.request).await;
             // The same again: a head that was seen before is answered as it was then.
-            let again = door.ask(row.from, &row.request).await;
-            assert_eq!((&again.head, &again.body), (&answer.head, &answer.body), "{name}, again");
-            assert_eq!((answer.status, answer.body.as_str()), (row.status, row.body.as_str()), "{name}");
+            let again = server.ask(row.from, &row.request).await;
+            assert_eq!((&again.head, &again.body), (&response.head, &response.body), "{name}, again");
+            assert_eq!((response.status, response.body.as_str()), (row.status, row.body.as_str()), "{name}");
 
             let is_head = row.request.starts_with("HEAD ");
             let approved = row.status == 200 && row.request.starts_with("POST ");
@@ -40,21 +40,21 @@ async fn every_request_has_its_exact_answer() {
                 expected.push(format!("Content-Length: {}", row.body.len()));
             }
             expected.extend(row.extra.iter().map(|line| (*line).to_owned()));
-            let seen: Vec<&str> = answer.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
+            let seen: Vec<&str> = response.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
             let seen: Vec<&str> =
                 seen.into_iter().filter(|line| !(is_head && line.starts_with("Content-Length"))).collect();
             assert_eq!(seen, expected, "{name}");
         }
-        door.close().await;
+        server.close().await;
     }
 }
 
 #[tokio::test]
-async fn a_whole_answer_is_these_bytes() {
-    let door = Door::with_mode(Mode::Normal).await;
-    let answer = door.ask(From::A, get(EVENTS)).await;
+async fn response_bytes_match_exactly() {
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let response = server.ask(From::A, get(EVENTS)).await;
     assert_eq!(
-        answer.head + &answer.body,
+        response.head + &response.body,
         "HTTP/1.1 200 OK\r\n\
          Content-Type: application/json; charset=utf-8\r\n\
          Server: IMDS/0.1.0 (notbefore)\r\n\
@@ -65,7 +65,7 @@ async fn a_whole_answer_is_these_bytes() {
          \r\n\
          {\"DocumentIncarnation\":7,\"Events\":[\"a at 2020-07-01\"]}"
     );
-    let approved = door.ask(From::A, post(EVENTS, &approval(EVENT_A))).await;
+    let approved = server.ask(From::A, post(EVENTS, &approval(EVENT_A))).await;
     assert_eq!(
         approved.head,
         "HTTP/1.1 200 OK\r\n\
@@ -75,88 +75,88 @@ async fn a_whole_answer_is_these_bytes() {
          Content-Length: 0\r\n\
          \r\n"
     );
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_client_that_has_the_document_gets_304() {
-    let door = Door::with_mode(Mode::Normal).await;
+async fn matching_etag_returns_304() {
+    let server = TestServer::with_mode(Mode::Normal).await;
     let not_modified = "HTTP/1.1 304 Not Modified\r\nETag: 7\r\nDate: Mon, 19 Sep 2016 18:29:47 GMT\r\n";
-    let mut client = door.connect(From::A).await;
+    let mut client = server.connect(From::A).await;
     for tag in ["7", "\"7\"", "W/\"7\"", "3, \"7\"", "*"] {
         client.send(get_with(EVENTS, &format!("Metadata: true\r\nIf-None-Match: {tag}\r\n"))).await;
-        assert_eq!(client.answer().await.head, format!("{not_modified}\r\n"), "{tag}");
+        assert_eq!(client.response().await.head, format!("{not_modified}\r\n"), "{tag}");
     }
     for tag in ["0", "\"6\"", "77", ""] {
         client.send(get_with(EVENTS, &format!("Metadata: true\r\nIf-None-Match: {tag}\r\n"))).await;
-        assert_eq!(client.answer().await.status, 200, "{tag}");
+        assert_eq!(client.response().await.status, 200, "{tag}");
     }
     let closing = "Metadata: true\r\nIf-None-Match: 7\r\nConnection: close\r\n";
     client.send(get_with(EVENTS, closing)).await;
-    assert_eq!(client.answer().await.head, format!("{not_modified}Connection: close\r\n\r\n"));
+    assert_eq!(client.response().await.head, format!("{not_modified}Connection: close\r\n\r\n"));
     assert!(client.is_closed().await);
-    assert_eq!((door.stats.not_modified.get(), door.stats.documents.get()), (6, 4));
-    door.close().await;
+    assert_eq!((server.stats.not_modified.get(), server.stats.documents.get()), (6, 4));
+    server.close().await;
 }
 
 #[tokio::test]
-async fn the_list_of_versions_needs_no_version() {
-    let door = Door::with_mode(Mode::Strict).await;
-    let answer = door.ask(From::A, get("/metadata/versions")).await;
-    assert!(answer.body.starts_with(r#"{"apiVersions":["2017-03-01","2017-04-02","#), "{}", answer.body);
-    door.close().await;
+async fn versions_endpoint_needs_no_api_version() {
+    let server = TestServer::with_mode(Mode::Strict).await;
+    let response = server.ask(From::A, get("/metadata/versions")).await;
+    assert!(response.body.starts_with(r#"{"apiVersions":["2017-03-01","2017-04-02","#), "{}", response.body);
+    server.close().await;
 }
 
 #[tokio::test]
-async fn approvals_reach_the_platform_once_and_for_the_right_vm() {
-    let door = Door::with_mode(Mode::Normal).await;
+async fn approval_reaches_platform_once_for_calling_vm() {
+    let server = TestServer::with_mode(Mode::Normal).await;
     let twice = format!(
         r#"{{"StartRequests":[{{"EventId":"{EVENT_B}"}},{{"EventId":"{}"}}]}}"#,
         EVENT_B.to_lowercase()
     );
-    assert_eq!(door.ask(From::Address("127.0.0.3"), post(EVENTS, &twice)).await.status, 200);
-    let refused = door.ask(From::Address("127.0.0.2"), post(EVENTS, &twice)).await;
-    let unknown = door.ask(From::A, post(EVENTS, &approval("11111111-1111-1111-1111-111111111111"))).await;
+    assert_eq!(server.ask(From::Address("127.0.0.3"), post(EVENTS, &twice)).await.status, 200);
+    let refused = server.ask(From::Address("127.0.0.2"), post(EVENTS, &twice)).await;
+    let unknown = server.ask(From::A, post(EVENTS, &approval("11111111-1111-1111-1111-111111111111"))).await;
     assert_eq!(refused.head, unknown.head, "a foreign event answers as an unknown one");
-    assert_eq!(*door.world.approved.lock().unwrap(), [("b".to_owned(), vec![EVENT_B.parse().unwrap()])]);
-    assert_eq!(door.stats.approvals.get(), 1);
-    door.close().await;
+    assert_eq!(*server.platform.approved.lock().unwrap(), [("b".to_owned(), vec![EVENT_B.parse().unwrap()])]);
+    assert_eq!(server.stats.approvals.get(), 1);
+    server.close().await;
 }
 
 #[tokio::test]
-async fn the_caller_is_resolved_at_each_request() {
-    let door = Door::with_mode(Mode::Normal).await;
-    let mut client = door.connect(From::Address("127.0.0.2")).await;
+async fn caller_is_resolved_per_request() {
+    let server = TestServer::with_mode(Mode::Normal).await;
+    let mut client = server.connect(From::Address("127.0.0.2")).await;
     client.send(get(EVENTS)).await;
-    assert_eq!(client.answer().await.body, document("a", "2020-07-01"));
-    door.world.by_address.lock().unwrap().insert("127.0.0.2".to_owned(), "b".to_owned());
+    assert_eq!(client.response().await.body, document("a", "2020-07-01"));
+    server.platform.by_address.lock().unwrap().insert("127.0.0.2".to_owned(), "b".to_owned());
     client.send(get(EVENTS)).await;
-    assert_eq!(client.answer().await.body, document("b", "2020-07-01"));
-    door.world.by_address.lock().unwrap().clear();
+    assert_eq!(client.response().await.body, document("b", "2020-07-01"));
+    server.platform.by_address.lock().unwrap().clear();
     client.send(get(EVENTS)).await;
-    assert_eq!(client.answer().await.status, 403);
+    assert_eq!(client.response().await.status, 403);
     assert!(client.is_closed().await);
-    door.close().await;
+    server.close().await;
 }
 
 #[tokio::test]
-async fn a_vm_that_asks_too_often_is_told_so_and_only_it() {
+async fn rate_limit_returns_429_to_that_vm_only() {
     let rate_limit = NonZeroU32::new(2);
-    let door = Door::open(GuestSettings { rate_limit, ..GuestSettings::default() }).await;
-    let mut client = door.connect(From::A).await;
+    let server = TestServer::open(GuestSettings { rate_limit, ..GuestSettings::default() }).await;
+    let mut client = server.connect(From::A).await;
     let mut statuses = vec![];
     for _ in 0..3 {
         client.send(get_with("/", "")).await;
-        statuses.push(client.answer().await.status);
+        statuses.push(client.response().await.status);
     }
     assert_eq!(
         statuses,
         [400, 400, 429],
         "refused requests count, and 429 comes before what is wrong with them"
     );
-    assert_eq!(door.ask(From::B, get(EVENTS)).await.status, 200);
+    assert_eq!(server.ask(From::B, get(EVENTS)).await.status, 200);
     let body = r#"{"error":"Too many requests. Once a second is often enough: wait and ask again"}"#;
-    let refused = door.ask(From::A, get(EVENTS)).await;
+    let refused = server.ask(From::A, get(EVENTS)).await;
     assert_eq!(
         refused.head + &refused.body,
         format!(
@@ -172,20 +172,20 @@ async fn a_vm_that_asks_too_often_is_told_so_and_only_it() {
             body.len()
         )
     );
-    door.clock.advance_milliseconds(500);
+    server.clock.advance_milliseconds(500);
     client.send(get(EVENTS)).await;
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.response().await.status, 200);
     let mut recovered = vec![];
-    door.clock.advance_milliseconds(1_000);
+    server.clock.advance_milliseconds(1_000);
     for _ in 0..3 {
         client.send(get(EVENTS)).await;
-        recovered.push(client.answer().await.status);
+        recovered.push(client.response().await.status);
     }
     assert_eq!(recovered, [200, 200, 429], "a second's worth at once");
-    door.clock.advance_milliseconds(-3_600_000);
+    server.clock.advance_milliseconds(-3_600_000);
     client.send(get(EVENTS)).await;
-    assert_eq!(client.answer().await.status, 200, "a clock that was set back refuses nobody");
-    let refused: Vec<_> = door.stats.refused().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(client.response().await.status, 200, "a clock that was set back refuses nobody");
+    let refused: Vec<_> = server.stats.refused().filter(|(_, count)| *count > 0).collect();
     assert_eq!(refused, [(400, 2), (429, 3)]);
-    door.close().await;
+    server.close().await;
 }

@@ -5,7 +5,7 @@
 //! one that begins with the very same bytes in the same way. Only the reading is remembered: who calls, how often
 //! it may, what its document is and whether it has changed are found out for every request.
 //!
-//! A head is remembered when it comes for the second time within a few that are not known, so that one that changes
+//! A head is remembered when it comes for the second time within a few that are not cached, so that one that changes
 //! with every request takes no place from those that do not. Of the first time only a hash is kept. It takes the place
 //! of one that has not come since its turn was last, so that a few heads too many do not drive each other out.
 
@@ -13,16 +13,16 @@ use std::hash::{BuildHasher, RandomState};
 
 use notbefore_wire::guest::version::EventsVersion;
 
-use super::answer::Persistence;
 use super::head::{Head, Name};
+use super::response::Persistence;
 
 /// How many heads are remembered: more than a fleet has different clients, few enough to compare with each.
 const HEADS_MAX: usize = 8;
 /// The longest head that is. Those of published clients have under 500 bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 512;
 
-/// Of how many heads that were met and are not remembered it is known that they were met.
-const MET_MAX: usize = 16;
+/// Of how many heads that were seen once the hash is kept.
+const SEEN_MAX: usize = 16;
 
 /// A plain poll: a GET of the document with no body and no preferences, by a caller that speaks for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +32,18 @@ pub(super) struct PlainPoll {
 }
 
 #[derive(Debug)]
-struct Known {
+struct Entry {
     head: Box<[u8]>,
     /// The values of `If-None-Match`, one after the other.
     tags: Option<Box<[u8]>>,
     poll: PlainPoll,
     /// Whether it came since its place was last wanted.
-    is_used: bool,
+    is_referenced: bool,
 }
 
 /// A head that was found again.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct CachedHead<'a> {
     pub head_length: usize,
     pub tags: Option<&'a [u8]>,
     pub poll: PlainPoll,
@@ -51,56 +51,56 @@ pub(super) struct Found<'a> {
 
 /// The heads that a worker remembers.
 #[derive(Debug, Default)]
-pub(super) struct Familiar {
-    known: Vec<Known>,
+pub(super) struct HeadCache {
+    entries: Vec<Entry>,
     /// Which one's place is wanted next.
-    oldest: usize,
-    /// Hashes of the last heads that were met and not remembered, and which one is forgotten next. Two that have the
+    hand: usize,
+    /// Hashes of the last heads that were seen once and are not cached, and which one is forgotten next. Two that have the
     /// same do no harm: one is remembered a little early.
-    met: [u64; MET_MAX],
-    oldest_met: usize,
+    seen_hashes: [u64; SEEN_MAX],
+    next_seen: usize,
     hasher: RandomState,
 }
 
-impl Familiar {
+impl HeadCache {
     /// The head that the bytes begin with, if it was read before.
-    pub(super) fn find(&mut self, bytes: &[u8]) -> Option<Found<'_>> {
+    pub(super) fn find(&mut self, bytes: &[u8]) -> Option<CachedHead<'_>> {
         // A head ends where it says it does: what comes after it changes nothing.
-        let known = self.known.iter_mut().find(|known| bytes.starts_with(&known.head))?;
-        known.is_used = true;
-        Some(Found { head_length: known.head.len(), tags: known.tags.as_deref(), poll: known.poll })
+        let entry = self.entries.iter_mut().find(|entry| bytes.starts_with(&entry.head))?;
+        entry.is_referenced = true;
+        Some(CachedHead { head_length: entry.head.len(), tags: entry.tags.as_deref(), poll: entry.poll })
     }
 
-    /// A plain poll was read that was not known: `bytes` are its head's. The second time it is remembered.
-    pub(super) fn meet(&mut self, bytes: &[u8], head: &Head<'_, '_>, poll: PlainPoll) {
+    /// A plain poll was read that was not cached: `bytes` are its head's. The second time it is remembered.
+    pub(super) fn observe(&mut self, bytes: &[u8], head: &Head<'_, '_>, poll: PlainPoll) {
         if bytes.len() > HEAD_BYTES_MAX {
             return;
         }
         let hash = self.hasher.hash_one(bytes);
-        match self.met.contains(&hash) {
-            true => self.remember(bytes, head, poll),
+        match self.seen_hashes.contains(&hash) {
+            true => self.insert(bytes, head, poll),
             false => {
-                self.met[self.oldest_met] = hash;
-                self.oldest_met = (self.oldest_met + 1) % MET_MAX;
+                self.seen_hashes[self.next_seen] = hash;
+                self.next_seen = (self.next_seen + 1) % SEEN_MAX;
             }
         }
     }
 
     /// Remembers how a head was read, if the next place is free or its head has not come lately.
-    fn remember(&mut self, bytes: &[u8], head: &Head<'_, '_>, poll: PlainPoll) {
-        let at = self.oldest;
-        self.oldest = (at + 1) % HEADS_MAX;
-        if let Some(known) = self.known.get_mut(at)
-            && std::mem::take(&mut known.is_used)
+    fn insert(&mut self, bytes: &[u8], head: &Head<'_, '_>, poll: PlainPoll) {
+        let at = self.hand;
+        self.hand = (at + 1) % HEADS_MAX;
+        if let Some(entry) = self.entries.get_mut(at)
+            && std::mem::take(&mut entry.is_referenced)
         {
             return;
         }
         let tags: Vec<&[u8]> = head.all(Name::IfNoneMatch).collect();
         let tags = head.has(Name::IfNoneMatch).then(|| tags.join(&b',').into());
-        let known = Known { head: bytes.into(), tags, poll, is_used: true };
-        match self.known.get_mut(at) {
-            Some(place) => *place = known,
-            None => self.known.push(known),
+        let entry = Entry { head: bytes.into(), tags, poll, is_referenced: true };
+        match self.entries.get_mut(at) {
+            Some(place) => *place = entry,
+            None => self.entries.push(entry),
         }
     }
 }
@@ -116,65 +116,65 @@ mod tests {
         format!("GET /x HTTP/1.1\r\nHost: a\r\n{about}\r\n")
     }
 
-    fn meet(familiar: &mut Familiar, text: &str) {
-        let mut headers = head::room();
+    fn observe(head_cache: &mut HeadCache, text: &str) {
+        let mut headers = head::header_slots();
         let (head, length) = head::parse(text.as_bytes(), &mut headers).unwrap().unwrap();
-        familiar.meet(&text.as_bytes()[..length], &head, POLL);
+        head_cache.observe(&text.as_bytes()[..length], &head, POLL);
     }
 
-    fn knows(familiar: &mut Familiar, head: &str) -> bool {
-        familiar.find(head.as_bytes()).is_some()
+    fn knows(head_cache: &mut HeadCache, head: &str) -> bool {
+        head_cache.find(head.as_bytes()).is_some()
     }
 
     #[test]
-    fn a_head_is_found_by_all_of_its_bytes() {
-        let mut familiar = Familiar::default();
+    fn lookup_compares_whole_head() {
+        let mut head_cache = HeadCache::default();
         let (plain, tagged) = (head(""), head("if-none-match: 7\r\nIf-None-Match: \"8\"\r\n"));
-        for known in [&plain, &tagged] {
+        for entry in [&plain, &tagged] {
             for _ in 0..2 {
-                assert!(!knows(&mut familiar, known));
-                meet(&mut familiar, known);
+                assert!(!knows(&mut head_cache, entry));
+                observe(&mut head_cache, entry);
             }
         }
-        let found = familiar.find(plain.as_bytes()).unwrap();
+        let found = head_cache.find(plain.as_bytes()).unwrap();
         assert_eq!((found.head_length, found.tags, found.poll), (plain.len(), None, POLL));
         let more = tagged.clone() + &plain;
-        let found = familiar.find(more.as_bytes()).unwrap();
+        let found = head_cache.find(more.as_bytes()).unwrap();
         assert_eq!((found.head_length, found.tags), (tagged.len(), Some(b"7,\"8\"".as_slice())));
         for other in [&plain[..plain.len() - 1], &plain.to_lowercase(), &head("A: b\r\n")] {
-            assert!(familiar.find(other.as_bytes()).is_none(), "{other}");
+            assert!(head_cache.find(other.as_bytes()).is_none(), "{other}");
         }
     }
 
     #[test]
-    fn as_few_are_remembered_as_can_be_compared() {
-        let mut familiar = Familiar::default();
+    fn cache_size_is_bounded() {
+        let mut head_cache = HeadCache::default();
         let heads: Vec<String> = (0..=HEADS_MAX).map(|n| head(&format!("N: {n}\r\n"))).collect();
         let (newer, older) = heads.split_last().unwrap();
-        older.iter().for_each(|head| (0..2).for_each(|_| meet(&mut familiar, head)));
-        assert!(older.iter().all(|head| knows(&mut familiar, head)));
+        older.iter().for_each(|head| (0..2).for_each(|_| observe(&mut head_cache, head)));
+        assert!(older.iter().all(|head| knows(&mut head_cache, head)));
         let long = head(&format!("A: {}\r\n", "b".repeat(HEAD_BYTES_MAX)));
-        (0..2 * HEADS_MAX).for_each(|_| meet(&mut familiar, &long));
-        assert!(!knows(&mut familiar, &long), "one that is too long takes no place");
+        (0..2 * HEADS_MAX).for_each(|_| observe(&mut head_cache, &long));
+        assert!(!knows(&mut head_cache, &long), "one that is too long takes no place");
         // As long as the older ones come no more.
-        while !knows(&mut familiar, newer) {
-            meet(&mut familiar, newer);
+        while !knows(&mut head_cache, newer) {
+            observe(&mut head_cache, newer);
         }
-        let found: Vec<bool> = heads.iter().map(|head| knows(&mut familiar, head)).collect();
+        let found: Vec<bool> = heads.iter().map(|head| knows(&mut head_cache, head)).collect();
         assert_eq!(found, [vec![false], vec![true; HEADS_MAX]].concat());
-        assert_eq!(familiar.known.len(), HEADS_MAX);
+        assert_eq!(head_cache.entries.len(), HEADS_MAX);
     }
 
     #[test]
-    fn one_too_many_does_not_drive_the_others_out() {
-        let mut familiar = Familiar::default();
+    fn overflow_does_not_thrash() {
+        let mut head_cache = HeadCache::default();
         let heads: Vec<String> = (0..=HEADS_MAX).map(|n| head(&format!("N: {n}\r\n"))).collect();
         let mut missed = Vec::new();
         for _ in 0..20 {
             missed.clear();
             for head in &heads {
-                if !knows(&mut familiar, head) {
-                    meet(&mut familiar, head);
+                if !knows(&mut head_cache, head) {
+                    observe(&mut head_cache, head);
                     missed.push(head);
                 }
             }
@@ -183,20 +183,20 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_new_each_time_takes_no_place() {
-        let mut familiar = Familiar::default();
+    fn unique_heads_are_not_cached() {
+        let mut head_cache = HeadCache::default();
         let usual = head("");
-        meet(&mut familiar, &usual);
-        meet(&mut familiar, &usual);
+        observe(&mut head_cache, &usual);
+        observe(&mut head_cache, &usual);
         for n in 0..100 {
-            meet(&mut familiar, &head(&format!("If-None-Match: {n}\r\n")));
+            observe(&mut head_cache, &head(&format!("If-None-Match: {n}\r\n")));
         }
-        assert!(knows(&mut familiar, &usual) && familiar.known.len() == 1);
-        // Two that take turns are both met again soon.
+        assert!(knows(&mut head_cache, &usual) && head_cache.entries.len() == 1);
+        // Two that take turns are both seen again soon.
         let both = ["7", "8"].map(|tag| head(&format!("If-None-Match: \"{tag}\"\r\n")));
         for _ in 0..2 {
-            both.iter().for_each(|head| meet(&mut familiar, head));
+            both.iter().for_each(|head| observe(&mut head_cache, head));
         }
-        assert!(both.iter().all(|head| knows(&mut familiar, head)));
+        assert!(both.iter().all(|head| knows(&mut head_cache, head)));
     }
 }
