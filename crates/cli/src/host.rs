@@ -105,7 +105,7 @@ fn announce(
     client: &Client,
     verb: &HostVerb,
     maintenance: Option<Word>,
-    when: WhenArgsArgs,
+    when: WhenArgs,
     Hosts { mut hosts, message, confirmation, wait }: Hosts,
     output: Output,
 ) -> Result<()> {
