@@ -20,6 +20,9 @@ use super::caller::Caller;
 /// How many connections unknown callers may have. None of them will be answered anything but 403, and each is asked to go
 /// within seconds, so this is for the moment before a new VM is entered, and for mistakes in addresses.
 pub(super) const UNKNOWN_CALLERS_MAX: usize = 256;
+/// How many unknown callers of the pool are evicted for VMs only. An evicted connection leaves the pool at once and its
+/// successor enters it when its task first runs, so on a busy machine unknown callers alone would empty the pool.
+const RESERVED_FOR_VMS: usize = UNKNOWN_CALLERS_MAX / 4;
 /// How many incomplete heads a VM has at least before one of them is closed for another VM.
 const INCOMPLETE_MIN: usize = 2;
 
@@ -93,7 +96,12 @@ impl<T> EvictionPool<T> {
 
     /// The connection that goes for a newcomer to a full server, if one of these does.
     pub(super) fn evict_one(&mut self, newcomer: CallerStatus) -> Option<T> {
+        let reserved = match newcomer {
+            CallerStatus::Known => 0,
+            CallerStatus::Unknown => RESERVED_FOR_VMS,
+        };
         let unknown = self.unknown.oldest_of_largest(None, |_| true).map(|(id, _)| id);
+        let unknown = unknown.filter(|_| self.unknown.len() > reserved);
         let chosen = unknown.or_else(|| match newcomer {
             CallerStatus::Unknown => None,
             CallerStatus::Known => {
@@ -124,6 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn unknown_callers_leave_a_reserve_to_vms() {
+        let network = network();
+        let mut pool = EvictionPool::default();
+        for number in 0..=RESERVED_FOR_VMS {
+            pool.add(&caller(&network, "10.9.0.1"), Unknown, number);
+        }
+        assert_eq!(
+            [Unknown, Unknown, Known].map(|newcomer| pool.evict_one(newcomer)),
+            [Some(0), None, Some(1)]
+        );
+    }
+
+    #[test]
     fn eviction_order_is_unknown_callers_then_incomplete_heads() {
         let network = network();
         // (who waits, oldest first, with its number as handle; who comes; who goes)
@@ -134,7 +155,7 @@ mod tests {
             (vec![(Known, "10.0.0.1"), (Known, "10.0.0.2"), (Known, "10.0.0.2")], Known, Some(1)),
             (vec![(Known, "10.0.0.1"), (Known, "10.0.0.1")], Unknown, None),
             (vec![(Known, "10.0.0.1"), (Known, "10.0.0.1"), (Unknown, "10.9.0.1")], Known, Some(2)),
-            (vec![(Known, "10.0.0.1"), (Unknown, "10.9.0.1")], Unknown, Some(1)),
+            (vec![(Known, "10.0.0.1"), (Unknown, "10.9.0.1")], Unknown, None),
             (vec![(Unknown, "10.9.0.1"), (Unknown, "10.9.0.2"), (Unknown, "10.9.0.2")], Known, Some(1)),
             // Unknown callers are counted by prefix, VMs by address.
             (vec![(Unknown, "fd00:1::1"), (Unknown, "fd00::1"), (Unknown, "fd00::2")], Known, Some(1)),
