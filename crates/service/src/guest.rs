@@ -1,36 +1,34 @@
-//! The guest listener: the small HTTP/1.1 server that VMs poll.
+//! Guest listener: the HTTP/1.1 server that VMs poll.
 //!
-//! Every VM asks every second, so a poll is: find the caller, check the request, write bytes that are
-//! already rendered. The server does that and nothing else; what it needs to know it asks of a
-//! [`platform::Platform`].
+//! Every VM polls once a second. A poll identifies the caller, checks the request and writes bytes that are already
+//! rendered. All other knowledge comes from a [`platform::Platform`].
 //!
-//! | file | what it does |
+//! | file | content |
 //! |---|---|
-//! | this one | starts the workers, closes in good order |
-//! | `worker` | a thread that waits for many connections; with `slots`, `mailbox`, `listener` |
+//! | this one | starts the workers, shuts down gracefully |
+//! | `worker` | a thread with an epoll loop; with `slots`, `mailbox`, `listener` |
 //! | `fast_path`, `head_cache` | plain polls, answered in place by a worker |
-//! | `connection` | what is more than a plain poll, as a task |
+//! | `connection` | everything except plain polls, as a task |
 //! | `exchange` | one request: caller, rate, rules, answer |
 //! | `rules` | the order of checks |
 //! | `head`, `body`, `target`, `conditional`, `prefer` | the parts of a request |
-//! | `long_poll` | polls that wait for news |
+//! | `long_poll` | polls that wait for a change |
 //! | `response` | the bytes of a response |
-//! | `admission`, `eviction_pool`, `rate` | how many connections, which go first, how many requests |
+//! | `admission`, `eviction_pool`, `rate` | connection limits, eviction order, rate limit |
 //!
-//! It is built on sockets and `httparse` rather than on hyper for two reasons. Clients see the answer's
-//! headers in the order and spelling of the service they were written for, and hyper sends names in lower
-//! case or in title case, never as `x-ms-request-id` beside `ETag`. And an idle connection here holds no
-//! buffer and no task, where ten thousand VMs would otherwise hold one each for nothing.
+//! The server uses sockets and `httparse` instead of hyper for two reasons:
 //!
-//! There are two ways through the server and one set of rules. Workers are threads of its own with an epoll
-//! loop each: a plain poll costs the system calls that it needs and little else. Whatever takes waiting is a task
-//! of the runtime, which is good at that. Both judge a request by `exchange`, and a connection goes back and forth
-//! between them.
+//! - Clients expect the header order and spelling of Azure's service. Hyper sends names in lower case or in title case,
+//!   never as `x-ms-request-id` beside `ETag`.
+//! - An idle connection holds no buffer and no task. With hyper, ten thousand VMs would hold one each.
 //!
-//! The bytes come from guests, who are not to be trusted: every size and wait has a limit
-//! ([`settings`]), what can be read in two ways is refused, and no input leads to a panic. When the server is
-//! told to close it stops listening, lets requests that have begun finish, tells their clients
-//! `Connection: close`, and drops idle connections at once.
+//! Two paths serve requests with one set of rules. Workers are threads with an epoll loop each; a plain poll costs
+//! three system calls. A request that has to wait is a task of the runtime. Both paths use `exchange`, and a connection
+//! moves between them.
+//!
+//! Guests are not trusted: every size and wait has a limit ([`settings`]), ambiguous requests are refused, and no input
+//! causes a panic. On shutdown the server stops listening, finishes requests that have begun with `Connection: close`,
+//! and drops idle connections at once.
 
 mod admission;
 mod body;
@@ -77,7 +75,7 @@ use self::stats::GuestStats;
 use self::worker::Worker;
 use crate::clock::Clock;
 
-/// The server that guests call at. One server may have several listeners; they share its limits and counters.
+/// The HTTP server for guests. One server may have several listeners; they share its limits and counters.
 pub struct GuestServer<P: Platform> {
     platform: Arc<P>,
     settings: GuestSettings,
@@ -88,7 +86,7 @@ pub struct GuestServer<P: Platform> {
 }
 
 impl<P: Platform> GuestServer<P> {
-    /// A server to this platform.
+    /// Creates a server that gets its answers from `platform`.
     pub fn new(platform: Arc<P>, settings: GuestSettings, clock: Arc<dyn Clock>) -> GuestServer<P> {
         let stats = Arc::new(GuestStats::default());
         GuestServer {
@@ -101,14 +99,14 @@ impl<P: Platform> GuestServer<P> {
         }
     }
 
-    /// What the server has counted so far; may be kept and read at any time.
+    /// The server's counters; they can be read at any time.
     pub fn stats(&self) -> Arc<GuestStats> {
         Arc::clone(&self.stats)
     }
 
-    /// Starts to serve everyone who connects to one of these listeners. What it returns goes on until `shutdown`
-    /// turns true or its sender is gone, and resolves when the last connection has ended, or the grace period has.
-    /// Dropping it closes the server at once.
+    /// Starts to serve these listeners. The returned future runs until `shutdown` turns true or its sender is dropped.
+    /// It resolves when the last connection has ended or the grace period is over. Dropping it closes the server at
+    /// once.
     pub fn serve(
         self: &Arc<Self>,
         listeners: Vec<(TcpListener, ListenerIdentity)>,
@@ -133,12 +131,12 @@ impl<P: Platform> GuestServer<P> {
         drop((listeners, tasks));
         let grace = self.settings.limits.shutdown_grace;
         Ok(async move {
-            // A sender that is gone says the same.
+            // A dropped sender means shutdown too.
             let _ = shutdown.wait_for(|closing| *closing).await;
             drop(open);
-            // Nothing is ever sent: it ends when nobody is left who could.
+            // Nothing is ever sent: the channel closes when the last task drops its sender.
             if timeout(grace, finished.recv()).await.is_err() {
-                tracing::warn!("closing connections that did not finish in time");
+                tracing::warn!("closing connections that did not finish within the grace period");
                 cut.send_replace(true);
                 finished.recv().await;
             }
@@ -146,7 +144,7 @@ impl<P: Platform> GuestServer<P> {
     }
 }
 
-/// The workers of an open server; dropped, they close.
+/// Tells the workers to close when dropped.
 struct CloseOnDrop(Vec<Arc<Mailbox>>);
 
 impl Drop for CloseOnDrop {
@@ -155,7 +153,7 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// Whether an accept failed for its own connection's sake, so that the next one may well succeed.
+/// Whether an accept failed because of one connection only, so that the next accept may succeed.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     [ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted].contains(&error.kind())

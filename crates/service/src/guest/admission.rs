@@ -1,13 +1,13 @@
-//! Which connections are let in.
+//! Connection admission: a limit for the whole server and a limit per source.
 //!
-//! There is one count for the whole server and one per source: an address at a listener's network, since two
-//! tenants may have the same. The count per source is what keeps one VM from using up the server: a connection
-//! beyond it is closed at once, the newcomer rather than an older one. It does not hold for those who call for
-//! many. Beyond the count of the whole server it is for the caller of [`Admission::admit`] to make room.
+//! A source is an address in a listener's network, since two tenants may use the same address. The source limit keeps
+//! one VM from using up the server: a connection beyond it is closed at once, and older ones stay. Loopback addresses
+//! and trusted proxies are exempt. At the limit of the whole server, the caller of [`Admission::admit`] evicts a
+//! connection.
 //!
-//! Connections of unknown callers and incomplete heads are in [`super::eviction_pool`] besides, each as long as a [`WaitGuard`] is held for
-//! it. Whether a caller is an unknown caller is not asked before its connection is let in, as long as the server is not crowded:
-//! a plain poll would pay for that.
+//! Connections of unknown callers and incomplete heads are also in [`super::eviction_pool`], each while a [`WaitGuard`]
+//! is held. A caller is looked up before admission only while the server is nearly full: a plain poll would pay for the
+//! lookup.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -29,20 +29,20 @@ use super::stats::GuestStats;
 use crate::clock::Stopwatch;
 use crate::lock;
 
-/// With less than this part of its places left a server is crowded: then callers are looked up when they connect.
+/// A server with less than this fraction of its connections free is nearly full: callers are looked up when they
+/// connect.
 const NEARLY_FULL_DIVISOR: usize = 4;
 
-/// Whose connections are counted together: the number of a listener's identity, and an address.
+/// The unit of the source limit: the number of a listener's identity, and an address.
 type Source = (usize, IpAddr);
 
-/// Counts the open connections of a server.
 #[derive(Debug)]
 pub(super) struct Admission {
     connections_max: usize,
     per_source_max: Option<usize>,
     total: AtomicUsize,
     by_source: Mutex<HashMap<Source, usize>>,
-    /// From how many connections on the server is crowded.
+    /// Number of connections from which the server is nearly full.
     nearly_full_at: usize,
     waiting: Mutex<WaitingConnections>,
     stopwatch: Stopwatch,
@@ -55,28 +55,24 @@ struct WaitingConnections {
     log: LogRateLimit,
 }
 
-/// Why a connection is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitExceeded {
-    /// The server is full.
     Total,
-    /// The source has its share.
     Source,
 }
 
-/// A connection that is let in.
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub permit: Permit,
-    /// Whether the server is nearly full, so that an unknown caller has to be known for one at once.
+    /// The server is nearly full: look the caller up at once.
     pub is_nearly_full: bool,
 }
 
-/// A connection's place; given back when it is dropped.
+/// One admitted connection; dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct Permit {
     admission: Arc<Admission>,
-    /// Where the source is counted.
+    /// The source that this connection counts toward; none if exempt.
     source: Option<Source>,
 }
 
@@ -94,7 +90,7 @@ impl Admission {
         })
     }
 
-    /// A place for a connection of this caller, at a listener of this identity, or why there is none.
+    /// Admits a connection of this caller at a listener of this identity, or returns the limit that it exceeds.
     pub(super) fn admit(
         self: &Arc<Self>,
         identity: usize,
@@ -103,15 +99,15 @@ impl Admission {
         self.admit_up_to(self.connections_max, identity, caller)
     }
 
-    /// The same, with another limit: none for a caller that [`Admission::evict_one`] has found another's place for. That
-    /// one is told to close and counts until it has.
+    /// [`Admission::admit`] with another total limit: none after [`Admission::evict_one`], since the evicted connection
+    /// counts until it has closed.
     pub(super) fn admit_up_to(
         self: &Arc<Self>,
         connections_max: usize,
         identity: usize,
         caller: &Caller,
     ) -> Result<Admitted, LimitExceeded> {
-        // This machine's own address is where forwarders call from; the rest of 127.0.0.0/8 is as good as any other.
+        // Forwarders call from these two addresses. The rest of 127.0.0.0/8 is limited like any other address.
         let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
         let is_exempt = caller.is_proxy || own.contains(&caller.source.ip());
         let (source, before) = match self.per_source_max {
@@ -119,7 +115,7 @@ impl Admission {
                 let source = (identity, caller.source.ip());
                 let mut by_source = lock(&self.by_source);
                 let count = by_source.get(&source).copied().unwrap_or(0);
-                // This comes first: nobody makes room for one that is turned away.
+                // Check the source first: a connection that exceeds it must not evict another.
                 if count >= most {
                     return Err(LimitExceeded::Source);
                 }
@@ -134,7 +130,7 @@ impl Admission {
         Ok(Admitted { permit, is_nearly_full: before >= self.nearly_full_at })
     }
 
-    /// Counts one more towards the whole, if there is room; answers how many there were.
+    /// Counts one more connection toward the total, if there is room; returns the count before.
     fn reserve(&self, connections_max: usize) -> Result<usize, LimitExceeded> {
         let before = self.total.fetch_add(1, Relaxed);
         if before >= connections_max {
@@ -144,48 +140,48 @@ impl Admission {
         Ok(before)
     }
 
-    /// Tells a connection to close for a newcomer to a full server, if one may; see [`super::eviction_pool`].
+    /// Evicts a connection for a newcomer to a full server, if one may be evicted; see [`super::eviction_pool`].
     pub(super) fn evict_one(&self, newcomer: CallerStatus) -> bool {
         let mut waiting = lock(&self.waiting);
         let closed = waiting.eviction_pool.evict_one(newcomer);
         self.close(&mut waiting, closed)
     }
 
-    /// Counts a connection among unknown callers or incomplete heads, for so long at most.
+    /// Adds a connection to the eviction pool as unknown caller or incomplete head, for at most `limit`.
     pub(super) fn wait(
         self: &Arc<Self>,
         caller: &Caller,
         caller_status: CallerStatus,
-        for_at_most: Duration,
+        limit: Duration,
     ) -> WaitGuard {
         let evicted = Arc::new(Notify::new());
         let mut waiting = lock(&self.waiting);
         let (id, closed) = waiting.eviction_pool.add(caller, caller_status, Arc::clone(&evicted));
         self.close(&mut waiting, closed);
         drop(waiting);
-        let expires = Box::pin(sleep(for_at_most));
+        let expires = Box::pin(sleep(limit));
         WaitGuard { admission: Arc::clone(self), id, caller_status, evicted, expires }
     }
 
-    /// Tells a connection to close; answers whether there is one.
+    /// Notifies a connection to close; returns whether there was one.
     fn close(&self, waiting: &mut WaitingConnections, closed: Option<Arc<Notify>>) -> bool {
         let Some(closed) = closed else { return false };
-        // It is kept for a connection that does not look yet.
+        // `notify_one` stores a permit for a connection that does not wait yet.
         closed.notify_one();
         self.stats.connections_evicted.add();
         if let Some(closed) = waiting.log.record(self.stopwatch.elapsed()) {
             tracing::warn!(
                 closed,
                 open = self.total.load(Relaxed),
-                for_strangers = UNKNOWN_CALLERS_MAX,
-                "too many connections of callers that are no VM, or do not finish their requests; closed the oldest"
+                unknown_callers_max = UNKNOWN_CALLERS_MAX,
+                "too many connections of unknown callers or with incomplete requests: closed the oldest"
             );
         }
         true
     }
 }
 
-/// A connection among unknown callers or incomplete heads, as long as this is held.
+/// Membership of a connection in the eviction pool; dropping it ends the membership.
 #[derive(Debug)]
 pub(super) struct WaitGuard {
     admission: Arc<Admission>,
@@ -195,17 +191,16 @@ pub(super) struct WaitGuard {
     expires: Pin<Box<Sleep>>,
 }
 
-/// Why a connection may wait no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitEnd {
-    /// Another needs its place.
+    /// Evicted for another connection.
     Evicted,
-    /// Its time is over.
+    /// Its timeout has passed.
     Expired,
 }
 
 impl WaitGuard {
-    /// Resolves when the connection may wait no longer.
+    /// Resolves when the connection has to close.
     pub(super) async fn ended(&mut self) -> WaitEnd {
         tokio::select! {
             biased;
@@ -271,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn source_at_limit_evicts_nobody() {
+    fn source_at_limit_evicts_nothing() {
         let admission = admission(2, 1);
         let [greedy, modest, third] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(from);
         let _both = [&greedy, &modest].map(|caller| admission.admit(0, caller).unwrap());
@@ -280,7 +275,7 @@ mod tests {
         assert_eq!(
             (lock(&admission.by_source).len(), admission.total.load(Relaxed)),
             (2, 2),
-            "nothing is left behind"
+            "all counts are released"
         );
     }
 

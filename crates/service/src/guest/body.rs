@@ -1,17 +1,16 @@
-//! Bodies in chunks, undone as they arrive.
+//! Incremental decoder for chunked bodies.
 //!
-//! The decoder takes whatever bytes there are and remembers where it stood, so that a body may be split
-//! anywhere. What it gives out is limited; so are chunk extensions and trailers, which are read and dropped.
+//! The decoder keeps its state between calls, so a body may be split anywhere. The size of its output is limited. Chunk
+//! extensions and trailers are limited too; they are read and dropped.
 
 use notbefore_wire::guest::error::GuestError;
 
 use super::settings::{BODY_BYTES_MAX, HEADERS_MAX};
 
-/// The most bytes around the data: sizes, extensions and trailers. A chunk needs five to twelve of them, so
-/// this is what a body sent in chunks of a few bytes takes.
+/// Maximum bytes besides the data: sizes, extensions and trailers. A chunk needs five to twelve of them, so this allows
+/// a body in chunks of a few bytes.
 const OVERHEAD_BYTES_MAX: usize = BODY_BYTES_MAX;
 
-/// A body larger than the server reads.
 pub(super) const TOO_LARGE: GuestError = GuestError::BodyTooLarge { limit: BODY_BYTES_MAX };
 
 const MALFORMED: GuestError = GuestError::Malformed("the chunked body cannot be parsed");
@@ -20,31 +19,30 @@ const MALFORMED: GuestError = GuestError::Malformed("the chunked body cannot be 
 enum State {
     /// In a chunk's size; whether it has a digit yet.
     Size(bool),
-    /// After the size, in blanks.
+    /// After the size, in white space.
     Blank,
-    /// After the size and a semicolon, in what may follow it.
+    /// After the size and a semicolon, in a chunk extension.
     Extension,
-    /// The size's line must end here.
+    /// Before the LF of the size's line.
     SizeEnd,
-    /// In a chunk's data.
     Data,
-    /// The data's line must end here.
+    /// After the data, before its CRLF.
     DataReturn,
     DataEnd,
-    /// After the last chunk: in lines like those of a head, up to an empty one.
+    /// After the last chunk: header lines up to an empty line.
     Trailers,
     Done,
 }
 
-/// A body in chunks, as far as it has arrived.
+/// A chunked body that is being decoded.
 #[derive(Debug)]
 pub(super) struct Chunked {
     state: State,
-    /// What is left of the chunk.
+    /// Bytes left in the chunk.
     left: usize,
     overhead: usize,
     data: Vec<u8>,
-    /// The trailers as far as they have arrived. They are checked and dropped.
+    /// The trailers so far; checked and dropped.
     trailers: Vec<u8>,
 }
 
@@ -57,12 +55,12 @@ impl Chunked {
         self.state == State::Done
     }
 
-    /// The data, once all of it is there.
+    /// The decoded data. Call it when [`Self::is_done`].
     pub(super) fn into_data(self) -> Vec<u8> {
         self.data
     }
 
-    /// Takes more bytes and says how many of them belonged to this body.
+    /// Decodes more input; returns how many of its bytes belong to this body.
     pub(super) fn feed(&mut self, input: &[u8]) -> Result<usize, GuestError> {
         let mut used = 0;
         while let Some(&byte) = input.get(used).filter(|_| !self.is_done()) {
@@ -86,7 +84,7 @@ impl Chunked {
         Ok(used)
     }
 
-    /// The state after a byte that is not data.
+    /// The state after one byte that is not data.
     fn step(&mut self, byte: u8) -> Result<State, GuestError> {
         match (self.state, byte) {
             (State::Size(any), _) => match (char::from(byte).to_digit(16), byte) {
@@ -122,12 +120,12 @@ impl Chunked {
     }
 }
 
-/// The state after these bytes of trailers. They end with an empty line, and must be headers then.
+/// The state after these bytes of trailers. They end with an empty line and must parse as headers.
 fn after_trailer(trailers: &[u8]) -> Result<State, GuestError> {
     match trailers {
         b"\r\n" => return Ok(State::Done),
         b"\n" => return Err(MALFORMED),
-        // A line ends with both, and neither is anywhere else.
+        // CR and LF come only together, at the end of a line.
         [.., before, last] if (*before == b'\r') != (*last == b'\n') => return Err(MALFORMED),
         _ => {}
     }
@@ -145,10 +143,10 @@ fn after_trailer(trailers: &[u8]) -> Result<State, GuestError> {
 mod tests {
     use super::*;
 
-    /// The data and what came after the body, if it has ended.
+    /// The data and the bytes after the body, if the body has ended.
     type Decoded = Option<(Vec<u8>, Vec<u8>)>;
 
-    /// What comes of an input that is fed in pieces of a size.
+    /// Decodes an input that arrives in pieces of one size.
     fn decode(input: &[u8], piece: usize) -> Result<Decoded, GuestError> {
         let mut chunked = Chunked::new();
         let mut rest = Vec::new();
@@ -164,7 +162,7 @@ mod tests {
         let input = b"4\r\nWiki\r\n6;a=\"b\"\r\npedia \r\nE \r\nin \r\n\r\nchunks.\r\n000\r\nA: b\r\nC: d\r\n\r\nGET /";
         for piece in 1..=input.len() {
             let (data, rest) = decode(input, piece).unwrap().unwrap();
-            assert_eq!(data, b"Wikipedia in \r\n\r\nchunks.", "in pieces of {piece}");
+            assert_eq!(data, b"Wikipedia in \r\n\r\nchunks.", "pieces of {piece}");
             assert_eq!(rest, b"GET /");
         }
         assert_eq!(decode(b"0\r\n\r\n", 1), Ok(Some((vec![], vec![]))));

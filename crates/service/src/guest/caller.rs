@@ -1,49 +1,49 @@
-//! Who is calling, as far as a connection can tell.
+//! Caller of a connection: listener identity, source address, and proxy claim.
 //!
-//! A guest proves nothing: it is known by where it calls from. A listener stands in one network, since the
-//! addresses of different tenants overlap, or is bound to one VM. Which VM that is, the platform decides
-//! anew at each request, so that a moved or removed VM is seen on connections that are already open.
+//! A guest sends no credentials: its address identifies it. A listener belongs to one network, since the addresses of
+//! different tenants overlap, or it is bound to one VM. The platform resolves the VM at each request, so a moved or
+//! removed VM takes effect on open connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a listener knows of everyone who connects to it.
+/// How a listener identifies its callers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenerIdentity {
-    /// Callers are VMs of this network, told apart by their source address.
+    /// Callers are VMs of this network, identified by source address.
     Network(String),
-    /// Every caller is the VM of this whole path.
+    /// Every caller is the VM with this path.
     Bound(String),
 }
 
-/// One end of a connection: who may be at the other.
+/// The addresses of a connection and the identity of its listener.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The listener that was called.
+    /// The listener that accepted the connection.
     pub listener: Arc<ListenerIdentity>,
-    /// Where the call comes from.
+    /// The caller's address.
     pub source: SocketAddr,
-    /// The address that was called.
+    /// The address that the caller connected to.
     pub local: SocketAddr,
-    /// Whether it is a trusted proxy: then it is the VM that it proves to speak for, and no other.
+    /// The caller is a trusted proxy: each request is for the VM whose id the proxy signed, and for no other.
     pub is_proxy: bool,
 }
 
 impl Caller {
-    /// A caller that speaks for itself, with IPv4 addresses that arrived on an IPv6 socket written as IPv4.
+    /// A caller that is no proxy. IPv4 addresses from an IPv6 socket are converted to IPv4.
     pub fn new(listener: Arc<ListenerIdentity>, source: SocketAddr, local: SocketAddr) -> Caller {
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         Caller { listener, source: canonical(source), local: canonical(local), is_proxy: false }
     }
 }
 
-/// What the request itself says about who it is for: `X-Instance-ID` and its signature, as a metadata proxy
-/// adds them. Anybody can send these, so they are looked at only where the caller is a trusted proxy.
+/// `X-Instance-ID` and its signature, which a metadata proxy adds. Any client can send these headers, so they are read
+/// only from a trusted proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyClaim<'a> {
-    /// The VM that the proxy says it speaks for.
+    /// The id of the VM that the proxy calls for.
     pub instance_id: Option<&'a str>,
-    /// The proof that it may.
+    /// The proxy's signature of the id.
     pub signature: Option<&'a str>,
 }
 

@@ -1,9 +1,9 @@
-//! `If-None-Match`: whether a client has the current document already.
+//! `If-None-Match`: whether the client already has the current document.
 //!
-//! The ETag is the incarnation in bare digits, as Azure sends it. Clients send it back as it came, or quoted
-//! as the standard wants it, or weak, or several in a list; all of these are understood.
+//! The ETag is the incarnation in bare digits, as Azure sends it. Clients return it bare, quoted as the standard
+//! requires, weak, or in a list; all of these match.
 
-/// Whether one of the headers' tags is this incarnation's.
+/// Whether one of the tags in these headers is this incarnation.
 pub(super) fn matches_etag<'a>(values: impl Iterator<Item = &'a [u8]>, incarnation: u64) -> bool {
     let mut values = values.peekable();
     if values.peek().is_none() {
@@ -15,7 +15,7 @@ pub(super) fn matches_etag<'a>(values: impl Iterator<Item = &'a [u8]>, incarnati
         .any(|tag| tag == b"*" || is_decimal_of(tag, incarnation))
 }
 
-/// Whether a text is a number in digits, without zeros before it.
+/// Whether `text` is `number` in decimal, without leading zeros.
 fn is_decimal_of(text: &[u8], mut number: u64) -> bool {
     let mut digits = text.iter().rev();
     loop {
@@ -29,7 +29,7 @@ fn is_decimal_of(text: &[u8], mut number: u64) -> bool {
     }
 }
 
-/// A tag without its weakness and its quotes.
+/// Removes the weak prefix and the quotes of a tag.
 fn strip_quotes(tag: &[u8]) -> &[u8] {
     let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
     match tag {

@@ -1,15 +1,14 @@
-//! A connection while there is more to it than plain polls, as a task of the runtime.
+//! A connection that needs more than plain polls, as a task of the runtime.
 //!
-//! A worker answers plain polls in place ([`super::fast_path`]) and hands over the rest with the bytes that it has read:
-//! a head that is not there yet, a body, an approval, instance metadata, a response that the socket does not take, an
-//! end that has to be waited for. The task goes on from there ([`Start`]), one request at a time and in order; a
-//! client that sends ahead waits, since nothing is read beyond one head or body until the request before it is
-//! answered. As soon as nothing is left of what was read, the connection goes back to its worker, which is where
-//! connections are idle.
+//! A worker answers plain polls in place ([`super::fast_path`]) and hands over all other requests with the bytes
+//! already read: an incomplete head, a body, an approval, instance metadata, a response that the socket does not take,
+//! a close that has to wait. The task continues from there ([`Start`]), one request at a time and in order. A client
+//! that pipelines waits: nothing is read beyond one head or body until the previous request is answered. When the
+//! buffer is empty, the connection returns to its worker.
 //!
-//! A body that a refused request came with is read and dropped, so that the connection stays in step; where
-//! that cannot be done (it is too large, was held back, or its end cannot be found) the response says
-//! `Connection: close`, and the connection lingers briefly, so that the response is not lost to a reset.
+//! The body of a refused request is read and dropped, so that the next request is found. If that is not possible (the
+//! body is too large, held back, or has no clear end), the response says `Connection: close`. The connection then
+//! lingers briefly, so that a reset does not destroy the response.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -41,18 +40,18 @@ use super::response::{CONTINUE, Persistence, Response, ResponseMeta};
 use super::settings::{BODY_BYTES_MAX, HEAD_BYTES_MAX, REQUESTS_PER_TURN};
 use super::worker::Parked;
 
-/// What a buffer begins with: more than any published client's whole request.
+/// Initial size of a buffer: larger than the whole request of any published client.
 const BUFFER_BYTES: usize = 2 * 1024;
-/// How long a connection rests after its guest has asked too often.
+/// How long a connection is not read after a 429.
 const REFUSAL_DELAY: Duration = Duration::from_millis(100);
-/// How long a closing connection reads on and drops what it reads.
+/// How long a closing connection reads and drops input.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long an unknown caller has for a request, and to read its response: it will be a 403.
+/// Time for an unknown caller to send its request, and to read its response (403).
 const UNKNOWN_CALLER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How many buffers a closing connection drops before it gives up on the client.
+/// Maximum reads of a closing connection.
 const LINGER_READS_MAX: usize = 256;
 
-/// The connection is over and there is nobody left to tell.
+/// The client is gone: no response is possible.
 struct Disconnected;
 
 impl From<io::Error> for Disconnected {
@@ -61,7 +60,7 @@ impl From<io::Error> for Disconnected {
     }
 }
 
-/// Why a body was not read: the client is to be told, or gone.
+/// Why a body was not read: it is refused, or the client is gone.
 enum BodyError {
     Refused(GuestError),
     Disconnected,
@@ -83,33 +82,33 @@ impl From<WaitEnd> for BodyError {
 }
 
 impl<G> Verdict<G> {
-    /// What is wrong with the head, if anything is.
+    /// The refusal of the head, if there is one.
     fn refusal(&self) -> Option<GuestError> {
         if let Verdict::Response(Response::Refused(error)) = self { Some(*error) } else { None }
     }
 }
 
-/// How a connection goes on after a request.
+/// What happens to the connection after a request.
 enum Next {
-    /// It was answered, and the response said this.
+    /// The request was answered with this persistence.
     Responded(Persistence),
-    /// It is to be held, which is for the worker to do.
+    /// The poll waits for a change; the worker holds it.
     LongPoll(Box<Pending>),
 }
 
-/// What connections need of those who close the server.
+/// Shutdown signals for connection tasks.
 #[derive(Clone)]
 pub(super) struct Tasks {
-    /// Turns true when the server closes: requests that have begun finish.
+    /// Turns true at shutdown: requests that have begun finish.
     pub shutdown: watch::Receiver<bool>,
-    /// Turns true, or loses its sender, when the time for that is over.
+    /// Turns true, or loses its sender, when the grace period is over.
     pub cut: watch::Receiver<bool>,
-    /// Held by all that is not finished.
+    /// Held by all tasks that have not finished.
     pub unfinished: mpsc::Sender<()>,
 }
 
 impl Tasks {
-    /// Runs a connection to its end, or until the server waits no longer.
+    /// Runs a connection until it ends or the grace period is over.
     pub(super) fn spawn(&self, runtime: &Handle, connection: impl Future<Output = ()> + Send + 'static) {
         let (mut cut, unfinished) = (self.cut.clone(), self.unfinished.clone());
         runtime.spawn(async move {
@@ -122,30 +121,30 @@ impl Tasks {
     }
 }
 
-/// Where a connection stands when it is handed over. Bytes are those that were read and not used.
+/// State of a connection that is handed over, with the bytes that were read and not used.
 pub(super) enum Start<G> {
-    /// These are the beginning of a request, or several.
+    /// The beginning of one or more requests.
     Head(Vec<u8>),
-    /// A request is judged; these come after its head.
+    /// A request whose head was examined, and the bytes after its head.
     Exchange(Box<Exchange<G>>, Vec<u8>),
-    /// What was read is no request, and gets this response.
+    /// The input is no request: send this error.
     Refusal(GuestError),
-    /// A response is not out yet.
+    /// The unsent rest of a response, and the input after its request.
     Unsent(Box<Unsent<G>>, Vec<u8>),
-    /// The last response is out, and there are bytes that nobody will read.
+    /// The last response is sent, and input is left that will not be served.
     Linger,
 }
 
-/// What the socket has not taken of a response.
+/// The part of a response that the socket has not taken.
 pub(super) struct Unsent<G> {
     pub head: Vec<u8>,
     pub body: Bytes,
     pub meta: ResponseMeta,
-    /// Whom the document reaches with it, and at which version.
+    /// The guest that gets a document with this response, and the document's version.
     pub delivers: Option<(G, EventsVersion)>,
 }
 
-/// A connection that the runtime waits for.
+/// A connection that is served by a task.
 struct Task<P: Platform> {
     server: Arc<GuestServer<P>>,
     stream: TcpStream,
@@ -154,13 +153,13 @@ struct Task<P: Platform> {
     mailbox: Arc<Mailbox>,
     shutdown: watch::Receiver<bool>,
     buffer: Vec<u8>,
-    /// Its place among the unknown callers, once it was told that it is one.
+    /// Its membership among unknown callers, once it has been identified as one.
     unknown_wait: Option<WaitGuard>,
-    /// Whether it has sent what is no request.
+    /// Whether it has sent bytes that are no request.
     has_sent_bad_request: bool,
 }
 
-/// Serves a connection until it is over, or idle: then it goes mailbox.
+/// Serves a connection until it ends or is idle; an idle connection returns to its worker's mailbox.
 pub(super) async fn run<P: Platform>(
     server: Arc<GuestServer<P>>,
     Parked { socket, caller, permit }: Parked,
@@ -168,7 +167,7 @@ pub(super) async fn run<P: Platform>(
     shutdown: watch::Receiver<bool>,
     start: Start<P::Guest>,
 ) {
-    // It fails where the system has no room to wait for it; there is nobody to tell.
+    // Fails if epoll is out of memory; the connection closes without a response.
     let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
     let (buffer, unknown_wait, has_sent_bad_request) = (Vec::new(), None, false);
     let task = Task {
@@ -197,7 +196,7 @@ impl<P: Platform> Task<P> {
                 Next::Responded(Persistence::Open | Persistence::KeptAlive) => {}
                 Next::LongPoll(pending) => return self.return_to_worker(Some(pending)),
             }
-            // A client that always has the next request ready must not keep others from their turn.
+            // Yield: a client that always has another request ready must not starve other tasks.
             if served % REQUESTS_PER_TURN == 0 {
                 yield_now().await;
             }
@@ -208,7 +207,7 @@ impl<P: Platform> Task<P> {
         }
     }
 
-    /// Goes on from where the connection stood, to the end of a request.
+    /// Continues from the state that was handed over, to the end of a request.
     async fn begin(&mut self, start: Start<P::Guest>) -> Result<Next, Disconnected> {
         match start {
             Start::Head(bytes) => {
@@ -233,7 +232,7 @@ impl<P: Platform> Task<P> {
         }
     }
 
-    /// Gives the connection back. Where the worker has gone, because the server closes, it ends with that.
+    /// Returns the connection to its worker. If the worker has ended at shutdown, the connection closes.
     fn return_to_worker(self, pending: Option<Box<Pending>>) {
         let Task { stream, caller, permit, mailbox, .. } = self;
         if let Ok(stream) = stream.into_std() {
@@ -241,7 +240,7 @@ impl<P: Platform> Task<P> {
         }
     }
 
-    /// Reads, judges and answers one request, and says whether another may follow.
+    /// Reads, examines and answers one request.
     async fn serve_one(&mut self) -> Result<Next, Disconnected> {
         match self.read_head().await? {
             Ok(exchange) => {
@@ -252,7 +251,7 @@ impl<P: Platform> Task<P> {
         }
     }
 
-    /// Answers what is no request.
+    /// Answers input that is no request.
     async fn refuse(&mut self, error: GuestError) -> Result<Next, Disconnected> {
         if error == GuestError::UnknownCaller && self.unknown_wait.is_none() {
             let waiting =
@@ -261,7 +260,7 @@ impl<P: Platform> Task<P> {
         }
         let now = self.server.clock.now();
         let meta = ResponseMeta { now, persistence: Persistence::Closing, head_only: false, wait: None };
-        // Unknown callers have a limit of their own, and must not hold places that VMs need.
+        // Unknown callers have a limit of their own, and must not hold slots that VMs need.
         self.has_sent_bad_request = error != GuestError::UnknownCaller;
         self.send(Response::Refused(error), meta).await?;
         Ok(Next::Responded(Persistence::Closing))
@@ -273,7 +272,7 @@ impl<P: Platform> Task<P> {
         let mut delivers = None;
         let response = match (self.read_body(&exchange).await, exchange.verdict) {
             (Err(BodyError::Disconnected), _) => return Err(Disconnected),
-            // The body could not be read; but a failure of the head came first, and answers.
+            // The body could not be read. A refusal of the head comes first and takes precedence.
             (Err(BodyError::Refused(error)), verdict) => {
                 meta.persistence = Persistence::Closing;
                 Response::Refused(verdict.refusal().unwrap_or(error))
@@ -318,12 +317,12 @@ impl<P: Platform> Task<P> {
         Ok(Next::Responded(meta.persistence))
     }
 
-    /// Reads nothing for a while from a guest that asks too often. It keeps its place, so one that comes again and
-    /// again uses up its own places and nobody's time.
+    /// Delays reads from a guest over its rate limit. The connection keeps its slot, so a guest that reconnects uses up
+    /// its own source limit.
     async fn delay(&mut self) {
         tokio::select! {
             () = sleep(REFUSAL_DELAY) => {}
-            // Whether it was told or nobody is left to tell it: the server closes.
+            // A dropped sender means shutdown too.
             _ = self.shutdown.wait_for(|closes| *closes) => {}
         }
     }
@@ -343,7 +342,7 @@ impl<P: Platform> Task<P> {
                 WaitEnd::Expired => Err(self.server.hide_if_unknown(&self.caller, GuestError::Timeout)),
             },
         };
-        // One that is a VM by now is no unknown caller any more.
+        // The caller may have become a known VM meanwhile.
         if read.is_err() && waiting.caller_status == CallerStatus::Unknown {
             self.unknown_wait = Some(waiting);
         }
@@ -361,7 +360,7 @@ impl<P: Platform> Task<P> {
         }
     }
 
-    /// The whole body. What a refused request came with is read too, unless the client holds it back.
+    /// Reads the whole body, also that of a refused request, unless the client holds it back (`Expect: 100-continue`).
     async fn read_body(&mut self, exchange: &Exchange<P::Guest>) -> Result<Vec<u8>, BodyError> {
         match exchange.framing {
             Framing::Empty => return Ok(Vec::new()),
@@ -400,7 +399,7 @@ impl<P: Platform> Task<P> {
         }
     }
 
-    /// Counts the connection among those that keep the server waiting, for so long at most.
+    /// Adds the connection to the eviction pool, for at most `limit`.
     fn wait(&self, limit: Duration) -> WaitGuard {
         let (caller_status, limit) = match self.server.is_unknown_caller(&self.caller) {
             true => (CallerStatus::Unknown, limit.min(UNKNOWN_CALLER_TIMEOUT)),
@@ -439,13 +438,13 @@ impl<P: Platform> Task<P> {
             Err(ApproveError::UnknownCaller) => Response::Refused(GuestError::UnknownCaller),
             Err(ApproveError::OutcomeUnknown) => Response::Refused(GuestError::OutcomeUnknown),
             Err(ApproveError::Unavailable(reason)) => {
-                tracing::warn!(caller = %self.caller.source, reason, "an approval could not be kept");
+                tracing::warn!(caller = %self.caller.source, reason, "approval not stored");
                 Response::Refused(GuestError::Unavailable)
             }
         }
     }
 
-    /// Waits for more bytes and appends them, up to a buffer of `limit` bytes.
+    /// Waits for more input and appends it, up to a buffer of `limit` bytes.
     async fn read(&mut self, limit: usize) -> Result<(), Disconnected> {
         match self.stream.read_buf(&mut read_space(&mut self.buffer, limit)).await {
             Ok(0) | Err(_) => Err(Disconnected),
@@ -460,7 +459,7 @@ impl<P: Platform> Task<P> {
         Ok(self.write(&head, &body).await?)
     }
 
-    /// Writes both parts, in one call where the socket takes them.
+    /// Writes both parts, in one call if the socket takes them.
     async fn write(&self, mut first: &[u8], mut second: &[u8]) -> io::Result<()> {
         while !(first.is_empty() && second.is_empty()) {
             match self.stream.try_write_vectored(&[IoSlice::new(first), IoSlice::new(second)]) {
@@ -483,9 +482,9 @@ impl<P: Platform> Task<P> {
         Ok(())
     }
 
-    /// Says that no more will come, then reads on for a while: a socket closed with bytes unread would reset
-    /// the connection, and the client might never see the response. One that has sent garbage rests as well, whether the
-    /// client is gone or not: as in [`Self::delay`], the next connections of its source then find no place.
+    /// Shuts down the write side, then reads for a while: closing a socket with unread input resets the connection, and
+    /// the client may lose the response. A client that sent a bad request is also delayed, even if it is gone. As in
+    /// [`Self::delay`], new connections of its source then exceed the source limit.
     async fn linger(mut self) {
         if self.stream.shutdown().await.is_ok() {
             self.drain().await;
@@ -511,7 +510,7 @@ impl<P: Platform> Task<P> {
                 }
             }
         };
-        // Out of time is as good as done.
+        // A timeout ends the drain too.
         tokio::select! {
             _ = timeout(LINGER, drain) => {}
             () = wait_over => {}
@@ -519,7 +518,7 @@ impl<P: Platform> Task<P> {
     }
 }
 
-/// Room at the end of a buffer, so that it grows to `limit` bytes at most.
+/// Spare capacity of a buffer that may grow to `limit` bytes.
 fn read_space(buffer: &mut Vec<u8>, limit: usize) -> impl BufMut {
     let room = limit.saturating_sub(buffer.len());
     if buffer.capacity() == buffer.len() {

@@ -1,13 +1,18 @@
-//! Connections that keep the server waiting, and which of them goes first when it is crowded.
+//! Connections that may be evicted when the server is full, and their order.
 //!
-//! Two kinds are known here, each while it lasts: connections of *unknown callers*, callers that are no VM, and connections
-//! of VMs that the client keeps waiting: a head or a body that has begun and is not whole, or a response that is not read.
-//! They are called *incomplete heads* here, as most of them are. All others are either idle, which a worker can close, or wait
-//! for the service itself, and nobody closes those. So a plain poll is never in this table.
+//! The pool holds two kinds of connections:
 //!
-//! Unknown callers have [`UNKNOWN_CALLERS_MAX`] places; for one more the oldest goes, of the source that has most. In a full server
-//! unknown callers go first, for unknown callers and VMs alike; then, for a VM only, incomplete heads of the VM that has most of them. A
-//! VM's only half head stays: it is more likely a slow network than an attack. Half heads of trusted proxies stay too.
+//! - connections of *unknown callers*: callers that are no VM;
+//! - connections of VMs that the server waits for: an incomplete head or body, or a response that the client does not
+//!   read. Most are incomplete heads, and the code calls them that.
+//!
+//! All other connections are idle, which a worker can close, or wait for the service itself, and these are never
+//! closed. A plain poll never enters the pool.
+//!
+//! Unknown callers have [`UNKNOWN_CALLERS_MAX`] slots. One more evicts the oldest of the source that has most. In a
+//! full server, unknown callers are evicted first, for newcomers of both kinds. Then, for a VM only, incomplete heads
+//! of the VM that has most of them. A VM's only incomplete head stays: a slow network is more likely than an attack.
+//! Incomplete heads of trusted proxies stay too.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,29 +22,28 @@ use notbefore_listener::by_source::{BySource, Id, source_of};
 
 use super::caller::Caller;
 
-/// How many connections unknown callers may have. None of them will be answered anything but 403, and each is asked to go
-/// within seconds, so this is for the moment before a new VM is entered, and for mistakes in addresses.
+/// Maximum connections of unknown callers. They get only 403 and time out within seconds. The limit covers VMs that are
+/// not registered yet and mistakes in addresses.
 pub(super) const UNKNOWN_CALLERS_MAX: usize = 256;
 /// How many unknown callers of the pool are evicted for VMs only. An evicted connection leaves the pool at once and its
 /// successor enters it when its task first runs, so on a busy machine unknown callers alone would empty the pool.
 const RESERVED_FOR_VMS: usize = UNKNOWN_CALLERS_MAX / 4;
-/// How many incomplete heads a VM has at least before one of them is closed for another VM.
+/// A VM with fewer incomplete heads than this loses none to another VM.
 const INCOMPLETE_MIN: usize = 2;
 
-/// What a caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallerStatus {
-    /// One of the VMs, or a proxy that may speak for them.
+    /// A VM, or a trusted proxy.
     Known,
-    /// Nobody.
+    /// No VM.
     Unknown,
 }
 
-/// Where connections are counted together: a listener's identity, and an address or, for unknown callers, its /64 in IPv6.
+/// The unit of counting: a listener's identity and an address; for unknown callers in IPv6, the /64 prefix.
 type Source = (usize, IpAddr);
 
 fn source(caller: &Caller, caller_status: CallerStatus) -> Source {
-    // Listeners of one identity share it.
+    // Listeners with the same identity share the pointer.
     let identity = Arc::as_ptr(&caller.listener) as usize;
     match caller_status {
         CallerStatus::Known => (identity, caller.source.ip()),
@@ -47,7 +51,7 @@ fn source(caller: &Caller, caller_status: CallerStatus) -> Source {
     }
 }
 
-/// The connections, each with a handle `T` by which it is told to close.
+/// The connections, each with a handle `T` that closes it.
 #[derive(Debug)]
 pub(super) struct EvictionPool<T> {
     unknown: BySource<Source>,
@@ -64,12 +68,12 @@ impl<T> Default for EvictionPool<T> {
 }
 
 impl<T> EvictionPool<T> {
-    /// Adds a connection; answers its id, and the handle of the one that goes for it, if one does.
+    /// Adds a connection; returns its id, and the handle of the connection evicted for it.
     pub(super) fn add(&mut self, caller: &Caller, caller_status: CallerStatus, handle: T) -> (Id, Option<T>) {
         let (id, source) = (self.next, source(caller, caller_status));
         self.next += 1;
         let closed = match caller_status {
-            // A proxy calls for many, and has as many incomplete heads as they have.
+            // A proxy calls for many VMs and may have many incomplete heads.
             CallerStatus::Known if caller.is_proxy => None,
             CallerStatus::Known => {
                 self.incomplete.insert(id, source);
@@ -87,14 +91,14 @@ impl<T> EvictionPool<T> {
         (id, closed)
     }
 
-    /// A connection is no longer of its kind, or has ended.
+    /// Removes a connection that is complete, identified or closed.
     pub(super) fn remove(&mut self, id: Id) -> Option<T> {
         self.unknown.remove(id);
         self.incomplete.remove(id);
         self.handles.remove(&id)
     }
 
-    /// The connection that goes for a newcomer to a full server, if one of these does.
+    /// Evicts one connection for a newcomer to a full server, if the order allows it.
     pub(super) fn evict_one(&mut self, newcomer: CallerStatus) -> Option<T> {
         let reserved = match newcomer {
             CallerStatus::Known => 0,
@@ -147,7 +151,7 @@ mod tests {
     #[test]
     fn eviction_order_is_unknown_callers_then_incomplete_heads() {
         let network = network();
-        // (who waits, oldest first, with its number as handle; who comes; who goes)
+        // (connections, oldest first, handle = index; newcomer; expected eviction)
         for (there, newcomer, expected) in [
             (vec![], Known, None),
             (vec![(Known, "10.0.0.1")], Known, None),
@@ -183,7 +187,7 @@ mod tests {
         let (network, other) = (network(), network());
         let mut eviction_pool = EvictionPool::default();
         eviction_pool.add(&caller(&other, "fd00::1"), Unknown, "same address, other network");
-        eviction_pool.add(&caller(&network, "10.0.0.1"), Known, "half head");
+        eviction_pool.add(&caller(&network, "10.0.0.1"), Known, "incomplete head");
         for n in 1..UNKNOWN_CALLERS_MAX {
             assert_eq!(
                 eviction_pool.add(&caller(&network, &format!("fd00::{n:x}")), Unknown, "one of many").1,

@@ -1,9 +1,8 @@
-//! One request's head, judged: who asks, whether it may, and what it gets.
+//! One request without IO: identifies the caller, applies rate limit and rules, and returns a verdict.
 //!
-//! This is everything about a request that needs neither the socket nor waiting. A read is answered here,
-//! with the head still borrowed from the buffer it came in; what has to wait for a body, for the platform or for a
-//! change leaves with the resolved guest. Both ways that serve connections ([`super::fast_path`] and
-//! [`super::connection`]) come through here, so there is one set of rules.
+//! A read is answered here while the head is still borrowed from its buffer. A request that waits for a body, the
+//! platform or a change leaves with the resolved guest. Both paths ([`super::fast_path`] and [`super::connection`]) use
+//! this module, so there is one set of rules.
 
 use std::borrow::Cow;
 
@@ -24,45 +23,45 @@ use super::response::{Persistence, Response, ResponseMeta};
 use super::rules::{self, RequestKind};
 use super::{GuestServer, conditional};
 
-/// A request whose head is there and judged.
+/// A request whose head is complete and examined.
 pub(super) struct Exchange<G> {
-    /// How much of the buffer was the head.
+    /// Length of the head in the buffer, in bytes.
     pub head_length: usize,
     pub framing: Framing,
     pub expects_continue: bool,
     pub meta: ResponseMeta,
     pub verdict: Verdict<G>,
-    /// How it was read, if it is a plain poll: then its head may be remembered.
+    /// The parsed plain poll, if it is one: its head may be cached.
     pub plain: Option<PlainPoll>,
 }
 
-/// What is to be done about a request.
+/// What to do with a request.
 pub(super) enum Verdict<G> {
     /// Send this response.
     Response(Response),
-    /// Tell the client that it has the document.
+    /// Answer 304, or hold the poll: the client has this document.
     Unchanged { edition: u64, incarnation: u64 },
-    /// Send the guest its document, and tell the platform once it is out.
+    /// Send the guest its document, then record the delivery.
     Document { guest: G, version: EventsVersion, rendered: Rendered },
-    /// Look up what the guest may read about itself, and answer with the part that was asked for.
+    /// Look up the guest's instance metadata and answer with the part at `path`.
     Instance { guest: G, version: InstanceVersion, path: Vec<String>, format: Format },
-    /// Read the events from its body and approve them for this guest.
+    /// Read event ids from the body and approve them for this guest.
     Approve(G),
-    /// Respond when the document is another than the one that the client has, or the wait is over.
+    /// Answer when the document differs from the client's, or the wait is over.
     LongPoll(Box<LongPoll>, Wait),
 }
 
-/// A request that nothing speaks against.
+/// A request that passed all checks.
 struct Evaluation<G> {
     verdict: Verdict<G>,
-    /// How long its answer may be held back.
+    /// How long the answer may be held back.
     wait: Option<Wait>,
-    /// At which version it asks for the document, if that is what it does.
+    /// The api-version, if the request is a poll.
     version: Option<EventsVersion>,
 }
 
 impl<P: Platform> GuestServer<P> {
-    /// The same as [`GuestServer::examine`], for a worker, with its head cache.
+    /// [`GuestServer::examine`] with a worker's head cache.
     pub(super) fn examine_cached(
         &self,
         head_cache: &mut HeadCache,
@@ -100,7 +99,7 @@ impl<P: Platform> GuestServer<P> {
         Ok(Some(exchange))
     }
 
-    /// The exchange that the bytes begin, if its head is complete. An error closes the connection.
+    /// Examines the request at the start of `bytes`, if its head is complete. An error closes the connection.
     pub(super) fn examine(
         &self,
         bytes: &[u8],
@@ -112,7 +111,7 @@ impl<P: Platform> GuestServer<P> {
         self.examine_head(&head, head_length, caller, now).map(Some)
     }
 
-    /// The head that the bytes begin with, and its length, if it is complete.
+    /// Parses the head at the start of `bytes`; returns it with its length, if it is complete.
     fn parse<'h, 'b>(
         &self,
         bytes: &'b [u8],
@@ -161,7 +160,7 @@ impl<P: Platform> GuestServer<P> {
         })
     }
 
-    /// Whether a caller is none of the VMs now. Trusted proxies and callers of a VM's own listener never are.
+    /// Whether the caller is no known VM now. False for trusted proxies and callers of a bound listener.
     pub(super) fn is_unknown_caller(&self, caller: &Caller) -> bool {
         match &*caller.listener {
             ListenerIdentity::Bound(_) => false,
@@ -170,7 +169,7 @@ impl<P: Platform> GuestServer<P> {
         }
     }
 
-    /// An error as it is told to a caller: one that is no VM of ours learns nothing else.
+    /// The error to send: an unknown caller gets no other error than 403.
     pub(super) fn hide_if_unknown(&self, caller: &Caller, error: GuestError) -> GuestError {
         match self.platform.guest(caller, &ProxyClaim::default()) {
             Some(_) => error,
@@ -178,7 +177,7 @@ impl<P: Platform> GuestServer<P> {
         }
     }
 
-    /// Whether the guest asks no more often than it may.
+    /// Applies the VM's rate limit.
     fn check_rate(&self, guest: &P::Guest, now: Timestamp) -> Result<(), GuestError> {
         match self.rate_limit.zip(guest.rate_state()) {
             Some((limit, rate_state)) if !limit.try_acquire(rate_state, now) => {
@@ -188,7 +187,7 @@ impl<P: Platform> GuestServer<P> {
         }
     }
 
-    /// What is to be done about a request, or why nothing is.
+    /// Runs the checks; returns the verdict or the first error.
     fn evaluate(
         &self,
         head: &Head<'_, '_>,
@@ -220,7 +219,7 @@ impl<P: Platform> GuestServer<P> {
         Ok(Evaluation { verdict, wait: None, version: None })
     }
 
-    /// A poll: the document, or that the client has it.
+    /// Answers a poll: the document, or unchanged.
     fn poll<'a>(
         &self,
         guest: P::Guest,
@@ -237,7 +236,7 @@ impl<P: Platform> GuestServer<P> {
         }
     }
 
-    /// What a guest may read about itself, or the part of it that the path leads to.
+    /// The guest's instance metadata, or the part of it at `path`.
     pub(super) async fn instance(
         &self,
         guest: &P::Guest,

@@ -1,10 +1,10 @@
-//! Plain polls, answered in place.
+//! Fast path: plain polls, answered in place by the worker's thread.
 //!
-//! A poll is a head that arrives whole, asks for what is in memory, and has a response that the socket takes at
-//! once. Such requests are read into the thread's one buffer, judged by the rules that hold for all
-//! ([`super::exchange`]), and answered from the thread's other buffer: three system calls with the one that waited.
-//! Memory is allocated only for a head that enters the head cache. Whatever is not so is left to the caller as a [`Start`]: the bytes that were read and how far
-//! they got, for the task that goes on with them ([`super::connection`]).
+//! A plain poll has a head that arrives whole, asks for a document in memory, and gets a response that the socket takes
+//! at once. The thread reads it into its input buffer, examines it with the common rules ([`super::exchange`]), and
+//! answers from its output buffer: three system calls, the wait included. It allocates memory only for a head that
+//! enters the head cache. Any other request becomes a [`Start`]: the bytes read and the progress so far, for a task
+//! ([`super::connection`]).
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -27,7 +27,7 @@ use super::platform::{Platform, Rendered};
 use super::response::{Persistence, Response, ResponseMeta};
 use super::settings::{HEAD_BYTES_MAX, REQUESTS_PER_TURN};
 
-/// What a thread reads into and writes from, and the heads that it knows.
+/// A thread's input and output buffers, and its head cache.
 pub(super) struct Buffers {
     input: Vec<u8>,
     output: Vec<u8>,
@@ -40,33 +40,32 @@ impl Buffers {
     }
 }
 
-/// The circumstances of a look at a connection.
+/// Conditions of one turn of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub now: Timestamp,
-    /// The client has said that it will send no more; it may still read.
+    /// The client has shut down its write side; it may still read.
     pub has_hung_up: bool,
-    /// The server closes: this is the last turn.
+    /// The server shuts down after this turn.
     pub is_last: bool,
 }
 
-/// What becomes of a connection after its turn.
+/// What to do with a connection after its turn.
 pub(super) enum Step<G> {
     /// It is idle.
     Keep,
-    /// It is idle, and nothing has come this time.
+    /// It is idle, and nothing was read in this turn.
     NoData,
-    /// It may have more to read, after the others had their turn.
+    /// It may have more to read, after other connections had their turn.
     More,
-    /// It is over.
     Close,
-    /// Its poll waits for news.
+    /// Its poll waits for a change.
     LongPoll(Box<Pending>),
-    /// There is more to it.
+    /// A task continues with it.
     HandOver(Start<G>),
 }
 
-/// Answers what a connection has sent, as far as that can be done in place and in one turn.
+/// Answers the requests that a connection has sent, as far as possible in place and in one turn.
 pub(super) fn serve<P: Platform>(
     server: &GuestServer<P>,
     socket: BorrowedFd<'_>,
@@ -104,7 +103,7 @@ pub(super) fn serve<P: Platform>(
                 return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
             };
             let (response, delivers) = match verdict {
-                // It has to rest after that, and a thread does not wait.
+                // A refused guest is delayed, and this thread must not wait.
                 verdict @ Verdict::Response(Response::Refused(GuestError::TooManyRequests)) => {
                     let exchange = Exchange { meta, framing: Framing::Empty, verdict, ..exchange };
                     return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
@@ -116,7 +115,7 @@ pub(super) fn serve<P: Platform>(
                 }
                 Verdict::LongPoll(hold, wait) => {
                     let rest = input[at..read].to_vec();
-                    // What did not fit is there already, and will not be told of again.
+                    // Input that did not fit is already in the socket; epoll will not report it again.
                     let has_unread = read == input.len();
                     return Step::LongPoll(Box::new(Pending { hold: *hold, wait, meta, rest, has_unread }));
                 }
@@ -133,12 +132,12 @@ pub(super) fn serve<P: Platform>(
                 Sent::Closed => return Step::Close,
             }
             if meta.persistence == Persistence::Closing {
-                // With all that has come read, closing the socket resets nothing.
+                // Closing a socket whose input was all read does not reset the connection.
                 let all_read = at == read && read < input.len();
                 return if all_read { Step::Close } else { Step::HandOver(Start::Linger) };
             }
         }
-        // A read that did not fill the buffer has emptied the socket; only an end may still be behind it.
+        // A read that did not fill the buffer emptied the socket; only an end of file may follow.
         if read < input.len() && !turn.has_hung_up {
             return Step::Keep;
         }
@@ -148,14 +147,14 @@ pub(super) fn serve<P: Platform>(
     }
 }
 
-/// A response, how it is written, and whom the document reaches with it at which version.
+/// A response, how to write it, and the guest and version of the document that it delivers.
 pub(super) struct OutgoingResponse<G> {
     pub response: Response,
     pub meta: ResponseMeta,
     pub delivers: Option<(G, EventsVersion)>,
 }
 
-/// What became of a response.
+/// Result of sending a response.
 pub(super) enum Sent<G> {
     All,
     /// The socket did not take all of it; this is the rest.
@@ -164,7 +163,6 @@ pub(super) enum Sent<G> {
 }
 
 impl Buffers {
-    /// Sends a response.
     pub(super) fn send_response<P: Platform>(
         &mut self,
         server: &GuestServer<P>,
@@ -174,13 +172,13 @@ impl Buffers {
         send_response(server, socket, &mut self.output, response)
     }
 
-    /// Reads what a connection has sent, once, for nobody.
+    /// Reads once and drops the input.
     pub(super) fn discard_input(&mut self, socket: BorrowedFd<'_>) {
         let _ = rustix::net::recv(socket, self.input.as_mut_slice(), RecvFlags::empty());
     }
 }
 
-/// Sends a response, in one call, and tells the platform of a document that is out.
+/// Sends a response in one call; records the delivery of a document that was sent whole.
 fn send_response<P: Platform>(
     server: &GuestServer<P>,
     socket: BorrowedFd<'_>,

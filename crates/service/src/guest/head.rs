@@ -1,9 +1,8 @@
-//! The head of a request, as bytes become one.
+//! Parser for the head of a request.
 //!
-//! `httparse` finds the parts; this file decides what they mean for the connection: how the body is framed,
-//! whether the connection stays open, whether the client waits for leave to send. Whatever two readers could
-//! read in two ways (two lengths, a length and chunks, a folded header) is refused and the connection
-//! closed, since nobody can tell where the next request begins.
+//! `httparse` splits the head. This module decides what the parts mean for the connection: body framing, keep-alive,
+//! and `Expect: 100-continue`. Ambiguous heads (two lengths, a length and chunks, a folded header) are refused and the
+//! connection is closed, because the start of the next request is unknown (request smuggling).
 
 use std::mem::MaybeUninit;
 
@@ -12,20 +11,20 @@ use notbefore_wire::guest::error::GuestError;
 
 use super::settings::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
 
-/// The head of a request, borrowed from the bytes it came in.
+/// The head of a request, borrowed from its bytes.
 #[derive(Debug)]
 pub(super) struct Head<'h, 'b> {
     pub method: &'b str,
     pub target: &'b str,
-    /// HTTP/1.0, where connections close unless both sides say otherwise.
+    /// HTTP/1.0: the connection closes unless both sides ask for keep-alive.
     pub is_http10: bool,
     headers: &'h [Header<'b>],
-    /// Which of the headers that mean something here it has.
+    /// Bit set of the [`Name`]s in this head.
     seen: u16,
 }
 
-/// The headers that mean something here. Which of them a head has is found out in one pass over it; most have
-/// two or three, and are then not searched for the others.
+/// The headers that the server reads. One pass over the head finds which of them it has. Most heads have two or three;
+/// the others are then not searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Host,
@@ -42,7 +41,7 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// The name of a header, if it is one of these: no two of one length begin with the same letter.
+    /// Matches by length and first letter, which are unique among these names, then by text.
     fn of(header: &Header<'_>) -> Option<Name> {
         let first = header.name.as_bytes().first()?.to_ascii_lowercase();
         let name = match (header.name.len(), first) {
@@ -87,7 +86,6 @@ impl Name {
     }
 }
 
-/// HeaderSlots for the headers of a head.
 pub(super) type HeaderSlots<'b> = [MaybeUninit<Header<'b>>; HEADERS_MAX];
 
 pub(super) const fn header_slots<'b>() -> HeaderSlots<'b> {
@@ -102,13 +100,13 @@ pub(super) enum Framing {
     Chunked,
 }
 
-/// What became of some bytes: a head and its length, or not yet one.
+/// A head and its length; none if the head is incomplete.
 pub(super) type Parsed<'h, 'b> = Result<Option<(Head<'h, 'b>, usize)>, GuestError>;
 
 const HEAD_TOO_LARGE: GuestError = GuestError::HeadTooLarge { bytes: HEAD_BYTES_MAX, headers: HEADERS_MAX };
 const TARGET_TOO_LONG: GuestError = GuestError::TargetTooLong { limit: TARGET_BYTES_MAX };
 
-/// Reads a head from the beginning of `bytes`.
+/// Parses a head at the start of `bytes`.
 pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut HeaderSlots<'b>) -> Parsed<'h, 'b> {
     let mut request = httparse::Request::new(&mut []);
     match request.parse_with_uninit_headers(bytes, headers) {
@@ -136,7 +134,7 @@ pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut HeaderSlots<'b>) -
 }
 
 impl<'b> Head<'_, 'b> {
-    /// The values of a header, in order.
+    /// All values of a header, in order.
     pub(super) fn all(&self, name: Name) -> impl Iterator<Item = &'b [u8]> {
         let headers = if self.has(name) { self.headers } else { &[] };
         headers.iter().filter(move |header| name.is(header)).map(|header| header.value.trim_ascii())
@@ -146,7 +144,7 @@ impl<'b> Head<'_, 'b> {
         self.seen & name.bit() != 0
     }
 
-    /// The value of a header that is there once and is text.
+    /// The value of a header that occurs once and is text.
     pub(super) fn one(&self, name: Name) -> Option<&'b str> {
         let mut values = self.all(name);
         let value = values.next()?;
@@ -156,7 +154,7 @@ impl<'b> Head<'_, 'b> {
         std::str::from_utf8(value).ok()
     }
 
-    /// Whether one of a header's comma-separated words is this one.
+    /// Whether a header's comma-separated list contains `word`.
     fn has_list_item(&self, name: Name, word: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(|byte| *byte == b','))
@@ -168,12 +166,12 @@ impl<'b> Head<'_, 'b> {
         !has("close") && (!self.is_http10 || has("keep-alive"))
     }
 
-    /// Whether the client holds its body back until it is told to go on.
+    /// Whether the client holds its body back until 100 Continue.
     pub(super) fn expects_continue(&self) -> bool {
         !self.is_http10 && self.has_list_item(Name::Expect, "100-continue")
     }
 
-    /// How the body is delimited, if that and the rest of the head can be read in one way only.
+    /// The body's framing, if the head is unambiguous.
     pub(super) fn framing(&self) -> Result<Framing, GuestError> {
         if !self.is_http10 && self.all(Name::Host).count() != 1 {
             return Err(GuestError::Malformed("there must be one Host header"));
@@ -186,7 +184,7 @@ impl<'b> Head<'_, 'b> {
             let chunked =
                 self.one(Name::TransferEncoding).is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
             if self.is_http10 || !chunked {
-                return Err(GuestError::Malformed("the one Transfer-Encoding is chunked"));
+                return Err(GuestError::Malformed("Transfer-Encoding must be chunked, once"));
             }
             return Ok(Framing::Chunked);
         }
@@ -196,8 +194,8 @@ impl<'b> Head<'_, 'b> {
         }
     }
 
-    /// The length, where it is given once or several times alike. A list of lengths in one header is refused: not
-    /// all that may stand between a guest and us read those.
+    /// The length, given once or repeated with the same value. A list in one header is refused: proxies read it in
+    /// different ways.
     fn content_length(&self) -> Result<Option<u64>, GuestError> {
         let mut length = None;
         for value in self.all(Name::ContentLength) {
@@ -211,7 +209,7 @@ impl<'b> Head<'_, 'b> {
     }
 }
 
-/// Digits only: a sign, which the standard parser takes, is refused.
+/// Digits only: a sign, which the standard parser accepts, is refused.
 fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -279,7 +277,7 @@ mod tests {
                 "Host: a\r\nContent-Length: 7\r\nTransfer-Encoding: chunked",
                 Err("Content-Length and Transfer-Encoding exclude each other"),
             ),
-            ("Host: a\r\nTransfer-Encoding: gzip, chunked", Err("the one Transfer-Encoding is chunked")),
+            ("Host: a\r\nTransfer-Encoding: gzip, chunked", Err("Transfer-Encoding must be chunked, once")),
         ] {
             let framing = with(rest, |head| head.framing());
             assert_eq!(framing, expected.map_err(GuestError::Malformed), "{rest}");

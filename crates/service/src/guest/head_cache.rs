@@ -1,13 +1,12 @@
-//! Heads that were read before.
+//! Cache of parsed heads with CLOCK eviction, one for each worker.
 //!
-//! A client sends the same bytes every second, and so do all VMs with the same client. What a head says is a
-//! function of its bytes and of nothing else, so a worker remembers how the last few plain polls were read and reads
-//! one that begins with the very same bytes in the same way. Only the reading is remembered: who calls, how often
-//! it may, what its document is and whether it has changed are found out for every request.
+//! A client sends the same bytes every second, and so do all VMs with the same client. Parsing depends only on the
+//! bytes, so a worker keeps the last few plain polls and skips parsing when a request starts with the same bytes. Only
+//! the parsing is cached: caller, rate limit, document and ETag are checked for every request.
 //!
-//! A head is remembered when it comes for the second time within a few that are not cached, so that one that changes
-//! with every request takes no place from those that do not. Of the first time only a hash is kept. It takes the place
-//! of one that has not come since its turn was last, so that a few heads too many do not drive each other out.
+//! A head is cached when it comes for the second time among recent uncached heads. A head that changes with every
+//! request therefore evicts nothing. After the first time only a hash is kept. An entry that was used since the hand
+//! last passed is kept, so a few heads too many do not thrash.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,15 +15,15 @@ use notbefore_wire::guest::version::EventsVersion;
 use super::head::{Head, Name};
 use super::response::Persistence;
 
-/// How many heads are remembered: more than a fleet has different clients, few enough to compare with each.
+/// Number of cached heads: more than a fleet has different clients, few enough for a linear search.
 const HEADS_MAX: usize = 8;
-/// The longest head that is. Those of published clients have under 500 bytes.
+/// Longest cached head. Heads of published clients have under 500 bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 512;
 
-/// Of how many heads that were seen once the hash is kept.
+/// Number of hashes kept of heads that were seen once.
 const SEEN_MAX: usize = 16;
 
-/// A plain poll: a GET of the document with no body and no preferences, by a caller that speaks for itself.
+/// A plain poll: a GET of the document without body, preferences or proxy claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlainPoll {
     pub version: EventsVersion,
@@ -34,14 +33,13 @@ pub(super) struct PlainPoll {
 #[derive(Debug)]
 struct Entry {
     head: Box<[u8]>,
-    /// The values of `If-None-Match`, one after the other.
+    /// The values of `If-None-Match`, joined.
     tags: Option<Box<[u8]>>,
     poll: PlainPoll,
-    /// Whether it came since its place was last wanted.
+    /// Used since the hand last passed.
     is_referenced: bool,
 }
 
-/// A head that was found again.
 #[derive(Debug)]
 pub(super) struct CachedHead<'a> {
     pub head_length: usize,
@@ -49,29 +47,27 @@ pub(super) struct CachedHead<'a> {
     pub poll: PlainPoll,
 }
 
-/// The heads that a worker remembers.
 #[derive(Debug, Default)]
 pub(super) struct HeadCache {
     entries: Vec<Entry>,
-    /// Which one's place is wanted next.
+    /// The entry that is checked next for eviction.
     hand: usize,
-    /// Hashes of the last heads that were seen once and are not cached, and which one is forgotten next. Two that have the
-    /// same do no harm: one is remembered a little early.
+    /// Ring of hashes of heads that were seen once and are not cached. A collision only caches a head early.
     seen_hashes: [u64; SEEN_MAX],
     next_seen: usize,
     hasher: RandomState,
 }
 
 impl HeadCache {
-    /// The head that the bytes begin with, if it was read before.
+    /// The cached head at the start of `bytes`.
     pub(super) fn find(&mut self, bytes: &[u8]) -> Option<CachedHead<'_>> {
-        // A head ends where it says it does: what comes after it changes nothing.
+        // A head ends with an empty line, so bytes after it do not matter.
         let entry = self.entries.iter_mut().find(|entry| bytes.starts_with(&entry.head))?;
         entry.is_referenced = true;
         Some(CachedHead { head_length: entry.head.len(), tags: entry.tags.as_deref(), poll: entry.poll })
     }
 
-    /// A plain poll was read that was not cached: `bytes` are its head's. The second time it is remembered.
+    /// Reports a plain poll that was not cached; `bytes` is its head. The second report caches it.
     pub(super) fn observe(&mut self, bytes: &[u8], head: &Head<'_, '_>, poll: PlainPoll) {
         if bytes.len() > HEAD_BYTES_MAX {
             return;
@@ -86,7 +82,7 @@ impl HeadCache {
         }
     }
 
-    /// Remembers how a head was read, if the next place is free or its head has not come lately.
+    /// Caches a parsed head, if the entry under the hand is free or was not used lately.
     fn insert(&mut self, bytes: &[u8], head: &Head<'_, '_>, poll: PlainPoll) {
         let at = self.hand;
         self.hand = (at + 1) % HEADS_MAX;
@@ -155,8 +151,8 @@ mod tests {
         assert!(older.iter().all(|head| knows(&mut head_cache, head)));
         let long = head(&format!("A: {}\r\n", "b".repeat(HEAD_BYTES_MAX)));
         (0..2 * HEADS_MAX).for_each(|_| observe(&mut head_cache, &long));
-        assert!(!knows(&mut head_cache, &long), "one that is too long takes no place");
-        // As long as the older ones come no more.
+        assert!(!knows(&mut head_cache, &long), "a head that is too long is not cached");
+        // The older heads are not used any more.
         while !knows(&mut head_cache, newer) {
             observe(&mut head_cache, newer);
         }
@@ -192,7 +188,7 @@ mod tests {
             observe(&mut head_cache, &head(&format!("If-None-Match: {n}\r\n")));
         }
         assert!(knows(&mut head_cache, &usual) && head_cache.entries.len() == 1);
-        // Two that take turns are both seen again soon.
+        // Two alternating heads are both cached.
         let both = ["7", "8"].map(|tag| head(&format!("If-None-Match: \"{tag}\"\r\n")));
         for _ in 0..2 {
             both.iter().for_each(|head| observe(&mut head_cache, head));

@@ -1,4 +1,4 @@
-//! A listener, as workers share it.
+//! A listening socket that all workers share.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,18 +11,17 @@ use tokio::net::TcpListener;
 
 use super::caller::{Caller, ListenerIdentity};
 
-/// A socket that is called at, and what it knows of the callers.
 pub(super) struct Listener {
     socket: OwnedFd,
     caller_of: Arc<ListenerIdentity>,
-    /// A number for the identity: listeners of one network have the same.
+    /// Number of the identity; listeners of one network have the same number.
     pub identity: usize,
-    /// The address that all callers have called, where there is one only.
+    /// The local address of all connections, if it is the same for all.
     local: Option<SocketAddr>,
 }
 
 impl Listener {
-    /// Takes listeners over from the runtime.
+    /// Converts the runtime's listeners to shared ones.
     pub(super) fn share(listeners: Vec<(TcpListener, ListenerIdentity)>) -> io::Result<Vec<Arc<Listener>>> {
         let mut identities: Vec<Arc<ListenerIdentity>> = Vec::new();
         let mut shared = Vec::new();
@@ -34,8 +33,8 @@ impl Listener {
             });
             let caller_of = Arc::clone(&identities[identity]);
             let local = fixed_address(&listener)?;
-            // Answers are written whole: waiting to fill a packet would only delay them. Connections inherit
-            // this; a socket that refuses the option is slower, not wrong.
+            // Responses are written whole, so Nagle's algorithm would only delay them. Connections inherit the option.
+            // If setting it fails, responses are slower but correct.
             let _ = SockRef::from(&listener).set_tcp_nodelay(true);
             let socket = listener.into_std()?.into();
             shared.push(Arc::new(Listener { socket, caller_of, identity, local }));
@@ -43,14 +42,14 @@ impl Listener {
         Ok(shared)
     }
 
-    /// Whether somebody waits to be accepted.
+    /// Whether a connection waits to be accepted.
     pub(super) fn has_pending(&self) -> bool {
         let mut asked = [PollFd::new(&self.socket, PollFlags::IN)];
-        // Whatever cannot be found out is found out by accepting.
+        // If poll fails, try to accept.
         poll(&mut asked, Some(&Timespec::default())).map_or(true, |called| called > 0)
     }
 
-    /// Who has connected, unless it is gone already.
+    /// The caller of an accepted connection; none if the client is gone.
     pub(super) fn caller(&self, source: SocketAddr, socket: &OwnedFd) -> Option<Caller> {
         let local = match self.local {
             Some(local) => local,
@@ -66,7 +65,7 @@ impl AsFd for Listener {
     }
 }
 
-/// The address that all callers of a listener have called: its own, unless that stands for several.
+/// The listener's own address, unless it is a wildcard address or the socket is transparent.
 fn fixed_address(listener: &TcpListener) -> io::Result<Option<SocketAddr>> {
     let local = listener.local_addr()?;
     let socket = SockRef::from(listener);

@@ -1,8 +1,8 @@
-//! A poll that is held back until there is news: `Prefer: wait=N` with `If-None-Match`.
+//! Long polls: `Prefer: wait=N` with `If-None-Match`.
 //!
-//! A held poll is its connection's place at a worker and what is needed to respond to it again: no task, no timer, no
-//! buffer. It counted as a poll when it came. Whenever its scope is notified it is resolved from the beginning,
-//! as a new poll would be, since the VM may have moved to another scope or be no VM any more.
+//! A held poll is an entry in its worker's slab and the data needed to check it again: no task, no timer, no buffer. It
+//! is recorded as a poll when it arrives. When its scope is notified, it is resolved like a new poll, since the VM may
+//! have moved to another scope or been removed.
 
 use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::version::EventsVersion;
@@ -14,44 +14,43 @@ use super::prefer::{self, Wait};
 use super::response::{Response, ResponseMeta};
 use super::{GuestServer, conditional};
 
-/// The most bytes that are kept of a request while it is held. Tags are a few digits each.
+/// Maximum bytes kept of a held request's ETags. An ETag has a few digits.
 const ETAGS_BYTES_MAX: usize = 1024;
 
-/// What a held poll asked.
+/// The request of a held poll.
 #[derive(Debug)]
 pub(super) struct LongPoll {
     pub version: EventsVersion,
-    /// The document that the client has.
+    /// The edition of the document that the client has.
     edition: u64,
-    /// The values of `If-None-Match`, one after the other.
+    /// The values of `If-None-Match`, joined.
     tags: Box<[u8]>,
-    /// What a proxy said about who it is for.
+    /// The proxy's claim: instance id and signature.
     claim: Option<Box<(String, String)>>,
 }
 
-/// A poll to be held, and how its connection stands.
+/// A poll to hold, and the state of its connection.
 pub(super) struct Pending {
     pub hold: LongPoll,
     pub wait: Wait,
     pub meta: ResponseMeta,
-    /// What was read after it.
+    /// Input after the request.
     pub rest: Vec<u8>,
-    /// Whether there may be more that nobody will be told of.
+    /// The socket may have more input that epoll will not report.
     pub has_unread: bool,
 }
 
-/// What a second look at a held poll shows.
+/// Result of checking a held poll again.
 pub(super) enum PollUpdate<G> {
-    /// The document is the same; this is its incarnation.
+    /// The document is the same and has this incarnation.
     Unchanged { guest: G, incarnation: u64 },
-    /// It can be answered.
+    /// Answer with this response.
     Response(Response),
-    /// It can be answered with another document.
+    /// The document has changed.
     Document { guest: G, rendered: Rendered },
 }
 
-/// How long a poll may be held back, if it asks for that and says what it has. One that says it at great length
-/// is answered at once.
+/// The wait that the request asks for, if it has an `If-None-Match`. A request with too long ETags is answered at once.
 pub(super) fn requested_wait(head: &Head<'_, '_>) -> Option<Wait> {
     if !head.has(Name::Prefer) || !head.has(Name::IfNoneMatch) {
         return None;
@@ -68,7 +67,7 @@ impl LongPoll {
         edition: u64,
     ) -> LongPoll {
         let tags: Vec<&[u8]> = head.all(Name::IfNoneMatch).collect();
-        // A claim that was found good has an id and a signature, both short.
+        // A valid claim has an id and a signature, both short.
         let claim = claim.instance_id.zip(claim.signature);
         LongPoll {
             version,
@@ -86,12 +85,12 @@ impl LongPoll {
 }
 
 impl<P: Platform> GuestServer<P> {
-    /// The guest that a held poll is from, as things are now.
+    /// The guest of a held poll, resolved now.
     pub(super) fn current_guest(&self, hold: &LongPoll, caller: &Caller) -> Option<P::Guest> {
         self.platform.guest(caller, &hold.claim())
     }
 
-    /// What a held poll would be answered now.
+    /// The current answer to a held poll.
     pub(super) fn recheck(&self, hold: &LongPoll, caller: &Caller) -> PollUpdate<P::Guest> {
         let Some(guest) = self.current_guest(hold, caller) else {
             return PollUpdate::Response(Response::Refused(GuestError::UnknownCaller));

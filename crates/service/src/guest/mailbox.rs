@@ -1,7 +1,6 @@
-//! How a worker is told something: a worker sleeps in the kernel, where only a file wakes it.
+//! Mailbox of a worker: messages under a lock, and an eventfd that wakes its epoll loop.
 //!
-//! Messages are collected under a lock that is held for a moment, and the file is written to only for the first
-//! of them, so that a thousand messages cost one waking.
+//! Only the first message after a read writes to the eventfd, so a thousand messages cost one wake-up.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,27 +14,26 @@ use super::worker::Parked;
 use crate::lock;
 use crate::wait_queues::Wake;
 
-/// What a worker is told, since it last looked.
+/// Messages since the worker last read them.
 #[derive(Default)]
 pub(super) struct Messages {
-    /// Connections that are idle again, or whose poll is to be held.
+    /// Connections that are idle again, or whose poll waits for a change.
     pub returned: Vec<(Parked, Option<Box<Pending>>)>,
-    /// There may be news for these held polls.
+    /// Held polls to check again.
     pub woken: Vec<Token>,
-    /// Another worker needs places or files: let some connections go.
+    /// Another worker needs slots or file descriptors: evict some connections.
     pub evict: bool,
-    /// The server closes.
+    /// The server shuts down.
     pub close: bool,
 }
 
 #[derive(Default)]
 struct Inbox {
     messages: Messages,
-    /// Nobody will look any more.
+    /// The worker has ended and reads no more messages.
     is_closed: bool,
 }
 
-/// One worker's messages.
 pub(super) struct Mailbox {
     wake_fd: OwnedFd,
     inbox: Mutex<Inbox>,
@@ -47,7 +45,7 @@ impl Mailbox {
         Ok(Mailbox { wake_fd, inbox: Mutex::default() })
     }
 
-    /// A connection is idle again, or its poll is to be held. It is closed where the worker has gone.
+    /// Returns an idle connection, or one with a poll to hold, to its worker. It is closed if the worker has ended.
     pub(super) fn return_connection(&self, parked: Parked, pending: Option<Box<Pending>>) {
         self.post(|messages| messages.returned.push((parked, pending)));
     }
@@ -69,18 +67,18 @@ impl Mailbox {
         write(&mut inbox.messages);
         drop(inbox);
         if was_empty {
-            // It fails only if the counter overflows: four billion wakes without a read.
+            // Fails only if the counter overflows: four billion wakes without a read.
             let _ = rustix::io::write(&self.wake_fd, &1_u64.to_ne_bytes());
         }
     }
 
-    /// What has come; the worker's.
+    /// Takes all messages.
     pub(super) fn take(&self) -> Messages {
         let _ = rustix::io::read(&self.wake_fd, &mut [0_u8; 8]);
         std::mem::take(&mut lock(&self.inbox).messages)
     }
 
-    /// What has come, and nothing more will; the worker's last look.
+    /// Takes all messages and refuses later ones.
     pub(super) fn close_and_drain(&self) -> Messages {
         let mut inbox = lock(&self.inbox);
         inbox.is_closed = true;

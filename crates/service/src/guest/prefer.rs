@@ -1,20 +1,20 @@
-//! `Prefer: wait=N`: how long a client would have its answer held back (RFC 7240).
+//! `Prefer: wait=N` (RFC 7240): how long a client lets its answer be held back.
 //!
-//! A preference is a wish: what cannot be understood is passed over, and so is every other preference. Several
-//! headers are one list; of a preference that is there twice the first counts, whatever it says.
+//! Invalid and unknown preferences are ignored, as the RFC requires. Several headers form one list. If a preference is
+//! repeated, the first counts, even if it is invalid.
 
 use std::num::NonZeroU16;
 
-/// The longest that a response is held back; who asks for more gets this.
+/// Longest wait; a longer one is reduced to this.
 const SECONDS_MAX: u16 = 300;
 
-/// How long a response is to be held back, in seconds.
+/// A wait in seconds.
 pub(super) type Wait = NonZeroU16;
 
-/// The wait that the headers ask for, if it is one.
+/// The wait in these headers, if there is a valid one.
 pub(super) fn wait<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Wait> {
     let preference = values.flat_map(|value| unquoted_split(value, b',')).find_map(|preference| {
-        // Parameters after a semicolon belong to the preference and mean nothing to this one.
+        // Parameters after a semicolon have no meaning for `wait`.
         let own = unquoted_split(preference, b';').next()?;
         let mut parts = own.splitn(2, |byte| *byte == b'=');
         let name = parts.next()?.trim_ascii();
@@ -33,7 +33,7 @@ pub(super) fn wait<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Wait> {
     NonZeroU16::new(seconds.min(SECONDS_MAX))
 }
 
-/// The parts of a text between separators that are not within quotes.
+/// Splits a text at separators outside of quotes.
 fn unquoted_split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |byte| {

@@ -1,13 +1,13 @@
 //! Rate limit per VM: GCRA with one atomic number.
 //!
-//! A VM has a second's worth of requests and gets them back with time. All that is to be remembered of it is
-//! one moment, the one at which it has them all again ([`RateState`]): each request moves it on by its share of a
-//! second, and one that would move it further than a second ahead is refused. So the check is one atomic
-//! exchange, in memory that the poll touches anyway, and nothing is ever to be swept.
+//! A VM may burst one second's worth of requests, which refills over time. Its state is one number, the theoretical
+//! arrival time ([`RateState`]). Each request advances it by one interval. A request that would advance it more than a
+//! second ahead is refused. The check is one atomic exchange in memory that the poll touches anyway, and nothing has to
+//! be swept.
 //!
-//! `now` is the wall clock's. A moment more than `SKEW_NS` beyond the furthest possible one was stored before the
-//! clock was set back: it is forgotten, and the VM has its whole second's worth. Threads take their `now` at
-//! different times, so a moment that is only a little too far may be another thread's, and stays in force.
+//! `now` is the wall clock. A stored time more than `SKEW_NS` beyond the possible maximum was stored before the clock
+//! was set back: it is discarded and the VM has its full burst. Threads take `now` at different times, so a stored time
+//! that is only a little too far ahead may come from another thread and stays in force.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,27 +16,27 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The largest difference between two threads' `now`: a wake-up handles its requests in far less.
+/// Largest difference between two threads' `now`: a wake-up handles its requests in far less.
 const SKEW_NS: u64 = SECOND_NS / 10;
 
-/// One VM's place in time, as far as its requests go. It belongs to the VM and goes with it.
+/// GCRA state of one VM.
 #[derive(Debug, Default)]
 pub struct RateState {
-    /// When it has its whole second's worth again, in nanoseconds since 1970.
+    /// Theoretical arrival time, in nanoseconds since 1970: the VM has its full burst from then on.
     tat_ns: AtomicU64,
 }
 
 impl RateState {
-    /// The same, in another place.
+    /// A separate state with the same value.
     pub fn copy(&self) -> RateState {
         RateState { tat_ns: AtomicU64::new(self.tat_ns.load(Relaxed)) }
     }
 }
 
-/// The same limit for every VM.
+/// The limit, which is the same for every VM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
-    /// What one request takes of the second.
+    /// One second divided by the allowed requests per second.
     interval_ns: u64,
 }
 
@@ -45,12 +45,12 @@ impl RateLimit {
         RateLimit { interval_ns: SECOND_NS / u64::from(per_second.get()) }
     }
 
-    /// Whether the VM may make a request now; if so, it has.
+    /// Whether a request is allowed now; if so, counts it.
     pub(super) fn try_acquire(self, rate_state: &RateState, now: Timestamp) -> bool {
         self.acquire(rate_state, now, Duration::from_nanos(SECOND_NS)).is_ok()
     }
 
-    /// The same where another time's worth may be used at once; a refusal says when the next request may come.
+    /// Like [`Self::try_acquire`] with another burst; an error says when the next request is allowed.
     #[inline]
     pub(crate) fn acquire(
         self,
@@ -59,7 +59,7 @@ impl RateLimit {
         burst: Duration,
     ) -> Result<(), Duration> {
         let burst_ns = u64::try_from(burst.as_nanos()).unwrap_or(u64::MAX / 4);
-        // A clock before 1970, or centuries ahead, is wrong: it limits as one that stands still.
+        // A clock before 1970 or centuries ahead is wrong: treat it as stopped.
         let now_ns = u64::try_from(now.as_nanosecond()).unwrap_or(0).min(u64::MAX / 2);
         let most = now_ns + burst_ns;
         let mut tat = rate_state.tat_ns.load(Relaxed);
@@ -77,8 +77,8 @@ impl RateLimit {
     }
 }
 
-/// The moment at which a VM has all its requests again, where that is ahead of `now`. Out of line: a VM that polls once a
-/// second does not come here.
+/// The arrival time to use if the stored one is ahead of `now`. Out of line: a VM that polls once a second does not get
+/// here.
 #[cold]
 fn clamp_tat(tat: u64, now_ns: u64, most: u64) -> u64 {
     if tat <= most + SKEW_NS { tat.min(most) } else { now_ns }
@@ -103,7 +103,7 @@ mod tests {
         let limit = limit(5);
         let [a, b] = [RateState::default(), RateState::default()];
         assert_eq!((0..7).filter(|_| limit.try_acquire(&a, at(0))).count(), 5);
-        assert!(limit.try_acquire(&b, at(0)), "each VM has its own");
+        assert!(limit.try_acquire(&b, at(0)), "each VM has its own state");
         assert!(!limit.try_acquire(&a, at(199)));
         assert!(limit.try_acquire(&a, at(200)));
         assert!(!limit.try_acquire(&a, at(200)));

@@ -1,10 +1,9 @@
-//! Answers, as they go out.
+//! Responses as bytes.
 //!
-//! The head is written in the order and the spelling seen on Azure's wire: Content-Type, Server,
-//! x-ms-request-id, ETag, Date, Content-Length; what we add (`Allow`, `Retry-After`, `Preference-Applied`,
-//! `Connection`) comes after. A 304 has
-//! ETag and Date only. Head and body leave in one write; a large body is shared, not copied. What is the same in
-//! every response of a kind is one constant, and nothing here asks the system for anything.
+//! The head has Azure's header order and spelling: Content-Type, Server, x-ms-request-id, ETag, Date, Content-Length.
+//! Additional headers (`Allow`, `Retry-After`, `Preference-Applied`, `Connection`) follow. A 304 has ETag and Date
+//! only. Head and body are sent in one write; a large body is shared, not copied. Common parts are constants, and
+//! writing a response makes no system call.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -18,14 +17,14 @@ use uuid::Uuid;
 
 use super::prefer::Wait;
 
-/// The `Server` header, whose first word is what clients look for, and the name of the one after it.
+/// The `Server` header, whose first word clients check, and the next header's name.
 macro_rules! named {
     () => {
         concat!("Server: IMDS/", env!("CARGO_PKG_VERSION"), " (notbefore)\r\nx-ms-request-id: ")
     };
 }
 
-/// The headers up to the request id of a response that has a body.
+/// The headers of a response with a body, up to the request id.
 macro_rules! described {
     (JSON) => {
         concat!("Content-Type: application/json; charset=utf-8\r\n", named!())
@@ -35,58 +34,60 @@ macro_rules! described {
     };
 }
 
-/// How the answers begin that are sent often.
+/// Beginnings of frequent responses.
 const DOCUMENT: &str = concat!("HTTP/1.1 200 OK\r\n", described!(JSON));
 const TEXT: &str = concat!("HTTP/1.1 200 OK\r\n", described!(TEXT));
 const APPROVED: &str = concat!("HTTP/1.1 200 OK\r\n", named!());
 const NOT_MODIFIED: &str = "HTTP/1.1 304 Not Modified\r\nETag: ";
 
-/// Leave to send a body that was held back.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Bodies up to this size are copied behind their head, so that both leave in one piece: copying some KiB is
-/// cheaper than telling the kernel of two places.
+/// Bodies up to this size are copied behind their head: copying some KiB is cheaper than a vectored write.
 pub(super) const INLINE_BODY_MAX: usize = 16 * 1024;
 
-/// What a request is answered with.
 #[derive(Clone, Debug)]
 pub(super) enum Response {
-    /// The document, whole.
-    Document { incarnation: u64, body: Bytes },
-    /// The client has this document.
-    NotModified { incarnation: u64 },
-    /// The approval is kept.
+    Document {
+        incarnation: u64,
+        body: Bytes,
+    },
+    NotModified {
+        incarnation: u64,
+    },
+    /// The approval is stored.
     Approved,
     /// Instance metadata or the list of versions.
-    Metadata { is_text: bool, body: Bytes },
-    /// No.
+    Metadata {
+        is_text: bool,
+        body: Bytes,
+    },
     Refused(GuestError),
 }
 
-/// What the `Connection` header says.
+/// The `Connection` header of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Persistence {
-    /// Nothing: HTTP/1.1 stays open by itself.
+    /// No header: HTTP/1.1 stays open by default.
     Open,
-    /// `keep-alive`: HTTP/1.0 needs to be told.
+    /// `keep-alive`, which HTTP/1.0 requires.
     KeptAlive,
     /// `close`.
     Closing,
 }
 
-/// What a response's bytes depend on beside the response.
+/// Properties of the request that the bytes of its response depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseMeta {
     pub now: Timestamp,
     pub persistence: Persistence,
-    /// The request was a HEAD: the response has no body, whatever its head says.
+    /// HEAD request: the response has no body, whatever its head says.
     pub head_only: bool,
-    /// How long the response might be held back, where the request asked for that.
+    /// The wait that was granted, for `Preference-Applied`.
     pub wait: Option<Wait>,
 }
 
 impl Response {
-    /// Appends the response's bytes to `out`. A body that is too large to be copied comes back instead.
+    /// Appends the response to `out`. Returns a body that is too large to copy.
     pub(super) fn write(self, meta: ResponseMeta, out: &mut Vec<u8>) -> Bytes {
         let body = match self {
             Response::NotModified { incarnation } => {
@@ -174,19 +175,19 @@ fn put_number(out: &mut Vec<u8>, number: u64) {
 }
 
 thread_local! {
-    /// What request ids are drawn from: begun with the system's randomness; without that, with the time and the thread.
+    /// Generator of request ids, seeded from the system; without that, from the time and the thread.
     static REQUEST_IDS: RefCell<Rng> =
         RefCell::new(getrandom::u64().map_or_else(|_| Rng::new(), Rng::with_seed));
 }
 
-/// An id that no other request has. It has to be unique, not secret, so the system is asked for randomness once a thread.
+/// A unique request id. It is not secret, so each thread asks the system for randomness once.
 fn request_id() -> Uuid {
     let random = REQUEST_IDS.with_borrow_mut(|ids| ids.u128(..));
     uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid()
 }
 
 thread_local! {
-    /// The last second that was written as a date, and that date: polls come many to a second.
+    /// Cache of the last `Date` header by second: many polls share a second.
     static DATE: RefCell<(i64, Vec<u8>)> = const { RefCell::new((i64::MIN, Vec::new())) };
 }
 
@@ -195,7 +196,7 @@ fn put_date(head: &mut Vec<u8>, now: Timestamp) {
         if *second != now.as_second() {
             *second = now.as_second();
             text.clear();
-            // A clock before year 0 has no date in this form, and the header is then empty.
+            // A clock before year 0 has no date in this form; the header is then empty.
             let _ = DateTimePrinter::new().print_timestamp_rfc9110(&now, &mut *text);
         }
         head.extend_from_slice(b"Date: ");

@@ -1,8 +1,8 @@
-//! From the head of a request to what it asks for, or why not.
+//! The checks of a request's head, in order: what the request asks for, or why it is refused.
 //!
-//! [`decide`] is the order of checks, top to bottom; the first failure answers. It is pure: who is calling
-//! and how often was settled before, and the body comes after. Two checks look further ahead than their
-//! place: whether a POST may come without `Metadata` depends on its path and api-version.
+//! [`decide`] runs the checks from top to bottom; the first failure is the answer. It is pure: caller and rate limit
+//! are checked before, the body after. The check of `Metadata` looks ahead: whether a POST needs it depends on its path
+//! and api-version.
 
 use std::borrow::Cow;
 
@@ -15,27 +15,29 @@ use super::head::{Head, Name};
 use super::settings::Mode;
 use super::target::Target;
 
-/// What a request asks for, once nothing in its head speaks against it.
+/// What a request asks for, after all checks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestKind<'b> {
-    /// The scope's document.
     Document(EventsVersion),
-    /// To approve events; which ones is in the body.
+    /// Approval of the events in the body.
     Approve,
-    /// Instance metadata, or the part of it that the path leads to.
-    Instance { version: InstanceVersion, path: Vec<Cow<'b, str>>, format: Format },
-    /// The list of versions.
+    /// Instance metadata, or the part of it at `path`.
+    Instance {
+        version: InstanceVersion,
+        path: Vec<Cow<'b, str>>,
+        format: Format,
+    },
     Versions,
 }
 
-/// What is at a path.
+/// What a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resource {
-    /// Scheduled events; the version is in the query, or in the path of the form that had it there.
+    /// Scheduled events. The version is in the query, or in the path of the 2017 form.
     Events {
         in_path: Option<EventsVersion>,
     },
-    /// Scheduled events, at a date in the path that is not served.
+    /// Scheduled events with a version in the path that is not served.
     EventsNotServed,
     Instance,
     Versions,
@@ -49,12 +51,12 @@ const RESOURCES: [(&str, Resource); 3] = [
 ];
 const ROOT: &str = "metadata";
 const EVENTS: &str = "scheduledevents";
-/// The path that nearly all requests have.
+/// The path of nearly all requests.
 const EVENTS_PATH: &str = "metadata/scheduledevents";
-/// What `latest` in a path stood for when it was in use.
+/// The version that `latest` in a path meant when it was in use.
 const LATEST: EventsVersion = EventsVersion::V2017_03_01;
 
-/// What the request asks for. `is_proxied` says that a trusted proxy sent it.
+/// Runs the checks. `is_proxied`: a trusted proxy sent the request.
 pub(super) fn decide<'b>(
     head: &Head<'_, 'b>,
     mode: Mode,
@@ -121,8 +123,8 @@ fn events_version(target: &Target<'_>) -> Option<EventsVersion> {
     target.parameter("api-version").and_then(|text| EventsVersion::parse(&text))
 }
 
-/// Why the query names no version at which events are served. OpenShift's termination handler probes newer dates and
-/// takes 404 for "not here"; any other status stops it.
+/// The error for an unknown api-version. OpenShift's termination handler probes newer dates and reads 404 as "not
+/// supported"; any other status stops it.
 #[cold]
 fn no_events_version(target: &Target<'_>) -> GuestError {
     match target.parameter("api-version") {
@@ -135,7 +137,7 @@ fn not_forwarded(head: &Head<'_, '_>, is_proxied: bool) -> Result<(), GuestError
     if head.has(Name::XForwardedFor) && !is_proxied { Err(GuestError::Forwarded) } else { Ok(()) }
 }
 
-/// The header must be there and every time say true, unless this request may come without it.
+/// Each `Metadata` header must be true, and there must be one unless `is_optional`.
 fn metadata(head: &Head<'_, '_>, mode: Mode, is_optional: bool) -> Result<(), GuestError> {
     let is_true = |value: &[u8]| match mode {
         Mode::Strict => value == b"true",
@@ -184,7 +186,7 @@ mod tests {
     use super::super::head::{header_slots, parse};
     use super::*;
 
-    /// Each request fails at its check and at every later one: the first is what answers.
+    /// Each request fails its check and every later one: the first failure must be the answer.
     #[test]
     fn first_failed_check_decides() {
         let bad_query = "?api-version=latest&a&a";

@@ -1,57 +1,61 @@
-//! What can be set about the server, and its limits.
+//! Settings and limits of the guest server.
 //!
-//! Everything a guest can make grow or wait has a limit here. The sizes are constants, since no published
-//! client comes near them; the times and the number of connections depend on the site.
+//! Every size and wait that a guest can influence has a limit here. Sizes are constants, since no published client
+//! comes near them. Times and numbers of connections are settings, since they depend on the site.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-/// The largest request head. The largest of a published client is under 500 bytes; 16 KiB is what other
-/// servers take, and what one buffer may grow to.
+/// Largest request head. Heads of published clients have under 500 bytes; other servers accept 16 KiB. One buffer may
+/// grow to this size.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// The most headers in a head. Clients send up to ten; a proxy in between may add some.
+/// Maximum headers in a head. Clients send up to ten; a proxy may add some.
 pub const HEADERS_MAX: usize = 64;
-/// The longest request target. The longest path into instance metadata is under 100 bytes.
+/// Longest request target. The longest path of instance metadata has under 100 bytes.
 pub const TARGET_BYTES_MAX: usize = 8 * 1024;
-/// The largest request body: an approval of a thousand events, written compactly, is about 50 KiB.
+/// Largest request body: an approval of a thousand events in compact form has about 50 KiB.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// How many requests of one connection are answered before the others have their turn.
+/// Requests of one connection that are answered before other connections have their turn.
 pub const REQUESTS_PER_TURN: usize = 16;
 
-/// How forgiving the server is of requests that Azure would refuse, or once took.
+/// How strictly the server checks requests, compared with Azure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// `Metadata` without regard to case; a POST without it at 2017-03-01.
+    /// `Metadata` in any case; a POST at 2017-03-01 may omit it.
     #[default]
     Normal,
-    /// `Metadata: true` exactly, on every request: what Azure asks for today.
+    /// `Metadata: true` exactly, on every request, as Azure requires today.
     Strict,
-    /// A POST without `Metadata` at every version, and the paths of 2017 with the version in them.
+    /// A POST may omit `Metadata` at every version; the 2017 paths with the version in them are served.
     Lenient,
 }
 
-/// Times and numbers that a site may change.
+/// Times and numbers that a site can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections of all listeners together. For a newer one an unknown caller's goes, or one of a VM with several half
-    /// heads; then those that have been idle longest, up to 64 of one worker's; where none is idle, those whose polls
-    /// have waited longest, with a response; and where none waits, the newer one is closed at once. The default leaves
-    /// room for ten thousand VMs that keep theirs open, under the usual limit of files.
+    /// Open connections of all listeners together. At the limit, a new connection evicts, in this order:
+    ///
+    /// 1. a connection of an unknown caller, or an incomplete head of a VM that has several;
+    /// 2. the longest idle connections, up to 64 of one worker;
+    /// 3. the longest held polls, which are answered first.
+    ///
+    /// If there are none of these, the new connection is closed at once. The default has room for ten thousand VMs with
+    /// open connections, under the usual limit of file descriptors.
     pub connections_max: usize,
-    /// Open connections of one source address, so that one VM cannot take every connection from the others; no
-    /// limit where it is not set. 127.0.0.1 and ::1 are exempt, and so is a trusted proxy, which calls for many.
+    /// Open connections of one source address, so that one VM cannot use up the server; none is no limit. 127.0.0.1,
+    /// ::1 and trusted proxies are exempt.
     pub connections_per_source_max: Option<usize>,
-    /// How long a request's head may take from its first byte to its last.
+    /// Time for a request's head, from its first byte to its last.
     pub head_timeout: Duration,
-    /// How long a request's body may take.
+    /// Time for a request's body.
     pub body_timeout: Duration,
-    /// How long a connection may stay open between requests. Longer than the slowest published client's
-    /// minute between polls.
+    /// How long a connection may stay open between requests. Longer than the minute between polls of the slowest
+    /// published client.
     pub idle_timeout: Duration,
     /// How long a write may make no progress.
     pub write_timeout: Duration,
-    /// How long requests being served have to finish when the server closes.
+    /// How long requests have to finish at shutdown.
     pub shutdown_grace: Duration,
 }
 
@@ -69,26 +73,26 @@ impl Default for Limits {
     }
 }
 
-/// How a server behaves. How documents are rendered is the platform's.
+/// Settings of a server. The platform determines how documents are rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSettings {
-    /// How forgiving it is.
+    /// How strictly requests are checked.
     pub mode: Mode,
-    /// The most requests a VM may make a second; no limit where it is not set.
+    /// Requests a second that a VM may make; none is no limit.
     pub rate_limit: Option<NonZeroU32>,
-    /// How many threads answer polls; by default one for each processor, four at most.
+    /// Number of threads that answer polls; by default one for each processor, four at most.
     pub threads: Option<NonZeroUsize>,
     /// Times and numbers.
     pub limits: Limits,
 }
 
 impl GuestSettings {
-    /// The requests a second that a VM may make by default: two hundred times what it is asked to.
+    /// Default rate limit: two hundred times the expected poll rate.
     pub const RATE_LIMIT: NonZeroU32 = NonZeroU32::new(200).unwrap();
-    /// The most threads by default: more than that are not needed for as many VMs as one service has.
+    /// Most threads by default; one service needs no more.
     const THREADS_BY_DEFAULT_MAX: usize = 4;
 
-    /// How many threads answer polls.
+    /// Number of threads that answer polls.
     pub(super) fn threads(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.threads.map_or_else(|| processors().min(Self::THREADS_BY_DEFAULT_MAX), NonZeroUsize::get)

@@ -1,21 +1,20 @@
-//! Where a worker keeps its connections: a slab, with a generation in each token.
+//! Slab of a worker's connections, with a generation in each token.
 //!
-//! The slab gives a place again as soon as it is free. A token is the place and the generation of what was put there, so
-//! that an epoll event of a connection that is gone is never taken for one of the next connection in its place.
+//! The slab reuses a slot as soon as it is free. A token is the slot's index and a generation, so a late epoll event of
+//! a closed connection never reaches the next connection in its slot.
 
 use slab::Slab;
 
-/// A generation, and a place in the lower half.
+/// Generation in the upper half, slot index in the lower half.
 pub(super) type Token = u64;
 
-/// Tokens from here on are never given out.
+/// Tokens from here on are never used for slots.
 pub(super) const RESERVED: Token = (u32::MAX as u64) << 32;
 
-/// A table of values by their tokens.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     slab: Slab<(u32, T)>,
-    /// The generation of the next value: below [`RESERVED`]'s, and the same again after four billion values.
+    /// The generation of the next value. It stays below that of [`RESERVED`] and wraps after four billion values.
     next: u32,
 }
 
@@ -24,7 +23,7 @@ impl<T> Slots<T> {
         Slots { slab: Slab::new(), next: 0 }
     }
 
-    /// Puts a value into a free place. It is given back where there is none left, after four billion.
+    /// Inserts a value into a free slot. Returns the value if all four billion slots are in use.
     pub(super) fn insert(&mut self, value: T) -> Result<Token, T> {
         let Ok(at) = u32::try_from(self.slab.vacant_key()) else { return Err(value) };
         let generation = self.next;
@@ -43,7 +42,6 @@ impl<T> Slots<T> {
         self.slab.try_remove(token as u32 as usize).map(|(_, value)| value)
     }
 
-    /// All values, with their tokens.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Token, &T)> {
         self.slab.iter().filter_map(|(at, (generation, value))| {
             let at = u32::try_from(at).ok()?;

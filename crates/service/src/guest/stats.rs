@@ -1,11 +1,11 @@
-//! What the server counts. Aggregates only: nothing per VM or event.
+//! Counters of the guest server. Aggregates only: nothing per VM or event.
 
 use notbefore_wire::guest::error::GuestError;
 
 use super::response::Response;
 use crate::metrics::Tally;
 
-/// Counters of a server since it was made, and gauges.
+/// Counters since the server was created, and gauges.
 #[derive(Debug, Default)]
 pub struct GuestStats {
     /// Polls answered with a document.
@@ -17,22 +17,22 @@ pub struct GuestStats {
     /// Reads of instance metadata and of the list of versions.
     pub metadata: Tally,
     refused: [Tally; GuestError::STATUSES.len()],
-    /// Connections accepted, those turned away included.
+    /// Connections accepted, including those refused.
     pub connections_accepted: Tally,
-    /// Connections closed at once because there were too many.
+    /// Connections closed at once because of a limit.
     pub connections_turned_away: Tally,
-    /// Connections closed to make room for newer ones: idle ones, or else those of polls that were held back.
+    /// Connections evicted for newer ones: idle connections, or else held polls.
     pub connections_evicted: Tally,
-    /// How often a connection had more to it than a plain poll, and was handed over to a task.
+    /// Hand-overs of connections from workers to tasks: requests that are no plain polls.
     pub connections_handed_over: Tally,
     /// Connections open now.
     pub connections_open: Tally,
-    /// Polls that are held back now until there is news.
+    /// Long polls waiting now.
     pub waiting: Tally,
 }
 
 impl GuestStats {
-    /// Each status of a refusal and how many there were.
+    /// Number of refusals by status.
     pub fn refused(&self) -> impl Iterator<Item = (u16, u64)> {
         GuestError::STATUSES.into_iter().zip(self.refused.iter().map(Tally::get))
     }

@@ -1,21 +1,20 @@
-//! The request target: path and query, taken apart.
+//! Parser for the request target: path and query.
 //!
-//! A path is compared without regard to case and may end in one slash. Query parameters may come in any
-//! order and be percent-encoded; those that nobody asks for are passed over, but none may be there twice.
-//! Parts are decoded when they are looked at, and copied only where there is something to decode.
+//! Paths are case-insensitive and may end with one slash. Query parameters may come in any order and be
+//! percent-encoded. Unknown parameters are ignored, but no parameter may be repeated. Parts are decoded when they are
+//! read, and copied only if there is something to decode.
 
 use std::borrow::Cow;
 
-/// Up to how many parameters are compared each with each; more are sorted first.
+/// Up to this many parameters are compared pairwise; more are sorted first.
 const COMPARED_MAX: usize = 16;
 
-/// A target, split.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'a> {
-    /// Without the first slash and, if there is one, the last.
+    /// Without the first slash and without one last slash.
     path: &'a str,
     query: &'a str,
-    /// There is nothing in it to decode.
+    /// Contains nothing to decode.
     is_plain: bool,
 }
 
@@ -24,27 +23,27 @@ impl<'a> Target<'a> {
         let target = origin_form(target);
         let (path, query) = split_once(target, b'?').unwrap_or((target, ""));
         let path = path.strip_prefix('/').unwrap_or(path);
-        // Without an early end, so that the compiler looks at many bytes at once.
+        // No early exit, so that the compiler vectorizes the loop.
         let is_plain = !target.bytes().fold(false, |found, byte| found | (byte == b'%') | (byte == b'+'));
         Target { path: path.strip_suffix('/').unwrap_or(path), query, is_plain }
     }
 
-    /// Whether this is the path, written in the usual way.
+    /// Whether this is the path, without percent-encoding.
     pub(super) fn is(&self, path: &str) -> bool {
         self.is_plain && self.path.eq_ignore_ascii_case(path)
     }
 
-    /// The path's segments; one empty segment at the end is left out.
+    /// The path's segments, without one empty segment at the end.
     pub(super) fn path(&self) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
         self.path.split('/').map(|segment| decode(segment, false))
     }
 
-    /// The value of a parameter; the first one, where a request that is about to be refused has several.
+    /// The value of a parameter; the first one if it is repeated (such a request is refused later).
     pub(super) fn parameter(&self, name: &str) -> Option<Cow<'a, str>> {
         self.parameters().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Whether a parameter is there more than once.
+    /// Whether a parameter is repeated.
     pub(super) fn has_duplicates(&self) -> bool {
         if !self.query.bytes().any(|byte| byte == b'&') {
             return false;
@@ -79,14 +78,13 @@ impl<'a> Target<'a> {
     }
 }
 
-/// What is before and after the first of a character. Targets are short: the library's search is made for long
-/// texts, and takes longer to begin than this to end.
+/// Splits at the first separator. Targets are short: the library's search has a higher start-up cost than this loop.
 fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == separator)?;
     text.split_at_checked(at).map(|(before, after)| (before, &after[1..]))
 }
 
-/// A target that names the server too, as one sent to a proxy does, without that part.
+/// Removes scheme and authority from a target in absolute form, as sent to a proxy.
 fn origin_form(target: &str) -> &str {
     const SCHEME: &str = "http://";
     match target.get(..SCHEME.len()) {
@@ -98,7 +96,7 @@ fn origin_form(target: &str) -> &str {
     }
 }
 
-/// Percent-encoding undone, and `+` for a space where that is meant. What is no valid escape stays as it is.
+/// Decodes percent-encoding, and `+` as space if `plus_is_space`. Invalid escapes stay unchanged.
 fn decode(text: &str, plus_is_space: bool) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte == b'%' || (plus_is_space && byte == b'+')) {
         return Cow::Borrowed(text);

@@ -1,25 +1,27 @@
-//! A worker: a thread that waits for many connections at once.
+//! Worker: a thread with an epoll loop that serves many connections.
 //!
-//! Nearly all connections are idle at any moment, so an idle one costs a place in a table ([`super::slots`]) and
-//! no more: no task, no timer, no buffer. The thread waits in epoll for any of them, lets [`super::fast_path`] respond,
-//! and gives what is no plain poll to a task of the runtime ([`super::connection`]). When the task has nothing left
-//! to do the connection comes back by mail ([`super::mailbox`]).
+//! Nearly all connections are idle at any moment. An idle one is a slab entry ([`super::slots`]): no task, no timer, no
+//! buffer. The thread waits in epoll, answers plain polls ([`super::fast_path`]) and gives all other requests to a task
+//! of the runtime ([`super::connection`]). When the task has nothing left to do, the connection returns by mailbox
+//! ([`super::mailbox`]).
 //!
-//! Every worker watches every listener, one being woken for each connection; a connection stays with the worker
-//! that accepted it. A connection that has just been accepted is read from before it is watched: its request is
-//! mostly there, and a client that then closes is served in four calls.
+//! **Accept.** Every worker watches every listener; the kernel wakes one for each connection. A connection stays with
+//! the worker that accepted it. A new connection is read before it is watched: its request has mostly arrived, and a
+//! client that then closes is served with four system calls.
 //!
-//! A caller that is no VM is an *unknown caller*: its connections are tasks, few and for seconds ([`super::eviction_pool`]). Whether
-//! a caller is one is asked when the first read of its connection finds no whole head, and at once where the server is
-//! nearly full; so a plain poll is looked up once, as it is answered.
+//! **Unknown callers.** Their connections are tasks with short timeouts ([`super::eviction_pool`]). A caller is looked
+//! up when the first read finds no whole head, and at once if the server is nearly full. A plain poll is therefore
+//! looked up only once, when it is answered.
 //!
-//! There are no timers. A connection has a time at which it ends if nothing happens; from time to time the
-//! table is looked through for those that are due. The same time says which connections have been idle longest
-//! where the server is full or the process is out of files, and no unknown caller can go: such connections are closed a few
-//! at a time, so that a flood of new ones does not look through the table for each. Where none is idle, the polls that have been held
-//! longest are answered and go, since otherwise whoever waits could keep everybody else out. A connection that is
-//! amid a request is with its task and never among them. Where nothing can go and there are no files, the worker
-//! leaves the listeners alone for a moment, since trying again at once would only burn a processor.
+//! **Timeouts.** There are no timers. Each connection has an expiry time, and a periodic sweep of the table finds those
+//! that are due.
+//!
+//! **Eviction.** The server is full, or the process is out of file descriptors, and no unknown caller can be evicted.
+//! Then the worker closes the longest idle connections, some at a time, so that a flood does not scan the table for
+//! each connection. If none is idle, it answers the longest held polls and closes their connections; otherwise long
+//! polls could block all other callers. A connection with a request in progress belongs to its task and is never
+//! evicted here. If nothing can be evicted and there are no descriptors, the worker pauses the listeners, to avoid a
+//! busy loop.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -49,26 +51,26 @@ use super::{GuestServer, is_connection_error};
 use crate::clock::Stopwatch;
 use crate::wait_queues::Registration;
 
-/// How many connections are looked at before the mail is.
+/// Epoll events handled before the mailbox is read.
 const EVENTS_PER_WAIT: usize = 256;
-/// How many connections are accepted in a row before those that are open have their turn.
+/// Connections accepted in a row before open ones have their turn.
 const ACCEPTS_PER_TURN: usize = 16;
-/// How long listeners are left alone when the process is out of files and nothing is idle.
+/// How long listeners are paused when the process is out of file descriptors and nothing is idle.
 const ACCEPT_PAUSE_MS: u64 = 100;
-/// How often the table is looked through at most; so much longer may a connection stay than it should.
+/// Minimum interval between timeout sweeps; a connection may outlive its timeout by this much.
 const SWEEP_PAUSE_MS: u64 = 20;
-/// Which part of its idle connections, or held polls, a worker lets go at a time to make room, and the most of them.
+/// Fraction of its idle connections or held polls that a worker evicts at a time, and their maximum number.
 const EVICTED_DIVISOR: usize = 64;
 const EVICTED_MAX: usize = 64;
-/// How many bytes are kept for a client that sends ahead while its poll is held. With more, it is not held.
+/// Maximum pipelined input kept while a poll is held. A poll with more is answered at once.
 const HELD_INPUT_BYTES_MAX: usize = 1024;
 
-/// What epoll says of a client that sends no more, or is gone.
+/// Epoll flags of a client that has shut down its write side, or is gone.
 const HANG_UP: epoll::EventFlags =
     epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
 
 const MAILBOX: Token = Token::MAX;
-/// A listener's token is this and its number.
+/// The token of a listener is this plus its index.
 const LISTENERS: Token = slots::RESERVED;
 
 /// A connection between requests.
@@ -78,29 +80,28 @@ pub(super) struct Parked {
     pub permit: Permit,
 }
 
-/// A connection in the table.
 struct OpenConnection<K> {
     parked: Parked,
-    /// When it ends, or its poll is held no longer, if nothing happens; by the worker's stopwatch.
+    /// When it expires, or its held poll does, on the worker's stopwatch.
     until_ms: u64,
-    /// Whether epoll knows it.
+    /// Registered in epoll.
     is_watched: bool,
-    /// Whether it had its turn and may have more to read: then it is not idle.
+    /// It had its turn and may have more to read, so it is not idle.
     has_more: bool,
     held: Option<Box<HeldPoll<K>>>,
 }
 
-/// A poll that waits for news.
+/// A long poll that waits for a change.
 struct HeldPoll<K> {
     pending: Box<Pending>,
-    /// Its registration in the wait queues; none once it was notified.
+    /// Its registration in the wait queues; none after a notification.
     registration: Option<Registration<K>>,
-    /// Whether the client has sent more meanwhile. It stays unread until this is answered.
+    /// The client has sent more input. It stays unread until this poll is answered.
     has_unread: bool,
 }
 
 impl<K> OpenConnection<K> {
-    /// Since when its poll is held, if one is.
+    /// When the poll was held, if there is one.
     fn held_since_ms(&self) -> Option<u64> {
         let held = self.held.as_ref()?;
         Some(self.until_ms.saturating_sub(wait_ms(&held.pending)))
@@ -111,7 +112,7 @@ fn wait_ms(pending: &Pending) -> u64 {
     u64::from(pending.wait.get()) * 1_000
 }
 
-/// Those that make room: the smallest, a part of all.
+/// The smallest entries, a fraction of all.
 fn take_oldest(mut all: Vec<(u64, Token)>) -> Vec<(u64, Token)> {
     let count = (all.len() / EVICTED_DIVISOR).clamp(1, EVICTED_MAX).min(all.len());
     if count > 0 {
@@ -121,20 +122,17 @@ fn take_oldest(mut all: Vec<(u64, Token)>) -> Vec<(u64, Token)> {
     all
 }
 
-/// Why a held poll is looked at.
+/// Why a held poll is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WakeReason {
-    /// It has just come, or there may be news.
+    /// It is new, or its scope was notified.
     Changed,
-    /// Its time is over.
     Timeout,
-    /// The server closes.
     Shutdown,
-    /// Its place is needed.
+    /// Its slot is needed.
     Eviction,
 }
 
-/// A thread of the server.
 pub(super) struct Worker<P: Platform> {
     server: Arc<GuestServer<P>>,
     listeners: Vec<Arc<Listener>>,
@@ -148,20 +146,20 @@ pub(super) struct Worker<P: Platform> {
     buffers: Buffers,
     /// Connections that had their turn and may have more to read.
     ready: Vec<Token>,
-    /// Held polls that there may be news for, the next one last.
+    /// Held polls to check again, the next one last.
     woken: Vec<Token>,
     stopwatch: Stopwatch,
     now_ms: u64,
     now: Timestamp,
-    /// When the table is looked through next.
+    /// When the next sweep is due.
     sweep_at_ms: u64,
-    /// Until when the listeners are left alone.
+    /// When the pause of the listeners ends.
     paused_until_ms: Option<u64>,
     is_failing: bool,
 }
 
 impl<P: Platform> Worker<P> {
-    /// A worker for these listeners. `mailboxes` are all workers', and `number` says which is this one's.
+    /// A worker for these listeners. `mailboxes` has one for each worker; `number` is the index of this one's.
     pub(super) fn new(
         server: Arc<GuestServer<P>>,
         listeners: Vec<Arc<Listener>>,
@@ -198,8 +196,8 @@ impl<P: Platform> Worker<P> {
         Ok(worker)
     }
 
-    /// Serves until the server closes.
-    // A symbol of its own in every build: the test of a poll's cost tells the server's threads by it.
+    /// Serves until shutdown.
+    // Never inlined, so that it is a symbol in every build: the cost benchmark finds the server's threads by it.
     #[inline(never)]
     pub(super) fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
@@ -208,7 +206,7 @@ impl<P: Platform> Worker<P> {
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    tracing::error!(%error, "a thread of the guest listener cannot wait, and ends");
+                    tracing::error!(%error, "epoll failed: a thread of the guest listener ends");
                     break;
                 }
             }
@@ -241,7 +239,7 @@ impl<P: Platform> Worker<P> {
             }
             if self.paused_until_ms.is_some_and(|until| self.now_ms >= until) {
                 self.paused_until_ms = None;
-                // What cannot be watched now is tried again after another pause.
+                // On failure, pause and try again.
                 if self.watch_listeners().is_err() {
                     self.pause();
                 }
@@ -250,7 +248,7 @@ impl<P: Platform> Worker<P> {
         self.close();
     }
 
-    /// How long there is nothing to do unless something happens.
+    /// How long epoll may wait.
     fn timeout(&self) -> Option<Timespec> {
         let wait_ms = match (
             self.ready.is_empty() && self.woken.is_empty(),
@@ -260,7 +258,7 @@ impl<P: Platform> Worker<P> {
             (true, until) if until.min(self.sweep_at_ms) == u64::MAX => return None,
             (true, until) => until.min(self.sweep_at_ms).saturating_sub(self.now_ms),
         };
-        // A day is as good as any longer time.
+        // The exact value of a wait beyond a day does not matter.
         let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX).min(86_400_000);
         Some(Timespec { tv_sec: wait_ms / 1_000, tv_nsec: wait_ms % 1_000 * 1_000_000 })
     }
@@ -277,16 +275,16 @@ impl<P: Platform> Worker<P> {
         Ok(())
     }
 
-    /// Leaves the listeners alone for a moment.
+    /// Pauses the listeners for a moment.
     fn pause(&mut self) {
         for listener in &self.listeners {
-            // One that is not watched needs no leaving alone.
+            // Fails for a listener that is not watched, which is fine.
             let _ = epoll::delete(&self.epoll, listener);
         }
         self.paused_until_ms = Some(self.now_ms + ACCEPT_PAUSE_MS);
     }
 
-    /// Takes the mail, and says whether the server closes.
+    /// Handles the messages; returns whether the server shuts down.
     fn read_messages(&mut self) -> bool {
         let Messages { returned, woken, evict, close } = self.mailbox.take();
         for (parked, pending) in returned {
@@ -322,7 +320,7 @@ impl<P: Platform> Worker<P> {
                     let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
                     let Some(mut caller) = listener.caller(source, &socket) else { continue };
                     caller.is_proxy = self.server.platform.is_trusted_proxy(&caller);
-                    // A source that has too many connections makes more as fast as it can. The open ones go first.
+                    // A source at its limit may reconnect as fast as it can. Serve open connections first.
                     let Some(Admitted { permit, is_nearly_full }) = self.admit(&listener, &caller) else {
                         return;
                     };
@@ -336,12 +334,12 @@ impl<P: Platform> Worker<P> {
                 }
                 Err(Errno::AGAIN) => return,
                 Err(error) if is_connection_error(&error.into()) => {}
-                // The system looks for a file before it looks for a connection.
+                // The kernel allocates a descriptor before it looks for a connection.
                 Err(Errno::MFILE | Errno::NFILE) if !listener.has_pending() => return,
                 Err(Errno::MFILE | Errno::NFILE) if !made_room && self.evict() > 0 => made_room = true,
                 Err(error) => {
                     if !std::mem::replace(&mut self.is_failing, true) {
-                        tracing::warn!(%error, "cannot accept connections; will keep trying");
+                        tracing::warn!(%error, "cannot accept connections: retrying");
                     }
                     self.others.iter().for_each(|other| other.request_eviction());
                     self.pause();
@@ -350,7 +348,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// A place for a caller, also where the server is full, if another can go.
+    /// Admits a caller; evicts another connection if the server is full.
     fn admit(&mut self, listener: &Listener, caller: &Caller) -> Option<Admitted> {
         let mut admitted = self.server.admission.admit(listener.identity, caller);
         if matches!(admitted, Err(LimitExceeded::Total)) {
@@ -362,9 +360,9 @@ impl<P: Platform> Worker<P> {
         admitted.ok()
     }
 
-    /// A place that another connection leaves: one of an unknown caller, an incomplete head, or an idle one of this worker. A
-    /// unknown caller displaces unknown callers only. Where no connection can go, the other workers are asked for places, and the
-    /// next caller will find one.
+    /// Admits a caller to a full server by evicting a connection of an unknown caller, an incomplete head, or an idle
+    /// one of this worker. An unknown caller evicts only unknown callers. If nothing can be evicted, the other workers
+    /// are asked to evict, for the next caller.
     fn admit_by_evicting(&mut self, listener: &Listener, caller: &Caller) -> Result<Admitted, LimitExceeded> {
         let admission = Arc::clone(&self.server.admission);
         let newcomer = match self.server.is_unknown_caller(caller) {
@@ -384,7 +382,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Gives a connection that is new, or idle again, a place in the table.
+    /// Puts a connection that is new, or idle again, into the slab.
     fn park(&mut self, parked: Parked) -> Option<Token> {
         let until_ms = self.idle_until();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
@@ -393,7 +391,7 @@ impl<P: Platform> Worker<P> {
             .ok()
     }
 
-    /// Has epoll tell of a connection's bytes from now on, those that are there already included.
+    /// Registers a connection in epoll; input that has already arrived is reported too.
     fn watch(&mut self, token: Token) {
         let Some(open) = self.open.get_mut(token).filter(|open| !open.is_watched) else { return };
         let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
@@ -409,16 +407,16 @@ impl<P: Platform> Worker<P> {
         self.now_ms.saturating_add(u64::try_from(idle).unwrap_or(u64::MAX))
     }
 
-    /// Does something for a connection. A panic in it ends this connection, not the thread that serves the others.
+    /// Runs work for one connection. A panic ends this connection, not the thread.
     fn catch_panic(&mut self, token: Token, work: impl FnOnce(&mut Self)) {
-        // Buffers are emptied before each use, and what is left of the connection is let go.
+        // Unwind-safe: buffers are cleared before each use, and the connection is removed.
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
-            tracing::error!("a connection ended in a panic; the others go on");
+            tracing::error!("panic while serving a connection: it was closed, the others go on");
             self.remove(token);
         }
     }
 
-    /// Takes a connection out of the table.
+    /// Removes a connection from the slab.
     fn remove(&mut self, token: Token) -> Option<OpenConnection<P::Scope>> {
         let mut open = self.open.remove(token)?;
         if let Some(held) = open.held.take() {
@@ -427,7 +425,7 @@ impl<P: Platform> Worker<P> {
         Some(open)
     }
 
-    /// Lets go of what a held poll has taken.
+    /// Releases the registration and the count of a held poll.
     fn release(&self, held: &HeldPoll<P::Scope>) {
         self.server.stats.waiting.sub();
         if let Some(registration) = &held.registration {
@@ -435,7 +433,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Serves what a connection has sent.
+    /// Serves the input of a connection.
     fn serve_ready(&mut self, token: Token, has_hung_up: bool) {
         let until_ms = self.idle_until();
         let Some(open) = self.open.get_mut(token) else { return };
@@ -450,7 +448,7 @@ impl<P: Platform> Worker<P> {
         let turn = Turn { now: self.now, has_hung_up, is_last: false };
         let Parked { socket, caller, .. } = &open.parked;
         match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
-            // A new connection whose request is not there yet: an unknown caller does not wait among those of VMs.
+            // A new connection whose request has not arrived yet: unknown callers do not wait among VMs.
             Step::NoData if !open.is_watched && self.server.is_unknown_caller(caller) => {
                 self.hand_over(token, Start::Head(Vec::new()));
             }
@@ -474,7 +472,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Holds a poll back until there is news. One whose client has sent much ahead is answered at once.
+    /// Holds a poll until a change. A client that has pipelined much input is answered at once.
     fn hold(&mut self, token: Token, mut pending: Box<Pending>) {
         let reason = match pending.rest.len() > HELD_INPUT_BYTES_MAX {
             true => WakeReason::Timeout,
@@ -491,10 +489,10 @@ impl<P: Platform> Worker<P> {
         self.recheck(token, reason);
     }
 
-    /// A held poll was notified.
+    /// Checks a held poll that was notified.
     fn recheck_woken(&mut self, token: Token) {
         if let Some(held) = self.open.get_mut(token).and_then(|open| open.held.as_mut()) {
-            // The wake may be for an earlier poll, and the registration still active.
+            // The wake may be for an earlier poll, with this registration still active.
             if let Some(registration) = held.registration.take() {
                 self.server.platform.wait_queues().cancel(&registration);
             }
@@ -502,7 +500,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Answers a held poll, if there is news for it or it is held no longer; otherwise it sits down and waits on.
+    /// Answers a held poll if the document has changed or the wait is over; otherwise registers it again.
     fn recheck(&mut self, token: Token, reason: WakeReason) {
         let (response, delivers) = loop {
             let Some(OpenConnection { parked, held: Some(held), .. }) = self.open.get_mut(token) else {
@@ -566,7 +564,7 @@ impl<P: Platform> Worker<P> {
             (Sent::Closed, _) => drop(self.remove(token)),
             (Sent::Partial(unsent), _) => self.hand_over(token, Start::Unsent(unsent, rest)),
             (Sent::All, Persistence::Closing) if reason == WakeReason::Eviction => {
-                // The place is needed now, so it does not linger; with what has come read, nothing is reset.
+                // The slot is needed now, so it does not linger. With its input read, closing does not reset.
                 self.buffers.discard_input(open.parked.socket.as_fd());
                 self.remove(token);
             }
@@ -580,7 +578,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Gives a connection to a task of its own.
+    /// Gives a connection to a task.
     fn hand_over(&mut self, token: Token, start: Start<P::Guest>) {
         let Some(OpenConnection { parked, is_watched, .. }) = self.remove(token) else { return };
         if is_watched && epoll::delete(&self.epoll, &parked.socket).is_err() {
@@ -592,8 +590,8 @@ impl<P: Platform> Worker<P> {
         self.tasks.spawn(&self.runtime, task);
     }
 
-    /// Closes the connections that have been idle longest, a part of them; where none is idle, answers the polls that
-    /// have been held longest, and closes theirs. Says how many.
+    /// Evicts a fraction of the longest idle connections; if none is idle, answers and closes the longest held polls.
+    /// Returns how many.
     fn evict(&mut self) -> usize {
         let idle = self.open.iter().filter(|(_, open)| open.held.is_none() && !open.has_more);
         let idle = take_oldest(idle.map(|(token, open)| (open.until_ms, token)).collect());
@@ -613,7 +611,7 @@ impl<P: Platform> Worker<P> {
         held.len()
     }
 
-    /// Closes the idle connections that are due, and answers the held polls that are.
+    /// Closes idle connections and answers held polls whose time is over.
     fn sweep(&mut self) {
         let is_due = |open: &OpenConnection<P::Scope>| open.until_ms <= self.now_ms;
         let due: Vec<_> = (self.open.iter().filter(|(_, open)| is_due(open)))
@@ -629,15 +627,15 @@ impl<P: Platform> Worker<P> {
         self.sweep_at_ms = next.map_or(u64::MAX, |next| next.max(self.now_ms + SWEEP_PAUSE_MS));
     }
 
-    /// Stops listening, answers what has arrived and what is held, and lets go of the rest.
+    /// Stops listening, answers requests that have arrived and held polls, and drops the rest.
     fn close(mut self) {
         self.listeners.clear();
-        // Nothing comes back after this: a task that has finished a request ends.
+        // Messages after this are refused: a task that finishes a request closes its connection.
         for (parked, pending) in self.mailbox.close_and_drain().returned {
             if let Some(token) = self.park(parked)
                 && let Some(mut pending) = pending
             {
-                // Nobody has watched it, so nobody knows.
+                // It was not watched, so its socket may have input.
                 pending.has_unread = true;
                 self.catch_panic(token, |worker| worker.hold(token, pending));
             }
@@ -649,7 +647,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// A connection's last turn.
+    /// Serves a connection for the last time.
     fn serve_last(&mut self, token: Token) {
         let Some(open) = self.open.get_mut(token) else { return };
         if open.held.is_none() {

@@ -213,7 +213,7 @@ pub fn framing() -> Vec<Row> {
             ALL,
             get_with(EVENTS, "Metadata: true\r\nTransfer-Encoding: gzip\r\n"),
             400,
-            &malformed("the one Transfer-Encoding is chunked"),
+            &malformed("Transfer-Encoding must be chunked, once"),
         ),
         row(
             "no chunk",
