@@ -1,27 +1,28 @@
-//! Delivery assurance: whether word reaches the guests.
+//! Delivery tracking: which VMs have read which events.
 //!
-//! A poll writes nothing down. It stores its time in a slot that belongs to the VM ([`VmPolls`]); the slot is
-//! found in the same lookup that finds the VM's scope, outlives every change of the scope, and is gone when
-//! the VM or the process is. The slot also knows which document the VM was last sent, at which versions. Only
-//! a poll that is sent something else than that leaves a [`SentDocument`], and only if the document has an event that
-//! happens to the VM. Notes become first reads in the [`Ledger`], and those become records, in bulk.
+//! A poll writes no record. It stores its time in the VM's slot ([`VmPolls`]), which is found in the same lookup as the
+//! scope. The slot survives changes of the scope and is dropped with the VM or the process. It also holds the last
+//! document that the VM was sent, and at which versions. A poll that is sent another document leaves a [`SentDocument`]
+//! note, if the document has an event that affects the VM. Notes become first reads in the [`Ledger`], and these become
+//! records, in bulk.
 //!
-//! **What counts as read.** A VM has read an event once it was sent a document that shows it: whole, as an
-//! answer 200, at a version that knows the event's type. A 304 is no reading of its own. It says that the
-//! client has a tag, and a tag says nothing of the version it was read at, or whether it was read at all (`*`).
-//! Normally the document behind it was sent before, and that was noted. An approval is no reading either: it
-//! speaks for all of an event's VMs, and one of them may have told the others.
+//! **Read.** A VM has read an event once it was sent a document that shows it: whole, with status 200, at a version
+//! that has the event's type.
 //!
-//! **What is lost.** A crash loses the notes of the last second. The VM's next poll is noted anew, unless it is
-//! answered 304: then the event stays unread in the books until the document changes. That is the lesser evil:
-//! an operator who is told "not read" looks, one who is told "read" does not.
+//! - A 304 is no read. It shows that the client has an ETag, but not at which version it was read, or whether it was
+//!   read at all (`*`). Normally the document was sent before and that was noted.
+//! - An approval is no read. It is given for all of an event's VMs, and the approving VM may have informed the others.
 //!
-//! | file | what is in it |
+//! **Loss.** A crash loses the notes of the last second. The VM's next poll is noted again, unless its answer is 304:
+//! then the event stays unread until the document changes. This error is the safe one: an operator checks an unread
+//! event, but not a read one.
+//!
+//! | file | content |
 //! |---|---|
 //! | [`vm_polls`] | one VM's slot |
-//! | [`ledger`] | who read what first when; pure |
-//! | [`warning`] | when an unread event is worth a warning; pure |
-//! | [`recorder`] | the task that takes notes, writes records and warns |
+//! | [`ledger`] | first reads by event and VM; pure |
+//! | [`warning`] | when to warn about an unread event; pure |
+//! | [`recorder`] | the task that collects notes, writes records and warns |
 
 pub mod ledger;
 pub mod recorder;
@@ -44,45 +45,45 @@ pub use vm_polls::VmPolls;
 
 use crate::view::ScopeView;
 
-/// How many notes may wait to be taken up. They are taken up at once, so this is what a processor that is busy
-/// elsewhere for a moment needs; a poll that finds no room is noted at the next one.
+/// Capacity of the note channel. Notes are taken at once, so this covers a moment of high load. A poll that finds the
+/// channel full is noted at the next poll.
 const SENT_DOCUMENTS_MAX: usize = 65_536;
 
-/// The buckets of publish-to-first-read: polls come every second, or every minute, or not at all.
+/// Buckets of publish-to-first-read, in seconds: VMs poll every second, every minute, or not at all.
 const FIRST_READ_S: [f64; 11] = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0];
 
-/// A VM was sent a document that it had not been sent before.
+/// Note: a VM was sent a document for the first time.
 #[derive(Clone)]
 pub struct SentDocument {
     /// The VM.
     pub vm: VmId,
-    /// The scope as it was shown.
+    /// The scope as it was sent.
     pub scope: Arc<ScopeView>,
-    /// At which version.
+    /// The api-version.
     pub version: EventsVersion,
-    /// When.
+    /// When the request arrived.
     pub at: Timestamp,
 }
 
-/// What those who serve guests, those who ask and the recorder share.
+/// Delivery state, shared by guest server, operator API and recorder.
 pub struct Delivery {
     notes: mpsc::Sender<SentDocument>,
     ledger: Mutex<Ledger>,
-    /// From an event's publication to its first read by each VM that it happens to.
+    /// Time from an event's publication to its first read by each affected VM.
     pub first_reads: Histogram,
-    /// How many warnings there were: one for each event and VM.
+    /// Number of warnings: one for each event and VM.
     pub warnings: Counter,
 }
 
 impl Delivery {
-    /// Nothing read yet; the notes are for the recorder.
+    /// Creates the state; the receiver of notes is for the recorder.
     pub fn new(ledger: Ledger) -> (Arc<Self>, mpsc::Receiver<SentDocument>) {
         let (notes, taken) = mpsc::channel(SENT_DOCUMENTS_MAX);
         let (ledger, first_reads) = (Mutex::new(ledger), Histogram::new(FIRST_READ_S));
         (Arc::new(Self { notes, ledger, first_reads, warnings: Counter::default() }), taken)
     }
 
-    /// A VM was sent its scope's document. Usually it was before, and then this is one load.
+    /// Records that a VM was sent its scope's document. Usually it was sent before, and then this is one load.
     pub fn record_sent(
         &self,
         vm: VmId,
@@ -96,15 +97,15 @@ impl Delivery {
         }
         let concerned = scope.scope.events.iter().any(|event| event.includes_vm(vm));
         let sent = || SentDocument { vm, scope: Arc::clone(scope), version, at };
-        // Where there is no room for the note the slot stays as it is, and the next poll tries again.
+        // If the channel is full, the slot stays unchanged and the next poll tries again.
         if !concerned || self.notes.try_send(sent()).is_ok() {
             vm_polls.record_sent(scope.edition, version);
         }
     }
 
-    /// Who read what, for as long as the guard is held; polls never wait for it.
+    /// Locks the ledger. Polls never take this lock.
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // Whoever panicked while it held the ledger left it as good as it was: each change is one insertion.
+        // A poisoned lock is safe: each change of the ledger is one insertion.
         crate::lock(&self.ledger)
     }
 }

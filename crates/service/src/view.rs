@@ -1,8 +1,8 @@
-//! What everyone may read without asking the engine: guests their documents, operators their lists.
+//! Views: immutable snapshots of the published state, for guests and operators.
 //!
-//! A [`View`] never changes. The engine's runtime makes the next one from the last (the maps share all that
-//! is the same) and puts it in its place; readers take whichever is there and hold no lock. So a poll costs
-//! the same whatever else goes on, and two questions asked of one view never contradict each other.
+//! A [`View`] never changes. The engine's runtime builds the next one copy-on-write and swaps it in atomically; readers
+//! take the newest one without a lock. A poll therefore costs the same at any load, and two reads of one view are
+//! consistent.
 
 mod scope;
 mod slots;
@@ -33,96 +33,96 @@ use crate::hosts::{Hosts, Placements};
 use crate::tokens::TokenTable;
 use crate::wait_queues::WaitQueues;
 
-/// The newest view, and the one way to replace it.
+/// The newest view. Only the engine's runtime replaces it.
 #[derive(Default)]
 pub struct Views {
     newest: ArcSwap<View>,
     /// The newest view shows every commit up to this revision.
     complete_to: AtomicU64,
-    /// Who waits for the next one.
+    /// Waiters for the next change.
     wait_queues: WaitQueues<ScopeId>,
     rfc1123_everywhere: bool,
 }
 
-/// All that is published, at one moment.
+/// The published state at one moment.
 #[derive(Clone, Default)]
 pub struct View {
-    /// VMs and their addresses: the very tables that the engine works with.
+    /// VMs and their addresses; shared with the engine's tables.
     inventory: Inventory,
-    /// The scopes' numbers, in the order of their ids, and the scopes by their numbers: a poll finds its scope by
-    /// the number, and a scope that changes moves nothing but its own place.
+    /// Slot numbers by scope id, and scopes by slot number. A poll finds its scope by slot number, and a changed scope
+    /// replaces only its own slot.
     ids: OrdMap<ScopeId, ScopeSlot>,
     scopes: Slots<Arc<ScopeView>>,
     operations: OrdMap<OperationId, Revisioned<Operation>>,
-    /// The scopes that have live events, so that listing events does not visit all the others.
+    /// The scopes with live events: listing events visits only these.
     pub busy: OrdSet<ScopeId>,
-    /// Where an event lives, or has ended lately.
+    /// The scope of each live or recently ended event.
     events: HashMap<EventId, ScopeSlot>,
-    /// Which VMs are on which host.
+    /// The VMs on each host.
     pub hosts: Hosts,
-    /// The scopes that have a VM of a name, by a hash of the name, folded. Names are looked up far less often than
-    /// there are VMs, so whether it is the name is seen from the scope.
+    /// The scopes with a VM of a name, by hash of the case-folded name. Lookups by name are rare, so the scope itself
+    /// confirms the match and the index stays small.
     names: OrdSet<(u32, ScopeSlot)>,
-    /// The VM that stands in for a fleet.
+    /// The VM that represents any caller while no fleet exists.
     pub first_run: Option<VmId>,
-    /// When the first records were published: when this process began to hear.
+    /// When the first records were published: this process counts polls since then.
     pub since: Option<Timestamp>,
-    /// How many documents were published.
+    /// Number of documents published.
     editions: u64,
-    /// Who may use the operator API.
+    /// The tokens of the operator API.
     pub tokens: TokenTable,
 }
 
-/// A VM that polls: its scope, and where it stands there.
+/// A VM that polls: its scope, and its position among the members.
 #[derive(Clone, Copy)]
 pub struct Guest<'a> {
-    /// Its scope.
+    /// The VM's scope.
     pub scope: &'a Arc<ScopeView>,
-    /// Where it stands among the scope's members.
+    /// The VM's index among the scope's members.
     pub position: usize,
 }
 
 impl<'a> Guest<'a> {
-    /// What is known of it as a listener.
+    /// The VM's poll slot.
     pub fn vm_polls(&self) -> Option<&'a VmPolls> {
         self.scope.vm_polls(self.position)
     }
 }
 
 impl Views {
-    /// Nothing yet.
+    /// An empty view.
     pub fn new(rfc1123_everywhere: bool) -> Self {
         Self { rfc1123_everywhere, ..Self::default() }
     }
 
-    /// What was published shows every commit up to a revision.
+    /// Records that the newest view shows every commit up to a revision.
     pub fn set_complete_to(&self, revision: Revision) {
         self.complete_to.fetch_max(revision.0, Release);
     }
 
-    /// A revision up to which every commit is shown, and the newest view, which may show later ones.
+    /// A revision up to which every commit is shown, and the newest view, which may show later commits.
     pub fn complete_to(&self) -> (u64, Arc<View>) {
-        // In this order: the view is at least as new.
+        // In this order: the view is at least as new as the revision.
         (self.complete_to.load(Acquire), self.newest())
     }
 
-    /// The newest view.
+    /// The newest view, as an owned reference.
     pub fn newest(&self) -> Arc<View> {
         self.newest.load_full()
     }
 
-    /// The newest view, for a moment: cheaper than [`Views::newest`], and what a poll uses.
+    /// The newest view, borrowed briefly: cheaper than [`Views::newest`]. Polls use this.
     pub fn newest_guard(&self) -> arc_swap::Guard<Arc<View>> {
         self.newest.load()
     }
 
-    /// Where to wait for a change.
+    /// The wait queues for changes.
     pub fn wait_queues(&self) -> &WaitQueues<ScopeId> {
         &self.wait_queues
     }
 
-    /// Takes changes over. There is one caller, the engine's runtime, so nothing is lost between reading
-    /// the last view and placing the next.
+    /// Publishes changes as a new view. The engine's runtime is the only caller, so no update is lost between reading
+    /// the last view and storing the next.
     pub fn publish(&self, publication: Publication, now: Timestamp) {
         let mut view = View::clone(&self.newest.load());
         let affected = self.wait_queues.affected(&view, &publication.changes);
@@ -141,22 +141,22 @@ impl Views {
 }
 
 impl View {
-    /// The VM that calls from an address of a network.
+    /// The VM that has an address in a network.
     pub fn caller(&self, network: &str, address: IpAddr) -> Option<VmId> {
         self.inventory.caller(network, address)
     }
 
-    /// Where a VM calls from.
+    /// The addresses of a VM.
     pub fn addresses(&self, vm: VmId) -> Vec<Address> {
         self.inventory.vm(vm).map(|row| self.inventory.addresses(row)).unwrap_or_default()
     }
 
-    /// Whether something was written down for a VM to be told about itself.
+    /// Whether instance metadata is stored for a VM.
     pub fn has_instance(&self, vm: VmId) -> bool {
         self.inventory.vm(vm).is_some_and(|row| self.inventory.has_instance(row))
     }
 
-    /// All that a poll of a VM needs, found at once: its scope, if the VM is one of its members, and its place.
+    /// The VM's scope and position, if the VM is a member: all that a poll needs.
     pub fn guest(&self, vm: VmId) -> Option<Guest<'_>> {
         let row = self.inventory.vm(vm)?;
         let scope = self.in_slot(row.scope)?;
@@ -164,8 +164,8 @@ impl View {
         Some(Guest { scope, position })
     }
 
-    /// The same for whoever calls from an address of a network: mostly it is where its claim says, and then only the
-    /// claim and the scope are looked at.
+    /// [`Self::guest`] for the VM at an address. Usually the claim's position is correct, and then only the claim and
+    /// the scope are read.
     pub fn guest_at(&self, network: &str, address: IpAddr) -> Option<(VmId, Option<Guest<'_>>)> {
         let (vm, seat) = self.inventory.caller_with_slot(network, address)?;
         let position = usize::from(seat.position);
@@ -175,17 +175,17 @@ impl View {
         Some((vm, there.map(|scope| Guest { scope, position }).or_else(|| self.guest(vm))))
     }
 
-    /// What is known of a VM as a listener.
+    /// The poll slot of a VM.
     pub fn vm_polls(&self, vm: VmId) -> Option<&VmPolls> {
         self.guest(vm).and_then(|guest| guest.vm_polls())
     }
 
-    /// Whether a VM listens; one that is not there does not.
+    /// Whether a VM is listening; no for an unknown VM.
     pub fn listening(&self, vm: VmId, now: Timestamp) -> Listening {
         self.vm_polls(vm).map_or(Listening::No, |vm_polls| vm_polls.listening(now, self.since))
     }
 
-    /// How many VMs there are of each answer to whether they listen, in the order of [`Listening::ALL`].
+    /// Number of VMs for each value of [`Listening::ALL`], in that order.
     pub fn listening_counts(&self, now: Timestamp) -> [(Listening, usize); 3] {
         let mut counts = Listening::ALL.map(|listening| (listening, 0));
         for vm_polls in self.scopes.iter().flat_map(|(_, scope)| scope.all_vm_polls()) {
@@ -202,12 +202,12 @@ impl View {
         self.guest(vm).map(|guest| guest.scope)
     }
 
-    /// A scope.
+    /// A scope by id.
     pub fn scope(&self, id: &ScopeId) -> Option<&Arc<ScopeView>> {
         self.in_slot(*self.ids.get(id)?)
     }
 
-    /// The VM at a whole path, `subscription/group/scope/name`. It is found where it is, whatever else has its name.
+    /// The VM at a full path, `subscription/group/scope/name`. Other VMs may have the same name.
     pub fn at_path(&self, path: &str) -> Option<VmId> {
         let (scope, name) = path.rsplit_once('/')?;
         let slot = match scope.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -222,7 +222,7 @@ impl View {
         self.scopes.get(slot.0 as usize)
     }
 
-    /// Scopes below a path in order, from a place in it on.
+    /// Scopes below a path in order, from a position on.
     pub fn scopes_below(
         &self,
         path: &Prefix,
@@ -233,7 +233,7 @@ impl View {
         below.filter_map(|(id, slot)| Some((id, self.in_slot(*slot)?)))
     }
 
-    /// Scopes with live events below a path, in order, from a place in it on.
+    /// Scopes with live events below a path, in order, from a position on.
     pub fn busy_below(&self, path: &Prefix, from: Bound<&str>) -> impl Iterator<Item = &Arc<ScopeView>> {
         let from = later(path.start(), from);
         let busy = self.busy.range::<_, str>((from, Bound::Unbounded)).take_while(|id| path.covers(id));
@@ -245,22 +245,22 @@ impl View {
         self.busy.iter().filter_map(|id| self.scope(id))
     }
 
-    /// The scope an event lives in, or has ended in lately.
+    /// The scope of a live or recently ended event.
     pub fn scope_of_event(&self, event: EventId) -> Option<&Arc<ScopeView>> {
         self.in_slot(*self.events.get(&event)?)
     }
 
-    /// Every event that lives or has ended lately.
+    /// All live and recently ended events.
     pub fn event_ids(&self) -> impl Iterator<Item = EventId> {
         self.events.keys().copied()
     }
 
-    /// An operation that is not closed.
+    /// An open operation.
     pub fn operation(&self, id: OperationId) -> Option<&Revisioned<Operation>> {
         self.operations.get(&id)
     }
 
-    /// Operations that are not closed, after one.
+    /// Open operations after one id, in order.
     pub fn operations_after(
         &self,
         after: Option<OperationId>,
@@ -269,12 +269,12 @@ impl View {
         self.operations.range((from, Bound::Unbounded))
     }
 
-    /// Whether an event is announced or under way.
+    /// Whether an event is scheduled or started.
     pub fn is_live(&self, event: EventId) -> bool {
         self.scope_of_event(event).is_some_and(|scope| scope.scope.event(event).is_some())
     }
 
-    /// VMs of this name, in whichever scope.
+    /// VMs with this name in any scope.
     pub fn named(&self, folded: &str) -> impl Iterator<Item = VmId> {
         let hash = hash(folded);
         let scopes = self.names.range((hash, ScopeSlot(0))..=(hash, ScopeSlot(u32::MAX)));
@@ -282,7 +282,7 @@ impl View {
         members.filter(move |one| one.name.as_str().eq_ignore_ascii_case(folded)).map(|one| one.vm)
     }
 
-    /// The VMs of these places, by their scopes in order, from one.
+    /// The VMs at these positions, by scope in order, from one scope on.
     pub fn members_on<'a>(
         &'a self,
         places: &'a Placements,
@@ -295,7 +295,7 @@ impl View {
         })
     }
 
-    /// How many scopes, VMs, scopes with live events and open operations there are.
+    /// Counts for the metrics.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts {
             scopes: self.ids.len(),
@@ -320,7 +320,7 @@ impl View {
         counts
     }
 
-    /// Takes one change over; `is_first` says that it is part of what the process began with.
+    /// Applies one change; `is_first`: the change is part of the state that the process loaded at start.
     fn apply(&mut self, change: PublishedChange, rfc1123_everywhere: bool, now: Timestamp, is_first: bool) {
         match change {
             PublishedChange::Scope(id, slot, held) => {
@@ -328,7 +328,7 @@ impl View {
                     PublishContext { now, is_first, rfc1123_everywhere, edition: self.editions + 1 };
                 self.apply_scope(id, slot, held, context);
             }
-            // They are in the inventory.
+            // These are in the inventory.
             PublishedChange::Vm(..) | PublishedChange::Claim(..) => {}
             PublishedChange::Operation(id, Some(held)) => {
                 self.operations.insert(id, held);
@@ -382,20 +382,20 @@ impl View {
         }
     }
 
-    /// Makes the index of names, for all scopes at once.
+    /// Builds the index of names for all scopes.
     fn index_names(&mut self) {
         let names = self.scopes.iter().flat_map(|(at, view)| {
-            // It was a number before it was a place.
+            // Indexes come from slot numbers, so they fit.
             let slot = ScopeSlot(u32::try_from(at).unwrap_or(u32::MAX));
             view.scope.members.iter().map(move |member| (hash(&member.name.folded()), slot))
         });
         let mut names: Vec<_> = names.collect();
-        // In order, each comes to stand beside the one before.
+        // Inserting in order is faster.
         names.sort_unstable();
         self.names = names.into_iter().collect();
     }
 
-    /// Keeps the index of names in step with a scope.
+    /// Updates the index of names for one scope.
     fn reindex_names(&mut self, slot: ScopeSlot, before: Option<&Scope>, after: Option<&Scope>) {
         let names = |scope: Option<&Scope>| -> BTreeSet<u32> {
             let members = scope.into_iter().flat_map(|scope| &scope.members);
@@ -404,7 +404,7 @@ impl View {
         let ids = |scope: Option<&Scope>| {
             scope.map(|scope| scope.members.iter().map(|member| member.vm).collect::<Vec<_>>())
         };
-        // A VM keeps its name.
+        // A VM never changes its name.
         if ids(before) == ids(after) {
             return;
         }
@@ -418,15 +418,15 @@ impl View {
     }
 }
 
-/// A hash of a folded name.
+/// Hash of a case-folded name.
 fn hash(folded: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     folded.hash(&mut hasher);
-    // Half of it does: what is found by it is looked at.
+    // 32 bits are enough: each match is verified.
     hasher.finish() as u32
 }
 
-/// The later of where a path begins and where a list is to go on.
+/// The later of a path's start and a list's continuation.
 fn later<'a>(start: &'a str, from: Bound<&'a str>) -> Bound<&'a str> {
     match from {
         Bound::Included(at) | Bound::Excluded(at) if at >= start => from,
@@ -434,24 +434,24 @@ fn later<'a>(start: &'a str, from: Bound<&'a str>) -> Bound<&'a str> {
     }
 }
 
-/// How many there are of each.
+/// Counts of published things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Scopes.
     pub scopes: usize,
     /// VMs.
     pub vms: usize,
-    /// Events that are announced.
+    /// Scheduled events.
     pub scheduled: usize,
-    /// Events that are under way.
+    /// Started events.
     pub started: usize,
-    /// Operations that are not closed.
+    /// Open operations.
     pub operations: usize,
     /// Commands of the exec driver that wait for their next attempt.
     pub commands_waiting: usize,
-    /// Commands that run, or wait for their turn to.
+    /// Commands that run or are queued to run.
     pub commands_running: usize,
-    /// Commands whose attempts are used up.
+    /// Commands without attempts left.
     pub commands_failed: usize,
 }
 
@@ -470,16 +470,12 @@ mod tests {
         fixture.publish(&scope("a", &[old]), at(0));
         fixture.publish(&scope("a", &[new, old]), at(1));
         let listening = |fixture: &ViewFixture, vm, now| fixture.views.newest().listening(vm, now);
-        assert_eq!(listening(&fixture, old, at(2)), Listening::Unknown, "it was there at the start");
-        assert_eq!(listening(&fixture, new, at(2)), Listening::No, "it came later");
+        assert_eq!(listening(&fixture, old, at(2)), Listening::Unknown, "a VM from before the start");
+        assert_eq!(listening(&fixture, new, at(2)), Listening::No, "a VM added after the start");
 
         fixture.views.newest().vm_polls(old).unwrap().record_poll(at(3), EventsVersion::NEWEST);
         fixture.publish(&scope("a", &[old]), at(4));
-        assert_eq!(
-            listening(&fixture, old, at(5)),
-            Listening::Yes,
-            "it stands elsewhere, and is still the same VM"
-        );
+        assert_eq!(listening(&fixture, old, at(5)), Listening::Yes, "its position changed, the VM did not");
         fixture.publish(&scope("a", &[old, new]), at(4));
         assert_eq!(
             fixture.views.newest().listening_counts(at(5)),
@@ -515,7 +511,11 @@ mod tests {
         let (mut a, b) = (scope("a", &[vm(1)]), scope("b", &[vm(2)]));
         fixture.publish(&a, at(0));
         fixture.publish(&b, at(0));
-        assert_ne!(edition(&fixture, vm(1)), edition(&fixture, vm(2)), "although both are incarnation 1");
+        assert_ne!(
+            edition(&fixture, vm(1)),
+            edition(&fixture, vm(2)),
+            "editions differ although both are incarnation 1"
+        );
         let first = edition(&fixture, vm(1));
         fixture.publish(&a, at(1));
         assert_eq!(edition(&fixture, vm(1)), first, "the scope has changed, its document has not");
@@ -553,7 +553,7 @@ mod tests {
             found.sort();
             found
         };
-        assert_eq!(named(&before, "vm-2"), [vm(2)], "a view stays as it is");
+        assert_eq!(named(&before, "vm-2"), [vm(2)], "a view is immutable");
         assert_eq!(named(&fixture.views.newest(), "vm-2"), [vm(2), vm(4)]);
         fixture.publish(&scope("a", &[vm(1)]), at(2));
         assert_eq!(named(&fixture.views.newest(), "vm-2"), [vm(4)]);

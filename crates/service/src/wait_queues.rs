@@ -159,7 +159,7 @@ impl WaitQueues<ScopeId> {
                 PublishedChange::Scope(id, ..) => scopes.push(id.clone()),
                 PublishedChange::Vm(vm, _) => scopes.extend(scope_of(*vm)),
                 PublishedChange::Claim((network, address), _) => {
-                    // An address that had no VM was, if anything, that of the VM that stands in for a fleet.
+                    // An address without a VM can only have been that of the first-run VM.
                     let vm = view.caller(network, *address).or(view.first_run);
                     scopes.extend(vm.and_then(scope_of));
                 }
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(one.take(), [[0, 1, 2, 3]]);
         assert_eq!(other.take(), [[7]]);
         wait_queues.notify(Affected::Keys(vec!["a", "b"]));
-        assert!(one.take().is_empty(), "whoever was woken sits no more");
+        assert!(one.take().is_empty(), "a woken waiter is no longer registered");
         wait_queues.notify(Affected::All);
         assert_eq!(other.take(), [[8]]);
         assert!(wait_queues.is_empty());
@@ -238,11 +238,14 @@ mod tests {
             || (0..WAITERS_PER_VM_MAX + 3).filter_map(|n| register(["a", "b"][n % 2], 1)).collect::<Vec<_>>();
         let registrations = fill();
         assert_eq!(registrations.len(), WAITERS_PER_VM_MAX);
-        assert!(register("a", 2).is_some(), "each VM has its own");
+        assert!(register("a", 2).is_some(), "each VM has its own limit");
         for _ in 0..2 {
             wait_queues.cancel(&registrations[0]);
         }
-        assert!(register("b", 1).is_some() && register("b", 1).is_none(), "a registration is left once");
+        assert!(
+            register("b", 1).is_some() && register("b", 1).is_none(),
+            "cancel counts a registration once"
+        );
         wait_queues.notify(Affected::Keys(vec!["a"]));
         assert_eq!(
             fill().len(),
@@ -278,17 +281,17 @@ mod tests {
 
         register();
         fixture.claim(&address, Some(vm(1)), at(2));
-        assert!(woken().is_empty(), "nobody called from there");
+        assert!(woken().is_empty(), "the address had no waiter");
         register();
         fixture.claim(&address, Some(vm(2)), at(3));
-        assert_eq!(woken(), [1], "whoever called from there was in the first scope");
+        assert_eq!(woken(), [1], "the waiter at the address was in the first scope");
         register();
         fixture.claim(&address, None, at(4));
         assert_eq!(woken(), [2]);
 
         register();
         fixture.publish(&scope("a", &[]), at(5));
-        assert_eq!(woken(), [1], "the VM is gone");
+        assert_eq!(woken(), [1], "the VM was removed");
     }
 
     #[test]

@@ -1,9 +1,7 @@
-//! The ledger: which VM read which event first when. Pure: notes and the time go in; first reads, records to
-//! write and warnings come out.
+//! Ledger of first reads by event and VM. Pure: notes and the time go in; records to write and warnings come out.
 //!
-//! It holds live events, and ended ones until what is known of them is written. Only VMs that an event happens
-//! to are entered, so it is never larger than the live events themselves; what waits for a disk that refuses
-//! has a bound of its own, and the oldest goes first.
+//! It holds live events, and ended ones until their records are written. Only affected VMs are entered, so its size is
+//! bounded by the live events. Unwritten reads of ended events have a bound of their own; the oldest are dropped first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 
@@ -16,21 +14,21 @@ use super::SentDocument;
 use super::warning::{self, Warning};
 use crate::view::{ScopeView, View, shown_type};
 
-/// For how long an ended event stays in the ledger, so that a note that was under way finds it.
+/// How long an ended event stays in the ledger, so that late notes find it.
 const ENDED_KEPT: SignedDuration = SignedDuration::from_secs(60);
-/// How many reads of ended events may wait to be written while the disk refuses; some ten megabytes.
+/// Maximum unwritten reads of ended events while the store fails; about ten megabytes.
 const UNWRITTEN_READS_MAX: usize = 100_000;
 
 /// A VM's first read of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// When.
+    /// When the request arrived.
     pub at: Timestamp,
-    /// At which version.
+    /// The api-version.
     pub version: EventsVersion,
 }
 
-/// Who read what first when.
+/// First reads by event.
 #[derive(Debug, Default)]
 pub struct Ledger {
     events: HashMap<EventId, Entry>,
@@ -40,24 +38,24 @@ pub struct Ledger {
 struct Entry {
     scope: ScopeId,
     reads: BTreeMap<VmId, Read>,
-    /// Those of the reads that this process has noted: what its own record holds.
+    /// The VMs whose reads this process has noted; they make up its own record.
     own: BTreeSet<VmId>,
-    /// Those that no record has yet, each with the change that it was.
+    /// Reads that no record has yet, each with its change number.
     fresh: Vec<(u64, NewRead)>,
-    /// How often `own` has changed, and how many of these changes are written.
+    /// Number of changes of `own`, and how many of them are written.
     changes: u64,
     written: u64,
     warned: BTreeSet<VmId>,
-    /// Since when the event is no longer live.
+    /// When the event ended.
     ended_at: Option<Timestamp>,
 }
 
-/// A record that is to be written.
+/// A record to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnwrittenRecord {
     /// The event.
     pub event: EventId,
-    /// What [`Ledger::mark_written`] wants to know when it is done.
+    /// Change number to pass to [`Ledger::mark_written`].
     pub changes: u64,
     /// The record.
     pub record: Seen,
@@ -90,7 +88,7 @@ impl Entry {
     }
 }
 
-/// The earlier of two reads counts, wherever they come from and in whatever order. Says whether it was the new one.
+/// Keeps the earlier of two reads, in any order of arrival. Returns whether the new one was kept.
 pub fn merge(reads: &mut BTreeMap<VmId, Read>, vm: VmId, read: Read) -> bool {
     let earlier = reads.get(&vm).is_none_or(|known| read.at < known.at);
     if earlier {
@@ -99,7 +97,7 @@ pub fn merge(reads: &mut BTreeMap<VmId, Read>, vm: VmId, read: Read) -> bool {
     earlier
 }
 
-/// The reads that a record holds. A version that this release does not know is passed over.
+/// The reads in a record. Versions that this release does not know are skipped.
 pub fn reads_of(record: &Seen) -> impl Iterator<Item = (VmId, Read)> {
     record.reads.iter().filter_map(|read| {
         let version = EventsVersion::parse(&read.version)?;
@@ -108,7 +106,7 @@ pub fn reads_of(record: &Seen) -> impl Iterator<Item = (VmId, Read)> {
 }
 
 impl Ledger {
-    /// Takes over what an earlier process, or another, has written down.
+    /// Loads a record of an earlier process or another one.
     pub fn load(&mut self, event: EventId, record: &Seen) {
         let entry = self.events.entry(event).or_insert_with(|| Entry::new(record.scope.clone()));
         for (vm, read) in reads_of(record) {
@@ -116,7 +114,7 @@ impl Ledger {
         }
     }
 
-    /// Takes a note, and gives the seconds from publication to first read for each event that was first read by
+    /// Records a note; returns the seconds from publication to first read, for each event that the VM read first with
     /// it.
     pub fn record(&mut self, sent: &SentDocument, view: &View, now: Timestamp) -> Vec<f64> {
         let (scope, read) = (&sent.scope.scope, Read { at: sent.at, version: sent.version });
@@ -130,8 +128,8 @@ impl Ledger {
                 hash_map::Entry::Occupied(known) => known.into_mut(),
                 hash_map::Entry::Vacant(place) => {
                     let ended = !view.is_live(event.id);
-                    // The event has left the ledger, and its record is final: a new one would put this read in
-                    // the place of all the others.
+                    // The event has left the ledger and its record is final: a new record would replace all other
+                    // reads.
                     if ended && is_late {
                         continue;
                     }
@@ -152,14 +150,13 @@ impl Ledger {
         waited
     }
 
-    /// Who has read an event, as far as this process knows.
+    /// The reads of an event that this process knows.
     pub fn reads(&self, event: EventId) -> impl Iterator<Item = (VmId, Read)> {
         let reads = self.events.get(&event).map(|entry| &entry.reads);
         reads.into_iter().flatten().map(|(vm, read)| (*vm, *read))
     }
 
-    /// The VMs that a live event happens to and that have not read it, but for those that are gone or do not run:
-    /// they cannot.
+    /// The affected VMs that have not read a live event. Removed and deallocated VMs are left out: they cannot read it.
     pub fn unread<'a>(&self, scope: &ScopeView, event: &'a Event) -> Vec<&'a Resource> {
         let reads = self.events.get(&event.id).map(|entry| &entry.reads);
         let could = |vm| scope.member(vm).is_some_and(|member| member.state == MemberState::Running);
@@ -167,7 +164,7 @@ impl Ledger {
         event.resources.iter().filter(|one| !has(&one.vm) && could(one.vm)).collect()
     }
 
-    /// How many live events there are that a VM they happen to has not read.
+    /// Number of live events that an affected VM has not read.
     pub fn events_unread(&self, view: &View) -> usize {
         let unread = |scope: &ScopeView| {
             scope.scope.events.iter().filter(|event| !self.unread(scope, event).is_empty()).count()
@@ -175,8 +172,8 @@ impl Ledger {
         view.busy_scopes().map(|scope| unread(scope)).sum()
     }
 
-    /// What is to be warned of at `now`, and when to look again if nothing changes before. Nothing is warned of
-    /// twice, but after a start of the service.
+    /// The warnings due at `now`, and when to check again if nothing changes. Each warning is returned once per
+    /// process.
     pub fn collect_warnings(&mut self, view: &View, now: Timestamp) -> (Vec<Warning>, Option<Timestamp>) {
         let since = view.since.unwrap_or(now);
         let mut warnings = Vec::new();
@@ -205,7 +202,7 @@ impl Ledger {
         (warnings, next)
     }
 
-    /// Notes which events have ended.
+    /// Records which events have ended.
     pub fn mark_ended(&mut self, view: &View, now: Timestamp) {
         for (event, entry) in &mut self.events {
             if entry.ended_at.is_none() && !view.is_live(*event) {
@@ -214,8 +211,8 @@ impl Ledger {
         }
     }
 
-    /// Forgets ended events that are written, and, if too much waits to be written, the oldest of the others.
-    /// Gives how many reads were lost that way.
+    /// Removes ended events whose records are written, and the oldest others beyond the bound. Returns the number of
+    /// lost reads.
     pub fn prune(&mut self, now: Timestamp) -> usize {
         self.events.retain(|_, entry| {
             let old = entry.ended_at.is_some_and(|at| now.duration_since(at).abs() >= ENDED_KEPT);
@@ -242,7 +239,7 @@ impl Ledger {
         before - waiting
     }
 
-    /// Up to `limit` records that are to be written.
+    /// Up to `limit` records to write.
     pub fn unwritten(&self, limit: usize) -> Vec<UnwrittenRecord> {
         let waiting = self.events.iter().filter(|(_, entry)| !entry.is_written());
         let draft = |(event, entry): (&EventId, &Entry)| UnwrittenRecord {
@@ -253,7 +250,7 @@ impl Ledger {
         waiting.take(limit).map(draft).collect()
     }
 
-    /// A record is written, as it was after so many changes.
+    /// Marks a record as written up to a change number.
     pub fn mark_written(&mut self, event: EventId, changes: u64) {
         if let Some(entry) = self.events.get_mut(&event) {
             entry.written = entry.written.max(changes);
@@ -314,18 +311,18 @@ mod tests {
             ledger.unread(found, &event).iter().map(|one| one.vm).collect::<Vec<_>>()
         };
         assert_eq!(unread(&ledger), [vm(1), vm(2)]);
-        assert_eq!(read(&mut ledger, &fixture, 2, NEW, 3), [3.0], "three seconds after it was published");
+        assert_eq!(read(&mut ledger, &fixture, 2, NEW, 3), [3.0], "three seconds after publication");
         assert_eq!(
             read(&mut ledger, &fixture, 3, NEW, 4),
             Vec::<f64>::new(),
-            "it does not happen to this one"
+            "the event does not affect this VM"
         );
         assert_eq!(who(&ledger, &event), [(vm(2), at(3), "2020-07-01")]);
         assert_eq!((unread(&ledger), ledger.events_unread(&fixture.views.newest())), (vec![vm(1)], 1));
         assert_eq!(
             read(&mut ledger, &fixture, 2, EventsVersion::V2019_08_01, 9),
             Vec::<f64>::new(),
-            "it has read it before"
+            "the VM has read it before"
         );
         assert_eq!(read(&mut ledger, &fixture, 1, NEW, 9), [9.0]);
         assert_eq!((unread(&ledger), ledger.events_unread(&fixture.views.newest())), (vec![], 0));
@@ -360,17 +357,13 @@ mod tests {
         ledger.load(event.id, &stored(vm(1), 20));
         ledger.load(event.id, &stored(vm(1), 10));
         ledger.load(event.id, &stored(vm(1), 30));
-        assert_eq!(
-            read(&mut ledger, &fixture, 1, NEW, 40),
-            Vec::<f64>::new(),
-            "after a restart it is noted again"
-        );
+        assert_eq!(read(&mut ledger, &fixture, 1, NEW, 40), Vec::<f64>::new(), "noted again after a restart");
         assert_eq!(who(&ledger, &event), [(vm(1), at(10), "2019-01-01")]);
-        assert_eq!(ledger.unwritten(9), [], "and there is nothing new to write");
+        assert_eq!(ledger.unwritten(9), [], "nothing new to write");
         assert_eq!(read(&mut ledger, &fixture, 2, NEW, 40), [40.0]);
         let drafts = ledger.unwritten(9);
         let written: Vec<VmId> = drafts[0].record.reads.iter().map(|read| read.vm).collect();
-        assert_eq!(written, [vm(2)], "what others have written is theirs");
+        assert_eq!(written, [vm(2)], "a record has only the process's own reads");
         assert!(merge(
             &mut ledger.events.get_mut(&event.id).unwrap().reads,
             vm(2),
@@ -406,11 +399,11 @@ mod tests {
             (&*warnings[0].vms, warnings[0].not_before),
             (&["vm-1".into(), "vm-2".into()][..], at(900))
         );
-        assert_eq!(review(&fixture, 451), (vec![], None), "said once is enough");
+        assert_eq!(review(&fixture, 451), (vec![], None), "a warning is returned once");
 
         scope.members[2].state = MemberState::Running;
         fixture.publish(&scope, at(460));
-        assert_eq!(review(&fixture, 460).0[0].vms, ["vm-3"], "it runs again, and has not read it");
+        assert_eq!(review(&fixture, 460).0[0].vms, ["vm-3"], "the VM runs again and has not read the event");
     }
 
     #[test]
@@ -437,16 +430,16 @@ mod tests {
         ledger.mark_ended(&fixture.views.newest(), at(10));
         ledger.prune(at(100));
         let drafts = ledger.unwritten(9);
-        assert_eq!(drafts.len(), 1, "the disk did not take it yet");
+        assert_eq!(drafts.len(), 1, "the record is not written yet");
         ledger.mark_written(event.id, drafts[0].changes);
         ledger.prune(at(69));
-        assert_eq!(ledger.events.len(), 1, "a note may be under way");
+        assert_eq!(ledger.events.len(), 1, "a note may still arrive");
         ledger.prune(at(70));
         assert_eq!(ledger.events.len(), 0);
-        // One that was under way for too long, and one of an event that was over before its first note came.
+        // A note that arrived too late, and one of an event that ended before its first note.
         let late = SentDocument { vm: vm(2), scope: served, version: NEW, at: at(5) };
         ledger.record(&late, &fixture.views.newest(), at(80));
-        assert_eq!(ledger.unwritten(9), [], "it would take the place of the other reads");
+        assert_eq!(ledger.unwritten(9), [], "a new record would replace the other reads");
         ledger.record(&late, &fixture.views.newest(), at(6));
         assert_eq!(ledger.unwritten(9).len(), 1);
     }

@@ -1,8 +1,8 @@
-//! The recorder: the one task that takes notes up, writes them down once a second, and warns.
+//! Recorder: the task that collects notes, writes them once a second, and warns.
 //!
-//! Notes go into the ledger as they come, so that whoever asks sees them at once; the disk gets them in bulk.
-//! Writes run beside the task and come back to it: a disk that stalls keeps neither notes nor warnings
-//! waiting. What the store would not take stays in the ledger and is tried again a second later.
+//! Notes enter the ledger at once, so readers see them immediately; the store gets them in bulk. Writes run beside the
+//! task: a slow disk delays neither notes nor warnings. Records that the store refused stay in the ledger and are
+//! retried after a second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,63 +24,63 @@ use crate::clock::Clock;
 use crate::scan::Scan;
 use crate::view::{View, Views};
 
-/// How often notes are written down, and how much a crash may lose of them.
+/// Interval between writes; a crash loses at most this much.
 const TICK: Duration = Duration::from_secs(1);
-/// How many scopes with live events are gone through a second, about. Where there are more, it is done less often: a
-/// hundred thousand take some milliseconds, in which the thread does nothing else.
+/// Approximate number of busy scopes reviewed a second. With more scopes, reviews are less frequent: a hundred thousand
+/// take some milliseconds of the thread.
 const SCOPES_REVIEWED_PER_SECOND: usize = 20_000;
-/// How many notes are taken up in one go.
+/// Maximum notes taken at a time.
 const SENT_DOCUMENTS_PER_TURN: usize = 4_096;
-/// How many records are written in one go, in transactions that the store may put into one commit.
+/// Maximum records written at a time, in transactions that the store may group into one commit.
 const RECORDS_PER_TURN: usize = 1_600;
-/// How many warnings are spelt out at a time; the rest are counted.
+/// Maximum warnings logged at a time; the rest are counted.
 const WARNINGS_SHOWN_MAX: usize = 50;
-/// How long a closing recorder tries to write what it has.
+/// How long a closing recorder tries to write the rest.
 const CLOSING_GRACE: Duration = Duration::from_secs(5);
-/// How many records of one event are read at a time; there is one for each process that has noted a read of it.
+/// Page size for the records of one event; there is one for each process that noted a read of it.
 const PAGE: usize = 100;
 
-/// Where its words are found in the log.
+/// Log target.
 const TARGET: &str = "notbefore::delivery";
 
-/// What was written, and what became of it.
+/// Written events with their change numbers, and the store's outcome.
 type Written = Vec<(Vec<(EventId, u64)>, Outcome)>;
 
-/// The recorder; [`start`] makes it.
+/// State of the task; [`start`] creates it.
 struct Recorder {
     delivery: Arc<Delivery>,
     views: Arc<Views>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     node: Node,
-    /// The view that was last gone through, and when something in it is due.
+    /// The last view reviewed, and when its next warning is due.
     reviewed: Arc<View>,
     review_at: Option<Timestamp>,
-    /// How many ticks pass before it is gone through again.
+    /// Number of ticks to skip before the next review.
     ticks_to_skip: usize,
     is_failing: bool,
 }
 
-/// A recorder at work.
+/// Handle of a running recorder.
 pub struct RecorderHandle {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl RecorderHandle {
-    /// Lets it write what it has, and ends it.
+    /// Writes the rest and stops the task.
     pub async fn close(self) {
-        // A recorder that has ended already has nothing left to write.
+        // Fails if the recorder has already ended; then nothing is left to write.
         let _ = self.stop.send(());
         let mut task = self.task;
         if tokio::time::timeout(CLOSING_GRACE, &mut task).await.is_err() {
             task.abort();
-            tracing::warn!("could not write down in time who has read what; the last of it is lost");
+            tracing::warn!("reads not stored in time at shutdown: the latest are lost");
         }
     }
 }
 
-/// What is written about those who have read an event.
+/// The stored reads of an event, one record for each process.
 pub async fn stored_reads(store: &dyn Store, event: EventId) -> Result<Vec<Seen>, ReadError> {
     let (snapshot, prefix) = (store.snapshot().await?, records::seen_of(event));
     let (mut pages, mut found) = (Scan::new(&*snapshot, &prefix, PAGE), Vec::new());
@@ -95,7 +95,7 @@ pub async fn stored_reads(store: &dyn Store, event: EventId) -> Result<Vec<Seen>
     Ok(found)
 }
 
-/// Reads what earlier processes have left of the events that are live, and starts the recorder.
+/// Loads the stored reads of live events and starts the recorder.
 pub async fn start(
     node: Node,
     views: &Arc<Views>,
@@ -134,7 +134,7 @@ impl Recorder {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut taken = Vec::new();
-        // One at most.
+        // At most one.
         let mut writes: JoinSet<Written> = JoinSet::new();
         loop {
             tokio::select! {
@@ -186,7 +186,7 @@ impl Recorder {
         }
     }
 
-    /// Follows what has changed, and warns of what is due.
+    /// Updates the ledger from the newest view and logs the warnings that are due.
     fn review(&mut self) {
         let (view, now) = (self.views.newest(), self.clock.now());
         let has_changed = !Arc::ptr_eq(&view, &self.reviewed);
@@ -204,7 +204,7 @@ impl Recorder {
         self.ticks_to_skip = view.busy.len() / SCOPES_REVIEWED_PER_SECOND;
         self.reviewed = view;
         if lost > 0 {
-            tracing::error!(target: TARGET, lost, "the store refuses for so long that the oldest reads were forgotten");
+            tracing::error!(target: TARGET, lost, "store refused writes for too long: the oldest reads were dropped");
         }
         self.warn(&warnings);
     }
@@ -219,16 +219,16 @@ impl Recorder {
                 scope = %warning.scope,
                 not_before = %warning.not_before,
                 unread_by = warning.names(),
-                "an event nears its NotBefore and was not read: see with 'notbefore vm show' whether the VM polls, and at an api-version that shows {}",
+                "event unread and close to its NotBefore: check with 'notbefore vm show' whether the VM polls, and at an api-version that shows {}",
                 warning.event_type,
             );
         }
         if let more @ 1.. = warnings.len().saturating_sub(WARNINGS_SHOWN_MAX) {
-            tracing::warn!(target: TARGET, more, "more events near their NotBefore unread; 'notbefore event list' shows them");
+            tracing::warn!(target: TARGET, more, "more events unread and close to their NotBefore: see 'notbefore event list'");
         }
     }
 
-    /// Begins to write some of what is not written, if there is any.
+    /// Starts a write, if there are unwritten records.
     fn write(&self, writes: &mut JoinSet<Written>) {
         let drafts = self.delivery.ledger().unwritten(RECORDS_PER_TURN);
         if drafts.is_empty() {
@@ -244,14 +244,14 @@ impl Recorder {
         });
     }
 
-    /// Takes over what became of a write. Says whether all of it was taken: otherwise the next is not at once.
+    /// Handles the result of a write. Returns whether all of it was stored; otherwise the next write waits for a tick.
     fn handle_written(&mut self, written: Written) -> bool {
         let mut failed = None;
         let mut ledger = self.delivery.ledger();
         for (drafts, outcome) in written {
             match outcome {
                 Outcome::Committed(_) => {}
-                // The same put again does no harm, whether the first was durable or not.
+                // Writing the same record again is idempotent.
                 Outcome::Unknown(why) => {
                     failed = Some(why);
                     continue;
@@ -260,14 +260,14 @@ impl Recorder {
                     failed = Some(refusal.to_string());
                     continue;
                 }
-                // Nothing is expected, so nothing conflicts; and what is too large stays too large.
+                // Nothing is expected, so nothing conflicts; a record that is too large stays too large.
                 Outcome::Conflict(_)
                 | Outcome::Refused(
                     Refusal::TooManyOperations { .. }
                     | Refusal::ValueTooLarge { .. }
                     | Refusal::TxnTooLarge { .. },
                 ) => {
-                    tracing::error!(target: TARGET, "the store will not take a record of reads; it is dropped")
+                    tracing::error!(target: TARGET, "store refused a record of reads: it is dropped")
                 }
             }
             drafts.into_iter().for_each(|(event, changes)| ledger.mark_written(event, changes));
@@ -275,16 +275,16 @@ impl Recorder {
         drop(ledger);
         match (&failed, std::mem::replace(&mut self.is_failing, failed.is_some())) {
             (Some(why), false) => {
-                tracing::warn!(target: TARGET, why, "cannot write down who has read what; will keep trying");
+                tracing::warn!(target: TARGET, why, "cannot store reads: retrying");
             }
-            (None, true) => tracing::info!(target: TARGET, "who has read what is written down again"),
+            (None, true) => tracing::info!(target: TARGET, "reads are stored again"),
             (Some(_), true) | (None, false) => {}
         }
         failed.is_none()
     }
 }
 
-/// Records as transactions, each within the store's limits.
+/// Groups records into transactions within the store's limits.
 fn transactions(drafts: Vec<UnwrittenRecord>, node: &str) -> Vec<(Vec<(EventId, u64)>, Txn)> {
     let mut txns: Vec<(Vec<(EventId, u64)>, Txn)> = Vec::new();
     let mut bytes = 0;
@@ -336,7 +336,7 @@ mod tests {
     fn transactions_respect_store_limits() {
         for drafts in [
             (0..1_600).map(|n| draft(n, 1)).collect::<Vec<_>>(),
-            // The largest event there can be, for all of a turn.
+            // The largest possible event, for a whole turn.
             (0..100).map(|n| draft(n, 1_000)).collect(),
         ] {
             let count = drafts.len();
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    /// A store that can be told to refuse.
+    /// A store that can be set to refuse.
     struct FlakyStore {
         store: MemoryStore,
         refuses: AtomicBool,
@@ -406,7 +406,7 @@ mod tests {
         let shown = view.guest(vm(1)).unwrap().scope;
         delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(3));
         delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(4));
-        assert_eq!(notes.len(), 1, "the second poll is no news");
+        assert_eq!(notes.len(), 1, "the second poll leaves no note");
         recorder.record(&mut vec![notes.recv().await.unwrap()]);
         let mut writes = JoinSet::new();
         recorder.write(&mut writes);
@@ -421,7 +421,7 @@ mod tests {
         let record = Seen { scope: scope.id(), reads: vec![read], added: vec![NewRead { vm: vm(1), name }] };
         assert_eq!(stored_reads(&*store, reboot.id).await, Ok(vec![record]));
         recorder.write(&mut writes);
-        assert!(writes.is_empty(), "there is nothing left to write");
+        assert!(writes.is_empty(), "nothing left to write");
 
         let ledger = load(&*store, &view).await.unwrap();
         assert_eq!(ledger.reads(reboot.id).map(|(_, read)| read.at).collect::<Vec<_>>(), [at(3)]);
@@ -444,7 +444,7 @@ mod tests {
         assert!(!vm_polls.has_sent(shown.edition, EventsVersion::NEWEST));
         let other = VmPolls::default();
         delivery.record_sent(vm(2), &other, shown, EventsVersion::NEWEST, at(2));
-        assert!(other.has_sent(shown.edition, EventsVersion::NEWEST), "nothing in it happens to this one");
+        assert!(other.has_sent(shown.edition, EventsVersion::NEWEST), "no event affects this VM");
         notes.try_recv().unwrap();
         delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(3));
         assert!(vm_polls.has_sent(shown.edition, EventsVersion::NEWEST));

@@ -1,4 +1,4 @@
-//! Scopes and events for tests of what is read.
+//! Test fixtures: scopes, events and views.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct ViewFixture {
 }
 
 impl ViewFixture {
-    /// Publishes a scope and its VMs, and lets go of those that are no longer there.
+    /// Publishes a scope with its VMs, and removes VMs that left it.
     pub fn publish(&mut self, scope: &Scope, now: Timestamp) {
         self.revision += 1;
         let before = self.state.scope(&scope.id()).map(|held| Arc::clone(&held.value));
@@ -46,7 +46,7 @@ impl ViewFixture {
         self.write(writes, now);
     }
 
-    /// Publishes that an address is a VM's, or nobody's.
+    /// Publishes the claim of an address, or its removal.
     pub fn claim(&mut self, address: &Address, vm: Option<VmId>, now: Timestamp) {
         self.revision += 1;
         let value = vm.map(|vm| records::encode(&vm));

@@ -1,5 +1,4 @@
-//! One VM's polls: when it last polled, and which document it was last sent. What a poll does here is one
-//! atomic store and one load.
+//! Poll slot of one VM: its last poll and the last document it was sent. A poll costs one atomic store and one load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,49 +8,49 @@ use notbefore_wire::operator::delivery::Listening;
 
 use crate::guest::rate::RateState;
 
-/// For how long after a poll a VM counts as listening. The slowest published client polls once a minute; five
-/// leave it room to be restarted.
+/// How long after a poll a VM counts as listening. The slowest published client polls once a minute; five minutes allow
+/// for its restart.
 pub const LISTENING_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
-/// Bits that hold a version's number.
+/// Bits of a version's number.
 const VERSION_BITS: u32 = 3;
 const _: () = assert!(EventsVersion::ALL.len() <= 1 << VERSION_BITS);
-/// Bits that hold a set of versions.
+/// Bits of a set of versions.
 const VERSION_SET_BITS: usize = 8;
 const _: () = assert!(EventsVersion::ALL.len() <= VERSION_SET_BITS);
 
-/// What is known of a VM as a listener; by default that of a new VM: had it polled, we would know.
+/// The poll slot of a VM. The default is for a VM added after the start: it has not polled.
 #[derive(Debug, Default)]
 pub struct VmPolls {
-    /// The last poll: milliseconds since 1970 over the version's number. 0 while there was none.
+    /// The last poll: milliseconds since 1970 in the upper bits, the version's number in the lower. 0: none.
     polled: AtomicU64,
-    /// The document it was last sent: its edition over the set of versions it was sent at. A VM may have two
-    /// clients that ask at different versions; with a set, each is news once. 0 while there was none.
+    /// The last document sent: its edition in the upper bits, the set of versions in the lower. 0: none. A set, because
+    /// two clients of a VM may poll at different versions; each version is noted once.
     sent: AtomicU64,
-    /// How fast it has asked lately.
+    /// State of the VM's rate limit.
     rate_state: RateState,
 }
 
-/// In the place of the last poll: there was none, and there is a VM from before this process, which may have polled
-/// then. No poll looks like it.
+/// Value of `polled` without a poll for a VM from before this process, which may have polled then. No poll has this
+/// value.
 const POLLED_BEFORE_START: u64 = 1;
 
 /// A VM's last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// When.
+    /// When it arrived.
     pub at: Timestamp,
-    /// At which version.
+    /// Its api-version.
     pub version: EventsVersion,
 }
 
 impl VmPolls {
-    /// Of a VM that was there before this process.
+    /// The slot of a VM from before this process.
     pub fn polled_before_start() -> Self {
         Self { polled: AtomicU64::new(POLLED_BEFORE_START), ..Self::default() }
     }
 
-    /// The same, in another place. What is noted in the first at this very moment is noted again at the next poll.
+    /// A separate slot with the same values. A note made in the first at the same time is made again at the next poll.
     pub fn copy(&self) -> Self {
         Self {
             polled: AtomicU64::new(self.polled.load(Relaxed)),
@@ -60,12 +59,12 @@ impl VmPolls {
         }
     }
 
-    /// How fast the VM has asked lately; limits are kept by it.
+    /// State of the VM's rate limit.
     pub fn rate_state(&self) -> &RateState {
         &self.rate_state
     }
 
-    /// The VM polls.
+    /// Records a poll.
     pub fn record_poll(&self, at: Timestamp, version: EventsVersion) {
         let millis = u64::try_from(at.as_millisecond()).unwrap_or_default();
         self.polled.store(millis << VERSION_BITS | version.index() as u64, Relaxed);
@@ -81,23 +80,23 @@ impl VmPolls {
         at.zip(version).map(|(at, version)| Poll { at, version })
     }
 
-    /// Whether the VM was last sent this edition, and at this version too.
+    /// Whether the last document sent to the VM has this edition, and was sent at this version.
     pub fn has_sent(&self, edition: u64, version: EventsVersion) -> bool {
         let sent = self.sent.load(Relaxed);
         sent >> VERSION_SET_BITS == edition && sent >> version.index() & 1 == 1
     }
 
-    /// The VM was sent this edition at this version. Of two polls at the same time one may be forgotten: it is
-    /// noted once more then, which changes nothing.
+    /// Records that the VM was sent this edition at this version. Of two concurrent calls one may be lost: it is noted
+    /// again, which is harmless.
     pub fn record_sent(&self, edition: u64, version: EventsVersion) {
         let sent = self.sent.load(Relaxed);
         let before = if sent >> VERSION_SET_BITS == edition { sent } else { edition << VERSION_SET_BITS };
         self.sent.store(before | 1 << version.index(), Relaxed);
     }
 
-    /// Whether the VM listens at `now`. A poll that lies ahead was noted under a clock that was set back since:
-    /// a little ahead is lately, far ahead is nothing to go by. The silence of a VM from before this process says
-    /// nothing for a while: only `since` has there been anybody to hear it.
+    /// Whether the VM is listening at `now`. A poll in the future was recorded before the clock was set back: slightly
+    /// ahead counts as recent, far ahead is ignored. For a VM from before this process, the result is unknown until it
+    /// had time to poll after `since`.
     pub fn listening(&self, now: Timestamp, since: Option<Timestamp>) -> Listening {
         let is_recent = |poll: Poll| now.duration_since(poll.at).abs() < LISTENING_TIMEOUT;
         let is_starting = || since.is_some_and(|since| now.duration_since(since) < LISTENING_TIMEOUT);
@@ -139,7 +138,7 @@ mod tests {
         assert_eq!(vm_polls.listening(at(300), Some(at(0))), Listening::No);
         vm_polls.record_poll(at(10), EventsVersion::NEWEST);
         assert_eq!(vm_polls.listening(at(11), Some(at(0))), Listening::Yes);
-        assert_eq!(vm_polls.listening(at(310), Some(at(0))), Listening::No, "it was heard, and then no more");
+        assert_eq!(vm_polls.listening(at(310), Some(at(0))), Listening::No, "it polled, then stopped");
     }
 
     #[test]
@@ -150,7 +149,7 @@ mod tests {
         vm_polls.record_sent(7, old);
         assert!(vm_polls.has_sent(7, old) && !vm_polls.has_sent(7, new));
         vm_polls.record_sent(7, new);
-        assert!(vm_polls.has_sent(7, old) && vm_polls.has_sent(7, new), "two clients of one VM take turns");
+        assert!(vm_polls.has_sent(7, old) && vm_polls.has_sent(7, new), "two clients of one VM alternate");
         vm_polls.record_sent(5, new);
         assert!(vm_polls.has_sent(5, new) && !vm_polls.has_sent(5, old) && !vm_polls.has_sent(7, new));
     }
@@ -159,9 +158,9 @@ mod tests {
     fn wrong_clock_does_not_extend_listening() {
         let vm_polls = VmPolls::default();
         vm_polls.record_poll(at(200), EventsVersion::NEWEST);
-        assert_eq!(vm_polls.listening(at(0), Some(at(0))), Listening::Yes, "set back a little");
-        assert_eq!(vm_polls.listening(at(-100), Some(at(0))), Listening::No, "it was a year ahead, say");
+        assert_eq!(vm_polls.listening(at(0), Some(at(0))), Listening::Yes, "clock set back a little");
+        assert_eq!(vm_polls.listening(at(-100), Some(at(0))), Listening::No, "clock set back far");
         vm_polls.record_poll("1960-01-01T00:00:00Z".parse().unwrap(), EventsVersion::NEWEST);
-        assert_eq!(vm_polls.last_poll(), None, "no such time in the slot, and no panic");
+        assert_eq!(vm_polls.last_poll(), None, "an unrepresentable time is ignored");
     }
 }

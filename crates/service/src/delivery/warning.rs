@@ -1,5 +1,4 @@
-//! When an event that nobody has read is worth a warning: late enough that its VMs had their chance, early
-//! enough that somebody can still do something.
+//! When to warn about an unread event: late enough for its VMs to poll, early enough for an operator to act.
 
 use std::time::Duration;
 
@@ -8,39 +7,39 @@ use notbefore_core::{Event, EventId, EventType, Phase, ScopePath};
 
 use crate::names::first_of;
 
-/// The most of its notice that is left when an event is warned of. An hour is time to act; a VM that is off for
-/// some of the seven days before a predicted failure is no news.
+/// Longest time before NotBefore at which a warning is due. An hour is enough to act. With seven days of notice, a VM
+/// that is off for a day is normal.
 const NOTICE_LEFT_MAX: SignedDuration = SignedDuration::from_hours(1);
-/// How long guests have to poll after a start of the service before it complains of events from before.
+/// Time for guests to poll after a start of the service, before it warns about older events.
 const AFTER_START_MAX: SignedDuration = SignedDuration::from_secs(10);
-/// How many names a warning spells out.
+/// Maximum VM names in a warning.
 const NAMES_MAX: usize = 10;
 
-/// VMs that have not read an event, and it nears its NotBefore.
+/// VMs that have not read an event that is close to its NotBefore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The event.
     pub event: EventId,
-    /// Its type: not every version shows each.
+    /// Its type: some versions do not show every type.
     pub event_type: EventType,
     /// Its scope.
     pub scope: ScopePath,
-    /// When it may start whether they have read it or not.
+    /// Its NotBefore: it may start then, read or not.
     pub not_before: Timestamp,
-    /// The VMs, by name.
+    /// Names of the VMs.
     pub vms: Vec<String>,
 }
 
 impl Warning {
-    /// The VMs, for a log: the first of them, and how many more there are.
+    /// The VMs for a log line: the first names and the number of the others.
     pub fn names(&self) -> String {
         first_of(&self.vms, NAMES_MAX)
     }
 }
 
-/// When the unread event is to be warned of: when half of its notice is gone, and not earlier than an hour before
-/// its NotBefore. An event from before the service's last start (`since`) is given a moment to be read first. None
-/// for one that has started, or that somebody has approved: an approval speaks for all of its VMs.
+/// When to warn about an unread event: after half of its notice, but at most an hour before its NotBefore. An event
+/// from before the service's start (`since`) has extra time to be read. None if the event has started or is approved:
+/// an approval is for all of its VMs.
 pub fn due_at(event: &Event, since: Timestamp) -> Option<Timestamp> {
     let not_before = match &event.phase {
         Phase::Scheduled { not_before, approval: None, .. } => *not_before,
@@ -75,14 +74,14 @@ mod tests {
         assert_eq!(due(0, 900, -100), Some(at(450)));
         assert_eq!(due(0, 7 * 86_400, -100), Some(at(7 * 86_400 - 3_600)));
         assert_eq!(due(0, 0, -100), Some(at(0)));
-        assert_eq!(due(10, 0, -100), Some(at(10)), "a clock that was set back");
+        assert_eq!(due(10, 0, -100), Some(at(10)), "after the clock was set back");
     }
 
     #[test]
     fn warning_waits_for_polls_after_start() {
         assert_eq!(due(0, 900, 800), Some(at(810)));
-        assert_eq!(due(0, 900, 100), Some(at(450)), "there is time enough");
-        assert_eq!(due(0, 30, 20), Some(at(25)), "and half of what is left, where that is little");
+        assert_eq!(due(0, 900, 100), Some(at(450)), "enough time left");
+        assert_eq!(due(0, 30, 20), Some(at(25)), "half of the remaining time if that is short");
         assert_eq!(due(0, 30, 40), Some(at(40)));
     }
 

@@ -1,7 +1,7 @@
-//! A scope as it is published: what its guests are sent, and what is known of them as listeners.
+//! Published scope: its rendered documents and its VMs' poll slots.
 //!
-//! Most scopes of a large fleet have no events, and then hold as little as will do: their documents are the same as
-//! those of every other such scope with that incarnation, and are rendered once for all of them.
+//! Most scopes of a large fleet have no events and need little memory: all such scopes with the same incarnation share
+//! one rendered document.
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -14,28 +14,26 @@ use notbefore_wire::guest::version::EventsVersion;
 
 use crate::delivery::VmPolls;
 
-/// How many api-versions there are to render for.
+/// Number of api-versions.
 const VERSIONS: usize = EventsVersion::ALL.len();
-/// For how many incarnations the documents without events are shared. A scope that has been through more events has
-/// its own.
+/// Number of incarnations whose empty documents are shared. A scope with a higher incarnation has its own.
 const SHARED: usize = 512;
 
-/// The documents without events, by incarnation; they are the same at every version.
+/// Documents without events, by incarnation; they are the same at every version.
 static EMPTY_DOCUMENTS: [OnceLock<Bytes>; SHARED] = [const { OnceLock::new() }; SHARED];
 
 /// A scope with its documents.
 pub struct ScopeView {
     /// The scope.
     pub scope: Arc<Scope>,
-    /// When it was written.
+    /// The store revision of the scope.
     pub revision: u64,
-    /// A number that only this document has, of all that this process has published: incarnations of two scopes
-    /// may be the same.
+    /// Unique among all documents that this process has published: incarnations of two scopes may be equal.
     pub edition: u64,
-    /// What outlives a change of the scope.
+    /// Poll slots, which survive changes of the scope.
     pub polls: Arc<ScopePolls>,
     rfc1123_everywhere: bool,
-    /// What only scopes with events have, and those whose incarnation is not shared.
+    /// Only for scopes with events or with an incarnation that is not shared.
     own: Option<Box<OwnDocuments>>,
 }
 
@@ -46,8 +44,7 @@ struct OwnDocuments {
     documents: [OnceLock<Bytes>; VERSIONS],
 }
 
-/// What is known of a scope's VMs as listeners, in the order of its members, and when the engine was last told that
-/// there are any.
+/// The poll slots of a scope's VMs, in the order of its members, and the time of the last report to the engine.
 #[derive(Default)]
 pub struct ScopePolls {
     reported_at_s: AtomicI64,
@@ -55,7 +52,7 @@ pub struct ScopePolls {
 }
 
 impl ScopePolls {
-    /// Whether this poll is worth telling the engine: it is told once a minute at most.
+    /// Whether to report this poll to the engine; true at most once a minute.
     pub fn claim_report(&self, now_s: i64) -> bool {
         const REPORT_INTERVAL_S: i64 = 60;
         let reported = self.reported_at_s.load(Relaxed);
@@ -63,8 +60,7 @@ impl ScopePolls {
         old && self.reported_at_s.compare_exchange(reported, now_s, Relaxed, Relaxed).is_ok()
     }
 
-    /// Those of a scope's VMs, with what was known of the ones that stay. `is_first` says that the process begins
-    /// with them.
+    /// Poll slots for the members; those that stay keep their slots. `is_first`: the process starts with this scope.
     fn of(before: Option<&ScopeView>, scope: &Scope, is_first: bool) -> Arc<Self> {
         let fresh = || if is_first { VmPolls::polled_before_start() } else { VmPolls::default() };
         let Some(before) = before else {
@@ -85,7 +81,7 @@ impl ScopePolls {
 }
 
 impl ScopeView {
-    /// A scope that comes after `before`, if it was there. `edition` is the next one.
+    /// A scope that replaces `before`, if there is one. `edition` is the number for a new document.
     pub(super) fn new(
         scope: Arc<Scope>,
         revision: u64,
@@ -107,7 +103,7 @@ impl ScopeView {
         Self { scope, revision, edition, polls, rfc1123_everywhere, own }
     }
 
-    /// The document's bytes at a version; rendered by the first who asks after a change.
+    /// The document's bytes at a version; the first call after a change renders them.
     pub fn document(&self, version: EventsVersion) -> Bytes {
         let place = match &self.own {
             Some(own) => &own.documents[version.index()],
@@ -116,23 +112,23 @@ impl ScopeView {
         place.get_or_init(|| document(&self.scope).render(version, &self.style())).clone()
     }
 
-    /// When a live event was first published. Of one that is older than this process, it is when it was announced.
+    /// When a live event was first published. For an event older than this process: when it was announced.
     pub fn published_at(&self, event: EventId) -> Option<Timestamp> {
         let published = &self.own.as_ref()?.published;
         published.iter().find(|(id, _)| *id == event).map(|(_, at)| *at)
     }
 
-    /// A member by its id.
+    /// A member by id.
     pub fn member(&self, vm: VmId) -> Option<&Member> {
         self.scope.member(vm)
     }
 
-    /// What is known of the VM that stands there among the members.
+    /// The poll slot of the member at a position.
     pub fn vm_polls(&self, position: usize) -> Option<&VmPolls> {
         self.polls.vms.get(position)
     }
 
-    /// What is known of each of its VMs.
+    /// The poll slots of all members.
     pub fn all_vm_polls(&self) -> impl Iterator<Item = &VmPolls> {
         self.polls.vms.iter()
     }
@@ -145,7 +141,7 @@ impl ScopeView {
     }
 }
 
-/// What the making of a [`ScopeView`] goes by.
+/// Inputs of [`ScopeView::new`] besides the scope.
 #[derive(Clone, Copy)]
 pub(super) struct PublishContext {
     pub now: Timestamp,
@@ -154,12 +150,12 @@ pub(super) struct PublishContext {
     pub edition: u64,
 }
 
-/// A scope in the words of the wire.
+/// Converts a scope to the wire format.
 fn document(scope: &Scope) -> Document {
     Document { incarnation: scope.incarnation, events: scope.events.iter().map(event).collect() }
 }
 
-/// An event's type in the words of the wire: whether a version shows the event is asked of it.
+/// An event's type in the wire format; it determines which versions show the event.
 pub fn shown_type(event: &Event) -> document::EventType {
     match event.cause.event_type() {
         EventType::Freeze => document::EventType::Freeze,

@@ -1,14 +1,13 @@
-//! Places by number, in an array that is copied for nothing: a change copies the chunk that it is in, and the pointers to
-//! the others.
+//! Copy-on-write array in chunks: a change copies one chunk and the pointers to the others.
 
 use std::sync::Arc;
 
-/// How many places a chunk has.
+/// Slots in a chunk.
 const CHUNK: usize = 256;
 
 type Chunk<T> = Arc<[Option<T>; CHUNK]>;
 
-/// Places by number.
+/// A sparse copy-on-write array.
 #[derive(Clone)]
 pub struct Slots<T> {
     chunks: Arc<Vec<Chunk<T>>>,
@@ -21,12 +20,12 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Clone> Slots<T> {
-    /// What is in a place.
+    /// The value in a slot.
     pub fn get(&self, at: usize) -> Option<&T> {
         self.chunks.get(at / CHUNK)?[at % CHUNK].as_ref()
     }
 
-    /// Puts something into a place, or empties it.
+    /// Sets or clears a slot.
     pub fn set(&mut self, at: usize, value: Option<T>) {
         let chunks = Arc::make_mut(&mut self.chunks);
         while chunks.len() <= at / CHUNK {
@@ -35,7 +34,7 @@ impl<T: Clone> Slots<T> {
         Arc::make_mut(&mut chunks[at / CHUNK])[at % CHUNK] = value;
     }
 
-    /// All places that are taken, with their numbers.
+    /// All occupied slots, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         let places = self.chunks.iter().flat_map(|chunk| chunk.iter());
         places.enumerate().filter_map(|(at, value)| Some((at, value.as_ref()?)))
