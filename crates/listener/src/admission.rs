@@ -1,12 +1,12 @@
-//! The policy of a listener: who is let in, and who is closed for it.
+//! Admission policy of a listener: which connection is evicted for a new one.
 //!
-//! A newcomer is always let in, since it may be the operator that everybody waits for. Where the listener is full, the
-//! oldest connection without a valid token so far goes, of the source that has most. A connection whose request bore a
-//! valid token is counted with its token and never closed for one without. To keep both promises, tokens together
-//! never hold the last places: [`UNAUTHENTICATED_RESERVE`] are left for connections that have shown none yet.
+//! A new connection is always admitted, since it may be the operator's. If the listener is full, the oldest connection
+//! without a valid token is evicted, of the source that has most. A connection whose request had a valid token counts
+//! toward its token and is never evicted for one without. To guarantee both, [`UNAUTHENTICATED_RESERVE`] slots are
+//! never held by connections with tokens.
 //!
-//! Some places are for loopback only, so that a flood from elsewhere leaves the administrator on this machine a way
-//! in. Reverse proxies call for many and have no share as a source: their connections go last.
+//! Some slots are for loopback only, so that a remote flood does not lock out the administrator on this machine.
+//! Reverse proxies call for many clients and have no source limit: their connections are evicted last.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,28 +14,28 @@ use std::net::IpAddr;
 use crate::by_source::{BySource, Id, source_of};
 use crate::token_quotas::{QuotaExceeded, TokenQuotaLimits, TokenQuotas};
 
-/// Slots that connections with a token never hold, so that one without can always come in and show its own.
+/// Slots that connections with a token never hold, so that a new connection can always be admitted and authenticate.
 pub const UNAUTHENTICATED_RESERVE: usize = 16;
-/// Slots that only connections from loopback hold.
+/// Slots for connections from loopback only.
 pub const LOOPBACK_RESERVE: usize = 16;
 
-/// How many connections a listener has.
+/// Connection limits of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In all; more than [`UNAUTHENTICATED_RESERVE`] and [`LOOPBACK_RESERVE`] together.
+    /// All connections; more than [`UNAUTHENTICATED_RESERVE`] and [`LOOPBACK_RESERVE`] together.
     pub connections: usize,
-    /// With one token.
+    /// Connections of one token.
     pub per_token: usize,
 }
 
-/// Where a connection comes from, as far as its share is concerned.
+/// The source that a connection counts toward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// An address of this machine's loopback.
+    /// A loopback address.
     Loopback(IpAddr),
-    /// Another address; in IPv6 a prefix of 64 bits.
+    /// Another address; in IPv6 a /64 prefix.
     Remote(IpAddr),
-    /// One of the reverse proxies.
+    /// A reverse proxy.
     Proxy,
 }
 
@@ -60,23 +60,23 @@ impl Source {
 pub struct Admission {
     limits: Limits,
     open: HashMap<Id, Source>,
-    /// How many of them are not from loopback.
+    /// Number of connections that are not from loopback.
     remote: usize,
-    /// Those without a valid token so far.
+    /// Connections without a valid token so far.
     unauthenticated: BySource<Source>,
-    /// Those with one.
+    /// Connections with a valid token.
     authenticated: TokenQuotas,
 }
 
 impl Admission {
-    /// Nobody has come yet.
+    /// No connections.
     pub fn new(limits: Limits) -> Self {
         let total = limits.connections.saturating_sub(UNAUTHENTICATED_RESERVE + LOOPBACK_RESERVE);
         let authenticated = TokenQuotas::new(TokenQuotaLimits { per_token: limits.per_token, total });
         Self { limits, open: HashMap::new(), remote: 0, unauthenticated: BySource::default(), authenticated }
     }
 
-    /// Lets a connection in; answers which one is to be closed for it, if one is.
+    /// Admits a connection; returns the one evicted for it, if any.
     pub fn admit(&mut self, id: Id, source: Source) -> Option<Id> {
         let for_all = self.limits.connections.saturating_sub(LOOPBACK_RESERVE);
         let must_be_remote = !source.is_loopback() && self.remote >= for_all;
@@ -91,16 +91,16 @@ impl Admission {
         closed
     }
 
-    /// The connection that goes for a newcomer of this source.
+    /// The connection to evict for a newcomer of this source.
     fn choose_evicted(&self, newcomer: Source, must_be_remote: bool) -> Option<Id> {
         let fits = |other: &Source| !must_be_remote || !other.is_loopback();
-        let with_share = |other: &Source| fits(other) && *other != Source::Proxy;
-        let chosen = self.unauthenticated.oldest_of_largest(Some(&newcomer), with_share);
+        let has_limit = |other: &Source| fits(other) && *other != Source::Proxy;
+        let chosen = self.unauthenticated.oldest_of_largest(Some(&newcomer), has_limit);
         chosen.or_else(|| self.unauthenticated.oldest_of_largest(None, fits)).map(|(id, _)| id)
     }
 
-    /// A request of this connection bore a valid token; answers which connection is to be closed for it, if one is.
-    /// One that is closed already changes nothing.
+    /// Counts a connection toward a valid token; returns the connection evicted for it, if any. A closed connection is
+    /// ignored.
     pub fn authenticate(&mut self, id: Id, token: &str) -> Result<Option<Id>, QuotaExceeded> {
         if !self.open.contains_key(&id) {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Admission {
         Ok(closed)
     }
 
-    /// A connection has ended.
+    /// Removes a connection that has ended.
     pub fn remove(&mut self, id: Id) {
         let Some(source) = self.open.remove(&id) else { return };
         self.remote -= usize::from(!source.is_loopback());
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     const LIMITS: Limits = Limits { connections: 36, per_token: 3 };
-    /// What others than loopback may hold.
+    /// Slots that are not reserved for loopback.
     const FOR_ALL: usize = 20;
 
     fn remote(last: u8) -> Source {
@@ -138,7 +138,7 @@ mod tests {
         Source::of([127, 0, 0, last].into(), false)
     }
 
-    /// A listener that these have connected to, in this order; nobody was closed.
+    /// A listener with connections of these sources, in this order, without evictions.
     fn open(sources: impl IntoIterator<Item = Source>) -> Admission {
         let mut admission = Admission::new(LIMITS);
         for (id, source) in sources.into_iter().enumerate() {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn full_listener_evicts_oldest_of_largest_source() {
-        // (who is there, who comes, who goes)
+        // (sources of the open connections, source of the newcomer, evicted)
         let full_of_one = || some(20, remote(1)).collect::<Vec<_>>();
         let quiet_first: Vec<_> = some(1, remote(2)).chain(some(19, remote(1))).collect();
         let two_each: Vec<_> = (1..=10).flat_map(|last| some(2, remote(last))).collect();
@@ -162,19 +162,19 @@ mod tests {
         let proxied: Vec<_> = some(19, Source::Proxy).chain(some(1, remote(2))).collect();
         let only_proxied: Vec<_> = some(20, Source::Proxy).collect();
         let cases: [(&str, Vec<Source>, Source, Option<Id>); 13] = [
-            ("there is room", some(19, remote(1)).collect(), remote(1), None),
+            ("not full", some(19, remote(1)).collect(), remote(1), None),
             ("its own oldest", full_of_one(), remote(1), Some(0)),
             ("another source's oldest", full_of_one(), remote(2), Some(0)),
             ("a source with one keeps it", quiet_first.clone(), remote(3), Some(1)),
             ("also for its own second", quiet_first, remote(2), Some(1)),
             ("the newcomer counts for its source", two_each.clone(), remote(7), Some(12)),
-            ("of as many the oldest", two_each, remote(11), Some(0)),
-            ("places for loopback are left", full_of_one(), local(1), None),
-            ("loopback may have all", all_local.clone(), local(1), Some(0)),
-            ("and gives some back", all_local, remote(1), Some(0)),
-            ("others do not get those of loopback", mixed, remote(2), Some(16)),
-            ("a proxy has no share", proxied, remote(3), Some(19)),
-            ("proxies go where there is nobody else", only_proxied, remote(3), Some(0)),
+            ("the oldest of equal counts", two_each, remote(11), Some(0)),
+            ("slots for loopback are free", full_of_one(), local(1), None),
+            ("loopback may use all slots", all_local.clone(), local(1), Some(0)),
+            ("loopback is evicted down to its reserve", all_local, remote(1), Some(0)),
+            ("remote sources do not use loopback's reserve", mixed, remote(2), Some(16)),
+            ("a proxy has no source limit", proxied, remote(3), Some(19)),
+            ("proxies are evicted last", only_proxied, remote(3), Some(0)),
         ];
         for (case, there, newcomer, expected) in cases {
             let mut admission = open(there);
@@ -209,27 +209,27 @@ mod tests {
     fn tokens_leave_slots_for_unauthenticated_connections() {
         let mut admission = Admission::new(LIMITS);
         let mut next = 0;
-        let mut come = |admission: &mut Admission, token: Option<&str>| {
+        let mut connect = |admission: &mut Admission, token: Option<&str>| {
             next += 1;
             let closed = admission.admit(next, local(1));
             (closed, token.map(|token| admission.authenticate(next, token)))
         };
-        assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
-        assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
-        assert_eq!(come(&mut admission, Some("a")), (None, Some(Ok(None))));
-        assert_eq!(come(&mut admission, Some("a")), (None, Some(Err(QuotaExceeded::Token(3)))));
-        // Four of 36 places are for tokens: 16 are for newcomers and 16 for loopback.
-        assert_eq!(come(&mut admission, Some("b")), (None, Some(Ok(None))));
+        assert_eq!(connect(&mut admission, Some("a")), (None, Some(Ok(None))));
+        assert_eq!(connect(&mut admission, Some("a")), (None, Some(Ok(None))));
+        assert_eq!(connect(&mut admission, Some("a")), (None, Some(Ok(None))));
+        assert_eq!(connect(&mut admission, Some("a")), (None, Some(Err(QuotaExceeded::Token(3)))));
+        // Four of 36 slots are for tokens: 16 are for newcomers and 16 for loopback.
+        assert_eq!(connect(&mut admission, Some("b")), (None, Some(Ok(None))));
         assert_eq!(
-            come(&mut admission, Some("c")),
+            connect(&mut admission, Some("c")),
             (None, Some(Ok(Some(1)))),
-            "taken from the one with most"
+            "evicted from the token with most"
         );
-        assert_eq!(come(&mut admission, Some("d")), (None, Some(Ok(Some(2)))));
-        assert_eq!(come(&mut admission, Some("e")), (None, Some(Err(QuotaExceeded::All(4)))));
-        // However many come, each is let in, and none with a token goes.
+        assert_eq!(connect(&mut admission, Some("d")), (None, Some(Ok(Some(2)))));
+        assert_eq!(connect(&mut admission, Some("e")), (None, Some(Err(QuotaExceeded::All(4)))));
+        // Every newcomer is admitted, and no connection with a token is evicted.
         for _ in 0..200 {
-            come(&mut admission, None);
+            connect(&mut admission, None);
         }
         let is_held = |id: &Id| admission.authenticated.held.source(*id).is_some();
         assert!([3, 5, 6, 7].iter().all(|id| is_held(id) && admission.open.contains_key(id)));
@@ -241,7 +241,7 @@ mod tests {
         let mut admission = open([remote(1), local(1), Source::Proxy]);
         assert_eq!(admission.authenticate(1, "a"), Ok(None));
         (0..3).for_each(|id| admission.remove(id));
-        assert_eq!(admission.authenticate(1, "a"), Ok(None), "it was closed meanwhile");
+        assert_eq!(admission.authenticate(1, "a"), Ok(None), "the connection is closed already");
         assert!(
             admission.open.is_empty()
                 && admission.unauthenticated.is_empty()

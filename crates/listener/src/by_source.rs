@@ -1,19 +1,19 @@
 //! Connections grouped by source, oldest first.
 //!
-//! When there are too many, the oldest connection of the source that has most goes. So a source that opens many
-//! connections closes its own, however many sources there are, and a source with one connection keeps it the longest.
+//! At the limit, the oldest connection of the source that has most is evicted. A source that opens many connections
+//! thus evicts its own, at any number of sources, and a source with one connection keeps it the longest.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What identifies a connection. Later connections have larger ids.
+/// Identifies a connection; later connections have larger ids.
 pub type Id = u64;
 
-/// How many bits of an IPv6 address name a source: one machine may use every address of its /64.
+/// Bits of an IPv6 address that identify a source: one machine may use every address of its /64.
 const IPV6_SOURCE_BITS: u32 = 64;
 
-/// The source that an address belongs to: itself in IPv4, its /64 in IPv6.
+/// The source of an address: itself in IPv4, its /64 in IPv6.
 pub fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
@@ -44,7 +44,7 @@ impl<S: Clone + Eq + Hash> BySource<S> {
         self.sources.insert(id, source);
     }
 
-    /// Removes a connection; answers its source if it was there.
+    /// Removes a connection; returns its source if it was present.
     pub fn remove(&mut self, id: Id) -> Option<S> {
         let source = self.sources.remove(&id)?;
         if let Some(members) = self.members.get_mut(&source) {
@@ -61,23 +61,23 @@ impl<S: Clone + Eq + Hash> BySource<S> {
         self.sources.get(&id)
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     pub fn len(&self) -> usize {
         self.sources.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no connection.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
-    /// How many connections a source has.
+    /// Number of connections of a source.
     pub fn count(&self, source: &S) -> usize {
         self.members.get(source).map_or(0, BTreeSet::len)
     }
 
-    /// The oldest connection of the eligible source that has most, and how many that has. A newcomer counts as one of
-    /// its source's. Of sources that have as many, the one with the oldest connection is chosen.
+    /// The oldest connection of the eligible source that has most, and that source's count. A newcomer counts toward
+    /// its source. If counts are equal, the source with the oldest connection is chosen.
     pub fn oldest_of_largest(
         &self,
         newcomer: Option<&S>,
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn oldest_of_largest_source_is_chosen() {
-        // (connections in the order of their ids, source of the newcomer, the chosen id and its source's count)
+        // (sources in order of ids, source of the newcomer, the chosen id and its source's count)
         for (sources, newcomer, expected) in [
             ("", None, None),
             ("a", None, Some((0, 1))),

@@ -1,18 +1,17 @@
-//! Which `Host` a listener on loopback answers.
+//! Check of `Host` on loopback listeners, against DNS rebinding.
 //!
-//! A page on the web can have its own name resolve to 127.0.0.1 (DNS rebinding) and then read from a listener there
-//! what a browser would otherwise keep from it. The request still carries the page's name as its `Host`. So a
-//! listener on loopback answers only to names that cannot be a stranger's: an IP address, `localhost`, this machine's
-//! name, and names that its administrator has given it.
+//! A web page can make its own name resolve to 127.0.0.1 and then read from a listener there what the browser's
+//! same-origin policy would hide. The request still has the page's name as `Host`. A listener on loopback therefore
+//! accepts only names that an attacker cannot own: IP addresses, `localhost`, the machine's name, and configured names.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The longest name in the DNS.
+/// Longest DNS name.
 const NAME_BYTES_MAX: usize = 253;
 
-/// The name of a host, in lower case and without a final dot; no address and no port.
+/// A host name in lower case, without a final dot; no address and no port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostName(String);
 
@@ -37,23 +36,23 @@ impl fmt::Display for HostName {
     }
 }
 
-/// The names that a listener answers to besides addresses and `localhost`.
+/// Accepted names besides addresses and `localhost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedHosts {
     names: Vec<HostName>,
 }
 
 impl AllowedHosts {
-    /// This machine's name, with and without its domain, and further names.
+    /// The machine's name, with and without its domain, and further names.
     pub fn new(machine: &str, further: &[HostName]) -> Self {
         let short = machine.split('.').next().unwrap_or(machine);
-        // A machine name that is no host name cannot be asked for either.
+        // A machine name that is no host name cannot be requested either.
         let own = [machine, short].into_iter().filter_map(|name| name.parse().ok());
         Self { names: own.chain(further.iter().cloned()).collect() }
     }
 
-    /// Whether a `Host` header, or the authority of a request's target, is one of these. `is_certified` says whether a
-    /// certificate is made out to a name.
+    /// Whether a `Host` header, or the authority of a request target, is accepted. `is_certified`: whether a name is in
+    /// the certificate.
     pub fn is_allowed(&self, authority: &str, is_certified: impl Fn(&str) -> bool) -> bool {
         let Some(host) = without_port(authority) else { return false };
         if is_address(host) {
@@ -64,7 +63,7 @@ impl AllowedHosts {
     }
 }
 
-/// The host of `host[:port]`; none if what follows the host is no port.
+/// The host of `host[:port]`; none if the port is invalid.
 fn without_port(authority: &str) -> Option<&str> {
     let end = match authority.starts_with('[') {
         true => authority.find(']')? + 1,

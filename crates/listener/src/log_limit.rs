@@ -1,11 +1,11 @@
-//! At most one log line a second for what a flood makes happen often.
+//! Rate limit for log lines: at most one a second, with the number of occurrences.
 
 use std::time::Duration;
 
-/// How long after a line the next one may come.
+/// Minimum interval between lines.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Counts what is not logged yet, and says when the next line may be.
+/// Counts occurrences that are not logged yet.
 #[derive(Debug, Default)]
 pub struct LogRateLimit {
     logged_at: Option<Duration>,
@@ -13,7 +13,7 @@ pub struct LogRateLimit {
 }
 
 impl LogRateLimit {
-    /// It has happened once more. If a line is due, answers how often it has happened since the last one.
+    /// Counts an occurrence. If a line is due, returns the number of occurrences since the last line.
     pub fn record(&mut self, now: Duration) -> Option<u64> {
         self.since += 1;
         if self.logged_at.is_some_and(|at| now.saturating_sub(at) < LOG_INTERVAL) {

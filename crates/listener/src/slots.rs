@@ -1,7 +1,7 @@
-//! A listener's connections and streams at work: each has a slot, and is told when another takes it.
+//! Slots for connections and streams, with notification on eviction.
 //!
-//! Who gets one is decided by [`crate::admission`] and [`crate::token_quotas`]. A connection waits for [`AdmissionSlot::evicted`] beside
-//! all else that it does, and ends when that resolves; its slot is given back when it is dropped.
+//! [`crate::admission`] and [`crate::token_quotas`] decide who gets a slot. A connection awaits
+//! [`AdmissionSlot::evicted`] beside its other work and ends when that resolves. Dropping a slot frees it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +20,12 @@ pub struct AdmissionSlots(Mutex<State>);
 struct State {
     connections: Admission,
     streams: TokenQuotas,
-    /// Tells the holder of each slot that it was taken.
+    /// Notifies the holder of each slot when it is evicted.
     holders: HashMap<Id, Arc<Notify>>,
     next: Id,
 }
 
-/// A slot of a connection or a stream.
+/// The slot of a connection or a stream.
 #[derive(Debug)]
 pub struct AdmissionSlot {
     slots: Arc<AdmissionSlots>,
@@ -34,13 +34,13 @@ pub struct AdmissionSlot {
 }
 
 impl AdmissionSlots {
-    /// Slots for so many connections and streams.
+    /// Slots with these limits.
     pub fn new(connections: Limits, streams: TokenQuotaLimits) -> Arc<Self> {
         let (connections, streams) = (Admission::new(connections), TokenQuotas::new(streams));
         Arc::new(Self(Mutex::new(State { connections, streams, holders: HashMap::new(), next: 0 })))
     }
 
-    /// A slot for a connection, and whether another was told to close for it.
+    /// A slot for a connection, and whether another connection was evicted for it.
     pub fn admit(self: &Arc<Self>, source: Source) -> (AdmissionSlot, bool) {
         let mut state = self.lock();
         let (id, evicted) = state.new_slot();
@@ -60,7 +60,7 @@ impl AdmissionSlots {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every step leaves it whole.
+        // A poisoned lock is safe: every step leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,19 +75,19 @@ impl State {
 
     fn notify(&mut self, closed: Option<Id>) {
         if let Some(holder) = closed.and_then(|closed| self.holders.remove(&closed)) {
-            // It is kept for a holder that does not wait yet.
+            // `notify_one` stores a permit for a holder that does not wait yet.
             holder.notify_one();
         }
     }
 }
 
 impl AdmissionSlot {
-    /// Resolves when another has taken the slot.
+    /// Resolves when the slot is evicted.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
     }
 
-    /// A request of this connection bore a valid token, which it is counted with from now on.
+    /// Counts this connection toward a valid token from now on.
     pub fn authenticate(&self, token: &str) -> Result<(), QuotaExceeded> {
         let mut state = self.slots.lock();
         let closed = state.connections.authenticate(self.id, token)?;

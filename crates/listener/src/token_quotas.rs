@@ -1,27 +1,27 @@
-//! What each token may hold of something that there is a limited number of: connections, streams.
+//! Quotas per token for a limited resource: connections, streams.
 //!
-//! A token has a limit of its own. Where all tokens together have reached theirs, a token that has fewer than another
-//! takes from the one that has most. So the holder of one token cannot lock out the others, nor can several.
+//! Each token has a limit. At the limit of all tokens together, a token that holds fewer than another evicts from the
+//! one that holds most. So neither one token nor several can lock out the others.
 
 use std::fmt;
 
 use crate::by_source::{BySource, Id};
 
-/// How many a token may hold, and all tokens together.
+/// Limits per token and for all tokens together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenQuotaLimits {
-    /// Of one token.
+    /// Limit of one token.
     pub per_token: usize,
-    /// Of all tokens together.
+    /// Limit of all tokens together.
     pub total: usize,
 }
 
-/// Why a token gets no more.
+/// Which limit was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaExceeded {
-    /// The token holds as many as one may.
+    /// The limit of one token.
     Token(usize),
-    /// All tokens together do, and none holds more than this one would.
+    /// The limit of all tokens together, and no token holds more than this one would.
     All(usize),
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for QuotaExceeded {
     }
 }
 
-/// What tokens hold.
+/// Resources held by tokens.
 #[derive(Debug)]
 pub struct TokenQuotas {
     limits: TokenQuotaLimits,
@@ -42,12 +42,12 @@ pub struct TokenQuotas {
 }
 
 impl TokenQuotas {
-    /// Nothing is held yet.
+    /// Nothing is held.
     pub fn new(limits: TokenQuotaLimits) -> Self {
         Self { limits, held: BySource::default() }
     }
 
-    /// Gives one to a token, or says why not. Answers which one is closed for it, if one is.
+    /// Gives one to a token, or returns the limit exceeded. Returns the id evicted for it, if any.
     pub fn acquire(&mut self, id: Id, token: &str) -> Result<Option<Id>, QuotaExceeded> {
         if self.held.source(id).is_some_and(|holder| holder == token) {
             return Ok(None);
@@ -70,7 +70,7 @@ impl TokenQuotas {
         Ok(closed)
     }
 
-    /// Takes one back.
+    /// Releases one.
     pub fn remove(&mut self, id: Id) {
         self.held.remove(id);
     }
@@ -83,25 +83,25 @@ mod tests {
     #[test]
     fn full_quota_evicts_from_largest_token() {
         let limits = TokenQuotaLimits { per_token: 3, total: 5 };
-        // (who takes, in this order; the answer to the last)
+        // (tokens in order of acquisition; the result of the last)
         for (takers, expected) in [
             ("a", Ok(None)),
             ("aaa", Ok(None)),
             ("aaaa", Err(QuotaExceeded::Token(3))),
             ("aaab", Ok(None)),
             ("aaabb", Ok(None)),
-            // The third token's first: taken from the one with three, its oldest.
+            // The third token's first: evicts the oldest of the token with three.
             ("aaabbc", Ok(Some(0))),
             // The second token would then have as many as the first.
             ("aaabbb", Err(QuotaExceeded::All(5))),
             ("aabbcd", Ok(Some(0))),
             ("abcdef", Err(QuotaExceeded::All(5))),
         ] {
-            let mut shares = TokenQuotas::new(limits);
+            let mut quotas = TokenQuotas::new(limits);
             let answers: Vec<_> = takers
                 .chars()
                 .enumerate()
-                .map(|(id, token)| shares.acquire(id as Id, &token.to_string()))
+                .map(|(id, token)| quotas.acquire(id as Id, &token.to_string()))
                 .collect();
             assert_eq!(answers.last(), Some(&expected), "{takers}");
         }
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn held_id_moves_between_tokens_and_is_released() {
-        let mut shares = TokenQuotas::new(TokenQuotaLimits { per_token: 2, total: 2 });
-        assert_eq!([shares.acquire(1, "a"), shares.acquire(2, "a"), shares.acquire(1, "a")], [Ok(None); 3]);
-        assert_eq!(shares.acquire(1, "b"), Ok(None), "the whole number stays the same");
-        assert_eq!(shares.acquire(3, "c"), Err(QuotaExceeded::All(2)));
-        shares.remove(2);
-        assert_eq!(shares.acquire(3, "c"), Ok(None));
-        assert_eq!([2, 3].map(|id| shares.held.source(id).is_some()), [false, true]);
+        let mut quotas = TokenQuotas::new(TokenQuotaLimits { per_token: 2, total: 2 });
+        assert_eq!([quotas.acquire(1, "a"), quotas.acquire(2, "a"), quotas.acquire(1, "a")], [Ok(None); 3]);
+        assert_eq!(quotas.acquire(1, "b"), Ok(None), "the total stays the same");
+        assert_eq!(quotas.acquire(3, "c"), Err(QuotaExceeded::All(2)));
+        quotas.remove(2);
+        assert_eq!(quotas.acquire(3, "c"), Ok(None));
+        assert_eq!([2, 3].map(|id| quotas.held.source(id).is_some()), [false, true]);
     }
 }

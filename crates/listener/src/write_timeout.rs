@@ -1,7 +1,7 @@
-//! A socket whose writes fail when the peer takes no byte for too long.
+//! A socket whose writes fail when the peer reads no byte for too long.
 //!
-//! A client that asks and does not read would otherwise keep its connection for as long as it likes. An answer may
-//! take any time, as long as some of it goes out. Reads are not limited here: heads and bodies have limits of their own.
+//! Without this, a client that does not read its response could hold a connection forever. A response may take any time
+//! as long as it makes progress. Reads are not limited here: heads and bodies have their own timeouts.
 
 use std::future::Future;
 use std::io;
@@ -12,19 +12,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long a peer may take no byte while bytes wait.
+/// How long a peer may read no byte while bytes are waiting.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A stream that ends so. Under TLS it is the socket, not the encrypted stream, which has a buffer of its own.
+/// A stream with this timeout. Under TLS, wrap the socket, not the encrypted stream, which has a buffer of its own.
 #[derive(Debug)]
 pub struct WriteTimeout<S> {
     stream: S,
-    /// Runs while the stream takes nothing.
+    /// Set while a write is blocked.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteTimeout<S> {
-    /// Limits this stream's writes to [`WRITE_TIMEOUT`] without progress.
+    /// Limits writes to [`WRITE_TIMEOUT`] without progress.
     pub fn new(stream: S) -> Self {
         Self { stream, deadline: None }
     }
