@@ -1,9 +1,9 @@
-//! The guest listener over real sockets, with a small platform behind it.
+//! The guest listener over real sockets, with a test platform.
 //!
-//! - `table`, `responses`: requests and their exact answers, and whole answers byte for byte;
-//! - `streams`: requests split, pipelined, held back, in chunks;
-//! - `long_polls`: polls that are held back until there is news;
-//! - `limits`: what happens to clients that are slow, greedy or hostile, and when the server closes.
+//! - `table`, `responses`: requests and their exact responses;
+//! - `streams`: requests that are split, pipelined, held back or chunked;
+//! - `long_polls`: polls that wait for a change;
+//! - `limits`: slow, greedy and hostile clients, and shutdown.
 
 pub mod harness;
 mod limits;

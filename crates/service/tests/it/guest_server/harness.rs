@@ -1,4 +1,4 @@
-//! A server with two VMs in two scopes behind it, and a client that sees every byte.
+//! A server with two VMs in two scopes, and a client that checks every byte.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -30,32 +30,32 @@ use uuid::Uuid;
 /// An event of VM a's scope, and one of VM b's.
 pub const EVENT_A: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 pub const EVENT_B: &str = "0B1FBE6C-1A4D-4B63-9C3B-6F7C0C6E2A01";
-/// Events of both scopes whose approval goes wrong.
+/// Events of both scopes whose approval fails.
 pub const EVENT_LOST: &str = "00000000-0000-0000-0000-000000000001";
 pub const EVENT_DOWN: &str = "00000000-0000-0000-0000-000000000002";
-/// An event whose approval finds that the caller's address has become another's.
+/// An event whose approval finds that the caller's address now belongs to another VM.
 pub const EVENT_MOVED: &str = "00000000-0000-0000-0000-000000000004";
 /// An event of both scopes whose approval waits for [`TestPlatform::gate`].
 pub const EVENT_SLOW: &str = "00000000-0000-0000-0000-000000000003";
 
 pub const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
-/// The platform: VMs by name, which may be changed while connections are open.
+/// A test platform: VMs by name, which can change while connections are open.
 pub struct TestPlatform {
     pub approved: Mutex<Vec<(String, Vec<Uuid>)>>,
-    /// Which VM a source address is.
+    /// VMs by source address.
     pub by_address: Mutex<HashMap<String, String>>,
-    /// How often it was asked who calls from an address.
-    pub asked: AtomicU64,
+    /// Number of lookups by address.
+    pub lookups: AtomicU64,
     pub gate: Semaphore,
-    /// The incarnations of scopes that have changed; all begin with 7.
+    /// Incarnations of scopes that have changed; all start with 7.
     incarnations: Mutex<HashMap<String, u64>>,
     wait_queues: WaitQueues<String>,
-    /// A VM whose document changes just before somebody sits down to wait for that.
+    /// A VM whose document changes just before a waiter registers.
     pub changes_early: Mutex<Option<String>>,
-    /// One whose document changes just after somebody sat down.
+    /// A VM whose document changes just after a waiter registered.
     pub changes_late: Mutex<Option<String>>,
-    /// Who asked, and who was sent which incarnation.
+    /// Polls by VM, and deliveries by VM and incarnation.
     pub polled: Mutex<Vec<String>>,
     pub delivered: Mutex<Vec<(String, u64)>>,
     rate_states: Mutex<HashMap<String, Arc<RateState>>>,
@@ -70,14 +70,14 @@ impl TestPlatform {
         self.incarnations.lock().unwrap().get(scope).copied().unwrap_or(7)
     }
 
-    /// Changes a VM's document, and tells those who wait for that.
+    /// Changes a VM's document and notifies its waiters.
     pub fn change(&self, vm: &str) {
         let next = self.incarnation(vm) + 1;
         self.incarnations.lock().unwrap().insert(vm.to_owned(), next);
         self.notify(vm);
     }
 
-    /// Has an address call as another VM, or as none.
+    /// Maps an address to another VM, or to none.
     pub fn map(&self, address: &str, vm: Option<&str>) {
         let mut by_address = self.by_address.lock().unwrap();
         let before = match vm {
@@ -88,7 +88,7 @@ impl TestPlatform {
         before.iter().for_each(|vm| self.notify(vm));
     }
 
-    /// Says that there may be news for a VM.
+    /// Notifies a VM's waiters.
     pub fn notify(&self, vm: &str) {
         self.wait_queues.notify(Affected::Keys(vec![vm.to_owned()]));
     }
@@ -98,7 +98,7 @@ impl TestPlatform {
     }
 }
 
-/// What the proxy signs with.
+/// The proxy's secret.
 pub const SECRET: &str = "correct horse battery staple";
 
 fn proxies() -> TrustedProxies {
@@ -111,7 +111,7 @@ fn proxies() -> TrustedProxies {
     TrustedProxies::load(&config).unwrap()
 }
 
-/// What a proxy that knows this secret writes into a signature of this id.
+/// The signature of this id with this secret.
 pub fn signature(secret: &str, id: &str) -> String {
     let key = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     data_encoding::HEXLOWER.encode(&key.chain_update(id).finalize().into_bytes())
@@ -163,7 +163,7 @@ impl Platform for TestPlatform {
         let name = match &*caller.listener {
             ListenerIdentity::Bound(vm) => vm.clone(),
             ListenerIdentity::Network(_) => {
-                self.asked.fetch_add(1, Ordering::Relaxed);
+                self.lookups.fetch_add(1, Ordering::Relaxed);
                 self.by_address.lock().unwrap().get(&source)?.clone()
             }
         };
@@ -234,7 +234,7 @@ impl Platform for TestPlatform {
     }
 }
 
-/// A clock that a test moves.
+/// A clock that the test sets.
 pub struct TestClock(AtomicI64);
 
 impl TestClock {
@@ -249,7 +249,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Where a test's client calls from, and at which listener.
+/// The client's address and listener.
 #[derive(Clone, Copy, Debug)]
 pub enum From {
     /// The listener bound to VM a.
@@ -260,7 +260,7 @@ pub enum From {
     Address(&'static str),
 }
 
-/// Settings without a limit on requests: a test's clock stands still while it asks.
+/// Settings without a rate limit: the test's clock stands still.
 pub fn unlimited() -> GuestSettings {
     GuestSettings { rate_limit: None, ..GuestSettings::default() }
 }
@@ -288,12 +288,12 @@ impl TestServer {
     }
 
     pub async fn open_padded(settings: GuestSettings, padding: usize) -> TestServer {
-        // The proxy's own address is a VM's as well: it must make no difference.
+        // The proxy's address is also a VM's: that must make no difference.
         let by_address = [("127.0.0.2", "a"), ("127.0.0.3", "b"), ("127.0.0.9", "b")];
         let platform = Arc::new(TestPlatform {
             approved: Mutex::default(),
             by_address: Mutex::new(by_address.map(|(from, name)| (from.to_owned(), name.to_owned())).into()),
-            asked: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
             gate: Semaphore::new(0),
             incarnations: Mutex::default(),
             wait_queues: WaitQueues::default(),
@@ -343,7 +343,7 @@ impl TestServer {
         Client { stream, read: Vec::new() }
     }
 
-    /// Sends a request on a connection of its own and reads its response.
+    /// Sends a request on a new connection and reads its response.
     pub async fn ask(&self, from: From, request: impl AsRef<[u8]>) -> Response {
         let mut client = self.connect(from).await;
         let method_is_head = request.as_ref().starts_with(b"HEAD ");
@@ -351,25 +351,25 @@ impl TestServer {
         client.response_to(method_is_head).await
     }
 
-    /// Closes the server and waits until it has.
+    /// Shuts the server down and waits for it.
     pub async fn close(self) {
         self.shutdown.send_replace(true);
         with_timeout(self.serving).await.unwrap();
     }
 }
 
-/// The future's result; a test that waits longer than this has failed.
+/// Awaits a future; a timeout fails the test.
 pub async fn with_timeout<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(10), future).await.expect("this takes too long")
+    tokio::time::timeout(Duration::from_secs(10), future).await.expect("timed out")
 }
 
-/// Waits until the server's stopwatch, which counts milliseconds, has moved on since the last response: what is asked
-/// for on an open connection afterwards is asked for later, to the server too.
+/// Waits until the server's millisecond stopwatch has advanced since the last response. The next request on an open
+/// connection is then later for the server too.
 pub async fn later() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub async fn until(mut so: impl FnMut() -> bool) {
     with_timeout(async {
         while !so() {
@@ -387,7 +387,7 @@ pub struct Client {
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: u16,
-    /// The whole head, with the request id replaced by `ID` once it was seen to be one.
+    /// The whole head, with the request id checked and replaced by `ID`.
     pub head: String,
     pub body: String,
 }
@@ -427,7 +427,7 @@ impl Client {
         response
     }
 
-    /// Everything up to and with the next empty line.
+    /// Reads up to and including the next empty line.
     pub async fn read_head(&mut self) -> String {
         loop {
             if let Some(end) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -437,9 +437,9 @@ impl Client {
         }
     }
 
-    /// Whether the server closed the connection and sent nothing more.
+    /// Whether the server closed the connection without sending more.
     pub async fn is_closed(&mut self) -> bool {
-        // A connection that is closed before it was taken over is reset.
+        // A connection that is closed before the server accepts it is reset.
         self.read.is_empty()
             && matches!(with_timeout(self.stream.read_buf(&mut self.read)).await, Ok(0) | Err(_))
     }

@@ -1,4 +1,4 @@
-//! Clients that are slow, greedy or hostile, and a server that closes.
+//! Slow, greedy and hostile clients, and shutdown.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use super::harness::*;
 
 const SHORT: Duration = Duration::from_millis(50);
-/// Short, and longer than a client needs to send its first request after it has connected.
+/// Short, but longer than a client needs for its first request after it has connected.
 const IDLE: Duration = Duration::from_secs(1);
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn connection_limit_evicts_longest_idle() {
     first.send(get(EVENTS)).await;
     assert_eq!(first.response().await.status, 200);
     assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
-    assert!(second.is_closed().await, "it was idle longer than the first");
+    assert!(second.is_closed().await, "the longest idle connection is evicted");
     first.send(get(EVENTS)).await;
     assert_eq!(first.response().await.status, 200);
     assert_eq!((server.stats.connections_evicted.get(), server.stats.connections_turned_away.get()), (1, 0));
@@ -95,31 +95,31 @@ async fn connection_limit_evicts_longest_idle() {
 }
 
 #[tokio::test]
-#[allow(clippy::await_holding_lock, reason = "it is what keeps a worker busy")]
+#[allow(clippy::await_holding_lock, reason = "the lock keeps a worker busy")]
 async fn worker_without_idle_connections_evicts_on_others() {
     let limits = Limits { connections_max: 2, ..Limits::default() };
     let server =
         TestServer::open(GuestSettings { limits, threads: NonZeroUsize::new(2), ..unlimited() }).await;
-    // A worker that asks who calls from an address waits for the lock; the other one accepts meanwhile.
+    // A worker that looks up an address waits for the lock; the other one accepts meanwhile.
     let busy = server.platform.by_address.lock().unwrap();
     let mut idle = server.connect(From::Address("127.0.0.2")).await;
     idle.send(get(EVENTS)).await;
-    until(|| server.platform.asked.load(Relaxed) == 1).await;
+    until(|| server.platform.lookups.load(Relaxed) == 1).await;
     let mut half = server.connect(From::A).await;
     half.send(&get(EVENTS)[..20]).await;
     until(|| server.stats.connections_handed_over.get() == 1).await;
     drop(busy);
     assert_eq!(idle.response().await.status, 200);
 
-    // A connection that was accepted before its first byte came has been asked about twice.
-    let asked = server.platform.asked.load(Relaxed);
+    // A connection that was accepted before its first byte arrived was looked up twice.
+    let lookups = server.platform.lookups.load(Relaxed);
     let busy = server.platform.by_address.lock().unwrap();
     idle.send(get(EVENTS)).await;
-    until(|| server.platform.asked.load(Relaxed) == asked + 1).await;
-    assert!(server.connect(From::A).await.is_closed().await, "nothing is idle at the worker that accepts");
+    until(|| server.platform.lookups.load(Relaxed) == lookups + 1).await;
+    assert!(server.connect(From::A).await.is_closed().await, "the accepting worker has no idle connection");
     drop(busy);
-    assert_eq!(idle.response().await.status, 200, "a request under way is not broken off");
-    assert!(idle.is_closed().await, "and then it is idle");
+    assert_eq!(idle.response().await.status, 200, "a request in progress is finished");
+    assert!(idle.is_closed().await, "it is idle afterwards");
     until(|| server.stats.connections_open.get() == 1).await;
     assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
     half.send(&get(EVENTS)[20..]).await;
@@ -137,7 +137,7 @@ async fn connection_limit_never_aborts_requests() {
     half.send(&get(EVENTS)[..20]).await;
     until(|| server.stats.connections_handed_over.get() == 2).await;
     let mut third = server.connect(From::A).await;
-    assert!(third.is_closed().await, "nobody is idle");
+    assert!(third.is_closed().await, "no connection is idle");
     half.send(&get(EVENTS)[20..]).await;
     assert_eq!(half.response().await.status, 200);
     server.platform.gate.add_permits(1);
@@ -146,8 +146,7 @@ async fn connection_limit_never_aborts_requests() {
     server.close().await;
 }
 
-/// Bytes that are nearly requests: parts of some, in any order, with bytes changed. The numbers come from a
-/// fixed seed, so that a failure can be repeated.
+/// Mutated requests: parts in any order, with bytes changed. The seed is fixed, so failures are reproducible.
 #[tokio::test]
 async fn arbitrary_bytes_do_not_stop_server() {
     let parts: [&[u8]; 14] = [

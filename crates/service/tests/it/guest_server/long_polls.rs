@@ -1,4 +1,4 @@
-//! Polls that are held back until there is news.
+//! Long polls: polls that wait for a change.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use notbefore_service::wait_queues::WAITERS_PER_VM_MAX;
 
 use super::harness::*;
 
-/// A poll of a client that has a tag and would wait.
+/// A poll with an ETag and a wait.
 fn long_poll(tag: &str, wait: &str) -> String {
     long_poll_at(EVENTS, tag, wait)
 }
@@ -30,7 +30,7 @@ async fn long_poll_returns_when_document_changes() {
     second.send(long_poll_at("/metadata/scheduledevents?api-version=2017-08-01", "\"7\"", "wait=1000")).await;
     other.send(long_poll("7", "wait=60")).await;
     until(|| server.stats.waiting.get() == 3).await;
-    assert_eq!(server.platform.polled.lock().unwrap().len(), 3, "a poll counts when it comes");
+    assert_eq!(server.platform.polled.lock().unwrap().len(), 3, "a poll is recorded when it arrives");
     server.platform.change("a");
     assert_eq!(
         first.response().await.head,
@@ -46,10 +46,10 @@ async fn long_poll_returns_when_document_changes() {
     );
     let response = second.response().await;
     assert_eq!(response.body, r#"{"DocumentIncarnation":8,"Events":["a at 2017-08-01"]}"#);
-    assert_eq!(response.header("Preference-Applied"), Some("wait=300"), "nobody waits longer");
-    assert_eq!(server.stats.waiting.get(), 1, "nothing has changed for the other");
+    assert_eq!(response.header("Preference-Applied"), Some("wait=300"), "the wait is capped");
+    assert_eq!(server.stats.waiting.get(), 1, "the other scope has not changed");
     until(|| server.platform.delivered.lock().unwrap().len() == 2).await;
-    assert_eq!(server.platform.polled.lock().unwrap().len(), 3, "and counts once");
+    assert_eq!(server.platform.polled.lock().unwrap().len(), 3, "each poll is recorded once");
 
     // Each of these connections is an ordinary one again.
     first.send(get(EVENTS)).await;
@@ -107,7 +107,7 @@ async fn poll_without_wait_returns_at_once() {
     assert_eq!(
         (response.status, response.header("Preference-Applied")),
         (200, Some("wait=60")),
-        "there is news"
+        "the document has changed"
     );
     server.close().await;
 }
@@ -215,8 +215,8 @@ async fn long_poll_is_not_closed_as_idle() {
         TestServer::with_limits(Limits { idle_timeout: Duration::from_secs(1), ..Limits::default() }).await;
     let mut client = server.connect(From::A).await;
     client.send(long_poll("7", "wait=3")).await;
-    assert_eq!(client.response().await.status, 304, "long after an idle connection is closed");
-    assert!(client.is_closed().await, "now it is idle");
+    assert_eq!(client.response().await.status, 304, "held longer than the idle timeout");
+    assert!(client.is_closed().await, "it is idle now");
     server.close().await;
 
     let limits = Limits { connections_max: 2, ..Limits::default() };
@@ -228,7 +228,7 @@ async fn long_poll_is_not_closed_as_idle() {
     let mut idle = server.connect(From::A).await;
     until(|| server.stats.connections_open.get() == 2).await;
     assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
-    assert!(idle.is_closed().await, "the idle one goes first, though it came later");
+    assert!(idle.is_closed().await, "the idle connection is evicted first, although it is newer");
     assert_eq!((server.stats.waiting.get(), server.stats.connections_evicted.get()), (1, 1));
     server.close().await;
 }
@@ -239,12 +239,12 @@ async fn long_polls_are_evicted_for_new_connections() {
     let server =
         TestServer::open(GuestSettings { limits, threads: NonZeroUsize::new(1), ..unlimited() }).await;
     let mut waiting = Vec::new();
-    // The first to come is the last whose time is over.
+    // The first to arrive has the longest wait.
     for (count, wait) in [(1, "wait=300"), (2, "wait=200"), (3, "wait=100")] {
         let mut client = server.connect(From::A).await;
         client.send(long_poll("7", wait)).await;
         until(|| server.stats.waiting.get() == count).await;
-        // What it sends ahead is read and not answered, and does not lose it its response.
+        // Pipelined input is read but not answered, and does not prevent the response.
         client.send(get(EVENTS)).await;
         later().await;
         waiting.push(client);
@@ -284,7 +284,11 @@ async fn long_polls_per_vm_are_limited() {
     for _ in 0..2 {
         another.send(long_poll("7", "wait=60")).await;
         let response = another.response().await;
-        assert_eq!((response.status, response.closes()), (304, false), "one too many is answered at once");
+        assert_eq!(
+            (response.status, response.closes()),
+            (304, false),
+            "a poll beyond the limit is answered at once"
+        );
     }
     let mut other = server.connect(From::B).await;
     other.send(long_poll("7", "wait=60")).await;
@@ -298,7 +302,7 @@ async fn long_polls_per_vm_are_limited() {
     server.close().await;
 }
 
-/// A poll that would wait, as long as what is read at once.
+/// A long poll as long as one read.
 fn oversized_long_poll() -> String {
     let about = "Metadata: true\r\nIf-None-Match: 7\r\nPrefer: wait=60\r\n";
     let padding = HEAD_BYTES_MAX - get_with(EVENTS, &format!("{about}X: \r\n")).len();
@@ -363,7 +367,7 @@ async fn pipelined_requests_are_served_after_long_poll() {
             }
         }
         until(|| server.stats.waiting.get() == 1).await;
-        assert_eq!(server.stats.metadata.get(), if together { 0 } else { 1 }, "the next request waits too");
+        assert_eq!(server.stats.metadata.get(), if together { 0 } else { 1 }, "the next request waits");
         server.platform.change("a");
         let mut statuses = vec![];
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Requests and their exact answers.
+//! Requests and their exact responses.
 
 use std::num::NonZeroU32;
 
@@ -15,7 +15,7 @@ async fn every_request_gets_its_exact_response() {
         for row in rows.iter().filter(|row| row.modes.contains(mode)) {
             let name = format!("{} ({mode:?})", row.name);
             let response = server.ask(row.from, &row.request).await;
-            // The same again: a head that was seen before is answered as it was then.
+            // A head that is in the cache gets the same response.
             let again = server.ask(row.from, &row.request).await;
             assert_eq!((&again.head, &again.body), (&response.head, &response.body), "{name}, again");
             assert_eq!((response.status, response.body.as_str()), (row.status, row.body.as_str()), "{name}");
@@ -117,7 +117,7 @@ async fn approval_reaches_platform_once_for_calling_vm() {
     assert_eq!(server.ask(From::Address("127.0.0.3"), post(EVENTS, &twice)).await.status, 200);
     let refused = server.ask(From::Address("127.0.0.2"), post(EVENTS, &twice)).await;
     let unknown = server.ask(From::A, post(EVENTS, &approval("11111111-1111-1111-1111-111111111111"))).await;
-    assert_eq!(refused.head, unknown.head, "a foreign event answers as an unknown one");
+    assert_eq!(refused.head, unknown.head, "another scope's event gets the same response as an unknown one");
     assert_eq!(*server.platform.approved.lock().unwrap(), [("b".to_owned(), vec![EVENT_B.parse().unwrap()])]);
     assert_eq!(server.stats.approvals.get(), 1);
     server.close().await;
@@ -149,11 +149,7 @@ async fn rate_limit_returns_429_to_that_vm_only() {
         client.send(get_with("/", "")).await;
         statuses.push(client.response().await.status);
     }
-    assert_eq!(
-        statuses,
-        [400, 400, 429],
-        "refused requests count, and 429 comes before what is wrong with them"
-    );
+    assert_eq!(statuses, [400, 400, 429], "refused requests count, and 429 takes precedence");
     assert_eq!(server.ask(From::B, get(EVENTS)).await.status, 200);
     let body = r#"{"error":"Too many requests. Once a second is often enough: wait and ask again"}"#;
     let refused = server.ask(From::A, get(EVENTS)).await;
@@ -181,10 +177,10 @@ async fn rate_limit_returns_429_to_that_vm_only() {
         client.send(get(EVENTS)).await;
         recovered.push(client.response().await.status);
     }
-    assert_eq!(recovered, [200, 200, 429], "a second's worth at once");
+    assert_eq!(recovered, [200, 200, 429], "a burst of one second");
     server.clock.advance_milliseconds(-3_600_000);
     client.send(get(EVENTS)).await;
-    assert_eq!(client.response().await.status, 200, "a clock that was set back refuses nobody");
+    assert_eq!(client.response().await.status, 200, "no refusal after the clock was set back");
     let refused: Vec<_> = server.stats.refused().filter(|(_, count)| *count > 0).collect();
     assert_eq!(refused, [(400, 2), (429, 3)]);
     server.close().await;

@@ -1,4 +1,4 @@
-//! Requests as they arrive: in pieces, together, held back, in chunks.
+//! Requests that arrive split, pipelined, held back or chunked.
 
 use notbefore_service::guest::settings::Mode;
 
@@ -25,7 +25,7 @@ async fn request_may_be_split_anywhere() {
         for at in 1..request.len() {
             let before = server.stats.connections_handed_over.get();
             client.send(&request[..at]).await;
-            // By then the server has seen the first part.
+            // The server has seen the first part by then.
             until(|| server.stats.connections_handed_over.get() == before + 1).await;
             client.send(&request[at..]).await;
             assert_eq!(client.response().await.status, 200, "split at {at}");
@@ -47,7 +47,7 @@ async fn plain_poll_may_be_split_anywhere() {
         client.send(&request[at..]).await;
         let response = client.response().await;
         assert_eq!((&response.head, &response.body), (&whole.head, &whole.body), "split at {at}");
-        // In between, the connection is served in place again.
+        // In between, the worker serves the connection again.
         client.send(&request).await;
         assert_eq!(client.response().await.status, 200, "after a split at {at}");
         assert_eq!(server.stats.connections_handed_over.get(), before + 1);
@@ -61,20 +61,20 @@ async fn many_requests_in_one_write_are_served_in_order() {
     let versions = ["2017-08-01", "2019-01-01", "2020-07-01"];
     for count in 1..=40 {
         let mut client = server.connect(From::A).await;
-        let asked: Vec<_> = (0..count).map(|at| versions[at % versions.len()]).collect();
-        let all: String = asked
+        let requested: Vec<_> = (0..count).map(|at| versions[at % versions.len()]).collect();
+        let all: String = requested
             .iter()
             .map(|version| get(&format!("/metadata/scheduledevents?api-version={version}")))
             .collect();
         client.send(all).await;
-        for version in asked {
+        for version in requested {
             assert_eq!(client.response().await.body, document("a", version), "{count} requests");
         }
     }
     server.close().await;
 }
 
-/// What is no plain poll goes to a task, and the connection comes back from it.
+/// A request that is no plain poll goes to a task, and the connection returns to its worker.
 #[tokio::test]
 async fn connection_moves_between_worker_and_task() {
     let server = TestServer::with_mode(Mode::Normal).await;
@@ -88,7 +88,7 @@ async fn connection_moves_between_worker_and_task() {
             client.send(&request).await;
             assert_eq!(client.response().await.status, 200, "round {round}");
             assert_eq!(server.stats.connections_handed_over.get() - before, tasks, "{request}");
-            // The one task is that which closes the server.
+            // The remaining task is the one that shuts the server down.
             until(|| tokio::runtime::Handle::current().metrics().num_alive_tasks() == 1).await;
         }
     }
@@ -146,7 +146,7 @@ async fn expect_continue_gets_100() {
     assert_eq!(client.response().await.status, 200);
 
     client.send(&request).await;
-    assert_eq!(client.response().await.status, 200, "a body that did not wait needs no leave");
+    assert_eq!(client.response().await.status, 200, "a body that was not held back needs no 100 Continue");
     server.close().await;
 }
 

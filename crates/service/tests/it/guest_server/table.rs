@@ -1,4 +1,4 @@
-//! The table: requests, in which modes they are sent, from where, and what must come back.
+//! Table of requests: modes, sources and expected responses.
 
 use notbefore_service::guest::settings::Mode;
 
@@ -13,7 +13,7 @@ pub struct Row {
     pub request: String,
     pub status: u16,
     pub body: String,
-    /// What comes after the ordered headers.
+    /// Headers after the ordered ones.
     pub extra: &'static [&'static str],
 }
 
@@ -59,13 +59,15 @@ fn callers() -> Vec<Row> {
     let close: &[&str] = &["Connection: close"];
     vec![
         row("a bound listener's VM", ALL, get(EVENTS), 200, &shown),
-        row("the other one's", ALL, get(EVENTS), 200, &document("b", "2020-07-01")).from(From::B),
+        row("the other listener's VM", ALL, get(EVENTS), 200, &document("b", "2020-07-01")).from(From::B),
         row("a VM by its address", ALL, get(EVENTS), 200, &shown).from(From::Address("127.0.0.2")),
-        row("another by its", ALL, get(EVENTS), 200, &document("b", "2020-07-01"))
+        row("the other VM by its address", ALL, get(EVENTS), 200, &document("b", "2020-07-01"))
             .from(From::Address("127.0.0.3")),
-        row("nobody we know", ALL, get(EVENTS), 403, FORBIDDEN).from(From::Address("127.0.0.4")).extra(close),
+        row("an unknown caller", ALL, get(EVENTS), 403, FORBIDDEN)
+            .from(From::Address("127.0.0.4"))
+            .extra(close),
         row(
-            "nobody we know, whatever else is wrong",
+            "an unknown caller with other errors",
             ALL,
             get_with("/", "X-Forwarded-For: a\r\n"),
             403,
@@ -73,7 +75,7 @@ fn callers() -> Vec<Row> {
         )
         .from(From::Address("127.0.0.4"))
         .extra(close),
-        row("nobody we know, speaking no HTTP", ALL, "\u{16}\u{3}\u{1}".to_owned(), 403, FORBIDDEN)
+        row("an unknown caller without HTTP", ALL, "\u{16}\u{3}\u{1}".to_owned(), 403, FORBIDDEN)
             .from(From::Address("127.0.0.4"))
             .extra(close),
         row(
@@ -208,7 +210,7 @@ fn queries() -> Vec<Row> {
         row("a date that the calendar lacks", ALL, at("?api-version=2024-13-45"), 400, EVENTS_VERSIONS),
         row("the same on POST", ALL, approve("2024-13-45"), 400, EVENTS_VERSIONS),
         row("a version of instance metadata", ALL, at("?api-version=2021-02-01"), 404, NOT_SERVED),
-        row("a newer version than ours", ALL, at("?api-version=2024-07-09"), 404, NOT_SERVED),
+        row("a version newer than the newest served", ALL, at("?api-version=2024-07-09"), 404, NOT_SERVED),
         row("an older one, encoded", ALL, at("?api-version=2016%2D01-01"), 404, NOT_SERVED),
         row("an unserved version on POST", ALL, approve("2024-07-09"), 404, NOT_SERVED),
         row("an unserved version twice", ALL, at("?api-version=2024-07-09&api-version=1"), 400, DUPLICATE),
@@ -238,7 +240,7 @@ fn queries() -> Vec<Row> {
     rows
 }
 
-/// Every row.
+/// All rows.
 pub fn table() -> impl Iterator<Item = Row> {
     let parts = [
         callers(),

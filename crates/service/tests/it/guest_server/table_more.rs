@@ -1,4 +1,4 @@
-//! The rest of the table: approvals, instance metadata, and what is wrong below the level of requests.
+//! More of the table: approvals, instance metadata, and malformed requests.
 
 use super::harness::*;
 use super::table::{ALL, FORBIDDEN, NO_METADATA, NOT_FOUND, Row, document, row};
@@ -39,7 +39,13 @@ pub fn approvals() -> Vec<Row> {
             "",
         ),
         row("as a form", ALL, post_with(target, form, &approval(EVENT_A)), 200, ""),
-        row("with tags that do not count here", ALL, post_with(target, tagged, &approval(EVENT_A)), 200, ""),
+        row(
+            "with ETags, which an approval ignores",
+            ALL,
+            post_with(target, tagged, &approval(EVENT_A)),
+            200,
+            "",
+        ),
         row(
             "with a mark and an old incarnation",
             ALL,
@@ -148,7 +154,7 @@ pub fn instance_metadata() -> Vec<Row> {
         row("a listing", ALL, at("?api-version=2021-02-01&format=text"), 200, "compute/\nnetwork/"),
         row("a value as JSON", ALL, at("/compute/name?api-version=2021-05-01"), 400, needs_text),
         row(
-            "a value as JSON, asked for",
+            "a value as JSON, requested",
             ALL,
             at("/compute/name?api-version=2021-05-01&format=json"),
             400,
@@ -158,8 +164,8 @@ pub fn instance_metadata() -> Vec<Row> {
         row("no such format", ALL, at("?api-version=2021-05-01&format=xml"), 400, no_format),
         row("no version", ALL, at(""), 400, INSTANCE_VERSIONS),
         row("a version of the events", ALL, at("?api-version=2020-07-01"), 400, INSTANCE_VERSIONS),
-        row("a version that nobody serves", ALL, at("?api-version=2024-07-09"), 400, INSTANCE_VERSIONS),
-        row("before there was any", ALL, at("?api-version=2017-03-01"), 400, INSTANCE_VERSIONS),
+        row("a version that is not served", ALL, at("?api-version=2024-07-09"), 400, INSTANCE_VERSIONS),
+        row("a version before the first", ALL, at("?api-version=2017-03-01"), 400, INSTANCE_VERSIONS),
     ]
 }
 

@@ -1,18 +1,18 @@
-//! The rows about proxies: whose word counts, and what becomes of all others.
+//! Rows about proxies: valid claims and refused ones.
 
 use super::harness::*;
 use super::table::{ALL, FORBIDDEN, FORWARDED, Row, document, row};
 use super::table_more::UNKNOWN_EVENT;
 
-/// Where the trusted proxy calls from; the fleet has VM b there too.
+/// Address of the trusted proxy; the fleet has VM b there too.
 const PROXY: From = From::Address("127.0.0.9");
 /// VM a, by its address.
 const A: From = From::Address("127.0.0.2");
-/// Nobody.
-const STRANGER: From = From::Address("127.0.0.4");
+/// An unknown caller.
+const UNKNOWN: From = From::Address("127.0.0.4");
 
-/// A request for the document with these headers about who it is for.
-fn asks(about: &str) -> String {
+/// A request for the document with these claim headers.
+fn poll_with(about: &str) -> String {
     get_with(EVENTS, &format!("Metadata: true\r\n{about}"))
 }
 
@@ -21,7 +21,7 @@ fn claim(id: &str, signature: &str) -> String {
 }
 
 pub fn proxies() -> Vec<Row> {
-    let [a, b, nobody] = ["a", "b", "nobody"].map(|name| vm_id(name).to_string());
+    let [a, b, no_vm] = ["a", "b", "no_vm"].map(|name| vm_id(name).to_string());
     let signed = |id: &str| claim(id, &signature(SECRET, id));
     let (for_a, for_b) = (signed(&a), signed(&b));
     let (shown_a, shown_b) = (document("a", "2020-07-01"), document("b", "2020-07-01"));
@@ -29,23 +29,31 @@ pub fn proxies() -> Vec<Row> {
     let good = signature(SECRET, &a);
 
     let mut rows = vec![
-        row("a proxy for a VM", ALL, asks(&for_a), 200, &shown_a).from(PROXY),
-        row("a proxy for another", ALL, asks(&for_b), 200, &shown_b).from(PROXY),
-        row("a proxy that says whom it asks for", ALL, asks(&format!("{for_a}{forwarded}")), 200, &shown_a)
+        row("a proxy for a VM", ALL, poll_with(&for_a), 200, &shown_a).from(PROXY),
+        row("a proxy for another", ALL, poll_with(&for_b), 200, &shown_b).from(PROXY),
+        row("a proxy with X-Forwarded-For", ALL, poll_with(&format!("{for_a}{forwarded}")), 200, &shown_a)
             .from(PROXY),
-        row("any case of the names", ALL, asks(&for_a.to_lowercase()), 200, &shown_a).from(PROXY),
-        row("an id in capitals, signed so", ALL, asks(&signed(&a.to_uppercase())), 200, &shown_a).from(PROXY),
-        row("a proxy's approval", ALL, approves(&for_a, EVENT_A), 200, "").from(PROXY),
-        row("a proxy's approval for another", ALL, approves(&for_b, EVENT_A), 400, UNKNOWN_EVENT).from(PROXY),
-        // What a proxy says is looked at nowhere but at the proxy's.
-        row("a VM that says it is another, and has the proof", ALL, asks(&for_b), 200, &shown_a).from(A),
-        row("a VM that says so and was forwarded", ALL, asks(&format!("{for_b}{forwarded}")), 400, FORWARDED)
-            .from(A),
-        row("at a bound listener", ALL, asks(&for_b), 200, &shown_a),
+        row("any case of the names", ALL, poll_with(&for_a.to_lowercase()), 200, &shown_a).from(PROXY),
+        row("an id in capitals, signed so", ALL, poll_with(&signed(&a.to_uppercase())), 200, &shown_a)
+            .from(PROXY),
+        row("a proxy's approval", ALL, approve_with(&for_a, EVENT_A), 200, "").from(PROXY),
+        row("a proxy's approval for another", ALL, approve_with(&for_b, EVENT_A), 400, UNKNOWN_EVENT)
+            .from(PROXY),
+        // A claim counts only from a proxy's address.
+        row("a VM with a valid claim for another", ALL, poll_with(&for_b), 200, &shown_a).from(A),
+        row(
+            "a VM with a claim and X-Forwarded-For",
+            ALL,
+            poll_with(&format!("{for_b}{forwarded}")),
+            400,
+            FORWARDED,
+        )
+        .from(A),
+        row("at a bound listener", ALL, poll_with(&for_b), 200, &shown_a),
     ];
     for (name, about) in [
         ("no id and no signature", String::new()),
-        ("forwarded, and no more", forwarded.to_owned()),
+        ("X-Forwarded-For only", forwarded.to_owned()),
         ("no signature", format!("X-Instance-ID: {a}\r\n")),
         ("no id", format!("X-Instance-ID-Signature: {good}\r\n")),
         ("an empty id, signed", signed("")),
@@ -55,9 +63,9 @@ pub fn proxies() -> Vec<Row> {
         ("a signature in capitals", claim(&a, &good.to_uppercase())),
         ("a signature cut short", claim(&a, &good[..62])),
         ("a signature and more", claim(&a, &format!("{good}00"))),
-        ("a signature that is none", claim(&a, "good")),
+        ("an invalid signature", claim(&a, "good")),
         ("an id spelt in another way than signed", claim(&a.to_uppercase(), &good)),
-        ("a VM that does not exist, signed", signed(&nobody)),
+        ("a VM that does not exist, signed", signed(&no_vm)),
         ("a name, signed", signed("a")),
         ("a GUID without hyphens, signed", signed(&a.replace('-', ""))),
         ("a GUID in braces, signed", signed(&format!("{{{a}}}"))),
@@ -68,13 +76,15 @@ pub fn proxies() -> Vec<Row> {
         ("two ids in one", signed(&format!("{a},{b}"))),
         ("another header of the kind", format!("X-Instance-ID: {a}\r\nX-Tenant-ID: t\r\n")),
     ] {
-        rows.push(row(name, ALL, asks(&about), 403, FORBIDDEN).from(PROXY).extra(CLOSE));
+        rows.push(row(name, ALL, poll_with(&about), 403, FORBIDDEN).from(PROXY).extra(CLOSE));
     }
     rows.push(
-        row("a stranger with the proof", ALL, asks(&for_a), 403, FORBIDDEN).from(STRANGER).extra(CLOSE),
+        row("an unknown caller with a valid claim", ALL, poll_with(&for_a), 403, FORBIDDEN)
+            .from(UNKNOWN)
+            .extra(CLOSE),
     );
     rows.push(
-        row("a proxy that speaks no HTTP", ALL, "\u{16}\u{3}\u{1}".to_owned(), 403, FORBIDDEN)
+        row("a proxy without HTTP", ALL, "\u{16}\u{3}\u{1}".to_owned(), 403, FORBIDDEN)
             .from(PROXY)
             .extra(CLOSE),
     );
@@ -83,6 +93,6 @@ pub fn proxies() -> Vec<Row> {
 
 const CLOSE: &[&str] = &["Connection: close"];
 
-fn approves(about: &str, event: &str) -> String {
+fn approve_with(about: &str, event: &str) -> String {
     post_with(EVENTS, &format!("Metadata: true\r\n{about}"), &approval(event))
 }
