@@ -1,4 +1,4 @@
-//! What `serve` is told.
+//! Configuration of `serve`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,43 +18,43 @@ use crate::operator::tls::CertificateFiles;
 use crate::proxy::ProxyConfig;
 use crate::serve::ServeError;
 
-/// What `serve` is told; the command line makes it.
+/// Configuration of `serve`, built by the command line.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
-    /// Where the data is kept.
+    /// The data directory.
     pub data: PathBuf,
-    /// Where guests call.
+    /// Guest listeners.
     pub guest: Vec<GuestListener>,
     /// Listeners of single VMs.
     pub guest_vms: Vec<GuestVm>,
-    /// Who may speak for VMs.
+    /// Trusted proxies.
     pub proxy: ProxyConfig,
-    /// Where operators call.
+    /// The operator listener.
     pub operator: SocketAddr,
-    /// Whether operators may call from elsewhere although nothing is encrypted.
+    /// Allows remote operators without TLS.
     pub operator_without_tls: bool,
-    /// The operator listener's certificate; nothing is encrypted without one.
+    /// The operator listener's certificate; without one there is no TLS.
     pub operator_certificate: Option<CertificateFiles>,
-    /// How many changes a token may make that is not an operator's of everywhere.
+    /// Rate limit for changes of a token that is not operator on `/`.
     pub change_rate_limit: ChangeRateLimit,
-    /// Whose connections the operator listener takes, and how many.
+    /// Connection limits of the operator listener.
     pub operator_server: OperatorServerConfig,
-    /// How the guest listener behaves.
+    /// Settings of the guest listener.
     pub guest_settings: GuestSettings,
     /// Whether NotBefore is RFC 1123 at 2017-03-01 too.
     pub rfc1123_everywhere: bool,
-    /// The domain's settings.
+    /// Settings of the domain.
     pub domain: Settings,
-    /// What the exec driver runs, where that is the driver.
+    /// The exec driver's configuration, if it is the driver.
     pub exec: Option<ExecConfig>,
-    /// For how long history is kept.
+    /// How long history is kept.
     pub history_retention: SignedDuration,
-    /// The name of the VM that stands in for a fleet: the machine's own.
+    /// The name of the first-run VM: the machine's host name.
     pub host_name: String,
 }
 
 impl ServeConfig {
-    /// Refuses settings that contradict each other; whatever needs the machine is found out by running.
+    /// Refuses contradictory settings. Errors that depend on the machine appear when the service starts.
     pub fn check(&self) -> Result<(), ServeError> {
         let encrypted = self.operator_certificate.is_some();
         if !encrypted && !self.operator.ip().is_loopback() && !self.operator_without_tls {
@@ -64,7 +64,7 @@ impl ServeConfig {
         Ok(self.proxy.check()?)
     }
 
-    /// Refuses two listeners at one place. The system would blame another program for it.
+    /// Refuses two listeners with the same address: the system's error would suggest another program.
     fn check_distinct_addresses(&self) -> Result<(), ServeError> {
         let guests = self.guest.iter().map(|guest| &guest.at).chain(self.guest_vms.iter().map(|one| &one.at));
         let mut taken: HashSet<(SocketAddr, Option<&str>)> = HashSet::from([(self.operator, None)]);
@@ -77,19 +77,19 @@ impl ServeConfig {
     }
 }
 
-/// A listener whose callers are told apart by their source address.
+/// A listener that identifies its callers by source address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestListener {
-    /// The network they call from; `default` unless said.
+    /// The network of the callers; `default` if not given.
     pub network: String,
-    /// Where it listens.
+    /// Its address.
     pub at: ListenAddress,
 }
 
 impl FromStr for GuestListener {
     type Err = ();
 
-    /// Reads `[NETWORK=]ADDR[%DEVICE][+tproxy]`.
+    /// Parses `[NETWORK=]ADDR[%DEVICE][+tproxy]`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (network, at) = text.split_once('=').unwrap_or(("default", text));
         let network = network.parse::<Name>().map_err(|_| ())?.to_string();
@@ -111,14 +111,14 @@ impl fmt::Display for GuestListener {
 pub struct GuestVm {
     /// The VM, by the end of its path.
     pub vm: String,
-    /// Where it listens.
+    /// Its address.
     pub at: ListenAddress,
 }
 
 impl FromStr for GuestVm {
     type Err = ();
 
-    /// Reads `NAME=ADDR[%DEVICE][+tproxy]`.
+    /// Parses `NAME=ADDR[%DEVICE][+tproxy]`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (vm, at) = text.split_once('=').ok_or(())?;
         if !vm.split('/').all(|part| part.parse::<Name>().is_ok()) {

@@ -1,13 +1,13 @@
-//! The data directory: `format`, `store.redb`, `lock` and `operator.token`.
+//! Data directory: `format`, `store.redb`, `lock` and `operator.token`.
 //!
-//! `format` holds the level of the records in digits. It is a file of its own so that it can be read before
-//! the store is opened: a store of a level that this release does not know is refused and not touched, not
-//! even by the bookkeeping that opening a store does. Once there is a store, a second line says so: a store that is
-//! missing then was lost, and the service does not start over without it.
+//! `format` holds the format level of the records in digits. It is a separate file, so that it can be read before the
+//! store is opened: a store with an unknown level is refused and not modified, not even by opening it. Once a store
+//! exists, a second line says so. If the store is missing then, it was lost, and the service does not start with an
+//! empty one.
 //!
-//! `lock` is locked by the service that uses the directory, besides the store itself, and never removed.
+//! `lock` is locked by the service that uses the directory, in addition to the store's own lock. It is never removed.
 //!
-//! What can hold a secret is for its owner alone, whatever the umask; `format` and `operator.url` hold none.
+//! Files that may hold a secret are private to their owner, whatever the umask; `format` and `operator.url` hold none.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -24,37 +24,37 @@ const HAS_STORE: &str = "store";
 pub const TOKEN: &str = "operator.token";
 /// The operator listener's URL, for a command line on the same machine.
 pub const OPERATOR_URL: &str = "operator.url";
-/// The certificate of the operator listener, for a command line on the same machine.
+/// The operator listener's certificate, for a command line on the same machine.
 pub const AUTHORITY: &str = "operator.ca";
-/// The directory where commands of the exec driver leave their results.
+/// Directory for results of exec driver commands.
 pub const RESULTS: &str = "exec";
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum DataDirError {
-    /// It cannot be made or written to.
-    #[error("cannot use data directory {path}; choose another with --data, or see to its permissions")]
+    /// The directory cannot be created or written.
+    #[error("cannot use data directory {path}; check its permissions, or choose another with --data")]
     Io { path: PathBuf, source: io::Error },
-    /// It was written by another release.
+    /// Another release wrote it.
     #[error(
         "data directory {path} has format {found:?}; this release reads formats {} and has touched nothing: run the release that wrote it, or choose another --data",
         levels_read()
     )]
     Format { path: PathBuf, found: String },
-    /// There is a store, and nothing says of what format.
+    /// The store has no format file.
     #[error(
-        "{path} holds a store but no 'format' file, so its format is unknown and nothing was touched; restore the file, or choose another --data"
+        "{path} holds a store but no 'format' file, so its format is unknown; nothing was modified. Restore the file, or choose another --data"
     )]
     FormatMissing { path: PathBuf },
-    /// There was a store.
+    /// The store is missing, although there was one.
     #[error(
-        "{store} is missing or empty, and {format} says that there was a store: the fleet is lost, and nothing was touched; put the file back, or make one from an export with 'notbefore import FILE --data DIR'. To begin with an empty fleet, remove {format}",
+        "{store} is missing or empty, but {format} says that there was a store; nothing was modified. Restore the file, or create it from an export with 'notbefore import FILE --data DIR'. To start with an empty fleet, remove {format}",
         store = .path.join("store.redb").display(),
         format = .path.join("format").display()
     )]
     StoreMissing { path: PathBuf },
-    /// There is nothing to look at.
+    /// The directory has no format file and no store.
     #[error("{path} is not a data directory: it has no 'format' file; name one with --data")]
     NotADataDir { path: PathBuf },
     /// The store itself cannot be opened.
@@ -62,26 +62,26 @@ pub enum DataDirError {
     Store(#[from] OpenError),
 }
 
-/// A data directory that this release may use.
+/// A data directory with a supported format.
 #[derive(Clone, Debug)]
 pub struct DataDir {
     path: PathBuf,
 }
 
-/// What `format` says, of a level that this release reads.
+/// The content of `format`, of a supported level.
 enum Format {
     /// There is no such file, and no store.
     New,
-    /// There is one, which says whether there is a store.
+    /// The file exists; `has_store` is its second line.
     Known { has_store: bool },
 }
 
 impl DataDir {
-    /// Makes the directory if there is none, and checks that its format is ours and that its store is there.
+    /// Creates the directory if needed; checks its format, and that its store exists.
     pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
         make_private(path).map_err(|source| DataDirError::Io { path: path.to_owned(), source })?;
         let dir = Self { path: path.to_owned() };
-        // Before anything is touched, and again under the lock.
+        // Before anything is modified, and again under the lock.
         dir.check_store()?;
         let _lock = DirLock::take(&dir.lock_path())?;
         if let Format::New = dir.check_store()? {
@@ -90,7 +90,7 @@ impl DataDir {
         Ok(dir)
     }
 
-    /// A directory whose store is only looked at.
+    /// A directory whose store is only read.
     pub fn existing(path: &Path) -> Result<Self, DataDirError> {
         let dir = Self { path: path.to_owned() };
         match dir.check_store()? {
@@ -138,8 +138,8 @@ impl DataDir {
         }
     }
 
-    /// Opens the store. From then on its format is ours: an older release refuses it, since it could not read
-    /// what is written now. The store comes first, because an older release may be using it.
+    /// Opens the store, then sets the format level to this release's. Older releases refuse the directory from then on,
+    /// since they could not read new records. The store is opened first, because an older release may be using it.
     pub fn open_store(&self) -> Result<RedbStore, DataDirError> {
         let store = RedbStore::open_locked(self.store_path(), self.lock_path())?;
         self.write_format(true)?;
@@ -156,22 +156,22 @@ impl DataDir {
             .map_err(|source| DataDirError::Io { path, source })
     }
 
-    /// Where the store is.
+    /// Path of the store.
     pub fn store_path(&self) -> PathBuf {
         self.path.join("store.redb")
     }
 
-    /// What is locked while the directory is used.
+    /// Path of the lock file.
     pub fn lock_path(&self) -> PathBuf {
         self.path.join("lock")
     }
 
-    /// Where something else of the service is: one of the names in this module.
+    /// Path of another file; `name` is a constant of this module.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Writes a small file so that it is there whole or not at all, whatever happens.
+    /// Writes a small file atomically.
     pub fn write_atomic(&self, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
         let temporary = self.path.join(format!(".{name}.new"));
         let _ = fs::remove_file(&temporary);
@@ -184,12 +184,12 @@ impl DataDir {
     }
 }
 
-/// A directory that an import fills. What the import has made of it is removed unless it is finished.
+/// A directory that an import fills. Everything that was created is removed unless the import finishes.
 pub struct NewDataDir {
     dir: DataDir,
-    /// The directories that were made, the outermost first.
+    /// Directories that were created, the outermost first.
     made: Vec<PathBuf>,
-    /// Whether the lock's file was made.
+    /// Whether the lock file was created.
     lock_is_new: bool,
     /// Held until the end.
     lock: Option<DirLock>,
@@ -197,7 +197,7 @@ pub struct NewDataDir {
 }
 
 impl NewDataDir {
-    /// Makes the directory if there is none. A store that was lost may be replaced.
+    /// Creates the directory if needed. A lost store may be replaced.
     pub fn begin(path: &Path) -> Result<Self, DataDirError> {
         let dir = DataDir { path: path.to_owned() };
         dir.read_format()?;
@@ -206,23 +206,23 @@ impl NewDataDir {
         }
         let made = make_private(path).map_err(|source| DataDirError::Io { path: path.to_owned(), source })?;
         let lock_is_new = !dir.lock_path().exists();
-        // From here on a refusal removes what was made.
+        // From here on, an error removes what was created.
         let mut new = Self { dir, made, lock_is_new, lock: None, is_finished: false };
         new.lock = Some(DirLock::take(&new.dir.lock_path()).inspect_err(|_| new.lock_is_new = false)?);
         new.dir.read_format()?;
         if !new.dir.has_store() {
-            // An empty file would be in the way, and there is nothing in it to lose.
+            // An empty store file would be in the way, and nothing is lost with it.
             let _ = fs::remove_file(new.store_path());
         }
         Ok(new)
     }
 
-    /// Where the store is to be.
+    /// Path of the new store.
     pub fn store_path(&self) -> PathBuf {
         self.dir.store_path()
     }
 
-    /// Keeps the directory: its store is whole.
+    /// Keeps the directory: its store is complete.
     pub fn finish(mut self) -> Result<(), DataDirError> {
         self.is_finished = true;
         self.dir.write_format(true)
@@ -234,19 +234,19 @@ impl Drop for NewDataDir {
         if self.is_finished {
             return;
         }
-        // While it is still held, so that nobody holds the lock of a file that is gone.
+        // While the lock is held, so that no process locks a deleted file.
         if self.lock_is_new {
             let _ = fs::remove_file(self.dir.lock_path());
         }
-        // Only those that are empty, so nothing of others is lost.
+        // Only empty directories are removed.
         for dir in self.made.iter().rev() {
             let _ = fs::remove_dir(dir);
         }
     }
 }
 
-/// Makes a directory, and those above it that are missing, for their owner alone whatever the umask. Answers which were
-/// made, the outermost first.
+/// Creates a directory and its missing parents, private to their owner whatever the umask. Returns those created, the
+/// outermost first.
 pub(crate) fn make_private(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut missing: Vec<&Path> = path
         .ancestors()
@@ -260,7 +260,7 @@ pub(crate) fn make_private(path: &Path) -> io::Result<Vec<PathBuf>> {
                 fs::set_permissions(dir, Permissions::from_mode(0o700))?;
                 made.push(dir.to_owned());
             }
-            // Another process made it just now.
+            // Another process created it just now.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
             Err(error) => return Err(error),
         }
@@ -319,11 +319,7 @@ mod tests {
             let refused = matches!(prepared, Err(DataDirError::StoreMissing { .. }));
             assert_eq!(refused, is_refused, "{format:?} {store:?}");
             assert_eq!(prepared.is_ok(), !is_refused, "{format:?} {store:?}: {prepared:?}");
-            assert_eq!(
-                dir.path().join("lock").exists(),
-                !is_refused,
-                "nothing is touched where it is refused"
-            );
+            assert_eq!(dir.path().join("lock").exists(), !is_refused, "a refused directory is not modified");
         }
     }
 
@@ -332,7 +328,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("format"), "1\n").unwrap();
         let prepared = DataDir::prepare(dir.path()).unwrap();
-        assert_eq!(fs::read_to_string(dir.path().join("format")).unwrap(), "1\n", "an older release may run");
+        assert_eq!(
+            fs::read_to_string(dir.path().join("format")).unwrap(),
+            "1\n",
+            "an older release may be using it"
+        );
         let _store = prepared.open_store().unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("format")).unwrap(), "2\nstore\n");
     }

@@ -95,10 +95,10 @@ impl Delivery {
         if vm_polls.has_sent(scope.edition, version) {
             return;
         }
-        let concerned = scope.scope.events.iter().any(|event| event.includes_vm(vm));
+        let is_affected = scope.scope.events.iter().any(|event| event.includes_vm(vm));
         let sent = || SentDocument { vm, scope: Arc::clone(scope), version, at };
         // If the channel is full, the slot stays unchanged and the next poll tries again.
-        if !concerned || self.notes.try_send(sent()).is_ok() {
+        if !is_affected || self.notes.try_send(sent()).is_ok() {
             vm_polls.record_sent(scope.edition, version);
         }
     }

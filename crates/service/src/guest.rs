@@ -116,9 +116,9 @@ impl<P: Platform> GuestServer<P> {
         let mailboxes = (0..self.settings.threads())
             .map(|_| Mailbox::new().map(Arc::new))
             .collect::<io::Result<Vec<_>>>()?;
-        let (cut, is_cut) = watch::channel(false);
+        let (abort, abort_receiver) = watch::channel(false);
         let (unfinished, mut finished) = mpsc::channel(1);
-        let tasks = Tasks { shutdown: shutdown.clone(), cut: is_cut, unfinished };
+        let tasks = Tasks { shutdown: shutdown.clone(), abort: abort_receiver, unfinished };
         let open = CloseOnDrop(mailboxes);
         for number in 0..open.0.len() {
             let worker = Worker::new(Arc::clone(self), listeners.clone(), &open.0, number, tasks.clone())?;
@@ -137,7 +137,7 @@ impl<P: Platform> GuestServer<P> {
             // Nothing is ever sent: the channel closes when the last task drops its sender.
             if timeout(grace, finished.recv()).await.is_err() {
                 tracing::warn!("closing connections that did not finish within the grace period");
-                cut.send_replace(true);
+                abort.send_replace(true);
                 finished.recv().await;
             }
         })

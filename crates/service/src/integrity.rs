@@ -1,7 +1,7 @@
-//! Whether the records that the service starts from are all there and as they were written.
+//! Integrity checks at start: all records are present and undamaged.
 //!
-//! Damage in a record that is held in memory is not passed over: a scope without its events, or a VM without its scope,
-//! would be served as the truth. So the start is refused. Damage in history only makes history shorter.
+//! Damage to a record that is held in memory prevents the start: a scope without its events, or a VM without its scope,
+//! would be served as valid. Damage to history only shortens history.
 
 use notbefore_store::{Page, Snapshot};
 
@@ -9,27 +9,27 @@ use notbefore_store::{Page, Snapshot};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum IntegrityError {
-    /// A record is not what was written.
+    /// A record's checksum does not match.
     #[error(
-        "record {key} is damaged: its checksum does not match, and the service does not start without it; {RECOVERY_HINT}"
+        "record {key} is damaged: its checksum does not match, and the service cannot start without it; {RECOVERY_HINT}"
     )]
     Damaged { key: String },
-    /// There are more or fewer records of a kind (what their keys begin with) than were written.
+    /// The number of records of a kind (a prefix of their keys) differs from the stored count.
     #[error(
-        "the store is damaged: it has {found} records below '{kind}', {counted} were written, and the service does not start without them; {RECOVERY_HINT}"
+        "the store is damaged: it has {found} records below '{kind}', {counted} were written, and the service cannot start without them; {RECOVERY_HINT}"
     )]
     Miscounted { kind: String, found: u64, counted: u64 },
 }
 
-/// How to go on from a damaged store.
+/// How to recover from a damaged store.
 pub const RECOVERY_HINT: &str = "'notbefore check --data DIR' lists all damage; restore a copy or import a backup into a new directory, or save what is left with 'notbefore export --data DIR --skip-damaged FILE' and import that";
 
-/// Checks that nothing was passed over.
+/// Fails if a record of the page is damaged.
 pub fn check_damaged(page: &Page) -> Result<(), IntegrityError> {
     page.damaged.first().map_or(Ok(()), |key| Err(IntegrityError::Damaged { key: key.to_string() }))
 }
 
-/// Checks that as many records of a kind were found as the store has counted.
+/// Compares the number of records of a kind with the stored count.
 pub fn check_count(snapshot: &dyn Snapshot, kind: &str, found: u64) -> Result<(), IntegrityError> {
     let Some(counts) = snapshot.counts() else { return Ok(()) };
     let counted = counts.iter().find(|(counted, _)| counted == kind).map_or(0, |(_, count)| *count);

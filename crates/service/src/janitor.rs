@@ -1,8 +1,8 @@
-//! Removes what is kept only for a while: answers to commands after a day, history after its retention.
+//! Janitor: removes expired records. Answers to commands expire after a day, history after its retention.
 //!
-//! It looks once an hour, a page at a time, and deletes only what is still as it was when it looked. Where keys
-//! begin with their time, as those of facts and of ended events do, it looks only at what is to go. What is damaged it
-//! leaves alone, and what leads to it.
+//! It runs once an hour, a page at a time, and deletes only records that have not changed since they were read. Keys of
+//! facts and ended events begin with their time, so only expired ones are read. Damaged records, and records that lead
+//! to them, stay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::clock::Clock;
 use crate::runtime::EngineHandle;
 use crate::scan::Scan;
 
-/// For how long the answer to a command is kept for those who ask twice.
+/// How long the answer to a command is kept for repeated requests.
 pub const COMMAND_RETENTION: SignedDuration = SignedDuration::from_hours(24);
-/// How often the janitor looks.
+/// Interval between sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
-/// How soon it looks again while the clock is not trusted.
+/// Interval between checks during a clock hold.
 const HOLD_RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// How far the time by which it judges moves from one sweep to the next.
+/// Longest step of the cut-off time from one sweep to the next.
 const CUT_OFF_STEP_MAX: SignedDuration = SignedDuration::from_hours(24);
-/// How many bytes of refused requests are kept. Whoever is refused decides how often that is; at the pace at which
-/// they are written, it takes a week to push the oldest out.
+/// Maximum bytes of refused requests. A client controls how often it is refused; at the limited write rate, it takes a
+/// week to push out the oldest.
 const REFUSALS_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// How many records it looks at in one go.
+/// Records read at a time.
 const PAGE: usize = 500;
 
-/// How many records were removed.
+/// Number of records removed.
 pub type Removed = Result<usize, ReadError>;
 
-/// Sweeps now and then every hour, for ever, while the clock is trusted.
+/// Sweeps now and then every hour, forever, unless the clock is held.
 pub async fn run(
     store: Arc<dyn Store>,
     engine: EngineHandle,
@@ -48,23 +48,23 @@ pub async fn run(
         }
         match sweep_bounded(&*store, clock.now(), history_retention).await {
             Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "removed records past their time"),
-            Err(error) => tracing::warn!(%error, "could not look for records past their time"),
+            Ok(removed) => tracing::info!(removed, "removed expired records"),
+            Err(error) => tracing::warn!(%error, "cannot sweep expired records"),
         }
         tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 
-/// Sweeps as if it were at most a day later than at the last sweep: a clock that is wrong for longer than it is
-/// distrusted removes a day's records an hour, not all of them at once.
+/// Sweeps with a cut-off at most a day later than at the last sweep. A clock that is wrong for longer than its hold
+/// then removes a day's records an hour, not all at once.
 async fn sweep_bounded(store: &dyn Store, now: Timestamp, history_retention: SignedDuration) -> Removed {
     let last = store.snapshot().await?.get(records::SWEPT).await?;
     let last = last.and_then(|record| records::decode::<LastAt>(records::SWEPT, &record.value).ok());
-    let furthest = last.as_ref().and_then(|last| last.at.checked_add(CUT_OFF_STEP_MAX).ok());
-    let cut_off = furthest.map_or(now, |furthest| now.min(furthest));
+    let latest = last.as_ref().and_then(|last| last.at.checked_add(CUT_OFF_STEP_MAX).ok());
+    let cut_off = latest.map_or(now, |latest| now.min(latest));
     let put = vec![(Key::from(records::SWEPT), records::encode(&LastAt { at: cut_off }))];
     match (store.commit(Txn { put, ..Txn::default() }).await, last) {
-        // Without a time of an earlier sweep there is nothing to compare the clock with. The next one has it.
+        // The first sweep has nothing to compare the clock with: it only stores the time.
         (_, None) => Ok(0),
         (Outcome::Committed(_), Some(_)) => sweep(store, cut_off, history_retention).await,
         (_, Some(_)) => Ok(0),
@@ -88,7 +88,7 @@ pub async fn would_remove(
     Ok(false)
 }
 
-/// Removes what is past its time; answers how many records that was.
+/// Removes expired records; returns how many.
 pub async fn sweep(store: &dyn Store, now: Timestamp, history_retention: SignedDuration) -> Removed {
     let older = |at: Timestamp, kept: SignedDuration| now.duration_since(at) >= kept;
     let mut removed = 0;
@@ -104,7 +104,7 @@ pub async fn sweep(store: &dyn Store, now: Timestamp, history_retention: SignedD
         })
     })
     .await?;
-    // There is one for each scope, and it goes with its scope, but for one that was on its way when that went.
+    // There is one for each scope, removed with the scope, except one that was in flight at that time.
     removed += sweep_prefix(store, prefix::HEARD, |key, value| {
         records::decode::<LastAt>(key, value).is_ok_and(|last| older(last.at, history_retention))
     })
@@ -117,26 +117,26 @@ pub async fn sweep(store: &dyn Store, now: Timestamp, history_retention: SignedD
     Ok(removed)
 }
 
-/// Removes the oldest records of a kind whose keys are in the order of time, until the rest is small enough.
+/// Removes the oldest records of a kind whose keys are in order of time, until the rest is small enough.
 async fn trim(store: &dyn Store, prefix: &str, bytes_max: usize) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut bytes) = (Scan::new(&*snapshot, prefix, PAGE), 0);
     while let Some(page) = pages.next().await? {
         bytes += page.records.iter().map(|(_, record)| record.value.len()).sum::<usize>();
     }
-    let mut over = bytes.saturating_sub(bytes_max);
-    if over == 0 {
+    let mut excess = bytes.saturating_sub(bytes_max);
+    if excess == 0 {
         return Ok(0);
     }
     sweep_prefix(store, prefix, |_, value| {
-        let oldest = over > 0;
-        over = over.saturating_sub(value.len());
+        let oldest = excess > 0;
+        excess = excess.saturating_sub(value.len());
         oldest
     })
     .await
 }
 
-/// Looks at every record of a kind.
+/// Checks every record of a kind.
 async fn sweep_prefix(
     store: &dyn Store,
     prefix: &str,
@@ -151,8 +151,8 @@ async fn sweep_prefix(
     Ok(removed)
 }
 
-/// Looks at records whose keys begin with their time, from the oldest to the first that stays, and at no other.
-/// The index of ended events takes the events with it.
+/// Checks records whose keys begin with their time, from the oldest to the first that stays. An entry of the index of
+/// ended events takes its event with it.
 async fn sweep_oldest(store: &dyn Store, prefix: &str, is_past: impl Fn(Timestamp) -> bool) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix, PAGE), 0);
@@ -173,7 +173,7 @@ async fn sweep_oldest(store: &dyn Store, prefix: &str, is_past: impl Fn(Timestam
     Ok(removed)
 }
 
-/// The event that an entry of the index is of, unless that has ended later, under another entry.
+/// The event of an index entry, unless it ended later under another entry.
 async fn event_of(snapshot: &dyn Snapshot, entry: &str) -> Result<Option<(Key, Versioned)>, ReadError> {
     let Some(event) = records::event_in_key(entry) else { return Ok(None) };
     let key = records::past(event);
@@ -183,8 +183,8 @@ async fn event_of(snapshot: &dyn Snapshot, entry: &str) -> Result<Option<(Key, V
     Ok(is_indexed.then_some((key, record)))
 }
 
-/// Removes who has read an event together with the event's own record: where that is gone, and the event does
-/// not live, which an event with much notice may do for longer than history is kept.
+/// Removes reads of events whose own record is gone and that are not live. An event with a long notice may be live for
+/// longer than history is kept.
 async fn sweep_seen(store: &dyn Store, now: Timestamp, history_retention: SignedDuration) -> Removed {
     let snapshot = store.snapshot().await?;
     let (mut pages, mut removed) = (Scan::new(&*snapshot, prefix::SEEN, PAGE), 0);
@@ -192,7 +192,7 @@ async fn sweep_seen(store: &dyn Store, now: Timestamp, history_retention: Signed
         let mut past = Vec::new();
         for one in page.records {
             let Ok(seen) = records::decode::<Seen>(&one.0, &one.1.value) else { continue };
-            // Most records are younger than that, and nothing more needs to be read for them.
+            // Most records are younger, and need no further reads.
             let is_old = seen.reads.iter().all(|read| now.duration_since(read.at) >= history_retention);
             if is_old && !is_known(&*snapshot, &one.0, &seen.scope).await? {
                 past.push(one);
@@ -203,7 +203,7 @@ async fn sweep_seen(store: &dyn Store, now: Timestamp, history_retention: Signed
     Ok(removed)
 }
 
-/// Whether the event of a record of reads lives, or is part of history.
+/// Whether the event of a record of reads is live or in history.
 async fn is_known(snapshot: &dyn Snapshot, key: &str, scope: &ScopeId) -> Result<bool, ReadError> {
     let Ok(RecordKey::Seen { event: id, .. }) = RecordKey::parse(key) else { return Ok(true) };
     let is_past = |found: Result<Option<Versioned>, ReadError>| match found {
@@ -219,11 +219,11 @@ async fn is_known(snapshot: &dyn Snapshot, key: &str, scope: &ScopeId) -> Result
         record => record?,
     };
     let Some(record) = record else { return Ok(false) };
-    // A scope that cannot be read may have the event.
+    // A scope that cannot be decoded may have the event.
     Ok(records::decode::<Scope>(&key, &record.value).map_or(true, |scope| scope.event(id).is_some()))
 }
 
-/// Removes records that are still as they were; answers how many.
+/// Removes records that have not changed; returns how many.
 async fn remove(store: &dyn Store, records: Vec<(Key, Versioned)>) -> usize {
     let mut removed = 0;
     for some in records.chunks(TXN_OPERATIONS_MAX / 2) {
@@ -278,7 +278,7 @@ mod tests {
         (records::operation(operation.id), records::encode(&operation))
     }
 
-    /// Some of each kind of record: hours old, and what of it must go when 48 hours are kept.
+    /// Records of each kind with their age in hours, and those that expire with a retention of 48 hours.
     fn records_of_each_kind() -> (Vec<Record>, Vec<Record>) {
         let command = |key, hours| {
             let answer = CommandRecord { hash: String::new(), at: hours_ago(hours), answer: Answer::Done };
@@ -297,7 +297,7 @@ mod tests {
             command("old", 24),
             entry(49, 1),
             past(1, hours_ago(49)),
-            // Written just before a process died: the event has ended later.
+            // Written just before a crash: the event has ended later.
             entry(50, 2),
             facts(48),
             facts(1_000),
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(keys(&store).await, sorted(&stay));
         assert_eq!(sweep(&store, now(), KEPT).await, Ok(0));
 
-        // Nothing is kept for ever but what is: the fleet, and what is still open.
+        // Only the fleet and open operations stay forever.
         let much_later = now().checked_add(SignedDuration::from_hours(10_000)).unwrap();
         sweep(&store, much_later, KEPT).await.unwrap();
         let left = [stay[5].clone(), stay[7].clone()];
@@ -353,17 +353,13 @@ mod tests {
         let day = |n: i64| hours_ago(0) + SignedDuration::from_hours(24 * n);
         let put = (0..10).map(|n| (records::refused(day(n), "node", 0), bytes::Bytes::new())).collect();
         store.commit(Txn { put, ..Txn::default() }).await;
-        assert_eq!(
-            sweep_bounded(&store, day(2), KEPT).await,
-            Ok(0),
-            "there is no earlier sweep to compare with"
-        );
+        assert_eq!(sweep_bounded(&store, day(2), KEPT).await, Ok(0), "no earlier sweep to compare with");
         assert_eq!(would_remove(&store, day(1), KEPT).await, Ok(false));
         assert_eq!(would_remove(&store, day(100), KEPT).await, Ok(true));
-        // The clock is far ahead: a sweep removes what a day later would have, and no more.
+        // The clock is far ahead: a sweep removes only a day's records.
         assert_eq!(sweep_bounded(&store, day(100), KEPT).await, Ok(2));
         assert_eq!(sweep_bounded(&store, day(100), KEPT).await, Ok(1));
-        // And it is set right again.
+        // The clock is corrected.
         assert_eq!(sweep_bounded(&store, day(5), KEPT).await, Ok(1));
         assert_eq!(keys(&store).await.len(), 6 + 1, "the time of the sweep is a record too");
     }
@@ -381,8 +377,7 @@ mod tests {
             let reads = vec![records::SeenRead { vm, at, version: "2020-07-01".into() }];
             records::encode(&Seen { scope: scope.id(), reads, added: Vec::new() })
         };
-        // Only whether there is a record of the event counts here, not what it says: it cannot be read, and so
-        // it stays.
+        // Only the existence of the event's record counts. It cannot be decoded, so it stays.
         let put: Vec<(Key, bytes::Bytes)> = vec![
             (records::seen(gone, "a"), seen(49)),
             (records::seen(known, "a"), seen(49)),

@@ -1,13 +1,11 @@
-//! Where a listener stands: an address, and on a hypervisor often more than that.
+//! Address of a listener: `ADDR[%DEVICE][+tproxy]`.
 //!
-//! `ADDR[%DEVICE][+tproxy]`
+//! A *device* (`169.254.169.254:80%br-blue`) restricts the listener to connections that arrive there, and answers leave
+//! there. Two tenants' bridges can each have a listener at the same address, and the same source address on each is a
+//! different guest.
 //!
-//! A *device* (`169.254.169.254:80%br-blue`) lets in only what arrives there, and sends answers out the same
-//! way. So two tenants' bridges can each have a listener at the same address, and the same address behind each
-//! of the two is two guests.
-//!
-//! With *tproxy* (`127.0.0.1:9254+tproxy`) the socket takes connections that the kernel's TPROXY hands to it
-//! although they were meant for another address; both sides' addresses stay as the guest wrote them.
+//! With *tproxy* (`127.0.0.1:9254+tproxy`) the socket accepts connections that the kernel's TPROXY redirects to it from
+//! other addresses. Both addresses of the connection stay as the guest sent them.
 
 use std::fmt;
 use std::io;
@@ -17,60 +15,60 @@ use std::str::FromStr;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// How many connections may wait to be accepted; what the standard library asks for, several times over, since
-/// a fleet that finds the service again calls all at once.
+/// Backlog of connections to accept. Several times the standard library's: after an outage, the whole fleet reconnects
+/// at once.
 const BACKLOG: u32 = 1024;
-/// The longest name of a device, as the kernel has it.
+/// Longest device name that the kernel allows.
 const DEVICE_BYTES_MAX: usize = 15;
 const TPROXY: &str = "+tproxy";
 
-/// Where a listener stands.
+/// Address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenAddress {
     /// The address.
     pub address: SocketAddr,
-    /// The device that callers come in by, if only one will do.
+    /// The only device to accept connections from, if set.
     pub device: Option<String>,
-    /// Whether it takes connections to other addresses, from TPROXY.
+    /// Whether it accepts connections to other addresses, from TPROXY.
     pub tproxy: bool,
 }
 
-/// Which step of listening failed, and what the system said.
+/// The step of binding that failed, with the system's error.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BindError {
-    /// The device cannot be listened on.
+    /// The device cannot be used.
     #[error("cannot use device {device}: {error}")]
     Device { device: String, error: io::Error },
     /// The socket cannot be made transparent.
     #[error("cannot take connections from TPROXY: {0}")]
     Tproxy(io::Error),
-    /// The address cannot be listened at.
+    /// The address cannot be bound.
     #[error(transparent)]
     Address(#[from] io::Error),
 }
 
 impl BindError {
-    /// What to do about it, where the flag is what chose the address.
+    /// What to do about it; `flag` is the option that sets the address.
     pub fn hint(&self, flag: &str) -> String {
         use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
         match self {
             BindError::Device { error, .. } if error.kind() == PermissionDenied => {
-                "listening on a device needs a right: grant CAP_NET_RAW".to_owned()
+                "listening on a device needs a capability: grant CAP_NET_RAW".to_owned()
             }
             BindError::Device { device, .. } => {
                 format!(
-                    "make the device first (ip link show {device} must find it), or name another with {flag}"
+                    "create the device first (ip link show {device} must find it), or choose another with {flag}"
                 )
             }
             BindError::Tproxy(_) => {
-                format!("that needs a right: grant CAP_NET_ADMIN, or leave {TPROXY} out of {flag}")
+                format!("this needs a capability: grant CAP_NET_ADMIN, or leave {TPROXY} out of {flag}")
             }
             BindError::Address(error) if error.kind() == AddrInUse => {
                 format!("another program listens there: stop it, or choose another address with {flag}")
             }
             BindError::Address(error) if error.kind() == PermissionDenied => format!(
-                "ports below 1024 need the right to bind them: choose another with {flag}, or grant CAP_NET_BIND_SERVICE"
+                "ports below 1024 need a capability: choose another with {flag}, or grant CAP_NET_BIND_SERVICE"
             ),
             BindError::Address(error) if error.kind() == AddrNotAvailable => {
                 format!(
@@ -83,10 +81,10 @@ impl BindError {
 }
 
 impl ListenAddress {
-    /// Listens there.
+    /// Binds and listens.
     pub fn bind(&self) -> Result<TcpListener, BindError> {
         let socket = if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // Connections of the process before this one may still be closing.
+        // Connections of the previous process may still be closing.
         socket.set_reuseaddr(true)?;
         if let Some(device) = &self.device {
             let failed = |error| BindError::Device { device: device.clone(), error };
@@ -116,14 +114,14 @@ impl FromStr for ListenAddress {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = text.strip_suffix(TPROXY).unwrap_or(text);
-        // The zone of an IPv6 address has a % as well, within the brackets.
+        // An IPv6 zone has a % too, within the brackets.
         let (address, device) = match rest.rsplit_once('%') {
             Some((address, device)) if !device.contains(']') => (address, Some(device)),
             Some(_) | None => (rest, None),
         };
         let is_name = |name: &str| {
-            let odd = |character: char| character.is_whitespace() || "/:%".contains(character);
-            !name.is_empty() && name.len() <= DEVICE_BYTES_MAX && !name.contains(odd)
+            let is_invalid = |character: char| character.is_whitespace() || "/:%".contains(character);
+            !name.is_empty() && name.len() <= DEVICE_BYTES_MAX && !name.contains(is_invalid)
         };
         if device.is_some_and(|name| !is_name(name)) {
             return Err(());
@@ -187,6 +185,6 @@ mod tests {
         let at: ListenAddress = "127.0.0.1:0%nowhere".parse().unwrap();
         let error = at.bind().unwrap_err();
         assert!(error.to_string().contains("cannot use device nowhere"), "{error}");
-        assert!(error.hint("--guest").contains("make the device first"), "{}", error.hint("--guest"));
+        assert!(error.hint("--guest").contains("create the device first"), "{}", error.hint("--guest"));
     }
 }

@@ -1,7 +1,8 @@
-//! What `/metrics` says: aggregates, in the text form that Prometheus reads.
+//! `/metrics`: aggregates in the Prometheus text format.
 //!
-//! The registry is made once. Off the poll path a count is a counter of prometheus-client, registered here. Polls and the
-//! engine write plain atomics, which cost an instruction each; a collector reads those, and the view, at each scrape.
+//! The registry is created once. Outside of the poll path, counters are those of prometheus-client, registered here.
+//! Polls and the engine write plain atomics, which cost one instruction each; a collector reads these and the view at
+//! each scrape.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,12 +21,12 @@ use crate::operator::Operator;
 /// Counters that differ in one label.
 pub type Counters = Family<[(&'static str, String); 1], Counter>;
 
-/// A number that any thread changes and a scrape reads: an atomic that orders nothing else.
+/// A counter or gauge that any thread changes and a scrape reads: a relaxed atomic.
 #[derive(Debug, Default)]
 pub struct Tally(AtomicU64);
 
 impl Tally {
-    /// What it is now.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -47,19 +48,19 @@ impl Tally {
     }
 }
 
-/// The page and where its numbers come from.
+/// The metrics page.
 pub struct Metrics(Registry);
 
 impl Metrics {
-    /// The metrics of a service, by its operator listener.
+    /// The metrics of a service, read through its operator listener.
     pub fn new(operator: Operator) -> Self {
         let mut registry = Registry::with_prefix("notbefore");
         let (refusals, delivery) = (&operator.refusals, &operator.delivery);
-        let help = "Requests of operators that were refused, by why";
+        let help = "Refused requests of operators, by error code";
         registry.register("operator_refusals", help, refusals.counts.clone());
-        let help = "Events that neared their NotBefore unread, once for each VM";
+        let help = "Warnings about events unread close to their NotBefore, one for each VM";
         registry.register("unread_warnings", help, delivery.warnings.clone());
-        let help = "From the publication of an event to its first read, for each VM it happens to";
+        let help = "Seconds from the publication of an event to its first read by each affected VM";
         registry.register("first_read_seconds", help, delivery.first_reads.clone());
         registry.register_collector(Box::new(ScrapeCollector(operator)));
         Self(registry)
@@ -74,7 +75,7 @@ impl Metrics {
     }
 }
 
-/// What is read at each scrape.
+/// Collects the metrics that are read at each scrape.
 struct ScrapeCollector(Operator);
 
 impl fmt::Debug for ScrapeCollector {
@@ -99,7 +100,7 @@ impl Collector for ScrapeCollector {
         ];
         let answers = answers.into_iter().map(|(answer, count)| (answer.to_owned(), count));
         let refused = guests.refused().map(|(status, count)| (status.to_string(), count));
-        let help = "Requests of guests, by what they were answered with";
+        let help = "Requests of guests, by answer";
         let answers = answers.chain(refused).map(|(answer, count)| (answer, Count::new(count)));
         page.family("guest_requests", help, "answer", answers)?;
         let connections = [
@@ -107,14 +108,13 @@ impl Collector for ScrapeCollector {
             ("turned_away", Count::new(guests.connections_turned_away.get())),
             ("evicted", Count::new(guests.connections_evicted.get())),
         ];
-        let help = "Connections of guests, by what became of them";
+        let help = "Connections of guests, by state; turned away: over a limit";
         page.family("guest_connections", help, "state", connections)?;
-        let help =
-            "Times that a guest's connection had more to it than a plain poll and got a task of its own";
+        let help = "Connections of guests handed over from a worker to a task, because the request was no plain poll";
         page.one("guest_handovers", help, Count::new(guests.connections_handed_over.get()))?;
         let help = "Open connections of guests";
         page.one("guest_connections_open", help, Gauge::new(guests.connections_open.get()))?;
-        let help = "Polls of guests held back until there is news";
+        let help = "Long polls of guests that wait for a change";
         page.one("guest_polls_waiting", help, Gauge::new(guests.waiting.get()))?;
 
         let outcomes = [
@@ -122,27 +122,27 @@ impl Collector for ScrapeCollector {
             ("conflict", Count::new(engine.conflicts.get())),
             ("failed", Count::new(engine.failures.get())),
         ];
-        page.family("commits", "Transactions, by their outcome", "outcome", outcomes)?;
-        page.one("store_revision", "The newest revision of the store", Gauge::new(engine.revision.get()))?;
-        let help = "Whether the store took the last transaction";
+        page.family("commits", "Transactions, by outcome", "outcome", outcomes)?;
+        page.one("store_revision", "Newest revision of the store", Gauge::new(engine.revision.get()))?;
+        let help = "Whether the store accepted the last transaction (1) or not (0)";
         page.one("store_well", help, Gauge::new(u32::from(engine.is_store_writable())))?;
-        let help = "Damaged records that were met and passed over since the start";
+        let help = "Damaged records that were skipped since the start";
         page.one("store_damaged_records", help, Gauge::new(operator.store.damaged()))?;
-        let help = "Reboots and freezes of hosts that are due and wait for another update domain of one of their scopes";
+        let help = "Host operations that are due and wait for another update domain of one of their scopes";
         page.one("host_operations_waiting", help, Gauge::new(engine.host_operations_waiting.get()))?;
-        let help = "Whether the clock has jumped and is not trusted: events do not start by time then";
+        let help = "Whether the clock is held (1): it has jumped, and events do not start by time";
         page.one("clock_held", help, Gauge::new(u32::from(engine.clock_hold().is_some())))?;
         if let Some(ends_at) = operator.certificate.as_ref().and_then(|certificate| certificate.ends_at()) {
-            let help = "When the operator listener's certificate ends, in seconds since 1970";
+            let help = "Expiry of the operator listener's certificate, in seconds since 1970";
             let seconds = Gauge::new(ends_at.as_second().max(0));
             page.one("operator_certificate_not_after_seconds", help, seconds)?;
         }
 
         let unread = Gauge::new(operator.delivery.ledger().events_unread(&view));
-        page.one("events_unread", "Live events that a VM they happen to has not read", unread)?;
+        page.one("events_unread", "Live events that an affected VM has not read", unread)?;
         page.one("scopes", "Scopes", Gauge::new(counts.scopes))?;
         page.one("vms", "VMs", Gauge::new(counts.vms))?;
-        page.one("operations_open", "Operations that are not closed", Gauge::new(counts.operations))?;
+        page.one("operations_open", "Open operations", Gauge::new(counts.operations))?;
         let phases = [("scheduled", Gauge::new(counts.scheduled)), ("started", Gauge::new(counts.started))];
         page.family("events", "Live events, by phase", "phase", phases)?;
         let commands = [
@@ -150,7 +150,8 @@ impl Collector for ScrapeCollector {
             ("running", Gauge::new(counts.commands_running)),
             ("failed", Gauge::new(counts.commands_failed)),
         ];
-        let help = "Commands of the exec driver for live events, by how they stand; what has failed waits for somebody";
+        let help =
+            "Commands of the exec driver for live events, by state; failed commands wait for an operator";
         page.family("commands", help, "state", commands)?;
         let listening = view.listening_counts(operator.clock.now());
         let listening = listening.map(|(answer, count)| (answer.to_string(), Gauge::new(count)));
@@ -159,7 +160,7 @@ impl Collector for ScrapeCollector {
     }
 }
 
-/// Writes metrics with their descriptions. A help text that is registered gets its full stop from the registry.
+/// Writes metrics with their descriptions. For registered metrics, the registry adds the full stop to the help text.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {

@@ -1,4 +1,5 @@
-//! The platform behind the guest listener: who is calling, what its document is, what its approval does.
+//! Platform implementation behind the guest listener: resolves callers, serves documents, sends approvals to the
+//! engine.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -23,28 +24,28 @@ use crate::runtime::EngineHandle;
 use crate::view::{Guest, ScopeView, View, Views};
 use crate::wait_queues::WaitQueues;
 
-/// How many guests' instance metadata is read from the store at a time.
+/// Concurrent reads of instance metadata from the store.
 const READS_MAX: usize = 4;
 
-/// How many VMs of one name are looked at to tell whether two are in one group: a guest asks for that as often as it may.
+/// Maximum VMs of one name that are checked for a second one in the group: a guest can trigger this at its rate limit.
 const NAMESAKES_MAX: usize = 64;
 
-/// The platform, as guests meet it.
+/// The implementation of [`Platform`] for this service.
 pub struct ScheduledEvents {
     views: Arc<Views>,
     engine: EngineHandle,
     proxies: Arc<TrustedProxies>,
     delivery: Arc<Delivery>,
     store: Arc<dyn Store>,
-    /// Turns to read from the store.
+    /// Limits concurrent reads from the store.
     reads: Semaphore,
 }
 
-/// A guest that was found, with its scope as it was at that moment.
+/// A resolved guest, with its scope at that moment.
 pub struct ResolvedGuest {
     vm: VmId,
     scope: Arc<ScopeView>,
-    /// Where it stands among the scope's members.
+    /// Index among the scope's members.
     position: usize,
     is_proxied: bool,
 }
@@ -70,8 +71,8 @@ impl GuestHandle for ResolvedGuest {
 }
 
 impl ScheduledEvents {
-    /// A platform that reads these views, sends approvals there, lets these proxies speak for VMs, leaves its notes
-    /// with `delivery`, and reads instance metadata from the store.
+    /// Reads `views`, sends approvals to the engine, trusts `proxies`, records reads in `delivery`, and reads instance
+    /// metadata from the store.
     pub fn new(
         views: Arc<Views>,
         engine: EngineHandle,
@@ -82,10 +83,10 @@ impl ScheduledEvents {
         Self { views, engine, proxies, delivery, store, reads: Semaphore::new(READS_MAX) }
     }
 
-    /// What was written down for a VM to be told about itself. It stays in the store: few ask for it, and it would
-    /// take more room in memory than all the rest of a VM.
+    /// The stored instance metadata of a VM. It is not held in memory: it is rarely read, and larger than all other
+    /// data of a VM.
     async fn stored_instance(&self, vm: VmId) -> Result<serde_json::Value, Box<dyn Error + Send + Sync>> {
-        // A fleet that starts all at once waits here, and not where the others want to write.
+        // If a whole fleet starts at once, its guests queue here instead of delaying writes.
         let _turn = self.reads.acquire().await.map_err(|_| "the service is closing")?;
         let key = records::vm(vm);
         let record = self.store.snapshot().await?.get(&key).await?;
@@ -94,8 +95,8 @@ impl ScheduledEvents {
     }
 }
 
-/// The VM that a caller is by where it calls from. Without a fleet, whoever calls from this machine is the VM
-/// that stands in for one: from loopback, or from the very address that was called.
+/// The VM at the caller's address. Without a fleet, a caller on this machine is the first-run VM: it calls from
+/// loopback, or from the address that it called.
 fn identify<'v>(view: &'v View, caller: &Caller) -> Option<(VmId, Option<Guest<'v>>)> {
     match &*caller.listener {
         ListenerIdentity::Network(network) => {
@@ -127,8 +128,8 @@ impl Platform for ScheduledEvents {
         };
         let Some(Guest { scope, position }) = found else {
             if caller.is_proxy {
-                // The proxy's list is older than the fleet, most likely; its guest sees a bare 403.
-                self.proxies.log_refusal(caller, &format!("its X-Instance-ID {vm} is that of no VM"));
+                // The proxy's list is probably older than the fleet; its guest gets only a 403.
+                self.proxies.log_refusal(caller, &format!("X-Instance-ID {vm} is no known VM"));
             }
             return None;
         };
@@ -170,7 +171,7 @@ impl Platform for ScheduledEvents {
             true => match self.stored_instance(guest.vm).await {
                 Ok(stored) => stored,
                 Err(error) => {
-                    tracing::warn!(vm = %guest.vm, %error, "its instance metadata cannot be read");
+                    tracing::warn!(vm = %guest.vm, %error, "cannot read instance metadata");
                     return None;
                 }
             },
@@ -195,7 +196,7 @@ impl Platform for ScheduledEvents {
         };
         let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
         let events = events.into_iter().map(EventId).collect();
-        // The VM that stands in for a fleet has no address of its own.
+        // The first-run VM has no address of its own.
         let network = match &*caller.listener {
             ListenerIdentity::Network(network)
                 if !guest.is_proxied && self.views.newest().first_run != Some(guest.vm) =>
@@ -217,7 +218,7 @@ impl Platform for ScheduledEvents {
     }
 }
 
-/// What a VM reads about itself: what the inventory knows, over what was written down for it.
+/// A VM's instance metadata: the inventory's values override the stored ones.
 fn instance(view: &View, stored: serde_json::Value, scope: &ScopeView, vm: VmId) -> Instance {
     let mut instance: Instance = serde_json::from_value(stored).unwrap_or_default();
     let Some(member) = scope.member(vm) else { return instance };
@@ -240,7 +241,8 @@ fn instance(view: &View, stored: serde_json::Value, scope: &ScopeView, vm: VmId)
     fill(&mut instance.os_type, "Linux");
     match scope.scope.kind {
         ScopeKind::ScaleSet => {
-            // The scope is a placement group, and a set may have several. A uniform member's name holds the set's.
+            // The scope is a placement group, and a set may have several. The name of a uniform member contains the
+            // set's name.
             let set = set_and_number(member.name.as_str()).map_or(path.name.as_str(), |(set, _)| set);
             fill(&mut instance.vm_scale_set_name, set);
             fill(&mut instance.placement_group_id, path.name.as_str());
@@ -260,14 +262,16 @@ fn instance(view: &View, stored: serde_json::Value, scope: &ScopeView, vm: VmId)
     instance
 }
 
-/// Whether another VM of the group has this VM's name; true also where so many VMs have it that not all are looked at.
+/// Whether another VM of the group has this VM's name; true if too many VMs have it to check all.
 fn shares_name(view: &View, scope: &ScopeView, member: &Member) -> bool {
-    let here = &scope.scope.path;
+    let own_path = &scope.scope.path;
     let folded = member.name.folded();
     let namesakes: Vec<VmId> = view.named(&folded).take(NAMESAKES_MAX).collect();
     let in_group = |vm: &VmId| {
         let path = view.scope_of(*vm).map(|scope| &scope.scope.path);
-        path.is_some_and(|path| (&path.subscription, &path.group) == (&here.subscription, &here.group))
+        path.is_some_and(|path| {
+            (&path.subscription, &path.group) == (&own_path.subscription, &own_path.group)
+        })
     };
     namesakes.len() == NAMESAKES_MAX || namesakes.iter().any(|vm| *vm != member.vm && in_group(vm))
 }

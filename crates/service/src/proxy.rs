@@ -1,24 +1,22 @@
-//! Trusted proxies: callers that speak for VMs other than themselves.
+//! Trusted proxies: callers that send requests for VMs.
 //!
-//! Where guests cannot be told apart by their source address (one service for many hypervisors, tenants whose
-//! addresses overlap behind one router), a proxy near the guest knows which VM it talks to and says so:
+//! Sometimes the source address does not identify a guest: one service for many hypervisors, or tenants with
+//! overlapping addresses behind one router. Then a proxy near the guest adds the VM's id and a signature:
 //!
 //! ```text
 //! X-Instance-ID: 5ad21dcd-8f70-4f4a-b2b1-f3c1a9a0a4c1
 //! X-Instance-ID-Signature: hex(HMAC-SHA256(secret, the id exactly as it is written above))
 //! ```
 //!
-//! This is the convention of OpenStack's metadata proxy. Two things must hold before the id counts: the
-//! connection comes from an address that is configured as a proxy's, and the signature is right. Either alone
-//! is not enough: a guest that learnt a signature cannot use it from its own address, and a program beside
-//! the proxy cannot use its address without the secret.
+//! This is the convention of OpenStack's metadata proxy. The id counts if the connection comes from a configured proxy
+//! address and the signature is valid. Both are required: a guest that knows a signature cannot use it from its own
+//! address. A program on the proxy's machine cannot use its address without the secret.
 //!
-//! The signature covers the id and nothing else, no time and no number, so it is the same for every request
-//! of that VM. Whoever can repeat it *from the proxy's address* is the proxy, as far as anyone can tell; that is
-//! the convention, and the reason to keep guests off the network between proxy and service.
+//! The signature covers only the id, no time and no nonce. It is the same for every request of that VM and can be
+//! replayed *from the proxy's address*. That is the convention; keep guests off the network between proxy and service.
 //!
-//! A proxy is never taken for a VM by its own address, also where the fleet has a VM there: a request whose
-//! id was lost on the way would otherwise be answered with, and approved in the name of, that VM.
+//! A proxy is never identified as a VM by its own address, even if the fleet has a VM there. Otherwise a request that
+//! lost its id would be answered, and approved, as that VM.
 
 mod address;
 mod secrets;
@@ -34,24 +32,23 @@ use self::secrets::Secrets;
 pub use self::secrets::SecretsError;
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 
-/// The most addresses and prefixes of proxies. A connection is compared with each; a site with more
-/// hypervisors than this has a prefix for them.
+/// Maximum addresses and prefixes of proxies. Each connection is compared with all of them; a site with more
+/// hypervisors uses a prefix.
 pub const PROXIES_MAX: usize = 1_000;
-/// How a GUID with its hyphens is written. Other spellings of the same id have no signature of their own in
-/// the convention, so they are no ids here.
+/// Length of a GUID with hyphens. The signature covers this spelling only, so other spellings are refused.
 const ID_LENGTH: usize = 36;
 
-/// Who is trusted to speak for VMs, as it is configured.
+/// Configuration of trusted proxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyConfig {
-    /// Where proxies call from; none where nobody is trusted.
+    /// Addresses of proxies; if empty, no proxy is trusted.
     pub addresses: Vec<ProxyAddress>,
-    /// The file with the secret, or, while it is being changed, the secrets, one a line.
+    /// The file with the secret. During a rotation it has several, one a line.
     pub secret_file: Option<PathBuf>,
 }
 
 impl ProxyConfig {
-    /// Refuses what cannot be meant.
+    /// Refuses incomplete or excessive configuration.
     pub fn check(&self) -> Result<(), ProxyError> {
         match (&self.secret_file, self.addresses.len()) {
             (None, 0) => Ok(()),
@@ -63,26 +60,28 @@ impl ProxyConfig {
     }
 }
 
-/// Why proxies cannot be trusted as configured.
+/// Why the configuration of proxies is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// A proxy is named, and no secret.
-    #[error("--proxy is given without --proxy-secret-file: say where the secret is that proxies sign with")]
-    NoSecretFile,
-    /// A secret is named, and no proxy.
+    /// Proxies without a secret.
     #[error(
-        "--proxy-secret-file is given without --proxy: say from which addresses proxies call, or leave both out"
+        "--proxy is given without --proxy-secret-file: set the file with the secret that proxies sign with"
+    )]
+    NoSecretFile,
+    /// A secret without proxies.
+    #[error(
+        "--proxy-secret-file is given without --proxy: set the addresses of the proxies, or leave both out"
     )]
     NoAddresses,
-    /// There are too many.
-    #[error("{0} proxies are named, the most is {PROXIES_MAX}: name a prefix of their addresses instead")]
+    /// Too many proxies.
+    #[error("{0} proxies are configured, at most {PROXIES_MAX} are allowed: use a prefix of their addresses")]
     TooMany(usize),
-    /// The file cannot be used.
+    /// The secret file cannot be used.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
 }
 
-/// Who is trusted to speak for VMs.
+/// The trusted proxies and their secrets.
 #[derive(Debug, Default)]
 pub struct TrustedProxies {
     addresses: Vec<ProxyAddress>,
@@ -92,7 +91,7 @@ pub struct TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// The proxies of a configuration, with their secrets read.
+    /// Reads the secrets of a configuration.
     pub fn load(config: &ProxyConfig) -> Result<TrustedProxies, ProxyError> {
         config.check()?;
         let Some(file) = config.secret_file.clone() else { return Ok(TrustedProxies::default()) };
@@ -105,14 +104,13 @@ impl TrustedProxies {
         })
     }
 
-    /// Reads the secrets again. If that fails, those that were read before stay.
+    /// Reads the secrets again. If that fails, the old ones stay.
     pub fn reload(&self) -> Result<(), SecretsError> {
         self.secrets.store(Secrets::read(&self.file)?.into());
         Ok(())
     }
 
-    /// Whether a caller is a proxy. A listener that is bound to one VM has no proxies: all its callers are
-    /// that VM.
+    /// Whether a caller is a trusted proxy. A listener bound to one VM has no proxies: all its callers are that VM.
     pub fn contains(&self, caller: &Caller) -> bool {
         match &*caller.listener {
             ListenerIdentity::Network(network) => {
@@ -122,27 +120,27 @@ impl TrustedProxies {
         }
     }
 
-    /// The VM that a proxy speaks for, if it proves that it may.
+    /// The VM that a proxy's request is for, if the signature is valid.
     pub fn vm(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Uuid> {
         self.verify(claim).inspect_err(|why| self.log_refusal(caller, why)).ok()
     }
 
     fn verify(&self, claim: &ProxyClaim<'_>) -> Result<Uuid, &'static str> {
-        let id = claim.instance_id.ok_or("it has not exactly one X-Instance-ID")?;
-        let signature = claim.signature.ok_or("it has not exactly one X-Instance-ID-Signature")?;
+        let id = claim.instance_id.ok_or("it must have one X-Instance-ID")?;
+        let signature = claim.signature.ok_or("it must have one X-Instance-ID-Signature")?;
         if !self.secrets.load().verify(id.as_bytes(), signature) {
-            return Err("its X-Instance-ID-Signature was made with no secret of the file");
+            return Err("X-Instance-ID-Signature does not match any secret of the file");
         }
         let guid = Some(id).filter(|id| id.len() == ID_LENGTH).and_then(|id| id.parse().ok());
-        guid.ok_or("its X-Instance-ID is no GUID")
+        guid.ok_or("X-Instance-ID is no GUID")
     }
 
-    /// Leaves word of a refusal, since a wrong secret on one side is otherwise seen by guests only. The first,
-    /// the second, the fourth and so on: a proxy that is set up wrongly must not fill the log.
+    /// Logs a refusal: without this, only guests would see that a secret is wrong. Logs the first, second, fourth and
+    /// so on, so that a misconfigured proxy does not fill the log.
     pub(crate) fn log_refusal(&self, caller: &Caller, why: &str) {
         let count = self.refused.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if count.is_power_of_two() {
-            tracing::warn!(proxy = %caller.source.ip(), count, "a request of a trusted proxy was refused: {why}");
+            tracing::warn!(proxy = %caller.source.ip(), count, "refused a request of a trusted proxy: {why}");
         }
     }
 }
@@ -170,7 +168,7 @@ mod tests {
         caller(ListenerIdentity::Network(name.to_owned()), source)
     }
 
-    /// The proxies at these addresses, and the directory with their secret.
+    /// Proxies at these addresses, and the directory with their secret.
     fn proxies(addresses: &[&str]) -> (TrustedProxies, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("secret");
@@ -236,7 +234,7 @@ mod tests {
         let upper = ID.to_uppercase();
         let signature = proxies.secrets.load().sign(upper.as_bytes());
         let claim = ProxyClaim { instance_id: Some(&upper), signature: Some(&signature) };
-        assert_eq!(proxies.vm(&from, &claim), Some(ID.parse().unwrap()), "signed as it is written");
+        assert_eq!(proxies.vm(&from, &claim), Some(ID.parse().unwrap()), "signed in this spelling");
     }
 
     #[test]
@@ -250,7 +248,7 @@ mod tests {
         assert!(proxies.vm(&from, &claim).is_some());
         fs::write(&file, "\n").unwrap();
         assert!(proxies.reload().is_err());
-        assert!(proxies.vm(&from, &claim).is_some(), "what was read before stays");
+        assert!(proxies.vm(&from, &claim).is_some(), "the old secrets stay");
         fs::write(&file, "the next one, long enough\n").unwrap();
         proxies.reload().unwrap();
         assert!(proxies.vm(&from, &claim).is_none());
@@ -261,11 +259,11 @@ mod tests {
         let addresses = vec!["10.9.0.2".parse().unwrap()];
         let error = TrustedProxies::load(&ProxyConfig { addresses, secret_file: None }).unwrap_err();
         assert!(matches!(error, ProxyError::NoSecretFile), "{error}");
-        let lone = ProxyConfig { addresses: Vec::new(), secret_file: Some("secret".into()) };
-        let error = TrustedProxies::load(&lone).unwrap_err();
+        let secret_only = ProxyConfig { addresses: Vec::new(), secret_file: Some("secret".into()) };
+        let error = TrustedProxies::load(&secret_only).unwrap_err();
         assert!(matches!(error, ProxyError::NoAddresses), "{error}");
         let many = vec!["10.9.0.2".parse().unwrap(); PROXIES_MAX + 1];
-        let error = TrustedProxies::load(&ProxyConfig { addresses: many, ..lone }).unwrap_err();
+        let error = TrustedProxies::load(&ProxyConfig { addresses: many, ..secret_only }).unwrap_err();
         assert!(matches!(error, ProxyError::TooMany(_)), "{error}");
     }
 }

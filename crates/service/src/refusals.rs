@@ -1,9 +1,9 @@
-//! Requests of operators that were refused: remembered for a moment, written in bulk.
+//! Refused operator requests: collected in memory, written in batches.
 //!
-//! Whoever is refused decides how often that happens, so nothing here grows with it. A batch keeps so many
-//! requests in full, only some of them from any one place, and counts the rest; it is written once a second, and
-//! ever more slowly while it overflows. So a flood costs a few kilobytes a minute, and hides neither itself nor
-//! the one request beside it that matters. The janitor removes old batches with the rest of history.
+//! A client controls how often it is refused, so all sizes are bounded. A batch keeps a limited number of requests in
+//! full, with a limit per source, and counts the rest. It is written once a second, with exponential back-off while it
+//! overflows. A flood therefore costs a few kilobytes a minute and hides neither itself nor other refusals. The janitor
+//! removes old batches with history.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,24 +18,24 @@ use crate::clock::Clock;
 use crate::lock;
 use crate::metrics::Counters;
 
-/// How many requests a batch keeps in full: what a person would read of one second.
+/// Requests kept in full in a batch: about what a person reads of one second.
 const REQUESTS_MAX: usize = 64;
-/// How many of them from one place, so that no place hides the others.
+/// Requests kept in full of one source, so that it does not hide the others.
 const REQUESTS_PER_SOURCE: usize = 16;
-/// How many places a batch counts apart; the others are counted together.
+/// Sources counted separately in a batch; the others are counted together.
 const SOURCES_MAX: usize = 32;
-/// How long a request's method and path may be in a batch.
+/// Longest method and path in a batch.
 const REQUEST_CHARS_MAX: usize = 160;
-/// How often a batch is written.
+/// Interval between writes.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-/// How often it is written when it keeps overflowing.
+/// Longest interval between writes while batches overflow.
 const WRITE_INTERVAL_MAX: Duration = Duration::from_secs(64);
 
-/// Where refusals are noted.
+/// Collects refusals.
 #[derive(Default)]
 pub struct Refusals {
     pending: Mutex<PendingBatch>,
-    /// How many there have been, by code; there are few codes.
+    /// Number of refusals by code; there are few codes.
     pub counts: Counters,
 }
 
@@ -53,7 +53,7 @@ struct SourceCounts {
 }
 
 impl PendingBatch {
-    /// Notes one; answers whether it is kept in full.
+    /// Adds a request; returns whether it is kept in full.
     fn record(&mut self, mut refused: RefusedRequest) -> bool {
         let known = self.per_source.len();
         let source = match self.per_source.get_mut(&refused.from) {
@@ -76,7 +76,7 @@ impl PendingBatch {
         true
     }
 
-    /// All of it, if there is any; the next begins empty.
+    /// Takes the batch, if it is not empty.
     fn take(&mut self, at: jiff::Timestamp) -> Option<RefusalBatch> {
         let Self { requests, per_source, other_sources } = std::mem::take(self);
         let counted = per_source.into_iter().filter(|(_, source)| source.counted > 0);
@@ -90,7 +90,7 @@ impl PendingBatch {
 }
 
 impl Refusals {
-    /// Notes a refusal.
+    /// Records and logs a refusal.
     pub fn record(&self, refused: RefusedRequest) {
         self.counts.get_or_create(&[("code", refused.code.clone())]).inc();
         let mut pending = lock(&self.pending);
@@ -102,7 +102,7 @@ impl Refusals {
         }
     }
 
-    /// Writes what was noted, for ever.
+    /// Writes batches forever.
     pub async fn write(self: Arc<Self>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, node: Node) {
         let mut pause = WRITE_INTERVAL;
         for n in 0.. {
@@ -111,7 +111,7 @@ impl Refusals {
         }
     }
 
-    /// Writes what was noted, if anything; answers whether all of it was kept in full.
+    /// Writes the batch, if it is not empty; returns whether all requests were kept in full.
     pub async fn write_once(&self, store: &dyn Store, clock: &dyn Clock, node: &str, n: u64) -> bool {
         let now = clock.now();
         let Some(batch) = lock(&self.pending).take(now) else { return true };
@@ -125,14 +125,14 @@ impl Refusals {
             tracing::error!(
                 ?outcome,
                 requests = batch.requests.len(),
-                "could not store which requests were refused; the log has them"
+                "cannot store refused requests: they are in the log only"
             );
         }
         batch.further.is_empty()
     }
 }
 
-/// While batches overflow they are written half as often each time.
+/// Doubles the interval while batches overflow.
 fn next_pause(pause: Duration, all_kept: bool) -> Duration {
     if all_kept { WRITE_INTERVAL } else { (pause * 2).min(WRITE_INTERVAL_MAX) }
 }
@@ -159,7 +159,7 @@ mod tests {
         for _ in 0..10_000 {
             pending.record(refused([10, 0, 0, 9]));
         }
-        assert!(pending.record(refused([10, 0, 0, 1])), "one from another place is kept");
+        assert!(pending.record(refused([10, 0, 0, 1])), "a request of another source is kept");
         let batch = pending.take(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(batch.requests.len(), REQUESTS_PER_SOURCE + 1);
         let further = FurtherRefusals { from: refused([10, 0, 0, 9]).from, count: 10_000 - 16 };
@@ -179,7 +179,7 @@ mod tests {
         let batch = pending.take(Timestamp::UNIX_EPOCH).unwrap();
         assert!(records::encode(&batch).len() < 32 * 1024);
         let counted: u64 = batch.further.iter().map(|one| one.count).sum();
-        assert_eq!(batch.requests.len() as u64 + counted, 100_000, "nothing is lost from the count");
+        assert_eq!(batch.requests.len() as u64 + counted, 100_000, "every request is counted");
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! What a service that runs gives to whoever has started it: where it can be reached, whether it is alive, and what
-//! it can read anew.
+//! A running service: its addresses, its engine for liveness checks, and what it can reload.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,52 +7,52 @@ use std::sync::{Arc, Mutex};
 use crate::config::GuestListener;
 use crate::runtime::EngineHandle;
 
-/// A service that runs.
+/// A running service.
 #[derive(Clone)]
 pub struct Running {
-    /// Where it can be reached.
+    /// Its addresses.
     pub addresses: Addresses,
-    /// Its engine, to be asked for a sign of life.
+    /// Its engine, for liveness checks.
     pub engine: EngineHandle,
-    /// What it can read anew.
+    /// What it can reload.
     pub reloads: Reloads,
 }
 
-/// Where a service that runs can be reached.
+/// The addresses of a running service.
 #[derive(Clone, Debug)]
 pub struct Addresses {
-    /// Where guests call. Beside listeners of single VMs, only those at which some VM is known by its address, or
-    /// any VM through a proxy.
+    /// Guest listeners. If listeners of single VMs exist, only those where a VM is known by its address, or any VM
+    /// through a proxy.
     pub guest: Vec<GuestListener>,
-    /// Where single VMs call.
+    /// Listeners of single VMs.
     pub guest_vms: Vec<(String, SocketAddr)>,
-    /// Where operators call.
+    /// The operator listener.
     pub operator: SocketAddr,
-    /// Whether they call by https.
+    /// Whether the operator listener uses https.
     pub operator_encrypted: bool,
     /// The file with the first token.
     pub token: PathBuf,
-    /// The VM that stands in for a fleet, if there is one.
+    /// The first-run VM, if there is one.
     pub first_run: Option<String>,
 }
 
-/// Why a part could not be read anew; the log shows it.
+/// Why a part could not be reloaded; logged.
 pub type ReloadError = Box<dyn std::error::Error + Send + Sync>;
 
 type Reload = Box<dyn Fn() -> Result<(), ReloadError> + Send>;
 
-/// What can be read anew while the service runs. Each part that can hangs itself in; SIGHUP goes through them all.
+/// Parts that can be reloaded while the service runs. SIGHUP reloads all of them.
 #[derive(Clone, Default)]
 pub struct Reloads(Arc<Mutex<Vec<(String, Reload)>>>);
 
 impl Reloads {
-    /// Hangs in a part under the name that the log shall call it by. Where `reload` fails, the part must go on with
-    /// what it had. It may read files.
+    /// Adds a part under its name for the log. If `reload` fails, the part must keep its old value. It may block to
+    /// read files.
     pub fn add(&self, what: &str, reload: impl Fn() -> Result<(), ReloadError> + Send + 'static) {
         crate::lock(&self.0).push((what.to_owned(), Box::new(reload)));
     }
 
-    /// Has every part read anew, and gives what became of each.
+    /// Reloads every part; returns the result of each.
     pub fn run(&self) -> Vec<(String, Result<(), ReloadError>)> {
         let parts = crate::lock(&self.0);
         parts.iter().map(|(what, reload)| (what.clone(), reload())).collect()
@@ -70,10 +69,10 @@ mod tests {
         assert!(reloads.run().is_empty());
         reloads.add("bad", || Err("no such file".into()));
         reloads.add("good", || Ok(()));
-        let words = |(what, became): (String, Result<(), ReloadError>)| {
+        let texts = |(what, became): (String, Result<(), ReloadError>)| {
             (what, became.map_err(|error| error.to_string()))
         };
-        let outcomes: Vec<_> = reloads.clone().run().into_iter().map(words).collect();
+        let outcomes: Vec<_> = reloads.clone().run().into_iter().map(texts).collect();
         assert_eq!(
             outcomes,
             [("bad".to_owned(), Err("no such file".to_owned())), ("good".to_owned(), Ok(()))]

@@ -1,13 +1,11 @@
-//! The runtime around the engine: one task that feeds it inputs and carries out its effects, in order.
+//! Runtime of the engine: one task that feeds inputs to the engine and carries out its effects in order.
 //!
-//! The engine decides, this task does. It owns the engine; everybody else holds an [`EngineHandle`] and
-//! waits for an answer. Commits run beside it and come back as inputs. Sleeping is cut into short pieces, so
-//! that a clock that is set forward is noticed within a second.
+//! The task owns the engine; all other code holds an [`EngineHandle`] and awaits answers. Commits run beside the task
+//! and return as inputs. Sleeps are short, so that a clock that is set forward is noticed within a second.
 //!
-//! The busier it is, the less each command costs. What has come in meanwhile is handled in one pass, and the
-//! effects of the pass are carried out together: its transactions go to the store as one, which makes them durable
-//! with one sync, and its changes are published as one view. The order that a caller relies on stays: durable,
-//! published, answered.
+//! Batching makes commands cheaper under load. All waiting inputs are handled in one pass, and the effects of a pass
+//! are carried out together: its transactions go to the store in one call with one sync, and its changes become one
+//! view. The order for a caller stays: durable, published, answered.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -28,29 +26,28 @@ use crate::driver::{Driver, Report};
 use crate::metrics::Tally;
 use crate::view::Views;
 
-/// How many inputs one pass takes; it bounds how long the first of them waits for the last.
+/// Maximum inputs of one pass; it bounds how long the first input waits for the last.
 const PASS_INPUTS_MAX: usize = 512;
-/// How many transactions are handed to the store as one. They are answered together, so the first of them wait for
-/// the last.
+/// Maximum transactions in one call to the store. They are answered together, so the first wait for the last.
 const COMMIT_BATCH_MAX: usize = 256;
-/// How many requests may wait to be taken up; beyond that, whoever asks waits to be heard.
+/// Capacity of the request queue; beyond it, callers wait.
 const REQUESTS_MAX: usize = 4_096;
-/// The longest sleep: how late a clock that was set forward is noticed.
+/// Longest sleep: the delay before a clock that was set forward is noticed.
 const TICK_MAX: Duration = Duration::from_millis(500);
-/// How long a closing engine has to finish what it has begun.
+/// Time to finish started work at shutdown.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
 
 type Reply = oneshot::Sender<Result<Answer, Failure>>;
-/// A question, with the way back for its answer.
+/// A query, which sends its own answer.
 type Query = Box<dyn FnOnce(&Engine, Timestamp) + Send>;
 
-/// What callers ask.
+/// Requests from callers.
 enum EngineRequest {
     Change(Box<Request>, Reply),
     Query(Query),
 }
 
-/// What reaches the engine from within.
+/// Inputs from the runtime's own tasks.
 enum Signal {
     Committed(Vec<(JobId, Outcome)>),
     Watched(Batch),
@@ -59,7 +56,7 @@ enum Signal {
     Close(oneshot::Sender<()>),
 }
 
-/// How to reach the engine.
+/// Sends requests to the engine.
 #[derive(Clone)]
 pub struct EngineHandle {
     requests: mpsc::Sender<EngineRequest>,
@@ -67,43 +64,43 @@ pub struct EngineHandle {
     stats: Arc<EngineStats>,
 }
 
-/// What the runtime counts.
+/// Counters of the runtime.
 #[derive(Debug, Default)]
 pub struct EngineStats {
     /// Transactions that became durable.
     pub commits: Tally,
-    /// Transactions that found something else than they expected.
+    /// Transactions whose expected revisions did not match.
     pub conflicts: Tally,
     /// Transactions that the store refused or whose outcome is unknown.
     pub failures: Tally,
     store_error: ArcSwapOption<String>,
     /// The newest revision.
     pub revision: Tally,
-    /// How many host operations are due and wait for other update domains.
+    /// Host operations that are due and wait for other update domains.
     pub host_operations_waiting: Tally,
     clock_hold: ArcSwapOption<HeldClock>,
 }
 
-/// A clock that is not trusted.
+/// A clock hold: the clock is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldClock {
-    /// Since when, by the clock itself.
+    /// Start of the hold, on the clock itself.
     pub since: Timestamp,
-    /// By how much it has jumped since, in all; none where it does not fit what the store says.
+    /// Total jump since then; none if the clock does not fit the store.
     pub jumped_by: Option<SignedDuration>,
-    /// How many events wait.
+    /// Number of events that wait.
     pub events: usize,
 }
 
 impl HeldClock {
-    /// Why it is not trusted.
+    /// Why the clock is not trusted.
     pub fn reason(&self) -> String {
         let Some(jumped_by) = self.jumped_by else {
             return "it does not fit the time at which the service last ran".to_owned();
         };
-        // Both clocks are read one after the other, so the difference is never whole.
+        // The two clocks are read one after the other, so round the difference.
         match jumped_by.round(jiff::Unit::Second).unwrap_or(jumped_by).as_secs() {
-            0 => "it has jumped, and back".to_owned(),
+            0 => "it has jumped forward and back".to_owned(),
             seconds if seconds > 0 => format!("it has jumped forward by {seconds} s"),
             seconds => format!("it has jumped back by {} s", seconds.unsigned_abs()),
         }
@@ -111,39 +108,39 @@ impl HeldClock {
 }
 
 impl EngineStats {
-    /// Whether the store took the last transaction that it was given.
+    /// Whether the store accepted the last transaction.
     pub fn is_store_writable(&self) -> bool {
         self.store_error.load().is_none()
     }
 
-    /// Why the store did not take the last transaction that it was given, if it did not.
+    /// Why the store failed the last transaction, if it did.
     pub fn store_error(&self) -> Option<Arc<String>> {
         self.store_error.load_full()
     }
 
-    /// Why the clock is not trusted, if it is not.
+    /// The clock hold, if there is one.
     pub fn clock_hold(&self) -> Option<Arc<HeldClock>> {
         self.clock_hold.load_full()
     }
 
-    /// Notes what became of a transaction. One that writes nothing says nothing about whether the store can.
+    /// Records the outcome of a transaction. One without writes does not show whether the store can write.
     fn record(&self, outcome: &Outcome, writes: bool) {
         match outcome {
             Outcome::Committed(revision) if writes => {
                 self.commits.add();
                 self.revision.raise(revision.0);
                 if self.store_error.swap(None).is_some() {
-                    tracing::info!("the store writes again");
+                    tracing::info!("store is writable again");
                 }
             }
             Outcome::Committed(_) => {}
             Outcome::Conflict(_) => self.conflicts.add(),
             Outcome::Refused(Refusal::Unavailable(why)) | Outcome::Unknown(why) => {
                 self.failures.add();
-                // It is tried every second while it lasts; once is enough to say.
+                // The store is retried every second; log only the first failure.
                 let before = self.store_error.swap(Some(Arc::new(why.clone())));
                 if before.is_none_or(|before| *before != *why) {
-                    tracing::error!(%why, "the store does not write; guests go on polling, changes are refused");
+                    tracing::error!(%why, "store is read-only: polls are still served, changes are refused");
                 }
             }
             Outcome::Refused(
@@ -152,14 +149,14 @@ impl EngineStats {
                 | Refusal::TxnTooLarge { .. }),
             ) => {
                 self.failures.add();
-                tracing::error!(%refusal, "the store refused a transaction; nothing was written");
+                tracing::error!(%refusal, "store refused a transaction: nothing was written");
             }
         }
     }
 }
 
 impl EngineHandle {
-    /// Asks for something and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub async fn ask<A: TypedCommand>(&self, request: Request<A>) -> Result<A::Answer, Failure> {
         let (reply, answer) = oneshot::channel();
         let closing = || Failure::Unavailable(FailureCause::Closing);
@@ -167,23 +164,23 @@ impl EngineHandle {
             .send(EngineRequest::Change(Box::new(request.erased()), reply))
             .await
             .map_err(|_| closing())?;
-        // A request that was taken up and never answered may have taken effect.
+        // A request that was accepted and never answered may have taken effect.
         let answer = answer.await.unwrap_or(Err(Failure::OutcomeUnknown(FailureCause::Closing)));
-        // What the store says is logged where it says it.
+        // Errors of the store are logged there.
         if let Err(Failure::Unavailable(FailureCause::Record(error))) = &answer {
-            tracing::error!(%error, "the answer to an earlier try of a request cannot be read");
+            tracing::error!(%error, "cannot read the stored answer of a repeated request");
         }
         A::read(answer?).ok_or(Failure::KeyReused)
     }
 
-    /// Asks what something would come to; nothing changes.
+    /// Runs a read-only query on the engine.
     pub async fn query<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Engine, Timestamp) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (reply, answer) = oneshot::channel();
         let query = Box::new(move |engine: &Engine, now| {
-            // The caller may have gone.
+            // Fails if the caller is gone.
             let _ = reply.send(question(engine, now));
         });
         let closing = || Failure::Unavailable(FailureCause::Closing);
@@ -191,25 +188,25 @@ impl EngineHandle {
         answer.await.unwrap_or_else(|_| Err(closing()))
     }
 
-    /// Tells the engine that a guest of a scope has asked for its document.
+    /// Reports a poll of a scope to the engine.
     pub fn record_poll(&self, scope: ScopeId, at: Timestamp) {
-        // A closed engine has no use for it.
+        // Fails if the engine is closed; then it is not needed.
         let _ = self.signals.send(Signal::Input(Input::Polled(scope, at)));
     }
 
-    /// Comes back when the engine's task has come round to it: a sign of life of the task itself, whatever the
-    /// store does. Answers false once the engine is closed.
+    /// Resolves when the engine's task handles it: a liveness check of the task that does not depend on the store.
+    /// Returns false once the engine is closed.
     pub async fn ping(&self) -> bool {
         let (pong, answer) = oneshot::channel();
         self.signals.send(Signal::Ping(pong)).is_ok() && answer.await.is_ok()
     }
 
-    /// What the runtime counts.
+    /// Counters of the runtime.
     pub fn stats(&self) -> &EngineStats {
         &self.stats
     }
 
-    /// Lets the engine finish what it has begun, and stops it.
+    /// Finishes started work and stops the engine.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
         if self.signals.send(Signal::Close(done)).is_ok() {
@@ -228,19 +225,19 @@ struct Runtime {
     replies: HashMap<RequestId, Reply>,
     next_request: u64,
     stats: Arc<EngineStats>,
-    /// How many calls to the store have not come back.
+    /// Calls to the store in flight.
     calls: usize,
-    /// The newest revision that they are known to have made.
+    /// The newest revision known to be committed by these calls.
     committed_to: Revision,
-    /// What the watch has shown of which it is not yet known whether this process made it.
+    /// Watched batches that may be this process's own commits.
     watched: VecDeque<Batch>,
     /// The engine has every commit up to this revision.
     complete_to: Revision,
     clock_watch: ClockWatch,
 }
 
-/// Starts the engine's task and the one that follows the store; `effects` are what the engine's making
-/// asked for, `driver` runs commands.
+/// Starts the engine's task and the task that follows the store's watch. `effects` are those of the engine's
+/// construction; `driver` runs commands.
 pub fn start(
     engine: Engine,
     effects: Vec<Effect>,
@@ -280,24 +277,24 @@ pub fn start(
     EngineHandle { requests, signals, stats }
 }
 
-/// What is handled in one go.
+/// Inputs that are handled together.
 #[derive(Default)]
 struct Pass {
-    /// What became of commits.
+    /// Outcomes of commits.
     committed: Vec<(JobId, Outcome)>,
-    /// How many calls to the store have come back with that.
+    /// Number of store calls that returned these outcomes.
     calls: usize,
-    /// What the store's watch has shown.
+    /// Batches from the store's watch.
     watched: Vec<Batch>,
-    /// All the rest, in order.
+    /// All other inputs, in order.
     others: Vec<Input>,
-    /// Questions; they are answered when all the inputs are taken in.
+    /// Queries; they run after all inputs of the pass.
     queries: Vec<Query>,
-    /// Whoever wants the engine closed.
+    /// Answered when the engine has closed.
     close: Option<oneshot::Sender<()>>,
 }
 
-/// The effects of a pass, those of a kind together and in order.
+/// The effects of a pass, grouped by kind, in order.
 #[derive(Default)]
 struct EffectBatch {
     commits: Vec<(JobId, Txn)>,
@@ -321,7 +318,7 @@ impl EffectBatch {
     }
 }
 
-/// What the driver is told.
+/// Effects for the driver.
 enum DriverCommand {
     Run(Box<DriverRun>),
     Stop(CommandId),
@@ -337,7 +334,7 @@ impl Pass {
             Signal::Watched(batch) => self.watched.push(batch),
             Signal::Input(input) => self.others.push(input),
             Signal::Ping(pong) => {
-                // Whoever asked may have gone.
+                // Fails if the caller is gone.
                 let _ = pong.send(());
             }
             Signal::Close(done) => self.close = Some(done),
@@ -367,8 +364,8 @@ impl Runtime {
                 Some(request) = requests.recv() => self.accept(request, &mut pass),
                 () = sleep(wait) => pass.others.push(Input::Tick),
             }
-            // Whoever wakes this task would have it run at once, for that one input. Those who are ready to run by
-            // now go first: what they ask for then belongs to the same pass.
+            // A wake-up would run this task at once for a single input. Yield first, so that requests of other ready
+            // tasks join the same pass.
             tokio::task::yield_now().await;
             while pass.len() < PASS_INPUTS_MAX && pass.close.is_none() {
                 if let Ok(signal) = signals.try_recv() {
@@ -389,7 +386,7 @@ impl Runtime {
         }
     }
 
-    /// Takes no further requests and waits for the commits of those there are.
+    /// Refuses further requests and waits for commits in flight.
     async fn close(
         &mut self,
         mut requests: mpsc::Receiver<EngineRequest>,
@@ -400,7 +397,7 @@ impl Runtime {
         while let Some(request) = requests.recv().await {
             self.accept(request, &mut pass);
         }
-        // No guest asks any more: what was heard of them so far is stored.
+        // No more polls arrive: store the poll times recorded so far.
         pass.others.push(Input::Closing);
         self.handle(pass);
         let finished = tokio::time::timeout(CLOSING_GRACE, async {
@@ -413,7 +410,7 @@ impl Runtime {
         });
         if finished.await.is_err() {
             tracing::warn!(
-                "some commands did not finish in time; their callers are told that the outcome is unknown"
+                "commands did not finish within the grace period: their callers get outcome unknown"
             );
         }
     }
@@ -435,14 +432,14 @@ impl Runtime {
         let queries = std::mem::take(&mut pass.queries);
         let inputs = self.inputs(pass);
         let reading = ClockReading { wall: now, since_boot: self.clock.since_boot() };
-        let news = self.clock_watch.read(reading, self.engine.is_clock_held());
-        if news.is_none() {
+        let change = self.clock_watch.read(reading, self.engine.is_clock_held());
+        if change.is_none() {
             self.engine.note_booted_at(reading.booted_at());
         }
-        let inputs = news.map(Input::Clock).into_iter().chain(inputs);
+        let inputs = change.map(Input::Clock).into_iter().chain(inputs);
         let mut effect_batch = EffectBatch::default();
         self.engine.handle_all(inputs, now).into_iter().for_each(|effect| effect_batch.add(effect));
-        let jumped_by = match news {
+        let jumped_by = match change {
             Some(ClockNews::Jumped(by)) => by,
             Some(ClockNews::Settled) | None => SignedDuration::ZERO,
         };
@@ -452,33 +449,33 @@ impl Runtime {
         queries.into_iter().for_each(|query| query(&self.engine, now));
     }
 
-    /// Says so when the clock begins or ceases to be trusted, and when it jumps again.
+    /// Logs when a clock hold begins or ends, and when the clock jumps again.
     fn report_clock_hold(&self, jumped_by: SignedDuration, now: Timestamp) {
         let before = self.stats.clock_hold();
         let Some(events) = self.engine.events_held() else {
             if before.is_some() {
                 self.stats.clock_hold.store(None);
-                tracing::info!("the clock is trusted again");
+                tracing::info!("clock is trusted again");
             }
             return;
         };
         if before.is_some() && jumped_by.is_zero() {
             return;
         }
-        let so_far = before.as_ref().and_then(|hold| hold.jumped_by).unwrap_or_default();
+        let total_before = before.as_ref().and_then(|hold| hold.jumped_by).unwrap_or_default();
         let since = before.as_ref().map_or(now, |hold| hold.since);
-        let jumped_by = (!jumped_by.is_zero()).then(|| so_far.saturating_add(jumped_by));
+        let jumped_by = (!jumped_by.is_zero()).then(|| total_before.saturating_add(jumped_by));
         let hold = HeldClock { since, jumped_by, events };
         tracing::warn!(
             events,
-            "the clock is not trusted: {}; events that were there do not start or end by time for 5 min, or until 'notbefore clock accept'",
+            "the clock is not trusted: {}; existing events do not start or end by time for 5 min, or until 'notbefore clock accept'",
             hold.reason()
         );
         self.stats.clock_hold.store(Some(Arc::new(hold)));
     }
 
-    /// A pass as the engine takes it. What the watch has shown comes after what became of commits: the store shows
-    /// a commit before it answers it, and the engine would read a record that it has made itself.
+    /// The inputs of a pass in the engine's order. Watched batches follow the outcomes of commits: the store shows a
+    /// commit before it answers it, and the engine must know its own commits first.
     fn inputs(&mut self, pass: Pass) -> impl Iterator<Item = Input> + use<> {
         let Pass { committed, calls, watched, others, queries: _, close: _ } = pass;
         self.calls = self.calls.saturating_sub(calls);
@@ -498,8 +495,8 @@ impl Runtime {
         committed.chain(known.into_iter().map(Input::Watched)).chain(others)
     }
 
-    /// Carries out the effects of one pass. The store is set going first; then all that is durable is published;
-    /// and what relies on that comes last: commands that run, and answers.
+    /// Carries out the effects of one pass. Commits start first; then durable changes are published; commands and
+    /// answers, which rely on publication, come last.
     fn apply(&mut self, effect_batch: EffectBatch) {
         let EffectBatch { commits, publication, driver_commands, answers } = effect_batch;
         self.commit(commits);
@@ -512,15 +509,15 @@ impl Runtime {
         }
         for (id, answer) in answers {
             if let Some(reply) = self.replies.remove(&id) {
-                // Whoever asked may have gone; what was done stays done.
+                // Fails if the caller is gone; the change stays.
                 let _ = reply.send(answer);
             }
         }
     }
 
-    /// Hands transactions to the store; what became of them comes back as signals. Those of one call are
-    /// committed in order, but one call may overtake another: the engine has no two under way that compare the
-    /// same record, and needs no more than that.
+    /// Sends transactions to the store; their outcomes return as signals. Transactions of one call are committed in
+    /// order, but calls may overtake each other. That is safe: the engine never has two in flight that compare the same
+    /// record.
     fn commit(&mut self, commits: Vec<(JobId, Txn)>) {
         let mut commits = commits.into_iter().peekable();
         while commits.peek().is_some() {
@@ -542,7 +539,7 @@ impl Runtime {
             DriverCommand::Run(run) => {
                 let signals = self.signals.clone();
                 let report = Report::new(run.id, move |report| {
-                    // A closed engine has no use for it; the next one runs the command again.
+                    // Fails if the engine is closed; the next process runs the command again.
                     let _ = signals.send(Signal::Input(Input::Ran(report)));
                 });
                 self.driver.run(*run, report);
@@ -555,27 +552,27 @@ impl Runtime {
         let due = self.engine.next_due().map(|due| due.duration_since(self.clock.now()));
         match due.map(Duration::try_from) {
             Some(Ok(wait)) => wait.min(TICK_MAX),
-            // Overdue already.
+            // Already overdue.
             Some(Err(_)) => Duration::ZERO,
             None => TICK_MAX,
         }
     }
 }
 
-/// Sleeps for a while; for none at all where there is none. tokio's timer would make a millisecond of it.
+/// Sleeps; returns at once for a zero duration, which tokio's timer rounds up to a millisecond.
 async fn sleep(wait: Duration) {
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
     }
 }
 
-/// Shows the engine every commit. On one node they are its own, but for those whose outcome was unknown.
+/// Passes every commit to the engine. On one node these are its own, except those whose outcome was unknown.
 async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::UnboundedSender<Signal>) {
     loop {
         let mut watch = match store.watch(after).await {
             Ok(watch) => watch,
             Err(WatchError::Compacted { oldest }) => {
-                tracing::error!(%after, %oldest, "fell behind the store; commits in between were not seen");
+                tracing::error!(%after, %oldest, "fell behind the store: commits in between were missed");
                 after = oldest;
                 continue;
             }
@@ -611,7 +608,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::driver::NoCommand;
 
-    /// A store that counts how often it is called.
+    /// A store that counts calls.
     struct CountingStore {
         store: MemoryStore,
         calls: AtomicU64,
@@ -687,10 +684,10 @@ mod tests {
             }
             kinds(runtime.inputs(pass).collect())
         };
-        assert_eq!(pass(&[1, 2], &[]), Vec::<String>::new(), "it may be this process that made them");
+        assert_eq!(pass(&[1, 2], &[]), Vec::<String>::new(), "they may be this process's own commits");
         assert_eq!(pass(&[], &[1]), ["Committed(Revision(1))", "watched 1"]);
         assert_eq!(pass(&[3], &[3]), ["Committed(Revision(3))", "watched 2", "watched 3"]);
-        assert_eq!(pass(&[4], &[]), ["watched 4"], "no call is under way: it was somebody else");
+        assert_eq!(pass(&[4], &[]), ["watched 4"], "no call is in flight: another process made it");
     }
 
     #[tokio::test]
@@ -709,11 +706,11 @@ mod tests {
             let path = format!("scope-{n}").parse().unwrap();
             let add = AddVm { path, kind: None, vm };
             handle.ask(Request::new(Actor::Service, add)).await.unwrap();
-            assert!(views.newest().scope_of(samples::vm(n)).is_some(), "vm-{n} was not to be seen");
+            assert!(views.newest().scope_of(samples::vm(n)).is_some(), "vm-{n} is not visible");
         };
         join_all((1..=MANY).map(add)).await;
         let calls = store.calls.load(Relaxed);
-        assert!(calls < 20, "{MANY} commands that came together took {calls} commits");
+        assert!(calls < 20, "{MANY} concurrent commands took {calls} commits");
         handle.close().await;
         assert_eq!(handle.stats().commits.get(), store.snapshot().await.unwrap().revision().0);
     }
@@ -724,11 +721,11 @@ mod tests {
         let (signals, mut taken) = mpsc::unbounded_channel();
         let handle = EngineHandle { requests, signals, stats: Arc::default() };
         let mut ping = Box::pin(handle.ping());
-        assert_eq!(ping.as_mut().now_or_never(), None, "the task has not come round to it");
-        let Ok(Signal::Ping(pong)) = taken.try_recv() else { panic!("nothing was asked of the task") };
+        assert_eq!(ping.as_mut().now_or_never(), None, "the task has not handled it");
+        let Ok(Signal::Ping(pong)) = taken.try_recv() else { panic!("no signal was sent") };
         pong.send(()).unwrap();
         assert_eq!(ping.now_or_never(), Some(true));
         drop(taken);
-        assert_eq!(handle.ping().now_or_never(), Some(false), "a closed engine gives none");
+        assert_eq!(handle.ping().now_or_never(), Some(false), "a closed engine does not answer");
     }
 }

@@ -1,5 +1,4 @@
-//! `serve`: opens the store, starts the engine, opens the listeners; and closes all of them in the opposite
-//! order when it is told to.
+//! `serve`: opens the store, starts the engine and opens the listeners; at shutdown it closes them in reverse order.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -42,12 +41,12 @@ use crate::tokens::TokenError;
 use crate::view::{View, Views};
 use crate::{integrity, janitor, names, operator, tokens};
 
-/// How many records are read at a time at the start.
+/// Records read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
-/// How often the VMs with a listener of their own are taken to listen.
+/// Interval at which VMs with a listener of their own are recorded as polled.
 const BOUND_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600);
 
-/// Why the service could not start, or had to end.
+/// Why the service could not start, or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ServeError {
@@ -60,24 +59,24 @@ pub enum ServeError {
     /// The store is damaged.
     #[error(transparent)]
     Damaged(#[from] IntegrityError),
-    /// A record cannot be understood.
+    /// A record cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// The first token cannot be made.
+    /// The first token cannot be created.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// An address cannot be listened at.
+    /// An address cannot be bound.
     #[error("cannot listen at {at} for {what}: {error}; {}", .error.hint(.flag))]
     Listen { at: String, what: &'static str, flag: &'static str, error: BindError },
     /// The guest listener's threads cannot be started.
-    #[error("cannot start the threads that answer guests")]
+    #[error("cannot start the threads of the guest listener")]
     GuestServer(#[source] io::Error),
-    /// The operator listener would be open to the network.
+    /// The operator listener would accept remote connections without TLS.
     #[error(
-        "the operator listener at {0} would be open to the network without encryption; give it a certificate with --operator-cert and --operator-key, use a loopback address, or say --operator-without-tls if that is meant"
+        "the operator listener at {0} would be open to the network without encryption; set --operator-cert and --operator-key, use a loopback address, or set --operator-without-tls to allow it"
     )]
     OperatorExposed(SocketAddr),
-    /// Two listeners are told to listen at the same place.
+    /// Two listeners have the same address.
     #[error(
         "{0} is named twice: guests, each VM of --guest-vm and operators need an address or a port of their own"
     )]
@@ -85,24 +84,24 @@ pub enum ServeError {
     /// The operator listener's certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A command of our own at the start was refused.
-    #[error("could not prepare the fleet: {0}")]
+    /// A command of the service itself at the start was refused.
+    #[error("cannot prepare the fleet: {0}")]
     Prepare(#[from] Failure),
-    /// Proxies cannot be trusted as configured.
+    /// The configuration of trusted proxies is invalid.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    /// A bound listener's name means several VMs.
+    /// The name of a bound listener matches several VMs.
     #[error("--guest-vm {name}: {error}")]
     GuestVm { name: String, error: String },
-    /// Where commands leave their results is a link to somewhere else.
-    #[error("{} is a symbolic link, and the results of commands are kept in no other place; remove the link", .0.display())]
+    /// The directory for results of commands is a symbolic link.
+    #[error("{} is a symbolic link: results of commands must be in the data directory itself; remove the link", .0.display())]
     ResultsLink(PathBuf),
     /// A small file could not be written.
     #[error("cannot write {path}")]
     File { path: PathBuf, source: io::Error },
 }
 
-/// Runs the service until `shutdown` turns true. `ready` is called once everything listens.
+/// Runs the service until `shutdown` turns true. Calls `ready` once everything listens.
 pub async fn serve(
     config: ServeConfig,
     shutdown: watch::Receiver<bool>,
@@ -114,7 +113,7 @@ pub async fn serve(
         Some(files) => Some(Arc::new(Certificate::load(files.clone(), clock.now())?)),
         None => None,
     };
-    // The listeners are bound before anything is written: a port in use leaves nothing behind.
+    // Bind listeners before anything is written: a port in use then leaves no files.
     let operator_listener = bind(&config.operator.into(), "operators", "--operator")?;
     let (mut guest_listeners, mut guest_addresses) = (Vec::new(), Vec::new());
     for GuestListener { network, at } in &config.guest {
@@ -195,11 +194,11 @@ pub async fn serve(
     let guests = server.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestServer)?;
     let guests = tokio::spawn(guests);
     write_url(&dir, operator_address, certificate.as_deref())?;
-    // At once, while requests finish: what a command does from now on would have to be done again.
+    // Stop commands at once, while requests finish: later effects of a command would have to be repeated.
     let commands = exec.map(|exec| {
         let mut shutdown = shutdown.clone();
         tokio::spawn(async move {
-            // A sender that is gone says the same.
+            // A dropped sender means shutdown too.
             let _ = shutdown.wait_for(|stop| *stop).await;
             exec.close().await;
         })
@@ -211,7 +210,7 @@ pub async fn serve(
         tokio::spawn(janitor),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
     ];
-    // Whatever can be read anew while the service runs hangs itself in here: `reloads.add("…", …)`.
+    // Each part that can be reloaded registers here: `reloads.add("…", …)`.
     let reloads = Reloads::default();
     if config.proxy.secret_file.is_some() {
         reloads.add("the proxies' secret", move || Ok(proxies.reload()?));
@@ -230,7 +229,7 @@ pub async fn serve(
     };
     operator::server::serve(operator_listener, operator_server, shutdown).await;
     let _ = guests.await;
-    // Before the engine closes: what has ended by itself is still recorded.
+    // Before the engine closes: commands that have ended are still recorded.
     if let Some(commands) = commands {
         let _ = commands.await;
     }
@@ -240,7 +239,7 @@ pub async fn serve(
         task.abort();
     }
     let _ = std::fs::remove_file(dir.file(data_dir::AUTHORITY));
-    // What was refused in the last second.
+    // Write the refusals of the last second.
     refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
     let _ = std::fs::remove_file(dir.file(data_dir::OPERATOR_URL));
     Ok(())
@@ -254,11 +253,11 @@ fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
     listener.local_addr().unwrap_or(fallback)
 }
 
-/// Gets ready to run commands, where the service is told one.
+/// Prepares the exec driver, if one is configured.
 async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<Exec>>, ServeError> {
     let Some(exec) = &config.exec else { return Ok(None) };
     let path = dir.file(data_dir::RESULTS);
-    // What is in it is removed at the start, and commands write to it.
+    // The directory is emptied at the start, and commands write to it.
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
         return Err(ServeError::ResultsLink(path));
     }
@@ -267,7 +266,7 @@ async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<
     Ok(Some(Arc::new(Exec::prepare(exec.clone(), &path).await.map_err(failed)?)))
 }
 
-/// Reads what the engine holds in memory, at one revision, and starts it.
+/// Loads the engine's state at one revision and starts it.
 async fn start_engine(
     config: &ServeConfig,
     node: Node,
@@ -282,7 +281,7 @@ async fn start_engine(
     let booted_at = ClockReading { wall: now, since_boot: clock.since_boot() }.booted_at();
     state.set_boot(boot_id().ok().map(|id| Boot { id, at: booted_at }));
     let (mut engine, mut effects) = Engine::from_state(settings, state, revision, now);
-    // The engine has judged its clock by what would start; what would be removed counts as well.
+    // The engine checked its clock against what would start; check it against what would be removed, too.
     let is_doubtful = !engine.is_clock_held() && engine.is_clock_far_ahead(now);
     if is_doubtful && janitor::would_remove(&**store, now, config.history_retention).await? {
         effects.extend(engine.handle(Input::Clock(ClockNews::Jumped(SignedDuration::ZERO)), now));
@@ -291,8 +290,8 @@ async fn start_engine(
     Ok(runtime::start(engine, effects, store, revision, views, clock, driver))
 }
 
-/// The records as the store has them, if none of them is damaged or missing. A large fleet's are never in memory all at
-/// once: while one page is taken in, the next is read.
+/// Loads all records; fails if one is damaged or missing. A large fleet's records are never in memory all at once:
+/// while one page is applied, the next is read.
 pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     let snapshot = store.snapshot().await?;
     let revision = snapshot.revision();
@@ -333,7 +332,7 @@ pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     Ok((loader.finish(), revision))
 }
 
-/// Reads a page of records where it keeps nobody waiting.
+/// Decodes a page of records on a blocking thread.
 async fn prepared(records: Vec<(Key, Versioned)>) -> Result<Vec<Prepared>, ServeError> {
     let prepare = move || records.into_iter().map(|(key, record)| prepare(key, record)).collect();
     let prepared: Result<_, DecodeError> = tokio::task::spawn_blocking(prepare)
@@ -342,9 +341,8 @@ async fn prepared(records: Vec<(Key, Versioned)>) -> Result<Vec<Prepared>, Serve
     Ok(prepared?)
 }
 
-/// Makes the VMs that have a listener of their own, and, where there is no VM at all, the one that stands in
-/// for a fleet. Answers the whole path of each VM with a listener: whoever comes under the same name elsewhere
-/// later is not meant.
+/// Creates the VMs that have a listener of their own and, if there is no VM, the first-run VM. Returns the full path of
+/// each VM with a listener: a VM added later elsewhere under the same name is not matched.
 async fn prepare_fleet(
     config: &ServeConfig,
     engine: &EngineHandle,
@@ -357,7 +355,7 @@ async fn prepare_fleet(
         let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
         let name = name.parse::<Name>().map_err(|error| wrong(error.to_string()))?;
         let view = views.newest();
-        // The VM that an earlier start made under this name comes before others that it could mean.
+        // A VM that an earlier start created under this name takes precedence over other matches.
         let whole = format!("{path}/{name}");
         let found = names::resolve(&view, &whole).or_else(|_| names::resolve(&view, &one.vm));
         match found {
@@ -367,7 +365,7 @@ async fn prepare_fleet(
             }
             Err(error @ names::NameError::Ambiguous { .. }) => return Err(wrong(error.to_string())),
             Ok(_) | Err(names::NameError::Unknown(_)) => {
-                // Like the first-run VM it is there to try events on, of every type.
+                // Like the first-run VM, it is for trying out events of every type.
                 let vm = VmSpec { spot: true, ..VmSpec::with_defaults(VmId(Uuid::new_v4()), name) };
                 let known = view.scope(&path.id()).filter(|scope| !scope.scope.first_run);
                 if known.is_some() {
@@ -392,10 +390,10 @@ async fn prepare_fleet(
     Ok(paths)
 }
 
-/// Whether a VM calls from an address of this network.
+/// Whether a VM has an address in this network.
 fn has_callers(view: &View, network: &str) -> bool {
-    let everywhere = Prefix::root();
-    let scopes = view.scopes_below(&everywhere, Bound::Unbounded);
+    let root = Prefix::root();
+    let scopes = view.scopes_below(&root, Bound::Unbounded);
     let vms = scopes.flat_map(|(_, scope)| scope.scope.members.iter().map(|member| member.vm));
     vms.flat_map(|vm| view.addresses(vm))
         .any(|address| address.network.as_str().eq_ignore_ascii_case(network))
@@ -407,7 +405,8 @@ fn first_run_name(views: &Views) -> Option<String> {
     view.scope_of(vm)?.member(vm).map(|member| member.name.to_string())
 }
 
-/// A VM with a listener of its own is somebody's rehearsal: it counts as listening from the start.
+/// Keeps scopes of VMs with a listener of their own enabled: these VMs are for rehearsals and count as polling from the
+/// start.
 async fn keep_bound_enabled(
     bound: Vec<String>,
     engine: EngineHandle,
@@ -426,14 +425,13 @@ async fn keep_bound_enabled(
     }
 }
 
-/// Leaves word of where the operator listener is and which certificate it has, so that the command line finds it by
-/// the data directory alone.
+/// Writes the operator listener's URL and certificate, so that the command line finds it by the data directory.
 fn write_url(
     dir: &DataDir,
     mut address: SocketAddr,
     certificate: Option<&Certificate>,
 ) -> Result<(), ServeError> {
-    // Nobody can call "everywhere"; whoever reads this is on the same machine.
+    // A wildcard address cannot be called; readers of this file are on the same machine.
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -443,7 +441,7 @@ fn write_url(
     let failed = |path| move |source| ServeError::File { path, source };
     match certificate {
         Some(certificate) => certificate.publish(dir).map_err(failed(dir.file(data_dir::AUTHORITY)))?,
-        // One that an earlier start has left would only mislead.
+        // A certificate that an earlier start wrote would mislead.
         None => drop(std::fs::remove_file(dir.file(data_dir::AUTHORITY))),
     }
     let scheme = if certificate.is_some() { "https" } else { "http" };

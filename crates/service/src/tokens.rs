@@ -1,11 +1,11 @@
-//! Who may use the operator API. A token is shown once, when it is made; the store keeps its hash.
+//! Tokens of the operator API. The secret is shown once, when the token is created; the store keeps its hash.
 //!
-//! A secret is 256 random bits, of which SHA-256 is stored. A slow hash guards secrets that can be guessed; this
-//! one cannot, and a fast one can be checked at every request.
+//! A secret is 256 random bits, stored as SHA-256. A slow hash protects secrets that can be guessed. This one cannot,
+//! and a fast hash can be checked at every request.
 //!
-//! The first token, `root`, is made at the first start and written to a file that only its owner can read,
-//! so that the command line on the same machine works at once and nothing else does. From then on tokens are
-//! records like others: the engine changes them, and what it publishes ends up in a [`TokenTable`] of the view.
+//! The first token, `root`, is created at the first start and written to a file that only its owner can read. The
+//! command line on the same machine then works at once. Later tokens are ordinary records: the engine changes them and
+//! publishes them to the [`TokenTable`] of the view.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -27,11 +27,10 @@ use crate::integrity::{self, IntegrityError};
 /// The name of the first token.
 pub const ROOT: &str = "root";
 
-/// How long a first token that is given in a file must be. Its hash is a fast one, which a shorter secret could be
-/// guessed from.
+/// Minimum length of a first token given in a file: with a fast hash, a shorter secret could be guessed.
 const FIRST_TOKEN_CHARS_MIN: usize = 20;
 
-/// Why the first token could not be made or read.
+/// Why the first token could not be created or read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TokenError {
@@ -41,58 +40,58 @@ pub enum TokenError {
     /// A token is damaged or missing.
     #[error(transparent)]
     Damaged(#[from] IntegrityError),
-    /// A record cannot be understood.
+    /// A record cannot be decoded.
     #[error(transparent)]
     Decode(#[from] notbefore_engine::DecodeError),
     /// The token's file cannot be written or read.
     #[error("cannot use {path}")]
     File { path: std::path::PathBuf, source: std::io::Error },
-    /// The token's file holds one that could be guessed.
+    /// The token in the file is too short.
     #[error(
-        "{path} holds a first token of {chars} characters, at least {FIRST_TOKEN_CHARS_MIN} are needed; write a longer one, or remove the file to have one made"
+        "{path} holds a first token of {chars} characters, at least {FIRST_TOKEN_CHARS_MIN} are needed; write a longer one, or remove the file to have one created"
     )]
     TooShort { path: std::path::PathBuf, chars: usize },
-    /// The system has no randomness to make it of.
-    #[error("cannot make the first token: the system gives no random bytes")]
+    /// The system has no randomness.
+    #[error("cannot create the first token: the system gives no random bytes")]
     Random(#[source] std::io::Error),
-    /// The store would not take it.
+    /// The store refused the token.
     #[error("cannot store the first token: {0}")]
     Store(String),
 }
 
-/// A fresh secret: 256 random bits, with a beginning by which scanners for leaked secrets know it.
+/// A new secret: 256 random bits, with a prefix that secret scanners recognise.
 pub fn new_secret() -> std::io::Result<String> {
     let mut random = [0; 32];
     getrandom::fill(&mut random)?;
     Ok(format!("nb_{}", HEXLOWER.encode(&random)))
 }
 
-/// A secret's hash, as it is stored.
+/// The stored hash of a secret.
 pub fn hash(secret: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(secret.as_bytes()))
 }
 
-/// The tokens there are, as part of a view: it never changes, the next one shares what is the same.
+/// The tokens of a view. Copy-on-write: the next table shares unchanged tokens.
 #[derive(Clone, Default)]
 pub struct TokenTable {
     by_name: OrdMap<String, Arc<KnownToken>>,
     by_hash: HashMap<String, Arc<KnownToken>>,
 }
 
-/// A token that is in force, unless it has expired.
+/// A token that was not revoked; it may have expired.
 pub struct KnownToken {
     /// The token.
     pub token: Token,
-    /// When it was written.
+    /// The store revision of the token.
     pub revision: u64,
     used_at_s: AtomicI64,
-    /// The changes it has made lately.
+    /// State of the rate limit for changes.
     pub changes: RateState,
 }
 
 impl KnownToken {
-    /// When it was last used, to the second, since this process runs; a write at every use would cost more than
-    /// it tells.
+    /// Last use, to the second, since the start of this process. It is not stored: a write at every use would cost too
+    /// much.
     pub fn last_used_at(&self) -> Option<Timestamp> {
         match self.used_at_s.load(Relaxed) {
             0 => None,
@@ -100,37 +99,37 @@ impl KnownToken {
         }
     }
 
-    /// Notes that it was used.
+    /// Records a use.
     pub fn mark_used(&self, now: Timestamp) {
         self.used_at_s.store(now.as_second(), Relaxed);
     }
 }
 
 impl TokenTable {
-    /// The token that a secret is, also where it has expired. Secrets are looked up by their hashes, so that the
-    /// time it takes says nothing about them.
+    /// The token of a secret, also if it has expired. The lookup is by hash, so its timing reveals nothing about the
+    /// secret.
     pub fn by_secret(&self, secret: &str) -> Option<&Arc<KnownToken>> {
         self.by_hash.get(&hash(secret))
     }
 
-    /// Whether this very token, and not only one of its name, is still in force.
+    /// Whether this token, not only one with its name, is still valid.
     pub fn is_valid(&self, token: &Token, now: Timestamp) -> bool {
         self.by_hash.contains_key(&token.hash) && !token.is_expired(now)
     }
 
-    /// A token by its name.
+    /// A token by name.
     pub fn named(&self, name: &Name) -> Option<&Arc<KnownToken>> {
         self.by_name.get(&name.folded())
     }
 
-    /// All of them, by name, after one.
+    /// All tokens after a name, in order.
     pub fn after(&self, name: Option<&str>) -> impl Iterator<Item = &Arc<KnownToken>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = name.map_or(Unbounded, Excluded);
         self.by_name.range::<_, str>((from, Unbounded)).map(|(_, known)| known)
     }
 
-    /// Takes over a token as it is now.
+    /// Adds, replaces or removes a token.
     pub fn apply(&mut self, name: &Name, held: Option<Revisioned<Token>>) {
         if let Some(old) = self.by_name.remove(&name.folded()) {
             self.by_hash.remove(&old.token.hash);
@@ -149,12 +148,12 @@ impl TokenTable {
     }
 }
 
-/// Makes the first token where nobody could do everything otherwise: at the first start, when its file is gone,
-/// and when all tokens that could have expired.
+/// Creates the first token if no token has full access: at the first start, when its file is gone, or when all such
+/// tokens have expired.
 pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<(), TokenError> {
     let snapshot = store.snapshot().await?;
     let page = snapshot.scan(prefix::TOKEN, None, TOKENS_MAX + 1).await?;
-    // A token that is missing for damage must not be taken for one that was never there.
+    // A token that is missing because of damage must not count as one that never existed.
     integrity::check_damaged(&page)?;
     if !page.more {
         integrity::check_count(&*snapshot, prefix::TOKEN, page.records.len() as u64)?;
@@ -174,17 +173,17 @@ pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> R
         return Ok(());
     }
     if !page.records.is_empty() {
-        // Whoever can start the service here may have its token; without one nobody could. The secret that a
-        // file may still hold was revoked or has expired: it does not come back.
+        // A user who can start the service here may have its token; without one, no access is possible. A secret left
+        // in the file was revoked or has expired, so it is replaced.
         let path = file.display();
-        tracing::warn!(%path, "no token that may do everything could be used; made a new first token");
+        tracing::warn!(%path, "no valid token had full access: created a new first token");
         let _ = std::fs::remove_file(&file);
     }
     make_first(store, dir, root, now).await
 }
 
-/// Makes the first token. The file comes first: if the process dies before the record is stored, the next
-/// start finds the secret and stores it.
+/// Creates the first token. The file is written first: after a crash before the record is stored, the next start finds
+/// the secret and stores it.
 async fn make_first(
     store: &dyn Store,
     dir: &DataDir,
@@ -227,7 +226,7 @@ async fn make_first(
     };
     match store.commit(txn).await {
         Outcome::Committed(_) => Ok(()),
-        Outcome::Conflict(_) => Err(TokenError::Store("another service has just made it".to_owned())),
+        Outcome::Conflict(_) => Err(TokenError::Store("another service has just created it".to_owned())),
         Outcome::Refused(refusal) => Err(TokenError::Store(refusal.to_string())),
         Outcome::Unknown(why) => Err(TokenError::Store(why)),
     }

@@ -167,12 +167,12 @@ impl View {
     /// [`Self::guest`] for the VM at an address. Usually the claim's position is correct, and then only the claim and
     /// the scope are read.
     pub fn guest_at(&self, network: &str, address: IpAddr) -> Option<(VmId, Option<Guest<'_>>)> {
-        let (vm, seat) = self.inventory.caller_with_slot(network, address)?;
-        let position = usize::from(seat.position);
-        let there = self
-            .in_slot(seat.scope)
+        let (vm, slot) = self.inventory.caller_with_slot(network, address)?;
+        let position = usize::from(slot.position);
+        let at_slot = self
+            .in_slot(slot.scope)
             .filter(|scope| scope.scope.members.get(position).is_some_and(|member| member.vm == vm));
-        Some((vm, there.map(|scope| Guest { scope, position }).or_else(|| self.guest(vm))))
+        Some((vm, at_slot.map(|scope| Guest { scope, position }).or_else(|| self.guest(vm))))
     }
 
     /// The poll slot of a VM.
@@ -282,14 +282,14 @@ impl View {
         members.filter(move |one| one.name.as_str().eq_ignore_ascii_case(folded)).map(|one| one.vm)
     }
 
-    /// The VMs at these positions, by scope in order, from one scope on.
+    /// The VMs of these placements, by scope in order, from one scope on.
     pub fn members_on<'a>(
         &'a self,
-        places: &'a Placements,
+        placements: &'a Placements,
         from: Option<&ScopeId>,
     ) -> impl Iterator<Item = (&'a Arc<ScopeView>, Vec<&'a Member>)> {
         let from = from.map_or(Bound::Unbounded, |id| Bound::Included(id.clone()));
-        places.range((from, Bound::Unbounded)).filter_map(|(id, positions)| {
+        placements.range((from, Bound::Unbounded)).filter_map(|(id, positions)| {
             let scope = self.scope(id)?;
             Some((scope, positions.iter().filter_map(|at| scope.scope.members.get(*at)).collect()))
         })
@@ -409,11 +409,11 @@ impl View {
             return;
         }
         let (before, after) = (names(before), names(after));
-        for gone in before.difference(&after) {
-            self.names.remove(&(*gone, slot));
+        for removed in before.difference(&after) {
+            self.names.remove(&(*removed, slot));
         }
-        for come in after.difference(&before) {
-            self.names.insert((*come, slot));
+        for added in after.difference(&before) {
+            self.names.insert((*added, slot));
         }
     }
 }

@@ -126,14 +126,14 @@ impl Ledger {
             }
             let entry = match self.events.entry(event.id) {
                 hash_map::Entry::Occupied(known) => known.into_mut(),
-                hash_map::Entry::Vacant(place) => {
+                hash_map::Entry::Vacant(vacant) => {
                     let ended = !view.is_live(event.id);
                     // The event has left the ledger and its record is final: a new record would replace all other
                     // reads.
                     if ended && is_late {
                         continue;
                     }
-                    place.insert(Entry { ended_at: ended.then_some(now), ..Entry::new(scope.id()) })
+                    vacant.insert(Entry { ended_at: ended.then_some(now), ..Entry::new(scope.id()) })
                 }
             };
             let is_first = !entry.reads.contains_key(&sent.vm);
@@ -159,9 +159,9 @@ impl Ledger {
     /// The affected VMs that have not read a live event. Removed and deallocated VMs are left out: they cannot read it.
     pub fn unread<'a>(&self, scope: &ScopeView, event: &'a Event) -> Vec<&'a Resource> {
         let reads = self.events.get(&event.id).map(|entry| &entry.reads);
-        let could = |vm| scope.member(vm).is_some_and(|member| member.state == MemberState::Running);
+        let can_read = |vm| scope.member(vm).is_some_and(|member| member.state == MemberState::Running);
         let has = |vm: &VmId| reads.is_some_and(|reads| reads.contains_key(vm));
-        event.resources.iter().filter(|one| !has(&one.vm) && could(one.vm)).collect()
+        event.resources.iter().filter(|one| !has(&one.vm) && can_read(one.vm)).collect()
     }
 
     /// Number of live events that an affected VM has not read.

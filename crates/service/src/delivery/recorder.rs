@@ -88,7 +88,9 @@ pub async fn stored_reads(store: &dyn Store, event: EventId) -> Result<Vec<Seen>
         for (key, record) in &page.records {
             match records::decode::<Seen>(key, &record.value) {
                 Ok(seen) => found.push(seen),
-                Err(error) => tracing::warn!(target: TARGET, %error, "passed over"),
+                Err(error) => {
+                    tracing::warn!(target: TARGET, %error, "skipped a record of reads that cannot be decoded")
+                }
             }
         }
     }

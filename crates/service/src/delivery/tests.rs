@@ -34,15 +34,16 @@ impl ViewFixture {
     pub fn publish(&mut self, scope: &Scope, now: Timestamp) {
         self.revision += 1;
         let before = self.state.scope(&scope.id()).map(|held| Arc::clone(&held.value));
-        let gone = before.iter().flat_map(|before| &before.members);
-        let gone = gone.filter(|one| scope.member(one.vm).is_none()).map(|one| (records::vm(one.vm), None));
-        let come = scope.members.iter().map(|member| {
+        let removed = before.iter().flat_map(|before| &before.members);
+        let removed =
+            removed.filter(|one| scope.member(one.vm).is_none()).map(|one| (records::vm(one.vm), None));
+        let added = scope.members.iter().map(|member| {
             let (scope, addresses) = (scope.id(), Vec::new());
             let vm = Vm { id: member.vm, scope, addresses, instance: Default::default() };
             (records::vm(member.vm), Some(records::encode(&vm)))
         });
         let scope = (records::scope(&scope.id()), Some(records::encode(scope)));
-        let writes: Vec<_> = gone.chain(come).chain([scope]).collect();
+        let writes: Vec<_> = removed.chain(added).chain([scope]).collect();
         self.write(writes, now);
     }
 

@@ -73,8 +73,8 @@ impl From<Disconnected> for BodyError {
 }
 
 impl From<WaitEnd> for BodyError {
-    fn from(over: WaitEnd) -> Self {
-        match over {
+    fn from(end: WaitEnd) -> Self {
+        match end {
             WaitEnd::Evicted => BodyError::Disconnected,
             WaitEnd::Expired => BodyError::Refused(GuestError::Timeout),
         }
@@ -102,7 +102,7 @@ pub(super) struct Tasks {
     /// Turns true at shutdown: requests that have begun finish.
     pub shutdown: watch::Receiver<bool>,
     /// Turns true, or loses its sender, when the grace period is over.
-    pub cut: watch::Receiver<bool>,
+    pub abort: watch::Receiver<bool>,
     /// Held by all tasks that have not finished.
     pub unfinished: mpsc::Sender<()>,
 }
@@ -110,11 +110,11 @@ pub(super) struct Tasks {
 impl Tasks {
     /// Runs a connection until it ends or the grace period is over.
     pub(super) fn spawn(&self, runtime: &Handle, connection: impl Future<Output = ()> + Send + 'static) {
-        let (mut cut, unfinished) = (self.cut.clone(), self.unfinished.clone());
+        let (mut abort, unfinished) = (self.abort.clone(), self.unfinished.clone());
         runtime.spawn(async move {
             tokio::select! {
                 () = connection => {}
-                _ = cut.wait_for(|cut| *cut) => {}
+                _ = abort.wait_for(|abort| *abort) => {}
             }
             drop(unfinished);
         });
@@ -306,12 +306,12 @@ impl<P: Platform> Task<P> {
         if *self.shutdown.borrow() {
             meta.persistence = Persistence::Closing;
         }
-        let asks_too_often = matches!(response, Response::Refused(GuestError::TooManyRequests));
+        let is_rate_limited = matches!(response, Response::Refused(GuestError::TooManyRequests));
         self.send(response, meta).await?;
         if let Some((guest, version)) = delivers {
             self.server.platform.record_delivery(&guest, version, meta.now);
         }
-        if asks_too_often {
+        if is_rate_limited {
             self.delay().await;
         }
         Ok(Next::Responded(meta.persistence))
@@ -323,7 +323,7 @@ impl<P: Platform> Task<P> {
         tokio::select! {
             () = sleep(REFUSAL_DELAY) => {}
             // A dropped sender means shutdown too.
-            _ = self.shutdown.wait_for(|closes| *closes) => {}
+            _ = self.shutdown.wait_for(|closing| *closing) => {}
         }
     }
 
@@ -337,7 +337,7 @@ impl<P: Platform> Task<P> {
         let mut waiting = self.wait(self.server.settings.limits.head_timeout);
         let read = tokio::select! {
             read = self.read_rest_of_head() => read?,
-            over = waiting.ended() => match over {
+            end = waiting.ended() => match end {
                 WaitEnd::Evicted => return Err(Disconnected),
                 WaitEnd::Expired => Err(self.server.hide_if_unknown(&self.caller, GuestError::Timeout)),
             },
@@ -382,7 +382,7 @@ impl<P: Platform> Task<P> {
                     let mut waiting = self.wait(self.server.settings.limits.body_timeout);
                     tokio::select! {
                         read = self.read_up_to(length) => read?,
-                        over = waiting.ended() => return Err(over.into()),
+                        end = waiting.ended() => return Err(end.into()),
                     }
                 }
                 let rest = self.buffer.split_off(length);
@@ -392,7 +392,7 @@ impl<P: Platform> Task<P> {
                 let mut waiting = self.wait(self.server.settings.limits.body_timeout);
                 tokio::select! {
                     read = self.read_chunks() => read,
-                    over = waiting.ended() => Err(over.into()),
+                    end = waiting.ended() => Err(end.into()),
                 }
             }
             Framing::Empty => Ok(Vec::new()),
@@ -496,7 +496,7 @@ impl<P: Platform> Task<P> {
 
     async fn drain(&mut self) {
         let mut unknown_wait = self.unknown_wait.take();
-        let wait_over = async {
+        let wait_end = async {
             match &mut unknown_wait {
                 Some(waiting) => drop(waiting.ended().await),
                 None => std::future::pending().await,
@@ -513,16 +513,16 @@ impl<P: Platform> Task<P> {
         // A timeout ends the drain too.
         tokio::select! {
             _ = timeout(LINGER, drain) => {}
-            () = wait_over => {}
+            () = wait_end => {}
         }
     }
 }
 
 /// Spare capacity of a buffer that may grow to `limit` bytes.
 fn read_space(buffer: &mut Vec<u8>, limit: usize) -> impl BufMut {
-    let room = limit.saturating_sub(buffer.len());
+    let space = limit.saturating_sub(buffer.len());
     if buffer.capacity() == buffer.len() {
-        buffer.reserve(room.min(buffer.len().max(BUFFER_BYTES)));
+        buffer.reserve(space.min(buffer.len().max(BUFFER_BYTES)));
     }
-    buffer.limit(room)
+    buffer.limit(space)
 }

@@ -1,8 +1,8 @@
 //! Parser for the head of a request.
 //!
 //! `httparse` splits the head. This module decides what the parts mean for the connection: body framing, keep-alive,
-//! and `Expect: 100-continue`. Ambiguous heads (two lengths, a length and chunks, a folded header) are refused and the
-//! connection is closed, because the start of the next request is unknown (request smuggling).
+//! and `Expect: 100-continue`. Ambiguous heads (two lengths, a length and chunks, a folded header) are refused against
+//! request smuggling. The connection closes, because the start of the next request is unknown.
 
 use std::mem::MaybeUninit;
 

@@ -1,8 +1,8 @@
 //! Cache of parsed heads with CLOCK eviction, one for each worker.
 //!
 //! A client sends the same bytes every second, and so do all VMs with the same client. Parsing depends only on the
-//! bytes, so a worker keeps the last few plain polls and skips parsing when a request starts with the same bytes. Only
-//! the parsing is cached: caller, rate limit, document and ETag are checked for every request.
+//! bytes. A worker keeps the last few plain polls and skips parsing when a request starts with the same bytes. Only the
+//! parsing is cached: caller, rate limit, document and ETag are checked for every request.
 //!
 //! A head is cached when it comes for the second time among recent uncached heads. A head that changes with every
 //! request therefore evicts nothing. After the first time only a hash is kept. An entry that was used since the hand
@@ -95,7 +95,7 @@ impl HeadCache {
         let tags = head.has(Name::IfNoneMatch).then(|| tags.join(&b',').into());
         let entry = Entry { head: bytes.into(), tags, poll, is_referenced: true };
         match self.entries.get_mut(at) {
-            Some(place) => *place = entry,
+            Some(slot) => *slot = entry,
             None => self.entries.push(entry),
         }
     }

@@ -13,7 +13,7 @@ use super::caller::{Caller, ListenerIdentity};
 
 pub(super) struct Listener {
     socket: OwnedFd,
-    caller_of: Arc<ListenerIdentity>,
+    listener_identity: Arc<ListenerIdentity>,
     /// Number of the identity; listeners of one network have the same number.
     pub identity: usize,
     /// The local address of all connections, if it is the same for all.
@@ -31,22 +31,22 @@ impl Listener {
                 identities.push(Arc::new(identity));
                 identities.len() - 1
             });
-            let caller_of = Arc::clone(&identities[identity]);
+            let listener_identity = Arc::clone(&identities[identity]);
             let local = fixed_address(&listener)?;
             // Responses are written whole, so Nagle's algorithm would only delay them. Connections inherit the option.
             // If setting it fails, responses are slower but correct.
             let _ = SockRef::from(&listener).set_tcp_nodelay(true);
             let socket = listener.into_std()?.into();
-            shared.push(Arc::new(Listener { socket, caller_of, identity, local }));
+            shared.push(Arc::new(Listener { socket, listener_identity, identity, local }));
         }
         Ok(shared)
     }
 
     /// Whether a connection waits to be accepted.
     pub(super) fn has_pending(&self) -> bool {
-        let mut asked = [PollFd::new(&self.socket, PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
         // If poll fails, try to accept.
-        poll(&mut asked, Some(&Timespec::default())).map_or(true, |called| called > 0)
+        poll(&mut fds, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
     }
 
     /// The caller of an accepted connection; none if the client is gone.
@@ -55,7 +55,7 @@ impl Listener {
             Some(local) => local,
             None => rustix::net::getsockname(socket).ok()?.try_into().ok()?,
         };
-        Some(Caller::new(Arc::clone(&self.caller_of), source, local))
+        Some(Caller::new(Arc::clone(&self.listener_identity), source, local))
     }
 }
 

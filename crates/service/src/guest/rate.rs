@@ -6,7 +6,7 @@
 //! be swept.
 //!
 //! `now` is the wall clock. A stored time more than `SKEW_NS` beyond the possible maximum was stored before the clock
-//! was set back: it is discarded and the VM has its full burst. Threads take `now` at different times, so a stored time
+//! was set back: it is discarded and the VM has its full burst. Threads take `now` at different times. A stored time
 //! that is only a little too far ahead may come from another thread and stays in force.
 
 use std::num::NonZeroU32;
@@ -61,16 +61,16 @@ impl RateLimit {
         let burst_ns = u64::try_from(burst.as_nanos()).unwrap_or(u64::MAX / 4);
         // A clock before 1970 or centuries ahead is wrong: treat it as stopped.
         let now_ns = u64::try_from(now.as_nanosecond()).unwrap_or(0).min(u64::MAX / 2);
-        let most = now_ns + burst_ns;
+        let tat_max = now_ns + burst_ns;
         let mut tat = rate_state.tat_ns.load(Relaxed);
         loop {
-            let from = if tat <= now_ns { now_ns } else { clamp_tat(tat, now_ns, most) };
-            let moved = from + self.interval_ns;
-            let may = moved <= most;
-            let next = if may { moved } else { from };
+            let from = if tat <= now_ns { now_ns } else { clamp_tat(tat, now_ns, tat_max) };
+            let next_tat = from + self.interval_ns;
+            let is_allowed = next_tat <= tat_max;
+            let next = if is_allowed { next_tat } else { from };
             match rate_state.tat_ns.compare_exchange_weak(tat, next, Relaxed, Relaxed) {
-                Ok(_) if may => return Ok(()),
-                Ok(_) => return Err(Duration::from_nanos(moved - most)),
+                Ok(_) if is_allowed => return Ok(()),
+                Ok(_) => return Err(Duration::from_nanos(next_tat - tat_max)),
                 Err(other) => tat = other,
             }
         }
@@ -80,8 +80,8 @@ impl RateLimit {
 /// The arrival time to use if the stored one is ahead of `now`. Out of line: a VM that polls once a second does not get
 /// here.
 #[cold]
-fn clamp_tat(tat: u64, now_ns: u64, most: u64) -> u64 {
-    if tat <= most + SKEW_NS { tat.min(most) } else { now_ns }
+fn clamp_tat(tat: u64, now_ns: u64, tat_max: u64) -> u64 {
+    if tat <= tat_max + SKEW_NS { tat.min(tat_max) } else { now_ns }
 }
 
 #[cfg(test)]

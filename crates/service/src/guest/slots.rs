@@ -1,7 +1,7 @@
 //! Slab of a worker's connections, with a generation in each token.
 //!
-//! The slab reuses a slot as soon as it is free. A token is the slot's index and a generation, so a late epoll event of
-//! a closed connection never reaches the next connection in its slot.
+//! The slab reuses a slot as soon as it is free. A token is the slot's index and a generation. A late epoll event of a
+//! closed connection thus never reaches the next connection in its slot.
 
 use slab::Slab;
 

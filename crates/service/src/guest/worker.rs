@@ -306,7 +306,7 @@ impl<P: Platform> Worker<P> {
             return;
         };
         let listener = Arc::clone(listener);
-        let mut made_room = false;
+        let mut has_evicted = false;
         for _ in 0..ACCEPTS_PER_TURN {
             if self.paused_until_ms.is_some() {
                 return;
@@ -314,7 +314,7 @@ impl<P: Platform> Worker<P> {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match rustix::net::acceptfrom_with(&*listener, flags) {
                 Ok((socket, source)) => {
-                    (self.is_failing, made_room) = (false, false);
+                    (self.is_failing, has_evicted) = (false, false);
                     self.server.stats.connections_accepted.add();
                     // A client that is gone already has no address, and needs no response.
                     let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
@@ -336,7 +336,7 @@ impl<P: Platform> Worker<P> {
                 Err(error) if is_connection_error(&error.into()) => {}
                 // The kernel allocates a descriptor before it looks for a connection.
                 Err(Errno::MFILE | Errno::NFILE) if !listener.has_pending() => return,
-                Err(Errno::MFILE | Errno::NFILE) if !made_room && self.evict() > 0 => made_room = true,
+                Err(Errno::MFILE | Errno::NFILE) if !has_evicted && self.evict() > 0 => has_evicted = true,
                 Err(error) => {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         tracing::warn!(%error, "cannot accept connections: retrying");
@@ -585,8 +585,8 @@ impl<P: Platform> Worker<P> {
             return;
         }
         self.server.stats.connections_handed_over.add();
-        let (server, home) = (Arc::clone(&self.server), Arc::clone(&self.mailbox));
-        let task = connection::run(server, parked, home, self.tasks.shutdown.clone(), start);
+        let (server, mailbox) = (Arc::clone(&self.server), Arc::clone(&self.mailbox));
+        let task = connection::run(server, parked, mailbox, self.tasks.shutdown.clone(), start);
         self.tasks.spawn(&self.runtime, task);
     }
 

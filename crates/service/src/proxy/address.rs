@@ -1,4 +1,4 @@
-//! Where a proxy calls from: `10.9.0.2`, `10.9.0.0/24`, or `blue=10.9.0.2` in another network than `default`.
+//! Address of a proxy: `10.9.0.2`, `10.9.0.0/24`, or `blue=10.9.0.2` in another network than `default`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,13 +9,13 @@ use notbefore_core::Name;
 /// An address or a prefix of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPrefix {
-    /// The prefix, with nothing but zeros after its bits.
+    /// The prefix; all bits after it are zero.
     prefix: IpAddr,
     bits: u32,
 }
 
 impl AddressPrefix {
-    /// Whether an address is one of these.
+    /// Whether an address has this prefix.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.bits) == Some(self.prefix)
     }
@@ -30,13 +30,13 @@ pub struct ProxyAddress {
 }
 
 impl ProxyAddress {
-    /// Whether an address of a network is one of these. The network is in lower case, as listeners have it.
+    /// Whether an address of a network matches. `network` is in lower case, as listeners have it.
     pub(super) fn contains(&self, network: &str, address: IpAddr) -> bool {
         self.network == network && self.addresses.contains(address)
     }
 }
 
-/// The first bits of an address, if it has as many.
+/// The first bits of an address; none if it has fewer.
 fn masked(address: IpAddr, bits: u32) -> Option<IpAddr> {
     match address {
         IpAddr::V4(address) => {
@@ -55,8 +55,8 @@ fn masked(address: IpAddr, bits: u32) -> Option<IpAddr> {
 impl FromStr for AddressPrefix {
     type Err = ();
 
-    /// Reads `ADDR[/BITS]`. A prefix that is written with more than its bits is refused, being often a slip
-    /// in one of the two; and so is the prefix of everyone.
+    /// Parses `ADDR[/BITS]`. Refuses a prefix with bits set after its length, which is often a typing error, and the
+    /// prefix of all addresses.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse::<u32>().map_err(|_| ())?)),
@@ -72,7 +72,7 @@ impl FromStr for AddressPrefix {
 impl FromStr for ProxyAddress {
     type Err = ();
 
-    /// Reads `[NETWORK=]ADDR[/BITS]`.
+    /// Parses `[NETWORK=]ADDR[/BITS]`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (network, addresses) = text.split_once('=').unwrap_or(("default", text));
         let network = network.parse::<Name>().map_err(|_| ())?.folded();

@@ -1,8 +1,8 @@
-//! The secrets that proxies sign with, from their file.
+//! Secrets that proxies sign with, read from a file.
 //!
-//! A line is a secret, without the spaces around it. Usually there is one; while it is being changed there
-//! are two: write the new one below the old, have the service read the file again, give the proxies the
-//! new one, take the old one away. A signature counts if any of them made it.
+//! Each line is a secret; surrounding white space is removed. A signature is valid if any of the secrets made it. To
+//! rotate a secret: add the new one below the old, reload the service, give the proxies the new one, remove the old
+//! one.
 
 use std::fmt;
 use std::fs::File;
@@ -14,34 +14,34 @@ use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The largest file: room for a few secrets of any sensible length, and too little for a mistaken path.
+/// Largest file: room for a few secrets, and small enough to detect a wrong path.
 const FILE_BYTES_MAX: u64 = 4 * 1024;
-/// The most secrets. Two are needed, a request is checked against each, and each is one more to leak.
+/// Maximum secrets. A rotation needs two; each request is checked against all, and each is one more to leak.
 const SECRETS_MAX: usize = 4;
-/// What is shorter than this can be guessed by a patient program.
+/// Shorter secrets can be found by brute force; the service warns about them.
 const SECRET_BYTES_ADVISED: usize = 16;
-/// The bytes of a signature, which is twice as many digits.
+/// Bytes of a signature, which has two hex digits for each.
 const SIGNATURE_BYTES: usize = 32;
 
 /// Why a file of secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SecretsError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the proxies' secret from {path}: {error}; see --proxy-secret-file")]
     Read { path: PathBuf, error: io::Error },
-    /// It is too large.
+    /// The file is too large.
     #[error("{0} is larger than {FILE_BYTES_MAX} bytes: is that the file with the proxies' secret?")]
     TooLarge(PathBuf),
-    /// It has no secret.
-    #[error("{0} is empty: write the secret into it that the proxies sign with")]
+    /// The file has no secret.
+    #[error("{0} is empty: write the secret that the proxies sign with into it")]
     Empty(PathBuf),
-    /// It has too many.
-    #[error("{0} has more than {SECRETS_MAX} secrets: take out those that no proxy uses any more")]
+    /// The file has too many secrets.
+    #[error("{0} has more than {SECRETS_MAX} secrets: remove those that no proxy uses any more")]
     TooMany(PathBuf),
 }
 
-/// Keys made of the secrets; what they were cannot be read back.
+/// Keys derived from the secrets; the secrets cannot be read back.
 #[derive(Default)]
 pub(super) struct Secrets {
     keys: Vec<Hmac<Sha256>>,
@@ -59,7 +59,7 @@ impl Secrets {
         let file = File::open(path).map_err(failed)?;
         let mode = file.metadata().map_err(failed)?.permissions().mode();
         if mode & 0o007 != 0 {
-            tracing::warn!(path = %path.display(), "the proxies' secret is open to every user: chmod o= it");
+            tracing::warn!(path = %path.display(), "every user can read the proxies' secret: run chmod o= on the file");
         }
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -76,16 +76,15 @@ impl Secrets {
         if secrets.iter().any(|secret| secret.len() < SECRET_BYTES_ADVISED) {
             tracing::warn!(
                 path = %path.display(),
-                "a secret of the proxies is shorter than {SECRET_BYTES_ADVISED} bytes: make one with openssl rand -hex 32"
+                "a secret of the proxies is shorter than {SECRET_BYTES_ADVISED} bytes: create one with openssl rand -hex 32"
             );
         }
-        // HMAC takes keys of any length, so none is left out.
+        // HMAC accepts keys of any length, so none is dropped.
         let keys = secrets.iter().filter_map(|secret| Hmac::new_from_slice(secret).ok()).collect();
         Ok(Secrets { keys })
     }
 
-    /// Whether one of the secrets made this signature, in lower-case digits as the convention writes it. The
-    /// comparison takes as long for a wrong one as for a right one.
+    /// Whether one of the secrets made this signature in lower-case hex. The comparison is constant-time.
     pub(super) fn verify(&self, id: &[u8], signature: &str) -> bool {
         let Some(signature) = decode(signature) else { return false };
         self.keys.iter().any(|key| key.clone().chain_update(id).verify_slice(&signature).is_ok())
@@ -116,7 +115,7 @@ mod tests {
         Secrets::read(&file)
     }
 
-    /// The second test case of RFC 4231: a key of four bytes.
+    /// Test case 2 of RFC 4231: a key of four bytes.
     #[test]
     fn signatures_are_hmac_sha256() {
         let signature = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";

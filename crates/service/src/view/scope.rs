@@ -105,11 +105,11 @@ impl ScopeView {
 
     /// The document's bytes at a version; the first call after a change renders them.
     pub fn document(&self, version: EventsVersion) -> Bytes {
-        let place = match &self.own {
+        let rendered = match &self.own {
             Some(own) => &own.documents[version.index()],
             None => &EMPTY_DOCUMENTS[usize::try_from(self.scope.incarnation).unwrap_or_default() % SHARED],
         };
-        place.get_or_init(|| document(&self.scope).render(version, &self.style())).clone()
+        rendered.get_or_init(|| document(&self.scope).render(version, &self.style())).clone()
     }
 
     /// When a live event was first published. For an event older than this process: when it was announced.

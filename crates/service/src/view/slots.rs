@@ -36,8 +36,8 @@ impl<T: Clone> Slots<T> {
 
     /// All occupied slots, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
-        let places = self.chunks.iter().flat_map(|chunk| chunk.iter());
-        places.enumerate().filter_map(|(at, value)| Some((at, value.as_ref()?)))
+        let slots = self.chunks.iter().flat_map(|chunk| chunk.iter());
+        slots.enumerate().filter_map(|(at, value)| Some((at, value.as_ref()?)))
     }
 }
 
