@@ -46,7 +46,10 @@ fn invalid_network_setup_error_names_fix() {
             &["--proxy", "10.9.0.2", "--proxy-secret-file", "/nowhere"],
             "cannot read the proxies' secret from /nowhere",
         ),
-        (&["--proxy", "10.9.0.2", "--proxy-secret-file", file], "is empty: write the secret into it"),
+        (
+            &["--proxy", "10.9.0.2", "--proxy-secret-file", file],
+            "is empty: write the secret that the proxies sign with",
+        ),
         (&["--proxy", "10.9.0.2/24"], "a prefix with zeros after its bits"),
         (&["--proxy", "0.0.0.0/0"], "a prefix with zeros after its bits"),
         (&["--guest", "127.0.0.1:0%nowhere"], "create the device first (ip link show nowhere"),
