@@ -1,10 +1,10 @@
-//! The guest's side of the wire: everything under `/metadata`.
+//! Formats of the guest API, everything under `/metadata`.
 //!
-//! - [`version`]: the api-versions of scheduled events and what each one knows;
-//! - [`document`]: the document a GET answers with, byte for byte as each version shows it;
+//! - [`version`]: the api-versions of scheduled events and what each one shows;
+//! - [`document`]: the document that a GET returns, byte-exact per version;
 //! - [`start_requests`]: the body of an approval;
 //! - [`instance`]: `/metadata/instance` and `/metadata/versions`;
-//! - [`error`]: every way a guest's request can fail, as status and body.
+//! - [`error`]: the errors of guest requests, as status and body.
 
 pub mod document;
 pub mod error;

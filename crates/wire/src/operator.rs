@@ -1,8 +1,8 @@
-//! The operator API's types: what travels under `/v1`, for the service and the command line alike.
+//! Types of the operator API under `/v1`, shared by the service and the command line.
 //!
-//! Requests refuse fields they do not know, so that a misspelt one is an answer and not a surprise. Times are
-//! RFC 3339, durations are whole seconds, ids are GUIDs in lower case. Every resource carries the `revision`
-//! at which it was last written, for `If-Match`.
+//! Requests with unknown fields are refused, so that a misspelt field is an error. Times are RFC 3339, durations are
+//! whole seconds, ids are lower-case GUIDs. Every resource has the `revision` at which it was last written, for
+//! `If-Match`.
 
 pub mod audit;
 pub mod certificate;
@@ -31,27 +31,27 @@ pub use exec::{ExecCommand, ExecProgress};
 pub use facts::{Actor, Fact, FactId, What};
 pub use words::*;
 
-/// The header that makes a repeated request safe.
+/// The header that makes a repeated request happen once.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
-/// The longest such key.
+/// The longest key, in bytes.
 pub const IDEMPOTENCY_KEY_MAX: usize = 128;
-/// How many items a page has unless the caller says.
+/// Default number of items on a page.
 pub const PAGE_DEFAULT: usize = 100;
-/// How many items a page has at most.
+/// Largest number of items on a page.
 pub const PAGE_MAX: usize = 1_000;
 
 /// An error, as `application/problem+json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// The HTTP status, repeated.
+    /// The HTTP status.
     pub status: u16,
-    /// What programs go by; it never changes its meaning.
+    /// The error code for programs. Its meaning never changes.
     pub code: String,
     /// The status in words.
     pub title: String,
-    /// What happened to this request, and what to do about it.
+    /// Why this request failed, and what to do next.
     pub detail: String,
-    /// What a name could have meant, where it meant several things.
+    /// For an ambiguous name: the paths that match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
 }
@@ -61,11 +61,10 @@ pub struct Problem {
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// Where the next page begins, if there is one; to be given back as `cursor`, as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Cursor of the next page, if there is one. Pass it unchanged as `cursor`.
     pub next: Option<String>,
-    /// The items show every change up to this revision, and may show later ones: to follow what comes, open the stream with
-    /// the first page's as `Last-Event-ID`.
+    /// The items show all changes up to this revision, and may show later ones. To follow changes, open the stream with
+    /// the first page's revision as `Last-Event-ID`.
     #[serde(default)]
     #[schema(required)]
     pub revision: u64,
@@ -75,19 +74,19 @@ pub struct Page<T> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// A user's restart starts without waiting for an approval.
+    /// A restart by the VM's owner starts without an approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub automatically_approve_reboot: bool,
-    /// A user's redeploy starts without waiting for an approval.
+    /// A redeploy by the VM's owner starts without an approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub automatically_approve_redeploy: bool,
-    /// How much notice a deletion gives, in seconds: 300 to 900, or none.
+    /// Notice of a deletion in seconds, 300 to 900. Without it a deletion gives no notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 300, maximum = 900)]
     pub terminate_notification_seconds: Option<u32>,
 }
 
-/// A scope as it should be: the body of `PUT /v1/scopes/{subscription}/{group}/{scope}`.
+/// The desired state of a scope: the body of `PUT /v1/scopes/{subscription}/{group}/{scope}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeSpec {
@@ -101,7 +100,7 @@ pub struct ScopeSpec {
     pub vms: Vec<VmSpec>,
 }
 
-/// A VM as it should be.
+/// The desired state of a VM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VmSpec {
@@ -118,12 +117,12 @@ pub struct VmSpec {
     /// The host it runs on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether its capacity may be wanted back.
+    /// Whether it is a Spot VM, which can be evicted.
     pub spot: bool,
-    /// Where it calls from: `10.0.0.4`, or `network/10.0.0.4` for another network than `default`.
+    /// Its addresses: `10.0.0.4`, or `network/10.0.0.4` for a network other than `default`.
     #[schema(example = json!(["10.0.0.4"]))]
     pub addresses: Vec<String>,
-    /// What it is told about itself besides what the inventory knows.
+    /// Instance metadata for the VM, in addition to the fields above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
 }
@@ -132,28 +131,28 @@ pub struct VmSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddVm {
-    /// Its scope's path; a standalone scope of the VM's own name if not said.
+    /// Its scope's path. Default: a standalone scope with the VM's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// The kind to make the scope of, if there is none of that path.
+    /// The kind of the scope, if it has to be created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<ScopeKind>,
     /// The VM.
     pub vm: VmSpec,
 }
 
-/// What came of `PUT /v1/scopes/…` or of removing a scope.
+/// The result of `PUT /v1/scopes/…` or of removing a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScopeOutcome {
     /// The scope's path.
     pub scope: String,
-    /// Whether it was made.
+    /// Whether the scope was created.
     pub created: bool,
-    /// How many VMs were added.
+    /// Number of VMs added.
     pub added: usize,
-    /// How many were changed.
+    /// Number of VMs changed.
     pub changed: usize,
-    /// How many were removed.
+    /// Number of VMs removed.
     pub removed: usize,
 }
 
@@ -166,24 +165,24 @@ pub struct Scope {
     pub kind: ScopeKind,
     /// Its settings.
     pub policy: Policy,
-    /// The number of the document that its guests see.
+    /// The incarnation of its document.
     pub incarnation: u64,
-    /// How many VMs it has.
+    /// Number of its VMs.
     pub vms: usize,
-    /// How many live events it has.
+    /// Number of its live events.
     pub events: usize,
-    /// Whether a fleet file made it.
+    /// Whether it comes from a fleet file.
     pub from_fleet: bool,
-    /// When it was last written.
+    /// The revision at which it was last written.
     pub revision: u64,
 }
 
 /// A VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Vm {
-    /// Its id; `vmId` in its own metadata.
+    /// Its id; `vmId` in its instance metadata.
     pub id: Uuid,
-    /// Its whole path: `subscription/group/scope/name`.
+    /// Its path: `subscription/group/scope/name`.
     pub path: String,
     /// Its name.
     pub name: String,
@@ -191,7 +190,7 @@ pub struct Vm {
     pub scope: String,
     /// Its scope's kind.
     pub kind: ScopeKind,
-    /// Whether it runs.
+    /// Running or deallocated.
     pub state: VmState,
     /// Its update domain.
     pub update_domain: u32,
@@ -201,85 +200,85 @@ pub struct Vm {
     pub zone: Option<String>,
     /// Its host.
     pub host: Option<String>,
-    /// Whether its capacity may be wanted back.
+    /// Whether it is a Spot VM, which can be evicted.
     pub spot: bool,
-    /// Where it calls from.
+    /// Its addresses.
     pub addresses: Vec<String>,
-    /// The live events that happen to it.
+    /// The live events that affect it.
     pub events: Vec<Uuid>,
-    /// Whether it listens.
+    /// Whether it polled within the last five minutes.
     pub listening: Listening,
-    /// When it last asked for its document, as far as the service has heard since it started.
+    /// Time of its last poll since the service started.
     pub last_poll_at: Option<Timestamp>,
-    /// At which api-version.
+    /// The api-version of its last poll.
     pub last_poll_version: Option<String>,
-    /// Whether it stands in for a fleet, as on the first run.
+    /// Whether it is the example VM that the service creates when it starts without a fleet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first_run: bool,
-    /// When its scope was last written.
+    /// The revision at which its scope was last written.
     pub revision: u64,
 }
 
-/// The body of `POST /v1/events`: announce something to VMs.
+/// The body of `POST /v1/events`: schedule events for VMs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScheduleEvents {
-    /// What happens: stands for the platform's usual cause.
+    /// The event type; the service chooses the usual cause for it.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub event_type: Option<EventType>,
-    /// The exact cause, instead of a type.
+    /// The exact cause, instead of `type`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The VMs, by id or by the end of their path.
+    /// The VMs, each by id or by the end of its path.
     #[schema(example = json!(["web-0"]))]
     pub vms: Vec<String>,
-    /// Not before when; the usual notice if not said.
+    /// NotBefore. Default: the usual notice of the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// Instead of `not_before`: in how many seconds from now.
+    /// Instead of `not_before`: seconds from now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_seconds: Option<u64>,
-    /// What guests read, instead of the cause's usual words.
+    /// The Description that guests read. Default: the usual text of the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub description: Option<String>,
-    /// For how long guests are told to expect to be interrupted; −1 for unknown.
+    /// The expected interruption in seconds that guests read; −1 for unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -1, maximum = 2_592_000)]
     pub duration_seconds: Option<i32>,
-    /// Evict VMs that are not Spot, too; other causes need no force.
+    /// Evict also VMs that are not Spot. Other causes ignore it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
 
-/// The body of `POST /v1/vms/{vm}/restart`, `redeploy`, `evict` and `delete`; may be left out.
+/// The body of `POST /v1/vms/{vm}/restart`, `redeploy`, `evict` and `delete`. Optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VmAction {
-    /// Not before when; the usual notice if not said.
+    /// NotBefore. Default: the usual notice of the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// For `evict`: also a VM that is not Spot.
+    /// For `evict`: evict also a VM that is not Spot.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
 
-/// The body of `POST /v1/events/{event}/complete`; may be left out.
+/// The body of `POST /v1/events/{event}/complete`. Optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompleteEvent {
-    /// Where redeployed VMs are now, by their name or id.
+    /// The new hosts of redeployed VMs, by VM name or id.
     pub hosts: BTreeMap<String, String>,
 }
 
-/// A VM that an event happens to.
+/// A VM that an event affects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resource {
     /// Its id.
     pub vm: Uuid,
     /// Its name.
     pub name: String,
-    /// The host it was on when the event was announced, if that is known.
+    /// Its host at the time of the announcement, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
@@ -289,56 +288,56 @@ pub struct Resource {
 pub struct Event {
     /// Its id.
     pub id: Uuid,
-    /// The operation it belongs to.
+    /// The operation that it is part of.
     pub operation: Uuid,
-    /// What happens.
+    /// What happens to its VMs.
     #[serde(rename = "type")]
     pub event_type: EventType,
-    /// Where it stands.
+    /// Its current state.
     pub status: EventStatus,
     /// Why it happens.
     pub cause: Cause,
-    /// Who set it going.
+    /// Platform or User.
     pub source: Source,
     /// Its scope's path.
     pub scope: String,
     /// The update domain of its VMs.
     pub update_domain: u32,
-    /// Its VMs, in the order in which guests see them.
+    /// Its VMs, in the order that guests see.
     pub resources: Vec<Resource>,
-    /// While Scheduled: not before when.
+    /// NotBefore, while Scheduled.
     pub not_before: Option<Timestamp>,
-    /// Whether somebody has approved it.
+    /// Whether a guest or an operator approved it.
     pub approved: bool,
-    /// Whether a person gave its NotBefore; then only an approval or an operator starts it earlier.
+    /// Whether the request gave NotBefore. Then only an approval or an operator starts the event earlier.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub time_given: bool,
-    /// When it began.
+    /// When it started.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// What guests read about it.
+    /// The Description that guests read.
     pub description: String,
-    /// For how long they are told to expect to be interrupted; −1 for unknown.
+    /// The expected interruption in seconds that guests read; −1 for unknown.
     pub duration_seconds: i32,
-    /// Who carries it out.
+    /// The driver that carries it out.
     pub driver: Driver,
-    /// What it waits for, in words, while it is live.
+    /// What it waits for, as text, while it is live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// How the commands stand that carry it out, once it has started, if commands do.
+    /// For the exec driver, once the event has started: the state of its commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<ExecProgress>,
-    /// The VMs it happens to that run and have not read it, by name, while it is live.
+    /// Names of its running VMs that have not read it, while it is live.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_by: Vec<String>,
-    /// When each of its VMs first read it; lists leave it out.
+    /// First reads, one entry per VM. Not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenBy>,
-    /// What has happened to it, oldest first; lists leave it out.
+    /// The facts of the event, oldest first. Not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trail: Vec<Fact>,
-    /// When it was last written.
+    /// The revision at which it was last written.
     pub revision: u64,
 }
 
@@ -347,70 +346,70 @@ pub struct Event {
 pub struct Operation {
     /// Its id.
     pub id: Uuid,
-    /// Why.
+    /// Why it happens.
     pub cause: Cause,
-    /// The host it is about, if it is about one.
+    /// For an operation on a host: the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Who asked for it.
+    /// Who requested it.
     pub by: String,
-    /// When.
+    /// When it was requested.
     pub requested_at: Timestamp,
-    /// Where it stands.
+    /// Its current state.
     pub state: OperationState,
-    /// How approvals release its events.
+    /// How approvals let its events start.
     pub release: Release,
-    /// The one NotBefore of its events; none where there is no notice.
+    /// NotBefore of all its events; null if the cause gives no notice.
     pub not_before: Option<Timestamp>,
-    /// Whether a person gave that time.
+    /// Whether the request gave NotBefore.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub time_given: bool,
-    /// Whether somebody has called it off.
+    /// Whether it was cancelled.
     pub cancelled: bool,
-    /// Whether all of it was said to be carried out.
+    /// Whether an operator completed it as a whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completed: bool,
     /// For the reboot or freeze of a host with several events, which start together: `waiting`, `ready` (manual
-    /// driver: it waits to be started) or `released`. None for any other operation.
+    /// driver: waits for an operator to start it) or `released`. Absent for other operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_start: Option<HostStart>,
-    /// What it waits for as a whole, in words, if it is due and has to wait.
+    /// What the whole operation waits for, as text, if it is due and has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// How far it is.
+    /// Progress, as counts.
     pub progress: OperationProgress,
-    /// Its parts.
+    /// Its parts, one per event.
     pub targets: Vec<OperationTarget>,
 }
 
-/// How far an operation is, counted.
+/// Progress of an operation, as counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OperationProgress {
-    /// How many scopes it reaches.
+    /// Scopes that it affects.
     pub scopes: usize,
-    /// How many of those have been told all that there is to tell them.
+    /// Scopes that have all changes of the operation.
     pub scopes_told: usize,
-    /// How many events it has.
+    /// Its events.
     pub events: usize,
-    /// How many of those are announced and wait to be approved.
+    /// Events that are announced and wait for an approval.
     pub waiting: usize,
-    /// How many are approved and have not begun.
+    /// Events that are approved and not started.
     pub approved: usize,
-    /// How many are under way.
+    /// Events that are started and not ended.
     pub started: usize,
-    /// How many have ended, in whatever way.
+    /// Events that ended, completed or cancelled.
     pub ended: usize,
-    /// How many of those were cancelled.
+    /// Ended events that were cancelled.
     #[serde(default)]
     pub cancelled: usize,
-    /// How many are under way and have a command that has used up its attempts.
+    /// Started events with a command that failed its last attempt.
     #[serde(default)]
     pub failed: usize,
-    /// How many their scopes would not have.
+    /// Events that their scopes refused.
     pub refused: usize,
 }
 
-/// An operation's part in one scope.
+/// The part of an operation for one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OperationTarget {
     /// The event.
@@ -421,17 +420,17 @@ pub struct OperationTarget {
     pub update_domain: u32,
     /// Its VMs.
     pub resources: Vec<Resource>,
-    /// Where the part stands.
+    /// The state of the part.
     pub state: TargetState,
-    /// Where the event stands.
+    /// The status of the event.
     pub status: TargetStatus,
-    /// Whether a command of it has used up its attempts.
+    /// Whether one of its commands failed its last attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// The code of the refusal, if the scope would not have the event: its VMs have heard nothing.
+    /// The error code, if the scope refused the event. Its VMs do not see the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Why it has started, in words, if it has.
+    /// Why it started, as text, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_because: Option<String>,
 }

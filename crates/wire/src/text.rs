@@ -1,7 +1,7 @@
-//! Text that somebody else wrote, made fit for a log line: what commands and servers say.
+//! Escapes untrusted text (output of commands, responses of servers) for logs and terminals.
 
-/// Whether a character can move a terminal's cursor, turn its words around, or hide among them: control characters of both
-/// sets, marks of direction, characters without width, separators of lines, and tags.
+/// Whether a character can move a terminal's cursor, reverse text or hide in it: control characters (C0 and C1),
+/// direction marks, zero-width characters, line separators and tags.
 pub fn is_unprintable(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -9,12 +9,12 @@ pub fn is_unprintable(char: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A text with everything spelled out that is unprintable, line ends included.
+/// Escapes all unprintable characters, including line ends.
 pub fn printable(text: &str) -> String {
     escape(text, is_unprintable)
 }
 
-/// A text with all characters spelled out that are told.
+/// Escapes the characters for which `should_escape` is true.
 pub fn escape(text: &str, should_escape: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
@@ -26,8 +26,8 @@ pub fn escape(text: &str, should_escape: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// JSON of the same value in which nothing is unprintable but line ends. Outside of its strings JSON has no such characters,
-/// and within them there is an escape for each.
+/// Escapes unprintable characters in JSON text, except line ends; the value stays the same. Valid JSON has such
+/// characters only in strings, where `\u` escapes are allowed.
 pub fn printable_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for char in json.chars() {
@@ -42,7 +42,7 @@ pub fn printable_json(json: &str) -> String {
     shown
 }
 
-/// The beginning of a text.
+/// The first `chars_max` characters, with `…` if the text was longer.
 pub fn shorten(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_and_direction_marks_are_spelled_out() {
+    fn control_and_direction_marks_are_escaped() {
         assert_eq!(printable("a\tb\u{202e}c\rd é"), "a\\tb\\u{202e}c\\rd é");
         for ranges in [
             '\u{0}'..='\u{1f}',
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn printable_json_is_of_the_same_value() {
+    fn printable_json_keeps_the_value() {
         let json = "{\n  \"a\u{202e}b\": \"\u{9b}é\u{e0041}\u{feff}\"\n}\n";
         let shown = "{\n  \"a\\u202eb\": \"\\u009bé\\udb40\\udc41\\ufeff\"\n}\n";
         assert_eq!(printable_json(json), shown);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_at_a_character() {
+    fn long_text_is_cut_at_a_character() {
         assert_eq!((shorten("äöü", 3), shorten("äöü", 2)), ("äöü".to_owned(), "äö…".to_owned()));
     }
 }

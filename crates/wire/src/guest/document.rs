@@ -1,9 +1,9 @@
-//! The document a guest reads: an incarnation and the events that are live.
+//! The scheduled-events document: an incarnation and the live events of a scope.
 //!
-//! [`Document::render`] gives the exact bytes of a version: compact JSON, keys in the order seen on the
-//! wire (not the order of the published schema), an upper-case EventId, and an empty NotBefore once an
-//! event has started. Documents are rendered when a scope changes and served many times, so rendering
-//! writes into one buffer, with no allocation per field.
+//! [`Document::render`] returns the exact bytes of a version: compact JSON, keys in the order that Azure sends (not
+//! the order of its published schema), an upper-case EventId, and an empty NotBefore once an event has started.
+//! Documents are rendered once per change and served many times. Rendering writes into one buffer and allocates
+//! nothing per field.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::version::EventsVersion;
 
-/// What an event will do to its resources.
+/// What an event does to its resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
     /// A pause of some seconds; memory and connections stay.
@@ -43,22 +43,22 @@ impl EventType {
     }
 }
 
-/// Whether an event waits or runs. Ended events are in no document.
+/// The status of a live event. Documents do not contain ended events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It starts when it is approved, or at its time.
+    /// Starts when it is approved, or at NotBefore.
     Scheduled {
-        /// It will not start before this without approval; shown in whole seconds.
+        /// Shown in whole seconds.
         not_before: Timestamp,
     },
-    /// It has started; its NotBefore reads as an empty string.
+    /// Has started; NotBefore is an empty string.
     Started,
 }
 
-/// Who asked for the event.
+/// Who requested the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Whoever runs the hosts.
+    /// The provider, who runs the hosts.
     Platform,
     /// The owner of the VM.
     User,
@@ -74,40 +74,40 @@ impl Source {
     }
 }
 
-/// One live event, with everything that the newest version shows of it.
+/// One live event, with all fields of the newest version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What an approval names; the same through all of the event's life.
+    /// The id that approvals use; never changes.
     pub id: Uuid,
-    /// Whether it waits or runs.
+    /// Scheduled or Started.
     pub status: Status,
-    /// What it will do.
+    /// What it does to its resources.
     pub event_type: EventType,
-    /// The names of the VMs it does it to, in an order that never changes.
+    /// Names of the affected VMs, in an order that never changes.
     pub resources: Vec<String>,
-    /// Why, in a sentence; may be empty.
+    /// Text for people; may be empty.
     pub description: String,
-    /// Who asked for it.
+    /// Who requested it.
     pub source: Source,
-    /// How long the interruption is expected to last; -1 where that is unknown.
+    /// Expected length of the interruption; -1 if unknown.
     pub duration_in_seconds: i32,
 }
 
-/// All that is live in a scope, at an incarnation.
+/// The live events of a scope, at an incarnation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// Rises by one with each change of the newest version's document.
     pub incarnation: u64,
-    /// The live events, in the order they are shown.
+    /// In the order in which they are shown.
     pub events: Vec<Event>,
 }
 
-/// What the bytes depend on beside the document and the version.
+/// Options that change the rendered bytes besides the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderStyle {
-    /// Whether names begin with `_` at 2017-03-01: true but for cloud services.
+    /// Prefix names with `_` at 2017-03-01: true except for cloud services.
     pub underscore_names: bool,
-    /// Whether NotBefore is RFC 1123 at 2017-03-01 too, where ISO 8601 is the default.
+    /// Write NotBefore as RFC 1123 at 2017-03-01 too; the default there is ISO 8601.
     pub rfc1123_everywhere: bool,
 }
 
@@ -117,15 +117,15 @@ impl Default for RenderStyle {
     }
 }
 
-/// What an event's fixed text takes at most, without its names and description.
+/// Upper bound for an event's bytes, without names and description.
 const EVENT_BYTES: usize = 320;
-/// What the fixed text of a document takes at most, with the longest incarnation.
+/// Upper bound for a document's bytes without events, with the longest incarnation.
 const DOCUMENT_BYTES: usize = 64;
-/// Quotes, comma and prefix of a name in Resources.
+/// Quotes, comma and prefix of each name in Resources.
 const NAME_BYTES: usize = 4;
 
 impl Document {
-    /// The document's bytes at a version.
+    /// The document's bytes at `version`.
     pub fn render(&self, version: EventsVersion, style: &RenderStyle) -> Bytes {
         let mut out = Vec::with_capacity(DOCUMENT_BYTES + self.events.iter().map(event_bytes).sum::<usize>());
         out.extend_from_slice(b"{\"DocumentIncarnation\":");
@@ -196,10 +196,10 @@ fn put_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
     let _ = write!(out, "{number}");
 }
 
-/// A JSON string of prefix and text, escaped, quotes included.
+/// Writes `prefix` and `text` as one JSON string, escaped and quoted.
 fn put_string(out: &mut Vec<u8>, prefix: &str, text: &str) {
     let mut serializer = serde_json::Serializer::new(out);
-    // Text written to a vector: there is nothing that can fail.
+    // Writing a string to a vector cannot fail.
     let _ = if prefix.is_empty() {
         serializer.serialize_str(text)
     } else {
@@ -211,7 +211,7 @@ fn put_time(out: &mut Vec<u8>, time: Timestamp, iso: bool) {
     const ISO: temporal::DateTimePrinter = temporal::DateTimePrinter::new().precision(Some(0));
     const RFC: rfc2822::DateTimePrinter = rfc2822::DateTimePrinter::new();
     let start = out.len();
-    // RFC 1123 has no years before 0; such a time is shown in the other form rather than not at all.
+    // RFC 1123 has no years before 0; such a time is written as ISO 8601.
     if iso || RFC.print_timestamp_rfc9110(&time, &mut *out).is_err() {
         out.truncate(start);
         let _ = ISO.print_timestamp(&time, out);

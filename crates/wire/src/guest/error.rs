@@ -1,10 +1,11 @@
-//! Every way a guest's request can fail, as a status and the exact bytes of a body.
+//! Errors of guest requests, each with its status and the exact bytes of its body.
 //!
-//! Three bodies are Azure's own, kept byte for byte because clients match on them: the missing `Metadata`
-//! header, the api-version with the newest ones, and the version that is not served. For the rest nothing was ever published; those texts
-//! are ours, and say what was wrong and what to send instead where that tells a guest nothing it should not
-//! know. In particular an unknown event, an event of another scope and an EventId that is no GUID get the
-//! same bytes, and a caller that is no VM of ours gets one sentence whatever it sent.
+//! Three bodies are byte-identical to Azure's, because clients match on them: the missing `Metadata` header, the
+//! invalid api-version with the newest ones, and the version that is not served. Azure publishes no others. The
+//! remaining bodies say what is wrong and what to send instead, without revealing what a guest must not know:
+//!
+//! - An unknown event, an event of another scope and an EventId that is not a GUID get the same bytes.
+//! - A caller that is not a known VM gets the same sentence for every request.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use super::instance::InstanceVersion;
 use super::start_requests::StartRequestsError;
 use super::version::EventsVersion;
 
-/// What an api-version belongs to: each category has its own set.
+/// The two groups of paths with api-versions of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// `/metadata/scheduledevents`
@@ -37,12 +38,12 @@ impl Category {
     }
 }
 
-/// The methods a path answers to.
+/// The methods that a path accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Methods {
-    /// It is only read.
+    /// GET only.
     Get,
-    /// It is read and approved at.
+    /// GET for the document, POST for approvals.
     GetAndPost,
 }
 
@@ -56,62 +57,61 @@ impl Methods {
     }
 }
 
-/// A guest's request failed, and how.
+/// Why a guest's request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestError {
-    /// The caller is no VM of ours.
+    /// The caller is not a known VM.
     UnknownCaller,
-    /// The VM asks more often than it may.
+    /// The VM exceeds its rate limit.
     TooManyRequests,
-    /// The bytes are no HTTP/1.1 request, or one that two readers could read differently.
+    /// Not an HTTP/1.1 request, or an ambiguous one (request smuggling).
     Malformed(&'static str),
     /// The request came through a proxy.
     Forwarded,
     /// No `Metadata` header.
     MetadataMissing,
-    /// A `Metadata` header that does not say true.
+    /// A `Metadata` header with a value other than `true`.
     MetadataNotTrue,
-    /// Nothing is at that path, or no such element is in the instance document.
+    /// Unknown path, or no such element in the instance document.
     NotFound,
-    /// The path does not take that method.
+    /// The path does not accept the method.
     MethodNotAllowed(Methods),
-    /// A query parameter is there twice.
+    /// A query parameter is given twice.
     DuplicateParameter,
-    /// The api-version is missing or malformed; of instance metadata, also one that is not served.
+    /// The api-version is missing or malformed; for instance metadata, also one that is not served.
     ApiVersion(Category),
-    /// The api-version is a date, and scheduled events are not served at it. Clients probe newer versions and read 404 as
-    /// "not here".
+    /// The api-version is a date at which scheduled events are not served. Clients probe newer versions and expect 404.
     VersionNotServed,
-    /// A `format` that the path does not have.
+    /// A `format` that the path does not support.
     Format(Category),
-    /// A single value was asked for as JSON.
+    /// A single value was requested as JSON.
     LeafNeedsText,
-    /// The body is no approval.
+    /// The body is not an approval.
     Body(StartRequestsError),
-    /// The body is larger than the server reads.
+    /// The body is larger than the limit.
     BodyTooLarge {
-        /// The most it reads.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The request's target is longer than the server reads.
+    /// The request target is longer than the limit.
     TargetTooLong {
-        /// The most it reads.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The request's head is larger, or has more headers, than the server reads.
+    /// The request head exceeds a limit.
     HeadTooLarge {
-        /// The most bytes it reads.
+        /// The limit in bytes.
         bytes: usize,
-        /// The most headers it reads.
+        /// The limit of headers.
         headers: usize,
     },
     /// The request did not arrive in time.
     Timeout,
     /// An EventId names no event of the VM's scope.
     UnknownEvent,
-    /// The approval may or may not have been kept.
+    /// It is unknown whether the approval was stored.
     OutcomeUnknown,
-    /// The service cannot keep an approval now.
+    /// The service cannot store approvals now.
     Unavailable,
 }
 
@@ -133,13 +133,13 @@ impl From<StartRequestsError> for GuestError {
 }
 
 impl GuestError {
-    /// Every status that [`GuestError::status`] can give, in order.
+    /// All statuses that [`GuestError::status`] returns, sorted.
     pub const STATUSES: [u16; 10] = [400, 403, 404, 405, 408, 413, 414, 429, 431, 503];
 
-    /// The `Retry-After` of a 429, in seconds: a VM has its whole second's worth of requests again by then.
+    /// `Retry-After` of a 429, in seconds; the rate limit of a VM has recovered fully by then.
     pub const RETRY_AFTER_S: u32 = 1;
 
-    /// The status code of the answer.
+    /// The HTTP status code.
     pub const fn status(&self) -> u16 {
         match self {
             GuestError::Malformed(_)
@@ -164,7 +164,7 @@ impl GuestError {
         }
     }
 
-    /// The body of the answer: JSON, the same bytes for the same error.
+    /// The JSON body; always the same bytes for the same error.
     pub fn body(&self) -> Cow<'static, str> {
         let text = match self {
             GuestError::MetadataMissing => {

@@ -1,8 +1,8 @@
 //! Instance metadata: what a VM can read about itself at `/metadata/instance`.
 //!
-//! [`Instance`] is what is known of a VM, in our words, and is stored as it is: a field that is empty takes
-//! no bytes, and an unknown one is refused. [`document`] turns it into the JSON of an [`InstanceVersion`],
-//! and [`path`] answers a request for all of it, a part of it or one value.
+//! [`Instance`] holds the known facts about a VM and is stored in this form: empty fields take no bytes, unknown
+//! fields are refused. [`document`] renders it at an [`InstanceVersion`]. [`path`] answers requests for all of it,
+//! a part, or one value.
 
 pub mod document;
 pub mod path;
@@ -13,15 +13,15 @@ use uuid::Uuid;
 
 pub use version::{InstanceVersion, versions_body};
 
-/// What is known of a VM. Whatever is unknown is empty, and reads as an empty string in the document.
+/// The known facts about a VM. Unknown ones are empty, and an empty string in the document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Instance {
-    /// The VM's name, as the events' Resources have it.
+    /// The VM's name, as in Resources of events.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The VM's identity, never reused.
+    /// The VM's id; never reused.
     #[serde(skip_serializing_if = "Uuid::is_nil")]
     pub vm_id: Uuid,
     /// The cloud it runs in.
@@ -33,13 +33,13 @@ pub struct Instance {
     /// The availability zone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub zone: String,
-    /// The physical zone behind that.
+    /// The physical zone of the availability zone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub physical_zone: String,
-    /// The subscription it belongs to.
+    /// The subscription's id or name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub subscription_id: String,
-    /// The group it belongs to.
+    /// The resource group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_group_name: String,
     /// Its size.
@@ -54,19 +54,19 @@ pub struct Instance {
     /// The placement group of its scale set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub placement_group_id: String,
-    /// The scope's name, where another VM of the group has this VM's name; it keeps their resource ids apart.
+    /// The scope's name, if another VM of the group has the same name; makes the resource id unique.
     #[serde(skip)]
     pub namesake_scope: String,
     /// The name of its scale set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub vm_scale_set_name: String,
-    /// The resource id of its scale set, for flexible ones.
+    /// The resource id of its scale set, for flexible scale sets.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub virtual_machine_scale_set_id: String,
     /// Whether it can be evicted.
     #[serde(skip_serializing_if = "Priority::is_regular")]
     pub priority: Priority,
-    /// What an eviction does to it: `Deallocate` or `Delete`.
+    /// What an eviction does: `Deallocate` or `Delete`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub eviction_policy: String,
     /// `Linux` or `Windows`.
@@ -87,19 +87,19 @@ pub struct Instance {
     /// The host it runs on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub host_id: String,
-    /// The name the operating system was given.
+    /// The host name in the operating system.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub computer_name: String,
-    /// The name of the administrator's account.
+    /// The account name of the administrator.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub admin_username: String,
-    /// Names and values, in the order they are shown.
+    /// Names and values, in the order in which they are shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<(String, String)>,
-    /// What the owner left for the guest, in base 64.
+    /// User data, in Base64.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user_data: String,
-    /// The older form of that.
+    /// Custom data, the older form of user data, in Base64.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub custom_data: String,
     /// The network interfaces.
@@ -112,10 +112,10 @@ pub struct Instance {
 #[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// It cannot.
+    /// A regular VM.
     #[default]
     Regular,
-    /// It can, at short notice.
+    /// A Spot VM.
     Spot,
 }
 
@@ -146,20 +146,20 @@ pub struct Interface {
     /// The IPv4 subnets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<Subnet>,
-    /// The IPv6 addresses, of which only the private ones are shown.
+    /// The IPv6 addresses; only the private ones are shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ipv6: Vec<IpAddress>,
 }
 
-/// An address and the public one that leads to it.
+/// A private address and the public address in front of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "operator", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct IpAddress {
-    /// The address the VM itself has.
+    /// The address on the VM's interface.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub private: String,
-    /// The address the outside sees.
+    /// The public address, if any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub public: String,
 }
@@ -172,7 +172,7 @@ pub struct Subnet {
     /// Its first address.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// How many bits are the network's.
+    /// The prefix length in bits.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prefix: String,
 }

@@ -1,21 +1,20 @@
 //! The body of an approval: `{"StartRequests":[{"EventId":"…"}]}`.
 //!
-//! Published clients send it with any Content-Type, with or without a byte order mark, indented or not, and
-//! some add a `DocumentIncarnation` as a number or a string. So only the event ids are read and every
-//! other field is passed over. Whether an id is known is not decided here, with one exception: text that is
-//! no GUID can name no event, and is reported as such so that it can be answered like any unknown id.
+//! Published clients send it with any Content-Type, with or without a byte order mark, indented or not. Some add a
+//! `DocumentIncarnation` as a number or a string. So the parser reads only the event ids and ignores other fields.
+//! It does not check whether an event exists. Text that is not a GUID cannot name an event; it gets an error of its
+//! own, so that the server can answer it like an unknown id.
 
 use serde_json::Value;
 use uuid::Uuid;
 
-/// How many entries one body may have: the most live events a scope can have, so that a guest can approve
-/// all it sees at once.
+/// Most entries in one body: the most live events of a scope, so that a guest can approve all of them at once.
 pub const START_REQUESTS_MAX: usize = 1_000;
 
-/// Why a body is no approval. Entries are counted from 0.
+/// Why a body is not an approval. Entries are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartRequestsError {
-    /// It is not JSON, or has something after it.
+    /// Not JSON, or JSON followed by other bytes.
     #[error("the body is not JSON (line {line}, column {column})")]
     NotJson {
         /// The line, from 1.
@@ -23,13 +22,13 @@ pub enum StartRequestsError {
         /// The column, from 1; 0 before the first.
         column: usize,
     },
-    /// It is JSON of another kind.
+    /// JSON, but not an object.
     #[error("the body is not a JSON object")]
     NotAnObject,
-    /// The list is not there.
+    /// No `StartRequests`.
     #[error("the body has no StartRequests")]
     Missing,
-    /// The list is something else.
+    /// `StartRequests` is not a list.
     #[error("StartRequests is not a list")]
     NotAList,
     /// The list has no entries.
@@ -38,16 +37,16 @@ pub enum StartRequestsError {
     /// The list has more than [`START_REQUESTS_MAX`] entries.
     #[error("StartRequests has {entries} entries, more than the limit of {START_REQUESTS_MAX}")]
     TooMany {
-        /// How many it has.
+        /// The number of entries.
         entries: usize,
     },
-    /// An entry is something else than an object.
+    /// An entry is not an object.
     #[error("StartRequests[{index}] is not an object")]
     EntryNotAnObject {
         /// Which entry.
         index: usize,
     },
-    /// An entry names no event.
+    /// An entry has no EventId.
     #[error("StartRequests[{index}] has no EventId")]
     EventIdMissing {
         /// Which entry.
@@ -59,12 +58,12 @@ pub enum StartRequestsError {
         /// Which entry.
         index: usize,
     },
-    /// The body is well-formed, but some EventId is no GUID. To a guest this is an unknown event.
+    /// The body is well-formed, but an EventId is not a GUID. Answered like an unknown event.
     #[error("an EventId is not a GUID")]
     NotAGuid,
 }
 
-/// The events that a body approves, each once, in the order they are first named.
+/// The events that a body approves, without duplicates, in order of first mention.
 pub fn parse(body: &[u8]) -> Result<Vec<Uuid>, StartRequestsError> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let value: Value = serde_json::from_slice(body)
@@ -85,12 +84,12 @@ pub fn parse(body: &[u8]) -> Result<Vec<Uuid>, StartRequestsError> {
         let Value::String(id) = id else { return Err(StartRequestsError::EventIdNotText { index }) };
         ids.push(event_id(id));
     }
-    // Only now, so that a body with two faults is answered the same whether or not one id is a GUID.
+    // Checked last, so that a body with another error gets that error whether or not all ids are GUIDs.
     let ids: Vec<Uuid> = ids.into_iter().collect::<Option<_>>().ok_or(StartRequestsError::NotAGuid)?;
     Ok(without_duplicates(ids))
 }
 
-/// Only the hyphenated form, in any case: braces and other spellings of a GUID name no event.
+/// Accepts the hyphenated form only, in any case; no braces or other spellings.
 fn event_id(text: &str) -> Option<Uuid> {
     const HYPHENATED_LENGTH: usize = 36;
     if text.len() == HYPHENATED_LENGTH { Uuid::try_parse(text).ok() } else { None }

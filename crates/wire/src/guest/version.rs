@@ -1,7 +1,7 @@
-//! The api-versions of scheduled events, and what each one knows.
+//! The api-versions of scheduled events, and what each one shows.
 //!
-//! The set is this category's own: several of these dates are unknown to `/metadata/instance`, and the
-//! other way round. What a version shows is asked here, so that the renderer holds no date.
+//! Scheduled events and instance metadata have different versions; some dates are valid for one only. The renderer
+//! asks the methods here what a version shows, and compares no dates itself.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use jiff::civil::Date;
 
 use super::document::EventType;
 
-/// An api-version of scheduled events, older before newer.
+/// An api-version of scheduled events. Older versions sort first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventsVersion {
-    /// The preview: `_` before names, ISO 8601 times, the `Metadata` header not asked of a POST.
+    /// Preview: `_` before names, ISO 8601 times, no `Metadata` header required for POST.
     V2017_03_01,
     /// General availability: plain names, RFC 1123 times.
     V2017_08_01,
@@ -40,16 +40,16 @@ impl EventsVersion {
         EventsVersion::V2020_07_01,
     ];
 
-    /// The version that shows all there is; the incarnation counts its changes.
+    /// The version that shows all fields; the incarnation counts changes of its document.
     pub const NEWEST: EventsVersion = EventsVersion::V2020_07_01;
 
-    /// The version of that exact date, if there is one. `latest` is none.
+    /// The version of exactly this date, if there is one. `latest` is not a version.
     pub fn parse(text: &str) -> Option<EventsVersion> {
         EventsVersion::ALL.into_iter().find(|version| version.as_str() == text)
     }
 
-    /// Whether the text is an api-version of some service: a day of the calendar, written `YYYY-MM-DD`. A date that the
-    /// calendar lacks (`2024-13-45`) can never be released, so asking for it is a mistake in the request.
+    /// Whether the text is a valid calendar date `YYYY-MM-DD`, as api-versions of all services are. Other text
+    /// (`2024-13-45`) can never become a version, so it is an error of the request.
     pub fn is_well_formed(text: &str) -> bool {
         let number = |range: std::ops::Range<usize>| {
             let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
@@ -61,7 +61,7 @@ impl EventsVersion {
         dashes && date().is_some()
     }
 
-    /// The date as the query spells it.
+    /// The date, as in the query.
     pub const fn as_str(self) -> &'static str {
         match self {
             EventsVersion::V2017_03_01 => "2017-03-01",
@@ -74,12 +74,12 @@ impl EventsVersion {
         }
     }
 
-    /// A number below `ALL.len()`, for tables with a slot per version.
+    /// Index below `ALL.len()`, for arrays with one entry per version.
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whether events of this type are in the version's documents; others are left out of them.
+    /// Whether the version's documents contain events of this type.
     pub fn knows(self, event_type: EventType) -> bool {
         match event_type {
             EventType::Freeze | EventType::Reboot | EventType::Redeploy => true,
@@ -108,12 +108,12 @@ impl EventsVersion {
         self == EventsVersion::V2017_03_01
     }
 
-    /// Whether NotBefore reads `2016-09-19T18:29:47Z` where nothing else is set.
+    /// Whether NotBefore is ISO 8601 (`2016-09-19T18:29:47Z`) by default.
     pub fn has_iso_times(self) -> bool {
         self == EventsVersion::V2017_03_01
     }
 
-    /// Whether a POST may come without the `Metadata` header where nothing else is set.
+    /// Whether a POST without the `Metadata` header is accepted by default.
     pub fn allows_post_without_metadata(self) -> bool {
         self == EventsVersion::V2017_03_01
     }

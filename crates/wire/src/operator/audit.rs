@@ -1,4 +1,4 @@
-//! `/v1/audit`: what was changed and what was refused, by whom and from where.
+//! `/v1/audit`: all changes and refused requests, each with actor and address.
 
 use std::net::IpAddr;
 
@@ -10,15 +10,15 @@ use super::{AuditOutcome, Fact};
 /// One entry of the audit trail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// Whether something was changed or refused.
+    /// Whether it is a change or a refusal.
     pub outcome: AuditOutcome,
-    /// Where the request came from, if it was one.
+    /// The address of the caller, if it was a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub from: Option<IpAddr>,
-    /// How many: more than one for refusals that came too fast to be kept one by one.
+    /// Number of refusals in this entry: more than one if they came too fast to be stored one by one. 1 for a change.
     pub count: u64,
-    /// What has happened.
+    /// The fact.
     #[serde(flatten)]
     pub fact: Fact,
 }

@@ -1,11 +1,11 @@
-//! When a certificate ends. Both sides of the operator listener ask: the service, to warn before it does, and the
-//! command line, to refuse one that has.
+//! Reads the expiry time of an X.509 certificate. The service warns before its certificate expires; the command line
+//! refuses an expired one.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
-/// When a certificate ends: the second time in the field `validity` of RFC 5280. The library that checks
-/// certificates does not tell, and one field is not worth another parser.
+/// When a DER certificate expires: `notAfter` of RFC 5280. The TLS library does not expose it, and one field does not
+/// justify another dependency.
 pub fn ends_at(certificate: &[u8]) -> Option<Timestamp> {
     const SEQUENCE: u8 = 0x30;
     const VERSION: u8 = 0xa0;
@@ -14,7 +14,7 @@ pub fn ends_at(certificate: &[u8]) -> Option<Timestamp> {
     if rest.first() == Some(&VERSION) {
         rest = element(rest, None)?.1;
     }
-    // Its serial number, the algorithm of its signature, and who has issued it.
+    // Skip serial number, signature algorithm and issuer.
     for _ in 0..3 {
         rest = element(rest, None)?.1;
     }
@@ -22,7 +22,7 @@ pub fn ends_at(certificate: &[u8]) -> Option<Timestamp> {
     let (_, end) = element(validity, None)?;
     let (text, _) = element(end, None)?;
     let text = std::str::from_utf8(text).ok()?;
-    // UTCTime has two digits for the year: 50 and later are of the last century.
+    // UTCTime has a two-digit year: 50 to 99 are 1950 to 1999.
     let text = match text.len() {
         13 if *text.as_bytes().first()? >= b'5' => format!("19{text}"),
         13 => format!("20{text}"),
@@ -32,7 +32,7 @@ pub fn ends_at(certificate: &[u8]) -> Option<Timestamp> {
     at.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// The content of the first element of some DER, which must have this tag if one is said, and what follows it.
+/// The content of the first DER element, and the rest. With `tag`, the element must have this tag.
 fn element(der: &[u8], tag: Option<u8>) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     if tag.is_some_and(|tag| tag != found) {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_certificate_has_no_end() {
+    fn invalid_certificate_has_no_expiry() {
         let garbage: [&[u8]; 4] = [b"", b"\x30", b"\x30\x84\xff\xff\xff\xff", b"\x30\x02\x30\x00"];
         for der in garbage {
             assert_eq!(ends_at(der), None);

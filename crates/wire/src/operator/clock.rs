@@ -1,4 +1,4 @@
-//! `/v1/clock`: whether the service trusts its machine's clock.
+//! `/v1/clock`: whether the service trusts the system clock.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,20 @@ use utoipa::ToSchema;
 /// The service's clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Clock {
-    /// What time it is by it.
+    /// The current time of the clock.
     pub now: Timestamp,
-    /// Why it is not trusted, and what waits for that; not there while it is.
+    /// Present while the clock is not trusted: why, and what waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<ClockHold>,
 }
 
-/// A clock that is not trusted.
+/// A clock hold: the service does not trust its clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClockHold {
-    /// Since when, by the clock that is not trusted.
+    /// When the hold began, by the untrusted clock.
     pub since: Timestamp,
-    /// Why, in words.
+    /// Why, as text.
     pub reason: String,
-    /// How many live events wait: they start or end by an approval or a command, not by time.
+    /// Number of live events that wait. During a hold only approvals and commands start or end events.
     pub events: u64,
 }

@@ -1,4 +1,4 @@
-//! Whether word reaches the guests: who listens, and who has read what.
+//! Delivery: which VMs listen, and which have read an event.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Whether a VM listens: whether it has asked for its document lately.
+/// Whether a VM listens: whether it polled within the last five minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Listening {
     /// It polled within the last five minutes.
     Yes,
-    /// It did not.
+    /// It did not poll within the last five minutes.
     No,
-    /// It has not polled since the service started, and that was less than five minutes ago.
+    /// It has not polled since the service started, less than five minutes ago.
     Unknown,
 }
 
 impl Listening {
-    /// Every answer there is.
+    /// All values.
     pub const ALL: [Listening; 3] = [Listening::Yes, Listening::No, Listening::Unknown];
 
-    /// The word for it.
+    /// The value as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Listening::Yes => "yes",
@@ -33,16 +33,16 @@ impl Listening {
     }
 }
 
-/// Whether a VM that an event happens to has read it.
+/// Whether an affected VM has read an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SeenBy {
     /// The VM.
     pub vm: Uuid,
     /// Its name.
     pub name: String,
-    /// When it was first sent a document that shows the event; none if it never was.
+    /// When it was first sent a document with the event; null if never.
     pub first_read_at: Option<Timestamp>,
-    /// At which api-version.
+    /// The api-version of that document.
     pub api_version: Option<String>,
 }
 

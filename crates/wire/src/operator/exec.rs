@@ -1,4 +1,4 @@
-//! How the commands of the exec driver stand, as operators are shown it.
+//! State of the exec driver's commands, as the API shows it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,39 +7,39 @@ use uuid::Uuid;
 
 use super::CommandState;
 
-/// How the commands of an event stand.
+/// The commands of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecProgress {
-    /// The process of the service that runs them; it has another name after every start.
+    /// The service process that runs them. A restart gives it another name.
     pub owner: String,
-    /// The fencing number that they are given; it rises with every owner.
+    /// The fence that they receive. It rises with every owner.
     pub fence: u64,
     /// Each VM's command, in the order of the event's resources.
     pub commands: Vec<ExecCommand>,
 }
 
-/// How the command for one VM stands.
+/// The command for one VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecCommand {
     /// The VM.
     pub vm: Uuid,
     /// Its name.
     pub name: String,
-    /// How it stands.
+    /// Its current state.
     pub state: CommandState,
-    /// The attempt that runs, or ran last.
+    /// The current or the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// How many more attempts it has.
+    /// Number of remaining attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts_left: Option<u32>,
-    /// While waiting: when it is tried again.
+    /// While waiting: time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
     /// Why the last attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Where the VM is now, if the command said so; the inventory says so once the event is completed.
+    /// The VM's new host, if the command reported one. The inventory shows it once the event is completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }

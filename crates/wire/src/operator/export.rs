@@ -7,23 +7,22 @@
 //! {"notbefore_export_end":1,"records":1234,"sha256":"…"}
 //! ```
 //!
-//! Every line ends with a line feed. Records come in the order of their keys, each key once. `value` is the
-//! record as it is stored, readable, less its format level, which the header says once for all; a record
-//! that an earlier release wrote at an earlier level says so itself (`"level":1`). A record without content
-//! has no `value`. The trailer's SHA-256 is that of all bytes before it, so that a file which was cut
-//! off, or changed, is known as such.
+//! Every line ends with a line feed. Records are sorted by key, and keys are unique. `value` is the stored record as
+//! JSON, without its format level, which is in the header. A record that an earlier release wrote at an earlier level
+//! has its own (`"level":1`). A record without content has no `value`. The trailer has the SHA-256 of all bytes before
+//! it, so that import detects a truncated or changed file.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The form of the lines; another form would have another number.
+/// The version of the line format.
 pub const EXPORT_FORMAT: u32 = 1;
 
-/// The longest line: a record's value may have 512 KiB, and its key and the words around it take little.
+/// The longest line. A record's value has at most 512 KiB; key and field names add little.
 pub const EXPORT_LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// How the trailer begins, which tells it from a record.
+/// The start of the trailer, which distinguishes it from a record.
 pub const EXPORT_END: &str = "{\"notbefore_export_end\":";
 
 /// The first line.
@@ -32,19 +31,19 @@ pub const EXPORT_END: &str = "{\"notbefore_export_end\":";
 pub struct ExportHeader {
     /// [`EXPORT_FORMAT`].
     pub notbefore_export: u32,
-    /// The format level of all records that name none themselves.
+    /// The format level of all records without `level`.
     pub format_level: u32,
-    /// The store's revision that the records show.
+    /// The revision of the store at the export.
     pub revision: u64,
-    /// When it was made.
+    /// When the export was made.
     pub exported_at: Timestamp,
     /// The release that made it.
     pub version: String,
-    /// Whether the operators' tokens are among the records.
+    /// Whether the export contains the operator tokens.
     pub tokens: bool,
 }
 
-/// A line of one record.
+/// The line of one record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportRecord<'a> {
@@ -52,10 +51,10 @@ pub struct ExportRecord<'a> {
     pub key: String,
     /// The revision that wrote it.
     pub revision: u64,
-    /// Its format level, where that is not the header's.
+    /// Its format level, if not the header's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
-    /// Its content, as JSON; none where it has none.
+    /// Its content as JSON, if any.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub value: Option<&'a RawValue>,
 }
@@ -66,7 +65,7 @@ pub struct ExportRecord<'a> {
 pub struct ExportTrailer {
     /// [`EXPORT_FORMAT`].
     pub notbefore_export_end: u32,
-    /// How many records there are.
+    /// The number of records.
     pub records: u64,
     /// The SHA-256 of all bytes before this line, in hexadecimal.
     pub sha256: String,

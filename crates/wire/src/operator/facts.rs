@@ -1,11 +1,11 @@
-//! Facts: what has happened, in one form for the stream, an event's trail and the audit trail.
+//! Facts: records of what happened, in one format for the stream, an event's trail and the audit trail.
 //!
 //! ```json
 //! {"id":"42.0","at":"…","type":"EventStarted","scope":"default/default/web","operation":"…","event":"…",
 //!  "vms":["web-0"],"by":{"kind":"timer","name":"timer"},"detail":{"cause":"host-reboot","why":"NotBefore passed"}}
 //! ```
 //!
-//! `type` says which `detail` there is. A reader keeps a type that it does not know, with its detail.
+//! `type` determines the form of `detail`. A reader keeps unknown types with their detail.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,16 +24,16 @@ use uuid::Uuid;
 use super::tokens::Grant;
 use super::{ActorKind, Cause};
 
-/// Where a fact stands among all: the revision of its commit, and a number within it. Ids rise in the order of the stream.
+/// The position of a fact: the revision of its commit, and a number within the commit. Ids rise in stream order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FactId {
-    /// The commit.
+    /// The revision of the commit.
     pub revision: u64,
-    /// Which of the commit's facts it is; there may be gaps.
+    /// The number within the commit; may have gaps.
     pub n: u64,
 }
 
-/// A text that is no [`FactId`].
+/// Text that is not a [`FactId`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a fact's id is a revision, a dot and a number, as in 42.0")]
 pub struct BadFactId;
@@ -69,14 +69,14 @@ impl<'de> Deserialize<'de> for FactId {
     }
 }
 
-/// Who did something.
+/// Who caused a fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Actor {
-    /// What kind of actor it is.
+    /// The kind of actor.
     pub kind: ActorKind,
-    /// Its name: a token's, a VM's or a driver's; of other kinds the kind itself.
+    /// The name of the token, VM or driver; for other kinds the kind itself.
     pub name: String,
-    /// Where a VM called from.
+    /// For a VM: the address that it called from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub address: Option<IpAddr>,
@@ -95,29 +95,29 @@ impl fmt::Display for Actor {
     }
 }
 
-/// Something that has happened.
+/// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Fact {
-    /// Its id. In an event's trail it may be missing: the audit trail keeps facts for a limited time.
+    /// Its id. May be missing in an event's trail, once the audit trail has removed the fact.
     pub id: Option<FactId>,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// What, with all that is particular to it.
+    /// Type and detail.
     pub what: What,
-    /// The scope's path, for what happened in one.
+    /// The scope's path, if it happened in a scope.
     pub scope: Option<String>,
-    /// The operation that it happened to, or that its event is part of.
+    /// The operation, or the operation of the event.
     pub operation: Option<Uuid>,
-    /// The event that it happened to.
+    /// The event.
     pub event: Option<Uuid>,
-    /// The VMs that it is about, by name.
+    /// The names of the affected VMs.
     pub vms: Vec<String>,
     /// Who did it.
     pub by: Actor,
 }
 
-/// What has happened: the fact's `type` and `detail`.
+/// The `type` and `detail` of a fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", content = "detail")]
 pub enum What {
@@ -125,13 +125,13 @@ pub enum What {
     EventScheduled {
         /// Why the event happens.
         cause: Cause,
-        /// Not before when; none for a cause that gives no notice.
+        /// NotBefore; absent if the cause gives no notice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
     },
-    /// A VM that the event happens to was first sent a document that shows it; in the stream only.
+    /// An affected VM was first sent a document with the event. Only in the stream.
     EventRead {
-        /// At which api-version.
+        /// The api-version of the document.
         api_version: String,
     },
     /// A guest or an operator approved the event.
@@ -139,118 +139,118 @@ pub enum What {
         /// Why the event happens.
         cause: Cause,
     },
-    /// All parts of the event's operation are approved or gone.
+    /// All parts of the event's operation are approved or ended.
     EventReleased {
         /// Why the event happens.
         cause: Cause,
     },
-    /// The event may begin, and waits to be started through the API.
+    /// The event may start, and waits for an operator to start it (manual driver).
     EventReady {
         /// Why the event happens.
         cause: Cause,
-        /// What made it ready, in words.
+        /// Why it is ready, as text.
         why: String,
     },
-    /// The event began.
+    /// The event started.
     EventStarted {
         /// Why the event happens.
         cause: Cause,
-        /// What let it begin, in words.
+        /// Why it started, as text.
         why: String,
     },
-    /// The event was carried out.
+    /// The event completed.
     EventCompleted {
         /// Why the event happens.
         cause: Cause,
     },
-    /// The event was called off.
+    /// The event was cancelled.
     EventCancelled {
         /// Why the event happens.
         cause: Cause,
-        /// Why it was called off, in words, if not because of a request.
+        /// Why, as text, if it was not requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// A process of the service went on with commands that another had begun to run.
+    /// Another process of the service took over the event's commands.
     DriverTookOver {
         /// Why the event happens.
         cause: Cause,
-        /// The process.
+        /// The process that took over.
         owner: String,
-        /// The fencing number of its commands.
+        /// The fence of its commands.
         fence: u64,
     },
-    /// A command failed and will be tried again.
+    /// An attempt of a command failed; the command will be retried.
     DriverAttemptFailed {
         /// Why the event happens.
         cause: Cause,
-        /// The VM that it was run for.
+        /// The VM that the command is for.
         vm: String,
-        /// Which attempt it was.
+        /// The number of the attempt.
         attempt: u32,
         /// Why it failed.
         why: String,
     },
-    /// A command has used up its attempts.
+    /// A command failed its last attempt.
     DriverFailed {
         /// Why the event happens.
         cause: Cause,
-        /// The VM that it was run for.
+        /// The VM that the command is for.
         vm: String,
-        /// The last attempt.
+        /// The number of attempts.
         attempts: u32,
-        /// Why that failed.
+        /// Why the last attempt failed.
         why: String,
     },
-    /// An operator let failed commands be tried again.
+    /// An operator retried failed commands.
     DriverRetried {
         /// Why the event happens.
         cause: Cause,
-        /// How many.
+        /// How many there were.
         commands: usize,
     },
-    /// An operation was asked for.
+    /// An operation was requested.
     OperationRequested {
-        /// Why.
+        /// Why it happens.
         cause: Cause,
-        /// How many parts it has: one for each scope and update domain, or each VM.
+        /// Number of its parts: one for each scope and update domain, or each VM.
         targets: usize,
     },
-    /// All live parts of a host's operation start.
+    /// All live events of a host operation start.
     OperationStarted {
-        /// What let it start, in words.
+        /// Why it started, as text.
         why: String,
     },
-    /// An operation was carried out as a whole.
+    /// An operation was completed as a whole.
     OperationCompleted,
-    /// An operation was called off.
+    /// An operation was cancelled.
     OperationCancelled,
-    /// A scope was made.
+    /// A scope was created.
     ScopeCreated,
     /// A scope's policy was changed.
     PolicyChanged,
     /// A scope was removed.
     ScopeRemoved,
-    /// A VM joined its scope.
+    /// A VM was added to its scope.
     VmAdded,
-    /// What is known of a VM changed.
+    /// A VM's properties changed.
     VmChanged,
-    /// A VM left.
+    /// A VM was removed from its scope.
     VmRemoved,
     /// A VM moved to another host.
     VmMoved {
-        /// The host that it is on now.
+        /// The new host.
         host: String,
     },
-    /// A spot VM was evicted.
+    /// A Spot VM was evicted.
     VmDeallocated,
     /// An evicted VM runs again.
     VmStarted,
-    /// A token was made.
+    /// A token was created.
     TokenCreated {
         /// The token's name.
         name: String,
-        /// What it may do.
+        /// The token's grants.
         grants: Vec<Grant>,
     },
     /// A token was revoked.
@@ -258,21 +258,21 @@ pub enum What {
         /// The token's name.
         name: String,
     },
-    /// An operator trusts the clock although it has jumped.
+    /// An operator accepted the clock after it had jumped.
     ClockAccepted,
-    /// A request was refused; in the audit trail only.
+    /// A request was refused. Only in the audit trail.
     RequestRefused {
         /// Why: `not_permitted`, `hidden`, `token_refused`, `token_missing`.
         code: String,
-        /// Its method and path.
+        /// The method and path of the request.
         request: String,
     },
-    /// Requests were refused that came too fast to be kept one by one; in the audit trail only.
+    /// Refused requests that came too fast to be stored one by one. Only in the audit trail.
     FurtherRefusals {
-        /// How many.
+        /// How many there were.
         count: u64,
     },
-    /// Something that this release does not know.
+    /// A type that this release does not know.
     #[serde(skip)]
     Unknown {
         /// Its type.
@@ -283,7 +283,7 @@ pub enum What {
 }
 
 impl What {
-    /// Its type, and its detail as JSON.
+    /// The type, and the detail as JSON.
     fn parts(self) -> (String, Option<Value>) {
         if let Self::Unknown { kind, detail } = self {
             return (kind, detail);
@@ -293,7 +293,7 @@ impl What {
         (kind, json.get_mut("detail").map(Value::take))
     }
 
-    /// Its type: `EventScheduled`, …
+    /// The type: `EventScheduled`, …
     pub fn kind(&self) -> String {
         self.clone().parts().0
     }
@@ -307,34 +307,34 @@ impl What {
     }
 }
 
-/// A fact in the order of its fields.
+/// A fact in its JSON form.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 struct Written {
-    /// Its id: the revision of its commit, a dot, and a number within that. It is always there in the stream and in the
-    /// audit trail, and in an event's trail while the audit trail has the fact.
+    /// The revision of its commit, a dot, and a number within the commit. Always present in the stream and in the audit
+    /// trail; in an event's trail only while the audit trail has the fact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^[0-9]+\\.[0-9]+$", example = "42.0")]
     id: Option<FactId>,
-    /// When.
+    /// When it happened.
     at: Timestamp,
-    /// What.
+    /// The type of fact.
     #[serde(rename = "type")]
     kind: String,
-    /// The scope's path, for what happened in one.
+    /// The scope's path, if it happened in a scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
-    /// The operation that it happened to, or that its event is part of.
+    /// The operation, or the operation of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operation: Option<Uuid>,
-    /// The event that it happened to.
+    /// The event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     event: Option<Uuid>,
-    /// The VMs that it is about, by name.
+    /// The names of the affected VMs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     vms: Vec<String>,
     /// Who did it.
     by: Actor,
-    /// What is particular to this type.
+    /// Fields of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     detail: Option<Value>,
 }
@@ -352,7 +352,7 @@ impl From<Written> for Fact {
     }
 }
 
-/// Each type of fact as a schema of its own: the common fields, and the detail of this type.
+/// A schema for each type of fact: the common fields, and the detail of this type.
 fn schemas() -> Vec<(String, Object)> {
     let (RefOr::T(Schema::OneOf(union)), RefOr::T(Schema::Object(common))) =
         (What::schema(), Written::schema())
@@ -383,8 +383,7 @@ fn schema_name(kind: &str) -> String {
 
 impl PartialSchema for Fact {
     fn schema() -> RefOr<Schema> {
-        let mut union =
-            OneOfBuilder::new().description(Some("Something that has happened; `type` says what."));
+        let mut union = OneOfBuilder::new().description(Some("One thing that happened; `type` says what."));
         let mut mapping = BTreeMap::new();
         for (kind, _) in schemas() {
             let schema = Ref::from_schema_name(schema_name(&kind));

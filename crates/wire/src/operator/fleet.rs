@@ -1,4 +1,4 @@
-//! What a change of a scope would come to: the answer of `POST /v1/scopes/{subscription}/{group}/{scope}/plan`.
+//! The plan of a change to a scope: the response of `POST /v1/scopes/{subscription}/{group}/{scope}/plan`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,33 +6,33 @@ use uuid::Uuid;
 
 use super::{EventStatus, EventType};
 
-/// What a change of a scope would come to.
+/// What a change to a scope would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScopePlan {
     /// The scope's path.
     pub scope: String,
-    /// The scope's revision now; 0 if it does not exist.
+    /// The scope's current revision; 0 if it does not exist.
     pub revision: u64,
     /// Whether the scope itself is removed.
     pub removed: bool,
-    /// Settings that change; those of a new scope are not listed.
+    /// Settings that change. Empty for a new scope.
     pub policy: Vec<FieldChange>,
-    /// VMs that are added, by name.
+    /// Names of VMs that are added.
     pub added_vms: Vec<String>,
     /// VMs that change.
     pub changed_vms: Vec<VmChange>,
-    /// VMs that are removed, by name.
+    /// Names of VMs that are removed.
     pub removed_vms: Vec<String>,
-    /// How many VMs the scope has afterwards.
+    /// Number of VMs after the change.
     pub vms: usize,
     /// Live events that end because all their VMs are removed.
     pub ended: Vec<EndedEvent>,
-    /// Addresses that VMs of other scopes have now: the change is refused while they do.
+    /// Addresses that VMs of other scopes have. The change is refused until they are free.
     pub taken: Vec<TakenAddress>,
 }
 
 impl ScopePlan {
-    /// Whether the scope is made.
+    /// Whether the scope is created.
     pub fn creates(&self) -> bool {
         self.revision == 0
     }
@@ -49,14 +49,14 @@ impl ScopePlan {
     }
 }
 
-/// A field with another value than before.
+/// A field whose value changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FieldChange {
     /// Its name in a fleet file.
     pub field: String,
-    /// Its value now; none for `instance`, which is told without its value.
+    /// The current value; null for `instance`, whose values are not shown.
     pub from: Option<String>,
-    /// Its value afterwards; none for `instance`.
+    /// The new value; null for `instance`.
     pub to: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct FieldChange {
 pub struct VmChange {
     /// Its name.
     pub name: String,
-    /// What changes; never empty.
+    /// The fields that change; never empty.
     pub fields: Vec<FieldChange>,
 }
 
@@ -74,24 +74,24 @@ pub struct VmChange {
 pub struct EndedEvent {
     /// Its id.
     pub event: Uuid,
-    /// Its scope's path: the VM that stands in for a fleet goes with the first scope of a real one.
+    /// Its scope's path. It differs from the plan's scope if the first real scope replaces the example VM.
     pub scope: String,
-    /// What happens.
+    /// What happens to its VMs.
     #[serde(rename = "type")]
     pub event_type: EventType,
-    /// `Scheduled`: it is called off. `Started`: it ends now.
+    /// `Scheduled`: it is cancelled. `Started`: it ends now.
     pub status: EventStatus,
-    /// Its VMs, by name.
+    /// The names of its VMs.
     pub vms: Vec<String>,
 }
 
 /// An address that a VM of another scope has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TakenAddress {
-    /// The VM that is to have it, by name.
+    /// The name of the VM that should get it.
     pub vm: String,
     /// The address.
     pub address: String,
-    /// The path of the VM that has it; none if the caller may not see that VM.
+    /// The path of the VM that has it; null if the caller may not see that VM.
     pub owner: Option<String>,
 }

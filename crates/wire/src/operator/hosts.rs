@@ -1,6 +1,6 @@
-//! Hosts: the machines that VMs run on, and what is done to all the VMs of one.
+//! Hosts, and operations on all VMs of a host.
 //!
-//! Nobody makes a host. It is a name that VMs carry, and exists while one does.
+//! A host has no record of its own: it exists while at least one VM has its name.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Cause, EventType, HostVerb, Maintenance, Release, Resource};
 
-/// How many of the VMs that will hear nothing are named in a plan.
+/// Most VMs that [`HostPlan::silent`] lists.
 pub const SILENT_NAMED_MAX: usize = 20;
 
 /// A host.
@@ -17,19 +17,19 @@ pub const SILENT_NAMED_MAX: usize = 20;
 pub struct Host {
     /// Its name.
     pub host: String,
-    /// How many VMs are on it.
+    /// Number of VMs on it.
     pub vms: usize,
-    /// How many of them are deallocated, and so left out of whatever happens to the host.
+    /// Number of deallocated VMs on it. Operations on the host do not affect them.
     pub deallocated: usize,
-    /// In how many scopes they are.
+    /// Number of scopes with VMs on it.
     pub scopes: usize,
-    /// How many of those that run have asked for their events within five minutes.
+    /// Number of running VMs that polled within the last five minutes.
     pub listening: usize,
-    /// Of how many of those that run nobody can tell yet, since the service has just started.
+    /// Number of running VMs for which this is unknown, because the service has just started.
     pub listening_unknown: usize,
-    /// How many live events happen to them.
+    /// Number of live events that affect its VMs.
     pub events: usize,
-    /// The operations on this host that are not closed.
+    /// The open operations on this host.
     pub operations: Vec<Uuid>,
 }
 
@@ -37,29 +37,29 @@ pub struct Host {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostAction {
-    /// How it is maintained; for `maintain` only.
+    /// The kind of maintenance; only for `maintain`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
-    /// Not before when; the usual notice if not said.
+    /// NotBefore. Default: the usual notice of the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// Instead of `not_before`: in how many seconds from now.
+    /// Instead of `not_before`: seconds from now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_seconds: Option<u64>,
-    /// What guests read, instead of the cause's usual words.
+    /// The Description that guests read. Default: the usual text of the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub description: Option<String>,
-    /// For how long guests are told to expect to be interrupted; −1 for unknown.
+    /// The expected interruption in seconds that guests read; −1 for unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -1, maximum = 2_592_000)]
     pub duration_seconds: Option<i32>,
-    /// Only say what it would come to.
+    /// Return the plan and change nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
 
-/// What an operation on a host would come to.
+/// The plan of an operation on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostPlan {
     /// The host.
@@ -67,30 +67,29 @@ pub struct HostPlan {
     /// What happens to its VMs.
     #[serde(rename = "type")]
     pub event_type: EventType,
-    /// Why.
+    /// Why it happens.
     pub cause: Cause,
-    /// Whether an early start needs every event approved.
+    /// How approvals let its events start.
     pub release: Release,
-    /// The one NotBefore of its events; none where there is no notice.
+    /// NotBefore of all its events; null if the cause gives no notice.
     pub not_before: Option<Timestamp>,
-    /// How long that is from now.
+    /// Seconds until NotBefore.
     pub notice_seconds: Option<u64>,
-    /// How many VMs it happens to.
+    /// Number of affected VMs.
     pub vms: usize,
-    /// In how many scopes.
+    /// Number of affected scopes.
     pub scopes: usize,
-    /// How many VMs of the host are left out since they are deallocated.
+    /// Number of VMs on the host that are not affected, because they are deallocated.
     pub deallocated: usize,
-    /// How many VMs have asked for their events within five minutes.
+    /// Number of affected VMs that polled within the last five minutes.
     pub listening: usize,
-    /// Of how many nobody can tell yet, since the service has just started.
+    /// Number of affected VMs for which this is unknown, because the service has just started.
     pub listening_unknown: usize,
-    /// The paths of VMs that have not asked, or whose scope will not have the event, and so will hear nothing;
-    /// the first of them, if they are many.
+    /// Paths of VMs that will not see the event, because they do not poll or their scope refuses it. At most 20.
     pub silent: Vec<String>,
-    /// The events, in the order of scope and update domain.
+    /// The events, sorted by scope and update domain.
     pub events: Vec<PlannedEvent>,
-    /// Operations on this host that are not closed already.
+    /// Operations on this host that are open already.
     pub operations: Vec<Uuid>,
 }
 
@@ -101,62 +100,62 @@ pub struct PlannedEvent {
     pub scope: String,
     /// The update domain of its VMs.
     pub update_domain: u32,
-    /// Its VMs, in the order in which guests will see them.
+    /// Its VMs, in the order that guests will see.
     pub resources: Vec<Resource>,
-    /// How many of them are listening.
+    /// Number of its VMs that polled within the last five minutes.
     pub listening: usize,
-    /// Which other update domain it will wait for, in words, if it will.
+    /// The update domain that it will have to wait for, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// The code of the refusal, if its scope will not have it: its VMs hear nothing.
+    /// The error code, if its scope will refuse it. Its VMs will not see the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Why, in words.
+    /// Why, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_because: Option<String>,
 }
 
-/// How many hosts one plan compares.
+/// Most hosts in one plan.
 pub const PLANNED_HOSTS_MAX: usize = 1_000;
 
 /// The body of `POST /v1/hosts/plan`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostsAction {
-    /// The hosts, in the order in which their operations would be announced.
+    /// The hosts, in the order in which their operations would be requested.
     #[schema(min_items = 1, max_items = 1000)]
     pub hosts: Vec<String>,
-    /// What is done to each of them.
+    /// The operation on each host.
     pub verb: HostVerb,
-    /// How; `dry_run` makes no difference.
+    /// Its parameters. `dry_run` has no effect.
     #[serde(default)]
     pub action: HostAction,
 }
 
-/// What operations on several hosts would come to, compared with each other. Nothing is announced.
+/// The plan of operations on several hosts. Nothing is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostsPlan {
-    /// What each would come to, in the order of the request.
+    /// The plan for each host, in the order of the request.
     pub hosts: Vec<HostPlan>,
-    /// The scopes that are hit, in order.
+    /// The affected scopes, sorted.
     pub scopes: Vec<ScopeImpact>,
-    /// The hosts that have to wait for others of the list.
+    /// The hosts that have to wait for other hosts of the request.
     pub waits: Vec<HostWait>,
 }
 
-/// How operations on several hosts hit one scope.
+/// How operations on several hosts affect one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScopeImpact {
     /// The scope's path.
     pub scope: String,
-    /// How many VMs it has.
+    /// Number of its VMs.
     pub vms: usize,
-    /// How many of them are hit in all.
+    /// Number of its VMs that are affected.
     pub hit: usize,
-    /// How many of them may be hit at once, at most: hosts with VMs in one and the same update domain are not kept
-    /// apart.
+    /// Most VMs that may be affected at the same time. Hosts with VMs in the same update domain do not wait for each
+    /// other.
     pub at_once: usize,
-    /// How many of the hosts have VMs in it.
+    /// Number of the hosts that have VMs in it.
     pub hosts: usize,
 }
 
@@ -165,8 +164,8 @@ pub struct ScopeImpact {
 pub struct HostWait {
     /// The host.
     pub host: String,
-    /// The hosts that go first, since both have VMs in different update domains of a scope.
+    /// The hosts that go first. They have VMs in other update domains of the same scopes.
     pub waits_for: Vec<String>,
-    /// Those scopes.
+    /// The scopes that both have VMs in.
     pub scopes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `/v1/tokens`: who may use the operator API.
+//! `/v1/tokens`: the tokens of the operator API.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use utoipa::ToSchema;
 
 use super::Role;
 
-/// A role on everything below a path.
+/// A role on a path and everything below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// What it may do.
+    /// What it permits.
     pub role: Role,
-    /// `subscription`, `subscription/group` or `subscription/group/scope`; `/` is everywhere.
+    /// `subscription`, `subscription/group` or `subscription/group/scope`; `/` for everything.
     pub path: String,
 }
 
@@ -20,11 +20,11 @@ pub struct Grant {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
-    /// Its name, unique without regard to case; the audit trail names it.
+    /// Its name, unique ignoring case. The audit trail shows it.
     pub name: String,
-    /// What it may do.
+    /// Its grants.
     pub grants: Vec<Grant>,
-    /// When it ends; never if not said.
+    /// When it expires. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
@@ -34,31 +34,31 @@ pub struct CreateToken {
 pub struct Token {
     /// Its name.
     pub name: String,
-    /// What it may do.
+    /// Its grants.
     pub grants: Vec<Grant>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// Who made it, if that is known.
+    /// The token that created it, if known.
     pub created_by: Option<String>,
-    /// When it ends, if it does.
+    /// When it expires, if it does.
     pub expires_at: Option<Timestamp>,
-    /// Whether it has ended.
+    /// Whether it has expired.
     pub expired: bool,
-    /// When it was last used, as far as the running service knows.
+    /// When it was last used since the service started.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// A token that was just made.
+/// A new token, with its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
-    /// What to send as `Authorization: Bearer …`. It is shown this once.
+    /// Send it as `Authorization: Bearer …`. It is shown only once.
     pub secret: String,
     /// The token.
     #[serde(flatten)]
     pub token: Token,
 }
 
-/// The secret stays out of whatever is printed for debugging.
+/// Leaves the secret out.
 impl std::fmt::Debug for NewToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NewToken").field("token", &self.token).finish_non_exhaustive()

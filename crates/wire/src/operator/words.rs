@@ -1,7 +1,7 @@
-//! The words of the API: where a field has one of few values, its type is an enum of this file.
+//! Enums of the operator API, for fields with a fixed set of words.
 //!
-//! A reader keeps a word that it does not know (`Unknown`), so that an older client reads the answers of a newer service, and
-//! writes it as it came. The service refuses such a word in a request, by name.
+//! A reader keeps an unknown word (`Unknown`) and writes it unchanged, so that an older client can read responses of a
+//! newer service. The service refuses unknown words in requests.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ macro_rules! words {
         $(#[doc = $doc:literal])*
         $name:ident { $( $(#[doc = $word_doc:literal])* $variant:ident = $word:literal, )+ }
     )+) => {
-        /// Every word that this release knows, for a check that none is compared as text.
+        /// All words of all enums, for the test that no code compares them as text.
         pub const KNOWN: &[&[&str]] = &[$(&[$($word),+]),+];
 
         $(
@@ -29,10 +29,10 @@ macro_rules! words {
             }
 
             impl $name {
-                /// Every word that this release knows.
+                /// All known values.
                 pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-                /// The word.
+                /// The word, as in JSON.
                 pub fn as_str(&self) -> &str {
                     match self {
                         $( Self::$variant => $word, )+
@@ -40,7 +40,7 @@ macro_rules! words {
                     }
                 }
 
-                /// The value that a person means, who may write capitals or not.
+                /// Parses a word ignoring case.
                 pub fn parse_ignoring_case(text: &str) -> Self {
                     let known = Self::ALL.iter().find(|one| one.as_str().eq_ignore_ascii_case(text));
                     known.cloned().unwrap_or_else(|| Self::Unknown(text.to_owned()))
@@ -92,11 +92,11 @@ macro_rules! words {
 }
 
 words! {
-    /// What kind of grouping a scope is.
+    /// The kind of a scope.
     ScopeKind {
-        /// One VM on its own.
+        /// A single VM.
         Standalone = "standalone",
-        /// VMs spread over update domains.
+        /// VMs in several update domains.
         AvailabilitySet = "availability-set",
         /// A classic cloud service.
         CloudService = "cloud-service",
@@ -107,7 +107,7 @@ words! {
     VmState {
         /// It runs.
         Running = "running",
-        /// It was evicted.
+        /// It was evicted and does not run.
         Deallocated = "deallocated",
     }
     /// What happens to a VM.
@@ -123,60 +123,60 @@ words! {
         /// It is deleted.
         Terminate = "Terminate",
     }
-    /// Where an event stands.
+    /// The status of an event.
     EventStatus {
-        /// It is announced.
+        /// It is announced and not started.
         Scheduled = "Scheduled",
-        /// It is under way.
+        /// It is started and not ended.
         Started = "Started",
-        /// It was carried out.
+        /// It was completed.
         Completed = "Completed",
-        /// It was called off.
+        /// It was cancelled.
         Cancelled = "Cancelled",
     }
-    /// Where the event of an operation's part stands.
+    /// The status of the event in an operation's part.
     TargetStatus {
-        /// Its scope is not told yet.
+        /// Its scope does not have it yet.
         Opening = "Opening",
-        /// It is announced.
+        /// It is announced and not started.
         Scheduled = "Scheduled",
-        /// It is under way.
+        /// It is started and not ended.
         Started = "Started",
-        /// It was carried out.
+        /// It was completed.
         Completed = "Completed",
-        /// It was called off.
+        /// It was cancelled.
         Cancelled = "Cancelled",
-        /// Its scope would not have it.
+        /// Its scope refused it.
         Refused = "Refused",
-        /// It is over; it is no longer known how it ended.
+        /// It ended; its record is gone, so how it ended is unknown.
         Ended = "Ended",
     }
-    /// Where an operation's part stands.
+    /// The state of an operation's part.
     TargetState {
-        /// Its scope is not told yet.
+        /// Its scope does not have it yet.
         Opening = "opening",
-        /// It waits for approval.
+        /// It waits for an approval.
         Waiting = "waiting",
-        /// It is approved and has not begun.
+        /// It is approved and not started.
         Approved = "approved",
-        /// It is under way.
+        /// It is started and not ended.
         Started = "started",
-        /// It was carried out.
+        /// It was completed.
         Completed = "completed",
-        /// It was called off.
+        /// It was cancelled.
         Cancelled = "cancelled",
-        /// Its scope would not have it.
+        /// Its scope refused it.
         Refused = "refused",
-        /// It is over; it is no longer known how it ended.
+        /// It ended; its record is gone, so how it ended is unknown.
         Ended = "ended",
     }
     /// Why an event happens.
     Cause {
-        /// The host is maintained and its VMs are paused meanwhile.
+        /// Maintenance of the host that pauses its VMs.
         HostFreeze = "host-freeze",
-        /// The host is maintained and restarts.
+        /// Maintenance of the host that restarts it.
         HostReboot = "host-reboot",
-        /// The host is emptied for maintenance.
+        /// Maintenance of the host that moves its VMs to other hosts.
         HostRedeploy = "host-redeploy",
         /// The VM moves to another host while it runs.
         LiveMigration = "live-migration",
@@ -184,52 +184,52 @@ words! {
         PredictedFailure = "predicted-failure",
         /// The host has failed.
         HostFailure = "host-failure",
-        /// The capacity of a spot VM is wanted back.
+        /// A Spot VM is evicted because its capacity is needed.
         Eviction = "eviction",
-        /// The VM's owner deletes it, or its scale set shrinks.
+        /// The VM's owner deletes it, or scales its scale set in.
         Deletion = "deletion",
         /// The VM's owner restarts it.
         UserRestart = "user-restart",
         /// The VM's owner redeploys it.
         UserRedeploy = "user-redeploy",
     }
-    /// Who set an event going.
+    /// Who initiated an event.
     Source {
         /// The platform.
         Platform = "Platform",
         /// The VM's owner.
         User = "User",
     }
-    /// Who carries an event out.
+    /// What carries out an event.
     Driver {
-        /// Nobody: it ends after its duration.
+        /// Nothing is done; the event ends after its duration.
         Simulated = "simulated",
         /// An operator's automation, through the API.
         Manual = "manual",
         /// A command for each VM.
         Exec = "exec",
     }
-    /// Where an operation stands.
+    /// The state of an operation.
     OperationState {
-        /// Its scopes are being told.
+        /// Some of its scopes do not have its events yet.
         Opening = "opening",
-        /// All its scopes are told.
+        /// All its scopes have its events.
         Open = "open",
-        /// All its parts are over.
+        /// All its parts have ended.
         Closed = "closed",
     }
-    /// Whether approvals release events one by one or all of an operation's together.
+    /// How approvals let the events of an operation start.
     Release {
-        /// One by one.
+        /// Each event by its own approval.
         Each = "each",
-        /// All together.
+        /// All events together, once all are approved.
         Together = "together",
     }
-    /// Where the start of a host's operation stands, whose events start together.
+    /// The state of a host operation before its events start together.
     HostStart {
         /// It waits for approvals or NotBefore.
         Waiting = "waiting",
-        /// It waits to be started by an operator.
+        /// It waits for an operator to start it.
         Ready = "ready",
         /// Its events start.
         Released = "released",
@@ -245,51 +245,51 @@ words! {
         /// Its VMs are moved elsewhere while they run.
         LiveMigration = "live-migration",
     }
-    /// What a token may do below a path.
+    /// What a token may do on a path and below.
     Role {
         /// Everything.
         Operator = "operator",
-        /// What the owner of VMs does.
+        /// The actions of a VM's owner.
         Tenant = "tenant",
-        /// Read.
+        /// Read only.
         Viewer = "viewer",
     }
-    /// What became of a request, for the audit trail.
+    /// The outcome of a request in the audit trail.
     AuditOutcome {
         /// It changed something.
         Changed = "changed",
         /// It was refused.
         Refused = "refused",
     }
-    /// How the command for one VM stands.
+    /// The state of the command for one VM.
     CommandState {
-        /// It is tried again later.
+        /// It waits for its next attempt.
         Waiting = "waiting",
         /// It runs.
         Running = "running",
-        /// It has succeeded.
+        /// It succeeded.
         Done = "done",
-        /// It has used up its attempts.
+        /// It failed its last attempt.
         Failed = "failed",
-        /// Its VM has left.
+        /// Its VM was removed.
         Gone = "gone",
-        /// It had not ended when its event did.
+        /// Its event ended while it ran or waited.
         Stopped = "stopped",
     }
-    /// What can be done to an event.
+    /// An action on an event.
     EventVerb {
         /// Approve it for its VMs.
         Approve = "approve",
-        /// Call it off.
+        /// Cancel it.
         Cancel = "cancel",
         /// Start it now.
         Start = "start",
-        /// Say that it was carried out.
+        /// Report that it is done.
         Complete = "complete",
-        /// Try its failed commands again.
+        /// Retry its failed commands.
         Retry = "retry",
     }
-    /// What can be done to a VM.
+    /// An action on a VM.
     VmVerb {
         /// Restart it, as its owner.
         Restart = "restart",
@@ -299,19 +299,19 @@ words! {
         Evict = "evict",
         /// Delete it, as its owner.
         Delete = "delete",
-        /// Let it run again.
+        /// Mark a deallocated VM as running.
         Start = "start",
     }
-    /// What can be done to an operation.
+    /// An action on an operation.
     OperationVerb {
-        /// Call off what has not begun.
+        /// Cancel its events that have not started.
         Cancel = "cancel",
         /// Start all its events now.
         Start = "start",
-        /// Say that all of it was carried out.
+        /// Report that all of it is done.
         Complete = "complete",
     }
-    /// What can be done to a host.
+    /// An action on a host.
     HostVerb {
         /// Maintain it.
         Maintain = "maintain",
@@ -320,26 +320,26 @@ words! {
         /// It has failed.
         Failed = "failed",
     }
-    /// What kind of actor did something.
+    /// The kind of an actor.
     ActorKind {
         /// The holder of a token.
         Token = "token",
         /// A guest.
         Vm = "vm",
-        /// Time: NotBefore passed.
+        /// The timer: NotBefore has passed.
         Timer = "timer",
         /// A driver.
         Driver = "driver",
         /// The service itself.
         Service = "service",
-        /// A caller without a token that is known.
+        /// A caller without a valid token.
         Stranger = "unknown",
     }
-    /// In which order a list comes.
+    /// The order of a list.
     Order {
-        /// The oldest first.
+        /// Oldest first.
         Oldest = "oldest",
-        /// The newest first.
+        /// Newest first.
         Newest = "newest",
     }
 }
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_word_is_kept_as_it_came() {
+    fn unknown_word_is_kept() {
         for text in ["\"paused\"", "\"STANDALONE\"", "\"\""] {
             let kind: ScopeKind = serde_json::from_str(text).unwrap();
             assert!(matches!(kind, ScopeKind::Unknown(_)), "{text}");

@@ -1,4 +1,4 @@
-//! Every golden document, byte for byte: five cases at seven versions; and a line for each type of fact.
+//! Golden documents, byte for byte: five cases at seven versions, and a line for each type of fact.
 
 use notbefore_wire::guest::document::{Document, Event, EventType, RenderStyle, Source, Status};
 use notbefore_wire::guest::version::EventsVersion;
@@ -63,7 +63,7 @@ fn documents_are_the_golden_bytes() {
     assert_eq!(compared, on_disk.count(), "a golden file that nothing compares");
 }
 
-/// One line for each type: what is read from it is written as the same bytes.
+/// One line for each type: parsing and writing it gives the same bytes.
 #[test]
 fn facts_are_the_golden_lines() {
     let lines = include_str!("../golden/facts.jsonl");
@@ -74,14 +74,14 @@ fn facts_are_the_golden_lines() {
         assert_eq!(serde_json::to_string(&fact).unwrap(), line);
         types.insert(fact.what.kind());
     }
-    // The description has a schema for each of these types and no others.
+    // The OpenAPI schema has exactly these types.
     let schema = serde_json::to_value(<Fact as utoipa::PartialSchema>::schema()).unwrap();
     assert_eq!(schema["discriminator"]["propertyName"], "type");
     let described: Vec<&String> = schema["discriminator"]["mapping"].as_object().unwrap().keys().collect();
     assert_eq!(types.iter().collect::<Vec<_>>(), described);
 }
 
-/// A type of a later release, or a detail that is not as this one knows it, is kept as it came.
+/// A type of a later release, or a detail in another form, is written as it was read.
 #[test]
 fn fact_of_unknown_type_is_kept() {
     for rest in [

@@ -1,4 +1,4 @@
-//! Every golden document, and the words of the operator API in all sources.
+//! Golden documents, and the check of API words in all sources.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,10 +1,9 @@
-//! The words of the operator API are compared as enums: outside the wire crate no match arm and no comparison has one of
-//! them as a string literal.
+//! Checks that words of the operator API are compared as enums: outside the wire crate, no match arm and no comparison
+//! has such a word as a string literal.
 //!
-//! What counts, in `crates/*/src` but `crates/wire`, up to a file's tests: a literal that is a word of
-//! [`notbefore_wire::operator::words`], as it is or in other capitals, in a pattern (before `=>`, or in `matches!`), beside
-//! `==` or `!=`, or as the argument of `eq_ignore_ascii_case`. Tables that turn settings into enums (`words!`) do not: they are
-//! the one place where such a word is read.
+//! Checked: `crates/*/src` except `crates/wire`, each file up to its tests. A finding is a literal equal to a word of
+//! [`notbefore_wire::operator::words`] (ignoring case) in a pattern (before `=>`, or in `matches!`), beside `==` or
+//! `!=`, or as the argument of `eq_ignore_ascii_case`. Tables that turn settings into enums (`words!`) are exempt.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use notbefore_wire::operator::words::KNOWN;
 
-/// The source files below a directory.
+/// Collects the source files below a directory.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         match entry.extension().and_then(|end| end.to_str()) {
@@ -44,7 +43,7 @@ fn compared(source: &str, words: &BTreeSet<String>) -> Vec<(usize, String)> {
             let compares = ["==", "!=", "eq_ignore_ascii_case("].iter().any(|sign| before.ends_with(sign))
                 || after.starts_with("==")
                 || after.starts_with("!=");
-            // A pattern ends with its arrow, or is one alternative of several.
+            // A pattern ends with an arrow, or is one of several alternatives.
             let is_pattern = (after.contains("=>") && !before.contains("=>"))
                 || after.starts_with('|')
                 || code.starts_with("| ")

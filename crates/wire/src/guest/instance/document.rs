@@ -1,8 +1,8 @@
-//! The instance document of a version.
+//! Renders the instance document at a version.
 //!
-//! One table names each field of `compute`, the version that introduced it and how it is filled. It is in
-//! alphabetical order, as the keys are on the wire. All single values are strings, and what is unknown is an
-//! empty string. Parts of a profile that later versions added are in tables of the same kind.
+//! A table lists each field of `compute`, the version that introduced it, and how to fill it. It is in alphabetical
+//! order, like the keys in the response. Single values are strings; unknown values are empty strings. Further tables
+//! of the same kind list the fields that later versions added to a profile.
 
 use serde_json::{Map, Value, json};
 
@@ -115,7 +115,7 @@ fn vm_id(instance: &Instance) -> Value {
     if instance.vm_id.is_nil() { text("") } else { Value::String(instance.vm_id.to_string()) }
 }
 
-/// `name:value` pairs between semicolons; clients that need to tell them apart read `tagsList`.
+/// `name:value` pairs separated by semicolons. The format is ambiguous; `tagsList` is not.
 fn tags(instance: &Instance) -> String {
     let pairs: Vec<String> = instance.tags.iter().map(|(name, value)| format!("{name}:{value}")).collect();
     pairs.join(";")
@@ -125,9 +125,9 @@ fn tags_list(instance: &Instance) -> Value {
     instance.tags.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
 }
 
-/// The id a VM has among its subscription's resources, which no other VM has. Members of a uniform scale set, whose
-/// names are the set's and a number, are resources of the set. Azure has a VM's name once in a group; where two scopes
-/// have it, `scope~name` tells the VMs apart, and no name can look like that.
+/// The VM's resource id, unique in its subscription. Members of a uniform scale set (name: the set's and a number)
+/// are resources of the set. In Azure a name is unique in its group. Here two scopes of a group may have the same
+/// name; then the id has `scope~name`, which no VM name can contain.
 fn resource_id(instance: &Instance) -> String {
     let Instance { subscription_id, resource_group_name, name, vm_scale_set_name, .. } = instance;
     if subscription_id.is_empty() || resource_group_name.is_empty() || name.is_empty() {
@@ -148,7 +148,7 @@ fn resource_id(instance: &Instance) -> String {
     }
 }
 
-/// The scale set and the number that the name of a member of a uniform set is made of: `batch` and `3` of `batch_3`.
+/// Splits the name of a member of a uniform scale set into set and number: `batch_3` into `batch` and `3`.
 pub fn set_and_number(name: &str) -> Option<(&str, &str)> {
     let (set, number) = name.rsplit_once('_')?;
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn resource_ids_are_those_of_azure_and_differ_for_vms_of_one_name() {
+    fn resource_ids_have_azure_format_and_are_unique() {
         let id = |name: &str, set: &str, namesake_scope: &str| {
             let instance = Instance {
                 name: name.to_owned(),
@@ -254,7 +254,7 @@ mod tests {
             ("batch_3", "batch", "", "virtualMachineScaleSets/batch/virtualMachines/3"),
             ("batch_3", "batch", "pg-2", "virtualMachineScaleSets/batch/virtualMachines/pg-2~3"),
             ("a_b_3", "a_b", "", "virtualMachineScaleSets/a_b/virtualMachines/3"),
-            // Members of flexible sets are VMs of the group.
+            // Members of flexible sets are resources of the group.
             ("batch_3f", "batch", "", "virtualMachines/batch_3f"),
             ("batch_", "batch", "", "virtualMachines/batch_"),
             ("_3", "", "", "virtualMachines/_3"),

@@ -1,9 +1,8 @@
-//! A request for all of the instance document, a part of it, or one value.
+//! Answers requests for the whole instance document, a part of it, or one value.
 //!
-//! The rest of the path walks down the document: keys without regard to case, numbers into lists. As JSON
-//! one gets objects and lists; a single value comes as text only, and is refused otherwise, as it is in
-//! Azure. As text, an object or a list is the list of what is in it, one per line, with `/` after what has
-//! more in it.
+//! The rest of the path selects in the document: keys ignore case, numbers index lists. JSON is for objects and
+//! lists; a single value as JSON is refused, as in Azure. As text, an object or a list is rendered as its keys or
+//! indexes, one per line, with `/` after those that have children.
 
 use serde_json::Value;
 
@@ -11,17 +10,17 @@ use super::document::document;
 use super::{Instance, InstanceVersion};
 use crate::guest::error::{Category, GuestError};
 
-/// How an answer is written.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// JSON; what one gets without asking.
+    /// JSON, the default.
     Json,
-    /// Bare text.
+    /// Plain text.
     Text,
 }
 
 impl Format {
-    /// The format a query names, or the default where it names none.
+    /// Parses the query's `format`; JSON if there is none.
     pub fn parse(text: Option<&str>) -> Result<Format, GuestError> {
         match text {
             None => Ok(Format::Json),
@@ -32,7 +31,7 @@ impl Format {
     }
 }
 
-/// A part of the instance document, ready to be sent in the format it was asked for.
+/// Renders the part of the instance document at a path.
 pub fn answer<'a>(
     instance: &Instance,
     version: InstanceVersion,
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_to_parts_and_values() {
+    fn paths_select_parts_and_values() {
         let compute = "location\nname\noffer\nosType\nplatformFaultDomain\nplatformUpdateDomain\npublisher\nsku\nversion\nvmId\nvmSize";
         for (path, format, expected) in [
             ("", Format::Text, Ok("compute/\nnetwork/")),

@@ -1,16 +1,16 @@
 //! The api-versions of instance metadata.
 //!
-//! The list is the published one of the metadata service as a whole. Its first entry predates the instance
-//! category, so it is listed by `/metadata/versions` and refused by `/metadata/instance`.
+//! The list is the published list of the whole metadata service. Its first entry is older than instance metadata:
+//! `/metadata/versions` lists it and `/metadata/instance` refuses it.
 
-/// An api-version of `/metadata/instance`, older before newer. There are only those of the list.
+/// An api-version of `/metadata/instance`. Older versions sort first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceVersion(&'static str);
 
-/// In the published list, and older than the instance category.
+/// In the published list, but older than instance metadata.
 const BEFORE_INSTANCE: &str = "2017-03-01";
 
-/// A date of the list, for tables that say since when something is there.
+/// A version for the field tables, which say since when a field exists.
 pub(super) const fn since(date: &'static str) -> InstanceVersion {
     InstanceVersion(date)
 }
@@ -54,12 +54,12 @@ impl InstanceVersion {
         InstanceVersion("2025-04-07"),
     ];
 
-    /// The version of that exact date, if there is one.
+    /// The version of exactly this date, if there is one.
     pub fn parse(text: &str) -> Option<InstanceVersion> {
         InstanceVersion::ALL.into_iter().find(|version| version.0 == text)
     }
 
-    /// The date as the query spells it.
+    /// The date, as in the query.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_dates_in_order_and_found_by_them_alone() {
+    fn versions_are_sorted_and_parsed_by_exact_date() {
         assert!(InstanceVersion::ALL.is_sorted_by(|a, b| a < b));
         for version in InstanceVersion::ALL {
             assert_eq!(InstanceVersion::parse(version.as_str()), Some(version));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_versions_is_json_oldest_first() {
+    fn versions_body_is_json_oldest_first() {
         let body = versions_body();
         assert!(body.starts_with(r#"{"apiVersions":["2017-03-01","2017-04-02","#), "{body}");
         let value: serde_json::Value = serde_json::from_str(&body).unwrap();
